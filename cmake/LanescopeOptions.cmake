@@ -1,0 +1,112 @@
+# What the build may contain. Each LANESCOPE_WITH_* is AUTO (used when found), ON (an error when missing) or OFF.
+# LANESCOPE_WITH_<X>_FOUND tells the rest of the build; lanescope_print_parts() tells the reader, one line a part.
+option(LANESCOPE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(LANESCOPE_BUILD_BENCH "Build the benchmarks" OFF)
+option(LANESCOPE_BUILD_EXAMPLES "Build the C++ examples" OFF)
+option(LANESCOPE_WARNINGS_AS_ERRORS "Treat warnings as errors (on in presets, never for embedders)" OFF)
+set(LANESCOPE_SANITIZE "" CACHE STRING "Sanitizers for everything, for example address,undefined")
+set_property(GLOBAL PROPERTY LANESCOPE_PARTS "")
+
+function(lanescope_part name found why)
+  set_property(GLOBAL APPEND PROPERTY LANESCOPE_PARTS "${name}|${found}|${why}")
+endfunction()
+
+function(lanescope_print_parts)
+  get_property(parts GLOBAL PROPERTY LANESCOPE_PARTS)
+  foreach(part IN LISTS parts)
+    string(REPLACE "|" ";" fields "${part}")
+    list(GET fields 0 name)
+    list(GET fields 1 found)
+    list(GET fields 2 why)
+    if(found)
+      message(STATUS "lanescope: with ${name} (${why})")
+    else()
+      message(STATUS "lanescope: without ${name}: ${why}")
+    endif()
+  endforeach()
+endfunction()
+
+# lanescope_optional(ISAL "ISA-L" <found?> <how found> <what to do when missing>)
+function(lanescope_optional key label found how remedy)
+  set(LANESCOPE_WITH_${key} AUTO CACHE STRING "${label}: AUTO, ON or OFF")
+  set_property(CACHE LANESCOPE_WITH_${key} PROPERTY STRINGS AUTO ON OFF)
+  set(use FALSE)
+  if(LANESCOPE_WITH_${key} STREQUAL "AUTO" OR LANESCOPE_WITH_${key})
+    if(found)
+      set(use TRUE)
+      lanescope_part("${label}" TRUE "${how}")
+    elseif(NOT LANESCOPE_WITH_${key} STREQUAL "AUTO")
+      message(FATAL_ERROR "LANESCOPE_WITH_${key}=ON, but ${label} was not found. ${remedy}")
+    else()
+      lanescope_part("${label}" FALSE "not found. ${remedy}")
+    endif()
+  else()
+    lanescope_part("${label}" FALSE "switched off by LANESCOPE_WITH_${key}")
+  endif()
+  set(LANESCOPE_WITH_${key}_FOUND ${use} PARENT_SCOPE)
+endfunction()
+
+# Required: small, in every distribution. fmt is used header-only, so that installed libraries need no libfmt.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(PkgConfig QUIET)
+
+foreach(pair "ISAL;libisal" "LIBDEFLATE;libdeflate" "ZSTD;libzstd")
+  list(GET pair 0 key)
+  list(GET pair 1 module)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(LANESCOPE_${key} QUIET IMPORTED_TARGET ${module})
+  endif()
+  lanescope_optional(${key} "${module}" "${LANESCOPE_${key}_FOUND}" "${LANESCOPE_${key}_VERSION}"
+                     "Debian: apt-get install ${module}-dev")
+endforeach()
+
+find_package(CLI11 QUIET)
+lanescope_optional(CLI "the lanescope command (CLI11)" "${CLI11_FOUND}" "${CLI11_VERSION}"
+                   "Debian: apt-get install libcli11-dev")
+
+# The Python module needs an interpreter with headers and pybind11 (from pip or from the distribution).
+find_package(Python3 QUIET COMPONENTS Interpreter Development.Module)
+if(Python3_Interpreter_FOUND AND NOT pybind11_DIR)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -m pybind11 --cmakedir
+                  OUTPUT_VARIABLE pybind11_hint OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+endif()
+set(PYBIND11_FINDPYTHON ON)
+find_package(pybind11 QUIET HINTS ${pybind11_hint})
+if(pybind11_FOUND AND Python3_Development.Module_FOUND)
+  set(python_ok TRUE)
+endif()
+lanescope_optional(PYTHON "the Python module (pybind11)" "${python_ok}" "${Python3_EXECUTABLE}"
+                   "pip install pybind11, and Debian: apt-get install python3-dev")
+
+# libtorch, as the torch wheel of that interpreter brings it: only its headers and libtorch_cpu, never its CMake package
+# (which insists on a CUDA toolkit when the wheel was built with one).
+if(NOT LANESCOPE_TORCH_DIR AND Python3_Interpreter_FOUND)
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} -c
+      "import importlib.util as u, os; s = u.find_spec('torch'); print(os.path.dirname(s.origin) if s and s.origin else '')"
+    OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(torch_dir AND EXISTS "${torch_dir}/include/ATen/record_function.h")
+    set(LANESCOPE_TORCH_DIR "${torch_dir}" CACHE PATH "The torch package (holds include/ and lib/)")
+  endif()
+endif()
+lanescope_optional(TORCH "the torch observer for C++ (libtorch)" "${LANESCOPE_TORCH_DIR}" "${LANESCOPE_TORCH_DIR}"
+                   "pip install torch, or set LANESCOPE_TORCH_DIR")
+if(LANESCOPE_WITH_TORCH_FOUND)
+  add_library(lanescope_libtorch INTERFACE)
+  target_include_directories(lanescope_libtorch SYSTEM INTERFACE
+    ${LANESCOPE_TORCH_DIR}/include ${LANESCOPE_TORCH_DIR}/include/torch/csrc/api/include)
+  target_link_directories(lanescope_libtorch INTERFACE ${LANESCOPE_TORCH_DIR}/lib)
+  target_link_libraries(lanescope_libtorch INTERFACE torch_cpu torch c10)
+  target_link_options(lanescope_libtorch INTERFACE "LINKER:-rpath,${LANESCOPE_TORCH_DIR}/lib")
+endif()
+
+if(LANESCOPE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+if(LANESCOPE_BUILD_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,52 @@
+// Each distinct text once. Names, paths and raw argument text of a trace repeat; a 32-bit id is all that columns keep.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/base/ids.h"
+
+namespace lanescope {
+
+// Append-only. Ids count up from 0 in order of first appearance, so equal input gives equal ids. Views stay valid as long
+// as the pool does, moves included. intern: one thread; view and size: any number once interning has ended.
+// Cost: one hash and usually one comparison a call; 16 bytes an entry, 4-8 in the table, and the text itself.
+class StringPool {
+ public:
+  StringPool();
+  StringPool(StringPool&&) = default;
+  StringPool& operator=(StringPool&&) = default;
+
+  StringId intern(std::string_view text);
+  // kNone<StringId> when the text was never interned.
+  StringId find(std::string_view text) const;
+  std::string_view view(StringId id) const {
+    const Entry& entry = entries_[raw(id)];
+    return {entry.text, entry.size};
+  }
+  std::size_t size() const { return entries_.size(); }
+  std::size_t memory_bytes() const;
+
+ private:
+  struct Entry {
+    const char* text;
+    std::uint32_t size;
+    std::uint32_t hash;
+  };
+  const char* store(std::string_view text);
+  void grow();
+  std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
+
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> table_;  // open addressing; entry index + 1, 0 is empty
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* block_at_ = nullptr;
+  std::size_t block_left_ = 0;
+  std::size_t block_bytes_ = 0;
+};
+
+// 64-bit mix of the bytes; not for security. Same result on every machine of one endianness.
+std::uint64_t hash_bytes(std::string_view text);
+
+}  // namespace lanescope

@@ -1,0 +1,44 @@
+#include "lanescope/model/import_stats.h"
+
+namespace lanescope {
+namespace {
+
+// In the order of ImportIssue.
+constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
+    {"truncated-file", Severity::kLost, "the file ends before its JSON does"},
+    {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
+    {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
+    {"event-lost", Severity::kLost, "the event's text could not be understood"},
+    {"unescaped-text", Severity::kRepaired, "a string held an unescaped quote, backslash or control character"},
+    {"invalid-utf8", Severity::kRepaired, "bytes that are not UTF-8 became U+FFFD"},
+    {"not-a-number", Severity::kRepaired, "NaN or Infinity stood where a number belongs"},
+    {"wrong-type", Severity::kRepaired, "a field had another JSON type than the format says"},
+    {"missing-field", Severity::kLost, "the event lacks a field it needs"},
+    {"unknown-phase", Severity::kLost, "the event's ph is none that lanescope reads"},
+    {"bad-time", Severity::kLost, "a time does not fit 64-bit nanoseconds"},
+    {"sub-nanosecond", Severity::kNote, "digits below one nanosecond were cut off"},
+    {"negative-duration", Severity::kRepaired, "a duration below zero was read as zero"},
+    {"missing-duration", Severity::kRepaired, "a complete event without duration was read as zero long"},
+    {"end-without-begin", Severity::kLost, "an end event had no open begin"},
+    {"begin-without-end", Severity::kRepaired, "a begin event was never closed; it lasts to the end of the trace"},
+    {"orphan-flow", Severity::kLost, "a flow arrow had only one end"},
+    {"out-of-order", Severity::kNote, "events were not sorted by time"},
+    {"syntax", Severity::kRepaired, "JSON between events was mended"},
+    {"metadata-lost", Severity::kLost, "a top-level entry could not be understood"},
+    {"checksum-mismatch", Severity::kLost, "a closed chunk changed after it was written"},
+    {"open-chunk", Severity::kNote, "a chunk was still being written; its complete records were read"},
+    {"dropped-records", Severity::kLost, "the recorder had no room for these records"},
+    {"open-range", Severity::kRepaired, "a range was still open when recording ended; it lasts to the end"},
+}};
+
+}  // namespace
+
+const ImportIssueInfo& import_issue_info(ImportIssue issue) { return kIssues[static_cast<std::size_t>(issue)]; }
+
+bool ImportStats::lost_anything() const {
+  for (std::size_t i = 0; i < kImportIssueCount; ++i)
+    if (kIssues[i].severity == Severity::kLost && counters_[i].count > 0) return true;
+  return false;
+}
+
+}  // namespace lanescope

@@ -1,0 +1,135 @@
+#include "lanescope/model/trace_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace lanescope {
+namespace {
+
+Scalar number(std::int64_t value) { return {false, value, kNone<StringId>}; }
+
+struct Builder : TraceBuilder {
+  TrackId cpu = track(number(1), number(1), false);
+  CategoryId op = category("cpu_op");
+  StringId name(std::string_view text) { return intern(text); }
+  Trace done() { return std::move(*std::move(*this).finish()); }
+};
+
+TEST(TraceBuilderTest, SlicesAreSortedByTrackStartAndLength) {
+  Builder b;
+  const TrackId gpu = b.track(number(0), number(7), true);
+  b.add_slice(gpu, b.category("kernel"), b.name("k"), 5, 5, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("late"), 20, 5, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("inner"), 10, 2, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("outer"), 10, 9, kNone<ArgsId>);
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.slices().size(), 4u);
+  EXPECT_EQ(trace.name(SliceId{0}), "outer");
+  EXPECT_EQ(trace.name(SliceId{1}), "inner");
+  EXPECT_EQ(trace.name(SliceId{2}), "late");
+  EXPECT_EQ(trace.name(SliceId{3}), "k");
+  EXPECT_EQ(trace.slices().event_index[0], 3u);
+  EXPECT_EQ(trace.track(SliceId{3}).device, 0);
+  EXPECT_EQ(trace.track(SliceId{3}).stream, 7);
+}
+
+TEST(TraceBuilderTest, OverlappingSlicesOfOneTrackAreAllKept) {
+  Builder b;
+  b.add_slice(b.cpu, b.op, b.name("a"), 0, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("b"), 5, 10, kNone<ArgsId>);
+  EXPECT_EQ(b.done().slices().size(), 2u);
+}
+
+TEST(TraceBuilderTest, BeginAndEndPairByNestingAndName) {
+  Builder b;
+  b.add_begin(b.cpu, b.op, b.name("outer"), 0, kNone<ArgsId>);
+  b.add_begin(b.cpu, b.op, b.name("lost end"), 2, kNone<ArgsId>);
+  b.add_end(b.cpu, b.name("outer"), 9, kNone<ArgsId>);
+  b.add_end(b.cpu, b.name("outer"), 10, kNone<ArgsId>);  // nothing is open
+  b.add_begin(b.cpu, b.op, b.name("open"), 12, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("x"), 13, 7, kNone<ArgsId>);  // ends at 20
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.slices().size(), 4u);
+  EXPECT_EQ(trace.dur_ns(SliceId{0}), 9);   // outer
+  EXPECT_EQ(trace.dur_ns(SliceId{1}), 7);   // lost end: closed with outer
+  EXPECT_EQ(trace.dur_ns(SliceId{2}), 8);   // open: to the end of the trace
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kBeginWithoutEnd].count, 2u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kEndWithoutBegin].count, 1u);
+}
+
+TEST(TraceBuilderTest, OneFlowStartMayHaveManyEndsAndOrphansAreCounted) {
+  Builder b;
+  const CategoryId flow = b.category("ac2g");
+  const TrackId gpu = b.track(number(0), number(7), true);
+  const StringId name = b.name("ac2g");
+  b.add_flow('f', gpu, flow, name, number(5), 30, true);
+  b.add_flow('f', gpu, flow, name, number(5), 20, true);
+  b.add_flow('s', b.cpu, flow, name, number(5), 10, false);
+  b.add_flow('f', b.cpu, flow, name, number(6), 11, true);   // no start
+  b.add_flow('s', b.cpu, flow, name, number(7), 12, false);  // no end
+  b.add_flow('f', gpu, flow, name, number(8), 13, true);     // ends before it starts: skewed clocks
+  b.add_flow('s', b.cpu, flow, name, number(8), 14, false);
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.flows().size(), 3u);
+  EXPECT_EQ(trace.flows()[0].to_ns, 20);
+  EXPECT_EQ(trace.flows()[1].to_ns, 30);
+  EXPECT_EQ(trace.flows()[2].to_ns, 13);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kOrphanFlow].count, 2u);
+}
+
+TEST(TraceBuilderTest, ReusedFlowIdsPairByTime) {
+  Builder b;
+  const CategoryId flow = b.category("async");
+  const StringId name = b.name("launch");
+  for (const std::int64_t at : {100, 200}) {
+    b.add_flow('s', b.cpu, flow, name, number(1), at, false);
+    b.add_flow('f', b.cpu, flow, name, number(1), at + 10, true);
+  }
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.flows().size(), 2u);
+  EXPECT_EQ(trace.flows()[1].from_ns, 200);
+  EXPECT_EQ(trace.flows()[1].to_ns, 210);
+}
+
+TEST(TraceBuilderTest, StepsComeFromProfilerStepRangesOfTheCpu) {
+  Builder b;
+  const CategoryId note = b.category("user_annotation");
+  b.add_slice(b.cpu, note, b.name("ProfilerStep#3"), 50, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, note, b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, note, b.name("ProfilerStep#"), 10, 10, kNone<ArgsId>);
+  b.add_slice(b.track(number(0), number(7), true), b.category("gpu_user_annotation"), b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.steps().size(), 2u);
+  EXPECT_EQ(trace.steps()[0].number, 2);
+  EXPECT_EQ(trace.steps()[1].number, 3);
+}
+
+TEST(TraceBuilderTest, NegativeAndEndlessDurationsAreMended) {
+  Builder b;
+  b.add_slice(b.cpu, b.op, b.name("negative"), 10, -5, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("endless"), 10, INT64_MAX, kNone<ArgsId>);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.name(SliceId{0}), "endless");
+  EXPECT_EQ(trace.end_ns(SliceId{0}), INT64_MAX);
+  EXPECT_EQ(trace.dur_ns(SliceId{1}), 0);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kNegativeDuration].count, 1u);
+}
+
+TEST(TraceBuilderTest, BeginAndEndArgumentsAreMerged) {
+  Builder b;
+  ArgsId ids[2];
+  for (int i = 0; i < 2; ++i) {
+    b.args().begin();
+    b.args().add_int(b.name(i == 0 ? "correlation" : "bytes"), i == 0 ? ArgKey::kCorrelation : ArgKey::kBytes, 7 + i);
+    ids[i] = b.args().end();
+  }
+  b.add_begin(b.cpu, b.op, b.name("r"), 0, ids[0]);
+  b.add_end(b.cpu, kNone<StringId>, 5, ids[1]);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kCorrelation), 7);
+  EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kBytes), 8);
+}
+
+}  // namespace
+}  // namespace lanescope
