@@ -1,0 +1,153 @@
+// What an operator was called with, in few bytes: sizes, strides, types and small scalars of its
+// inputs, and keywords.
+//
+// The observer writes these bytes inside a callback (no allocation, no text), the recorder keeps
+// each distinct sequence once, and whoever turns a recording into a Trace renders them into the
+// JSON texts that torch.profiler writes.
+//
+//   bytes    = input* [kKeywords (key value)*]
+//   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)* | scalar |
+//   kScalarList n scalar* extent   = n zigzag*            (sizes first, then strides; a tensor
+//   without strides has n = 0) scalar   = kInteger zigzag | kReal 8 bytes | kTrue | kFalse | kText
+//   n bytes value    = scalar | kTextList n (n bytes)*
+// Numbers are LEB128; `type` is a length and torch's own name of the element type, for example
+// "c10::BFloat16". Lists longer than kMaxListLength keep their length only, as torch.profiler shows
+// none of their elements.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lanescope::codec {
+
+inline constexpr std::size_t kMaxListLength =
+    30;  // torch.profiler's limit for tensor lists and scalar lists
+inline constexpr std::size_t kMaxOpDetailsBytes =
+    8192;  // more: the observer keeps none of it and counts that
+
+enum class DetailTag : std::uint8_t {
+  kOther = 1,
+  kTensor,
+  kTensorList,
+  kScalarList,
+  kInteger,
+  kReal,
+  kTrue,
+  kFalse,
+  kText,
+  kTextList,
+  kKeywords,
+};
+
+// Fills a buffer of the caller's. After an overflow nothing more is written and bytes() is empty.
+// Never throws.
+class OpDetailsWriter {
+ public:
+  OpDetailsWriter(char* buffer, std::size_t size)
+      : begin_(buffer), at_(buffer), end_(buffer + size) {}
+
+  void other() { tag(DetailTag::kOther); }
+  void tensor(std::string_view type, std::span<const std::int64_t> sizes,
+              std::span<const std::int64_t> strides) {
+    tag(DetailTag::kTensor);
+    text(type);
+    extent(sizes);
+    extent(strides);
+  }
+  // Then `length` times list_tensor(), unless length > kMaxListLength.
+  void tensor_list(std::size_t length) { tag(DetailTag::kTensorList), number(length); }
+  void list_tensor(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+    extent(sizes);
+    extent(strides);
+  }
+  void scalar_list(std::size_t length) {
+    tag(DetailTag::kScalarList), number(length);
+  }  // then `length` scalars
+  void integer(std::int64_t value) { tag(DetailTag::kInteger), zigzag(value); }
+  void real(double value) {
+    tag(DetailTag::kReal);
+    put(&value, sizeof value);
+  }
+  void boolean(bool value) { tag(value ? DetailTag::kTrue : DetailTag::kFalse); }
+  void string(std::string_view value) { tag(DetailTag::kText), text(value); }
+  void keywords() { tag(DetailTag::kKeywords); }  // then key() and one value, any number of times
+  void key(std::string_view name) { text(name); }
+  void text_list(std::size_t length) {
+    tag(DetailTag::kTextList), number(length);
+  }  // then `length` times text()
+  void text(std::string_view value) {
+    number(value.size());
+    put(value.data(), value.size());
+  }
+
+  // Where the last input began: undo() forgets everything after a mark, for inputs that throw while
+  // they are read.
+  char* mark() const { return at_; }
+  void undo(char* mark) {
+    if (!overflowed_) at_ = mark;
+  }
+  bool overflowed() const { return overflowed_; }
+  std::string_view bytes() const {
+    return overflowed_ ? std::string_view()
+                       : std::string_view(begin_, static_cast<std::size_t>(at_ - begin_));
+  }
+
+ private:
+  void tag(DetailTag value) { put(&value, 1); }
+  void number(std::uint64_t value) {
+    char bytes[10];
+    std::size_t size = 0;
+    for (; value >= 0x80; value >>= 7) bytes[size++] = static_cast<char>(value | 0x80);
+    bytes[size++] = static_cast<char>(value);
+    put(bytes, size);
+  }
+  void zigzag(std::int64_t value) {
+    number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  void extent(std::span<const std::int64_t> values) {
+    number(values.size());
+    for (const std::int64_t value : values) zigzag(value);
+  }
+  void put(const void* bytes, std::size_t size) {
+    if (overflowed_ || size > static_cast<std::size_t>(end_ - at_)) {
+      overflowed_ = true;
+      return;
+    }
+    if (size != 0) std::memcpy(at_, bytes, size);
+    at_ += size;
+  }
+
+  char* begin_;
+  char* at_;
+  char* end_;
+  bool overflowed_ = false;
+};
+
+// A keyword argument of a range, or a field of a collective, by its own name.
+struct DetailKeyword {
+  enum class Kind : std::uint8_t { kInteger, kReal, kBoolean, kText, kJson };
+  std::string key;
+  Kind kind = Kind::kText;
+  std::int64_t integer = 0;  // kInteger; kBoolean: 0 or 1
+  double real = 0;           // kReal
+  std::string text;          // kText: as it is; kJson: a JSON list of strings
+};
+
+// The four JSON texts of torch.profiler, each a list with one element an input. All empty: the op
+// had no inputs.
+struct OpDetails {
+  std::string input_dims;       // [[64, 64], [], [[2, 3], [4]]]
+  std::string input_types;      // ["float", "Scalar", "TensorList"]
+  std::string input_strides;    // [[64, 1], [], [[3, 1], [1]]]
+  std::string concrete_inputs;  // ["", "1.", ""]
+  std::vector<DetailKeyword> keywords;
+};
+
+// False when the bytes are damaged; `out` then holds what came before the damage. Cost: linear, a
+// few allocations.
+bool decode_op_details(std::string_view bytes, OpDetails* out);
+
+}  // namespace lanescope::codec
