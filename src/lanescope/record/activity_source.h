@@ -1,0 +1,41 @@
+// What a source of events (the torch observer, later CUPTI) gives the recorder: a table of plain
+// functions, so that it may be compiled elsewhere, with another compiler or another std::string.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lanescope/record/record_abi.h"
+
+extern "C" {
+
+// `line` is a buffer of `size` bytes for one line that tells the user what is wrong or what it
+// cost; it ends with 0. Every function may be null, is called by one thread at a time (any thread),
+// and must not throw or block for long.
+struct LanescopeActivitySource {
+  uint32_t abi;  // LANESCOPE_RECORD_ABI
+  uint32_t
+      activities;    // LANESCOPE_ACTIVITY_* that it serves; asked only when one of them is wanted
+  const char* name;  // "torch", "cupti"; stays valid
+  void* self;        // handed to each function
+  // Whatever is slow; called in warm-up, before the first start. 0 is success, else `line` says why
+  // not; the recording goes on without this source and the line is kept in the file.
+  int (*prepare)(void* self, uint32_t options, char* line, size_t size);
+  // A window opens. Called before records are accepted. 0 is success.
+  int (*start)(void* self, uint32_t options, char* line, size_t size);
+  // The window has closed: records are no longer accepted. Called once for each start that
+  // succeeded.
+  void (*stop)(void* self);
+  // The recording is over. What it cost, in one line; 0 when there is one.
+  int (*cost_line)(void* self, char* line, size_t size);
+};
+
+// The source, and the table, stay valid until unregistered. 0 is success; 1: another ABI; 2: too
+// many sources; 3: one of this name is there already (nothing changes). A source that comes during
+// a window starts with the next one.
+LANESCOPE_RECORD_EXPORT int lanescope_register_source(
+    const struct LanescopeActivitySource* source) noexcept;
+// Stops it first if it runs. Unknown sources: nothing happens.
+LANESCOPE_RECORD_EXPORT void lanescope_unregister_source(
+    const struct LanescopeActivitySource* source) noexcept;
+
+}  // extern "C"

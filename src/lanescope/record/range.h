@@ -1,0 +1,51 @@
+// Ranges in your own code: from the constructor to the end of the scope, on one thread.
+#pragma once
+#include <string_view>
+
+#include "lanescope/record/thread_writer.h"
+
+namespace lanescope {
+
+// Any name; it costs one hash of its bytes while recording, one load while not.
+class RecordFunction {
+ public:
+  explicit RecordFunction(std::string_view name) noexcept {
+    if (!record::is_recording()) return;
+    record::RangeInfo info;
+    info.name = record::intern_text(name.data(), name.size());
+    token_ = record::begin_range(info);
+  }
+  // `name_id` from record::intern_stable() or lanescope_intern().
+  struct Interned {
+    std::uint32_t id;
+  };
+  explicit RecordFunction(Interned name) noexcept {
+    record::RangeInfo info;
+    info.name = name.id;
+    token_ = record::begin_range(info);
+  }
+  ~RecordFunction() { end(); }
+  RecordFunction(const RecordFunction&) = delete;
+  RecordFunction& operator=(const RecordFunction&) = delete;
+  // Ends it early; the destructor then does nothing. On the same thread.
+  void end() noexcept {
+    if (token_.sequence == 0) return;
+    record::end_range(token_);
+    token_ = {};
+  }
+
+ private:
+  record::RangeToken token_;
+};
+
+}  // namespace lanescope
+
+#define LANESCOPE_RANGE_CONCAT_INNER(a, b) a##b
+#define LANESCOPE_RANGE_CONCAT(a, b) LANESCOPE_RANGE_CONCAT_INNER(a, b)
+// LANESCOPE_RECORD_FUNCTION("name"); a range to the end of the scope. The name is a literal, looked
+// up once per place.
+#define LANESCOPE_RECORD_FUNCTION(literal)                                                      \
+  static const ::lanescope::RecordFunction::Interned LANESCOPE_RANGE_CONCAT(                    \
+      lanescope_name_, __LINE__){::lanescope_intern("" literal, sizeof(literal) - 1, nullptr)}; \
+  const ::lanescope::RecordFunction LANESCOPE_RANGE_CONCAT(                                     \
+      lanescope_range_, __LINE__)(LANESCOPE_RANGE_CONCAT(lanescope_name_, __LINE__))

@@ -1,0 +1,80 @@
+// One recording session: windows of time during which every thread of this process writes into a
+// spool file.
+//
+// The state behind it is one per process (active_recorder.cpp). Sessions that are open at the same
+// time share one spool, made by the first and finished with the last; each keeps its own windows,
+// so each reads back only what it asked for.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/record/record_abi.h"
+
+namespace lanescope::record {
+
+struct RecorderOptions {
+  std::string spool_path;  // empty: a new file in `directory`
+  std::string directory;   // empty: $TMPDIR or /tmp. Made when it does not exist
+  std::uint64_t max_bytes =
+      std::uint64_t{4} << 30;  // the file never grows beyond; later records are dropped, counted
+  std::uint32_t ready_chunks =
+      32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
+  std::uint32_t activities =
+      LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;  // which sources are asked
+  std::uint32_t options = 0;                             // LANESCOPE_RECORD_*
+};
+
+// Of the whole spool, all sessions.
+struct RecorderStats {
+  std::uint64_t file_bytes = 0;       // given out so far
+  std::uint64_t dropped_records = 0;  // no chunk ready, or the size limit
+  std::uint64_t depth_overflow = 0;   // ranges inside more than 256 open ones
+  std::uint32_t threads = 0;          // that have written
+};
+
+// Any thread may call anything; calls of one object must not overlap. No call throws; what the host
+// did not ask for (a full disk during recording) is counted and noted, never an error of a running
+// program.
+class LANESCOPE_RECORD_EXPORT Recorder {
+ public:
+  // kIo: the file cannot be made. kInvalidArgument: max_bytes too small for anything (under 1 MiB).
+  static Result<std::unique_ptr<Recorder>> open(const RecorderOptions& options);
+  ~Recorder();  // closes
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Prepares chunks and sources; slow (milliseconds), meant for warm-up. start() does it when
+  // nobody has.
+  void prepare();
+  // Opens a window; a window that is open stays as it is.
+  Result<void> start();
+  // Closes it. All records up to here are in the file, readable at once by format/spool.
+  void stop();
+  // Ends the session; the last one finishes the file. start() is then an error (kUnavailable).
+  void close();
+
+  void add_metadata_json(std::string_view key, std::string_view json);
+  const std::string& spool_path() const;
+  std::uint32_t session() const;       // marks this session's windows in the file
+  std::uint32_t window_count() const;  // opened so far; they are numbered from 0
+  bool is_open() const;                // a window is open
+  RecorderStats stats() const;
+  // One clear line each: a source that could not start and why, what a source cost, a disk that was
+  // full.
+  std::vector<std::string> notes() const;
+
+ private:
+  struct State;
+  explicit Recorder(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Closes every window and finishes the file: what happens at exit to sessions nobody closed.
+// Returns the path of the file that was finished, or nothing. Safe to call again.
+LANESCOPE_RECORD_EXPORT std::string finish_all_sessions();
+
+}  // namespace lanescope::record

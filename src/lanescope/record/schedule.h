@@ -1,0 +1,47 @@
+// When to record: torch.profiler's schedule, and what each change of action asks of a profiler.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "lanescope/base/result.h"
+
+namespace lanescope::record {
+
+// torch.profiler's words and numbers.
+enum class ProfilerAction : std::uint8_t {
+  kNone = 0,
+  kWarmup = 1,
+  kRecord = 2,
+  kRecordAndSave = 3
+};
+const char* profiler_action_name(ProfilerAction action);  // "NONE", "WARMUP", ...
+
+// From a step number (0 is the first) to what is done during it. Called on the thread that steps.
+using ScheduleFunction = std::function<ProfilerAction(std::int64_t step)>;
+
+// Counts of steps. One cycle is wait + warmup + active steps; repeat 0: cycles without end.
+struct ScheduleOptions {
+  std::int64_t wait = 0, warmup = 0, active = 1, repeat = 0;
+  std::int64_t skip_first = 0;       // steps before the first cycle
+  std::int64_t skip_first_wait = 0;  // not 0: the first cycle has no wait
+};
+
+// kInvalidArgument: a negative count, or active 0. The function is pure and may be called by any
+// thread.
+Result<ScheduleFunction> schedule(const ScheduleOptions& options);
+
+// What a profiler does, in order, when it goes from one action to another.
+enum class ProfilerDeed : std::uint8_t {
+  kPrepare,        // warm up: slow set-up, nothing recorded
+  kStart,          // open a window
+  kStop,           // close the window
+  kReady,          // hand the result to on_trace_ready
+  kWarnNoActive,   // a warm-up that no active step followed
+  kWarnIncorrect,  // a window that ends without RECORD_AND_SAVE
+};
+std::span<const ProfilerDeed> deeds_between(ProfilerAction previous, ProfilerAction current);
+// At the end of profiling, after an action of this kind.
+std::span<const ProfilerDeed> deeds_at_end(ProfilerAction last);
+
+}  // namespace lanescope::record

@@ -1,0 +1,281 @@
+// The hot path: writes one 48-byte record straight into the mapped file. No lock, no allocation, no
+// system call, no text.
+//
+// A range is written when it begins, with end_tsc 0, so that a killed process leaves its open
+// ranges too; ending it fills in end_tsc. When the thread has moved to its next chunk since, the
+// end is a record of its own, so a full chunk never changes again and can be checksummed. All
+// functions may be called at any time, on any thread, recording or not. Cost, begin + end: two
+// reads of the tick counter and some ten stores to lines the thread owns (bench/range_cost.cpp).
+#pragma once
+#include <cstring>
+
+#include "lanescope/record/record_abi.h"
+#include "lanescope/record/tick_clock.h"
+
+namespace lanescope::record {
+
+// Names a range that began; for a caller that has a place to keep it. sequence 0: nothing was
+// recorded.
+struct RangeToken {
+  std::uint32_t sequence = 0;
+  std::uint32_t index = 0;
+};
+
+// What a range carries besides its time. Text ids come from intern_*().
+struct RangeInfo {
+  std::uint32_t name = 0;
+  std::uint8_t scope = spool::kUserScope;
+  std::uint16_t flags = 0;  // spool::RecordFlag
+  std::int64_t sequence_number = -1;
+  std::uint32_t forward_thread = 0;
+  std::uint32_t detail = 0;
+  std::uint64_t handle = 0;
+};
+
+// False: everything below does nothing, quickly. A relaxed look for callers that prepare something
+// costly first.
+inline bool is_recording() noexcept {
+  return lanescope_recording.load(std::memory_order_relaxed) != 0;
+}
+inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
+  return lanescope_record_options.load(std::memory_order_relaxed);
+}
+
+// Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
+class Inside {
+ public:
+  explicit Inside(LanescopeWriter* writer) noexcept : writer_(writer) {
+    if (writer_->busy.load(std::memory_order_relaxed) !=
+        0) {  // a signal handler met its own thread here
+      count(&spool::ThreadSlot::reentered);
+      writer_ = nullptr;
+      return;
+    }
+    writer_->busy.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(
+        std::memory_order_seq_cst);  // the closer's membarrier makes it a real fence
+    window_ = lanescope_recording.load(std::memory_order_acquire);
+  }
+  ~Inside() {
+    if (writer_) writer_->busy.store(0, std::memory_order_release);
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  bool ok() const noexcept { return window_ != 0; }
+  std::uint32_t window() const noexcept { return window_; }
+  // The next free record, or null: dropped and counted.
+  spool::Record* reserve() noexcept {
+    if (writer_->next == writer_->limit && !lanescope_next_chunk(writer_)) [[unlikely]] {
+      count(&spool::ThreadSlot::dropped);
+      return nullptr;
+    }
+    return writer_->next;
+  }
+  // Makes the reserved record part of the file.
+  void commit() noexcept {
+    ++writer_->next;
+    writer_->used->store(static_cast<std::uint32_t>(writer_->next - writer_->first),
+                         std::memory_order_release);  // pairs with the reader's acquire
+  }
+  void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
+    if (!writer_->slot) return lanescope_count_drop();
+    std::atomic<std::uint64_t>& value = writer_->slot->*counter;
+    value.store(value.load(std::memory_order_relaxed) + 1,
+                std::memory_order_relaxed);  // one writer
+  }
+
+ private:
+  LanescopeWriter* writer_;
+  std::uint32_t window_ = 0;
+};
+
+inline LanescopeWriter* thread_writer() noexcept {
+  if (LanescopeWriter* writer = lanescope_thread_writer) [[likely]]
+    return writer;
+  return lanescope_attach_thread();
+}
+
+namespace detail {
+inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo& info) noexcept {
+  spool::Record* record = inside.reserve();
+  if (!record) return {};
+  record->end_tsc = 0;
+  record->name = info.name;
+  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
+  record->scope = info.scope;
+  record->flags = info.flags;
+  record->a = info.sequence_number;
+  record->b = info.forward_thread;
+  record->c = info.detail;
+  record->d = info.handle;
+  const RangeToken token{writer->sequence, static_cast<std::uint32_t>(record - writer->first)};
+  record->begin_tsc = ticks();  // last, so that the range does not hold our own cost
+  inside.commit();
+  return token;
+}
+
+inline void end(LanescopeWriter* writer, Inside& inside, RangeToken token,
+                std::uint64_t now) noexcept {
+  if (token.sequence == writer->sequence) [[likely]] {
+    if (writer->first) writer->first[token.index].end_tsc = now;
+    return;
+  }
+  spool::Record* record = inside.reserve();
+  if (!record) return;
+  *record = {};
+  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRangeEnd);
+  record->end_tsc = now;
+  record->a =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(token.sequence) << 32 | token.index);
+  inside.commit();
+}
+}  // namespace detail
+
+inline RangeToken begin_range(const RangeInfo& info) noexcept {
+  if (!is_recording()) return {};
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) return {};
+  Inside inside(writer);
+  return inside.ok() ? detail::begin(writer, inside, info) : RangeToken{};
+}
+
+// On the thread that began it. A range still open when its window closes ends with the window.
+inline void end_range(RangeToken token) noexcept {
+  const std::uint64_t now = ticks();
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (token.sequence == 0 || !writer) return;
+  Inside inside(writer);
+  if (inside.ok()) detail::end(writer, inside, token, now);
+}
+
+// For callers with no place for a token: begins a range and remembers it on the thread's stack.
+// Give a handle (not 0) when the end may come out of order or from another thread.
+inline void begin_nested(const RangeInfo& info) noexcept {
+  if (!is_recording()) return;
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) return;
+  Inside inside(writer);
+  if (!inside.ok()) return;
+  if (writer->stack_window != inside.window()) {  // ends of an earlier window that never came
+    writer->stack_window = inside.window();
+    writer->depth = writer->lost_depth = 0;
+  }
+  if (writer->depth == kLanescopeStackDepth) {
+    ++writer->lost_depth;
+    return inside.count(&spool::ThreadSlot::depth_overflow);
+  }
+  const RangeToken token = detail::begin(writer, inside, info);
+  writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
+}
+
+// Ends the range of that handle wherever it began; handle 0: the innermost one of this thread.
+inline void end_nested(std::uint64_t handle = 0) noexcept {
+  const std::uint64_t now = ticks();
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer) {
+    if (handle == 0 || !is_recording()) return;
+    writer = lanescope_attach_thread();
+    if (!writer) return;
+  }
+  Inside inside(writer);
+  if (!inside.ok() || writer->stack_window != inside.window()) {
+    if (!inside.ok() || handle == 0) return;
+    writer->stack_window = inside.window();
+    writer->depth = writer->lost_depth = 0;
+  }
+  if (writer->lost_depth != 0 && handle == 0) {
+    --writer->lost_depth;
+    return;
+  }
+  for (std::uint32_t at = writer->depth; at-- > 0;) {
+    const LanescopeOpenRange open = writer->stack[at];
+    if (handle != 0 && open.handle != handle) continue;
+    for (std::uint32_t next = at + 1; next < writer->depth; ++next)
+      writer->stack[next - 1] = writer->stack[next];
+    --writer->depth;
+    if (open.sequence != 0) detail::end(writer, inside, {open.sequence, open.index}, now);
+    return;
+  }
+  if (handle == 0) return;
+  if (writer->lost_depth != 0) {
+    --writer->lost_depth;
+    return;
+  }
+  spool::Record* record = inside.reserve();  // began on another thread, or before this window
+  if (!record) return;
+  *record = {};
+  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kEndByHandle);
+  record->end_tsc = now;
+  record->d = handle;
+  inside.commit();
+}
+
+// A point in time on this thread.
+inline void record_instant(std::uint32_t name, std::uint32_t detail_id = 0) noexcept {
+  if (!is_recording()) return;
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) return;
+  Inside inside(writer);
+  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
+  if (!record) return;
+  *record = {};
+  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kInstant);
+  record->begin_tsc = ticks();
+  record->name = name;
+  record->c = detail_id;
+  inside.commit();
+}
+
+// An allocation, a free (bytes < 0), or a request that failed (out_of_memory).
+inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory = false) noexcept {
+  if (!is_recording()) return;
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) return;
+  Inside inside(writer);
+  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
+  if (!record) return;
+  *record = {};
+  record->kind = static_cast<std::uint8_t>(out_of_memory ? spool::RecordKind::kOutOfMemory
+                                                         : spool::RecordKind::kMemory);
+  spool::set_memory(*record, fields);
+  record->begin_tsc = ticks();
+  inside.commit();
+}
+
+// The id of a text that stays where it is with the same bytes as long as the process lives
+// (operator names, literals): known by its address.
+inline std::uint32_t intern_stable(const char* text, std::size_t size) noexcept {
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer) return lanescope_intern(text, size, nullptr);
+  const auto address = reinterpret_cast<std::uintptr_t>(text);
+  const auto mixed = static_cast<std::uint64_t>(address) * 0x9e3779b97f4a7c15u;
+  LanescopePointerName& entry = writer->pointer_names[(mixed >> 40) & (kLanescopePointerCache - 1)];
+  if (entry.pointer == text) [[likely]]
+    return entry.id;
+  const std::uint32_t id = lanescope_intern(text, size, nullptr);
+  entry = {text, id};
+  return id;
+}
+
+// The id of any text: known by its bytes. One hash over them.
+inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer || size > spool::kMaxTextBytes) return lanescope_intern(text, size, nullptr);
+  std::uint64_t hash = size * 0x9e3779b97f4a7c15u;
+  for (std::size_t at = 0; at < size; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text + at, size - at < 8 ? size - at : 8);
+    hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+    hash ^= hash >> 32;
+  }
+  LanescopeTextName& entry = writer->text_names[hash & (kLanescopeTextCache - 1)];
+  if (entry.hash == hash && entry.size == size && entry.text &&
+      std::memcmp(entry.text, text, size) == 0)
+    return entry.id;
+  const char* stored = nullptr;
+  const std::uint32_t id = lanescope_intern(text, size, &stored);
+  if (stored) entry = {hash, stored, static_cast<std::uint32_t>(size), id};
+  return id;
+}
+
+}  // namespace lanescope::record
