@@ -1,0 +1,233 @@
+#include "lanescope/cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "lanescope/cli/help.h"
+#include "lanescope/cli/text.h"
+
+namespace lanescope::cli {
+namespace {
+
+// What --help shows after the flag; the default is said in the text of the flag where it matters.
+CLI::Option* show_value(CLI::Option* option, const std::string& value) {
+  return option->option_text(value)->expected(1)->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
+}
+
+std::int64_t parse_number(const std::string& flag, const std::string& text, std::int64_t smallest,
+                          std::int64_t largest) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  const std::string range = largest == std::numeric_limits<std::int64_t>::max()
+                                ? fmt::format("a whole number, {} or more", smallest)
+                                : fmt::format("a whole number from {} to {}", smallest, largest);
+  if (error != std::errc() || at != end || value < smallest || value > largest) {
+    throw CLI::ValidationError(flag, fmt::format("expects {}; found '{}'", range, text));
+  }
+  return value;
+}
+
+std::vector<std::string> flag_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options({})) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+}  // namespace
+
+CLI::Option* Command::argument(const std::string& name, std::string* into, const std::string& text,
+                               Completion completion) {
+  CLI::Option* option = app_->add_option(name, *into, text)->required();
+  line_->completions_[option] = std::move(completion);
+  return option;
+}
+
+CLI::Option* Command::text_flag(const std::string& names, std::string* into,
+                                const std::string& value, const std::string& text,
+                                Completion completion) {
+  CLI::Option* option = show_value(app_->add_option(names, *into, text), value);
+  line_->completions_[option] = std::move(completion);
+  return option;
+}
+
+CLI::Option* Command::choice_flag(const std::string& names, std::string* into,
+                                  const std::vector<std::string>& words, const std::string& text) {
+  const auto check = [words, into, names](const std::string& given) {
+    if (std::find(words.begin(), words.end(), given) == words.end()) {
+      throw CLI::ValidationError(names,
+                                 fmt::format("expects {}; found '{}'", joined_or(words), given));
+    }
+    *into = given;
+  };
+  std::string shown;
+  for (const std::string& word : words) shown += (shown.empty() ? "" : "|") + word;
+  CLI::Option* option =
+      show_value(app_->add_option_function<std::string>(names, check, text), shown);
+  line_->completions_[option] = {Completes::kWords, words};
+  return option;
+}
+
+CLI::Option* Command::number_flag(const std::string& names, std::optional<std::int64_t>* into,
+                                  std::int64_t smallest, std::int64_t largest,
+                                  const std::string& text) {
+  const auto parse = [=](const std::string& given) {
+    *into = parse_number(names, given, smallest, largest);
+  };
+  return show_value(app_->add_option_function<std::string>(names, parse, text), "N");
+}
+
+CLI::Option* Command::switch_flag(const std::string& names, bool* into, const std::string& text) {
+  return app_->add_flag(names, *into, text);
+}
+
+void Command::takes_program(std::vector<std::string>* into) {
+  line_->programs_[app_] = into;
+  app_->formatter(std::make_shared<HelpFormatter>(" -- PROGRAM ARGS..."));
+}
+void Command::runs(std::function<int(Output&)> run) { line_->runs_[app_] = std::move(run); }
+
+CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
+  app_.formatter(std::make_shared<HelpFormatter>());
+  app_.set_help_flag("-h,--help", "print this help");
+  app_.set_version_flag("--version", version_line());
+  app_.get_option("--version")->description("print the version");
+  app_.get_option("--version")->configurable(false);
+  add_record_command(*this);
+  add_completion_command(*this);
+  add_version_command(*this);
+  add_help_command(*this);
+}
+
+Command CommandLine::command(const std::string& name, const std::string& text) {
+  CLI::App* sub = app_.add_subcommand(name, text);
+  sub->set_help_flag("-h,--help", "print this help");
+  return {*this, *sub};
+}
+
+const Completion* CommandLine::completion(const CLI::Option* option) const {
+  const auto found = completions_.find(option);
+  return found == completions_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> CommandLine::command_names() const {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app_.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+const CLI::App* CommandLine::find_command(const std::string& name) const {
+  for (const CLI::App* sub : app_.get_subcommands({})) {
+    if (sub->get_name() == name) return sub;
+  }
+  return nullptr;
+}
+
+int CommandLine::parse_and_run(std::vector<std::string> arguments, Output& output) {
+  int code = kFailed;
+  try {
+    code = run(arguments, output);
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> chosen = app_.get_subcommands();
+    write_help(output, (chosen.empty() ? app_ : *chosen.front()).help());
+    code = kOk;
+  } catch (const CLI::CallForVersion&) {
+    output.write(version_line() + "\n");
+    code = kOk;
+  } catch (const CLI::ParseError& error) {
+    code = explain_mistake(error, output);
+  } catch (const std::bad_alloc&) {
+    output.complain(
+        "expected more free memory than there is; close other programs or take a smaller trace");
+  } catch (const std::exception& error) {
+    output.complain(fmt::format("unexpected failure: {}", error.what()));
+  }
+  return output.finish(code);
+}
+
+int CommandLine::run(std::vector<std::string>& arguments, Output& output) {
+  if (arguments.empty()) {
+    write_help(output, app_.help());
+    return kOk;
+  }
+  // Before CLI11 sees them: its positionals would take flags of the program for ours.
+  std::vector<std::string> program;
+  const CLI::App* first = find_command(arguments.front());
+  if (first != nullptr && programs_.contains(first)) {
+    const auto mark = std::find(arguments.begin(), arguments.end(), "--");
+    if (mark != arguments.end()) {
+      program.assign(mark + 1, arguments.end());
+      arguments.erase(mark, arguments.end());
+    }
+    *programs_.at(first) = std::move(program);
+  }
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  app_.parse(arguments);
+  return dispatch(output);
+}
+
+int CommandLine::dispatch(Output& output) {
+  const std::vector<CLI::App*> chosen = app_.get_subcommands();
+  if (chosen.empty()) {
+    write_help(output, app_.help());
+    return kOk;
+  }
+  return runs_.at(chosen.front())(output);
+}
+
+int CommandLine::explain_mistake(const CLI::ParseError& error, Output& output) {
+  const std::vector<CLI::App*> chosen = app_.get_subcommands();
+  const bool in_command = !chosen.empty();
+  const CLI::App& app = in_command ? *chosen.front() : app_;
+  const std::string where = in_command ? app.get_name() + ": " : "";
+  const std::string help =
+      in_command ? fmt::format("lanescope {} --help", app.get_name()) : "lanescope --help";
+  std::vector<std::string> extra = app.remaining(true);
+  extra.erase(std::remove(extra.begin(), extra.end(), "--"), extra.end());
+
+  std::string what = error.what();
+  if (!extra.empty() && extra.front().starts_with("-") && extra.front() != "-") {
+    const std::string flag = extra.front().substr(0, extra.front().find('='));
+    const auto close = close_matches(flag, flag_names(app), 1);
+    what = fmt::format("there is no flag {}{}", flag,
+                       close.empty() ? "" : "; did you mean " + close.front() + "?");
+  } else if (!extra.empty() && !in_command) {
+    if (is_file(extra.front())) {
+      what = fmt::format("expected a command first, found a file; try: lanescope table {}",
+                         extra.front());
+    } else {
+      const auto close = close_matches(extra.front(), command_names());
+      what = fmt::format("there is no command '{}'; {}", extra.front(),
+                         close.empty() ? "commands are " + joined_or(command_names())
+                                       : "did you mean " + joined_or(close) + "?");
+    }
+  } else if (!extra.empty()) {
+    what = fmt::format("expected no further argument, found '{}'", extra.front());
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    what = fmt::format("expected {}", what.substr(0, what.find(" is required")));
+  } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    what = fmt::format("{} expects a value", what.substr(0, what.find(':')));
+  } else if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {
+    what = what.replace(what.find(": "), 2,
+                        " ");  // "--sort-by: expects ..." reads as a sentence without the colon
+  }
+  output.complain(fmt::format("{}{}{} see {}", where, what, what.ends_with("?") ? "" : ";", help));
+  return kUsage;
+}
+
+}  // namespace lanescope::cli

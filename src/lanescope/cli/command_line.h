@@ -1,0 +1,92 @@
+// The tree of subcommands and flags: one place that parses, prints help, names mistakes and
+// generates completions from.
+#pragma once
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/cli/output.h"
+
+namespace lanescope::cli {
+
+// What a shell offers for the value of a flag or an argument.
+enum class Completes : std::uint8_t { kNothing, kFile, kFolder, kCommand, kWords };
+struct Completion {
+  Completes what = Completes::kNothing;
+  std::vector<std::string> words = {};  // kWords
+};
+
+class CommandLine;
+
+// One subcommand while it is being declared. Flags write into variables that the subcommand's run
+// function captures, so these must live as long as the CommandLine. Wrong values throw
+// CLI::ValidationError, whose text says what was expected and what was found; parse_and_run() turns
+// that into one line and exit code 2.
+class Command {
+ public:
+  Command(CommandLine& line, CLI::App& app) : line_(&line), app_(&app) {}
+
+  // `text` is one line; `value` is what help shows for the value: "N", "FILE".
+  CLI::Option* argument(const std::string& name, std::string* into, const std::string& text,
+                        Completion completion = {});
+  CLI::Option* text_flag(const std::string& names, std::string* into, const std::string& value,
+                         const std::string& text, Completion completion = {});
+  CLI::Option* choice_flag(const std::string& names, std::string* into,
+                           const std::vector<std::string>& words, const std::string& text);
+  CLI::Option* number_flag(const std::string& names, std::optional<std::int64_t>* into,
+                           std::int64_t smallest, std::int64_t largest, const std::string& text);
+  CLI::Option* switch_flag(const std::string& names, bool* into, const std::string& text);
+  // Below the flags in --help: examples and remarks, whole lines.
+  void epilogue(const std::string& lines) { app_->footer(lines); }
+  // Everything behind `--` goes there, unparsed.
+  void takes_program(std::vector<std::string>* into);
+  void runs(std::function<int(Output&)> run);
+
+  CLI::App& app() { return *app_; }
+
+ private:
+  CommandLine* line_;
+  CLI::App* app_;
+};
+
+class CommandLine {
+ public:
+  CommandLine();  // with every subcommand of this program
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // argv[0] left out. Returns the exit code of output.finish(). Never throws.
+  int parse_and_run(std::vector<std::string> arguments, Output& output);
+
+  Command command(const std::string& name, const std::string& text);
+  const CLI::App& app() const { return app_; }
+  const Completion* completion(const CLI::Option* option) const;
+  bool takes_program(const CLI::App* app) const { return programs_.contains(app); }
+  std::vector<std::string> command_names() const;
+  const CLI::App* find_command(const std::string& name) const;
+
+ private:
+  friend class Command;
+  int run(std::vector<std::string>& arguments, Output& output);
+  int dispatch(Output& output);
+  int explain_mistake(const CLI::ParseError& error, Output& output);
+
+  CLI::App app_;
+  std::map<const CLI::Option*, Completion> completions_;
+  std::map<const CLI::App*, std::function<int(Output&)>> runs_;
+  std::map<const CLI::App*, std::vector<std::string>*> programs_;
+};
+
+// Each in its own <name>_command.cpp: declares flags and what running does.
+void add_record_command(CommandLine& line);
+void add_completion_command(CommandLine& line);
+void add_version_command(CommandLine& line);
+void add_help_command(CommandLine& line);
+
+}  // namespace lanescope::cli

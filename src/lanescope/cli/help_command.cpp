@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/help.h"
+#include "lanescope/cli/text.h"
+
+namespace lanescope::cli {
+
+void add_help_command(CommandLine& line) {
+  Command command = line.command("help", "explain a command, with examples");
+  const auto topic = std::make_shared<std::string>();
+  command
+      .argument("COMMAND", topic.get(),
+                "one of the commands; none: what lanescope is and the list of commands",
+                {Completes::kWords, line.command_names()})
+      ->required(false);
+  command.runs([&line, topic](Output& output) -> int {
+    const CLI::App* app = topic->empty() ? &line.app() : line.find_command(*topic);
+    if (app == nullptr) {
+      output.complain(fmt::format("help: expected a command, found '{}'; commands are {}", *topic,
+                                  joined_or(line.command_names())));
+      return kUsage;
+    }
+    write_help(output, app->help());
+    return kOk;
+  });
+}
+
+}  // namespace lanescope::cli

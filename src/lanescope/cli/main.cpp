@@ -1,0 +1,32 @@
+// The `lanescope` command. What it can do is listed in command_line.h; each subcommand has a file
+// of its own.
+#include <fcntl.h>
+
+#include <string>
+#include <vector>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/output.h"
+
+namespace {
+
+// A closed descriptor 0..2 would be given to the next file that is opened, and messages would land
+// in it. It gets one that fails instead: standard input that cannot be read, outputs that cannot be
+// written.
+void keep_standard_descriptors() {
+  for (const int descriptor : {0, 1, 2}) {
+    if (fcntl(descriptor, F_GETFD) < 0) {
+      static_cast<void>(open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY));
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  keep_standard_descriptors();
+  lanescope::cli::Output output;
+  lanescope::cli::CommandLine line;
+  return line.parse_and_run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),
+                            output);
+}
