@@ -1,0 +1,430 @@
+// Turns at::RecordFunction callbacks and allocator reports into lanescope records. One file, one
+// command:
+//
+//   T=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')
+//   g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -D_GLIBCXX_USE_CXX11_ABI=1 -I<lanescope
+//   headers>
+//       -isystem $T/include -isystem $T/include/torch/csrc/api/include torch_observer.cpp
+//       -o liblanescope_torch_observer.so liblanescope_record.so -L$T/lib -ltorch_cpu -lc10
+//
+// with the _GLIBCXX_USE_CXX11_ABI that this torch was built with (torch.compiled_with_cxx11_abi()).
+// torch 2.4 or newer.
+//
+// Cost: the callbacks allocate nothing and take no lock. A range is known by the address of its
+// RecordFunction, so no ObserverContext is needed; the name is found by its bytes in a per-thread
+// table. Inputs are read only when shapes are asked for: they are encoded into a buffer on the
+// stack (codec/op_details.h) and kept once per distinct sequence. Nothing is thrown out of a
+// callback.
+#include "lanescope/record_torch/torch_observer.h"
+
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <dlfcn.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+#include <torch/version.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <sstream>
+#include <string>
+
+#include "lanescope/codec/op_details.h"
+#include "lanescope/record/thread_writer.h"
+
+static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
+              "the lanescope observer needs torch 2.4 or newer");
+
+namespace {
+
+namespace codec = lanescope::codec;
+namespace record = lanescope::record;
+namespace spool = lanescope::spool;
+using torch::profiler::impl::ProfilerStateBase;
+
+constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS;
+constexpr uint32_t kDetailOptions =
+    kInputOptions | LANESCOPE_RECORD_OVERLOAD_NAMES | LANESCOPE_RECORD_MEMORY;
+
+// Written by start() and stop() before and after the callbacks run; relaxed, because nothing else
+// hangs on them.
+std::atomic<uint32_t> observed_options{0};
+std::atomic<bool> announcing{false};
+
+// ---- what torch asks about an active profiler
+// --------------------------------------------------------------------------
+
+// ExperimentalConfig::profile_all_threads (torch 2.7) decides that a state is the process's and not
+// the thread's; before, only the on-demand kind was. Prefer the former: if torch.profiler ever
+// meets our state, it then says so in an exception.
+template <typename Experimental>
+torch::profiler::impl::ProfilerConfig process_config(Experimental experimental) {
+  using torch::profiler::impl::ProfilerState;
+  ProfilerState kind = ProfilerState::KINETO_ONDEMAND;
+  if constexpr (requires { experimental.profile_all_threads; }) {
+    experimental.profile_all_threads = true;
+    kind = ProfilerState::CPU;
+  }
+  return torch::profiler::impl::ProfilerConfig(kind, false, false, false, false, false,
+                                               experimental);
+}
+
+torch::profiler::impl::ProfilerConfig thread_config() {
+  return torch::profiler::impl::ProfilerConfig(torch::profiler::impl::ProfilerState::Disabled);
+}
+
+// One in the process slot makes _RecordFunctionFast write; one in a thread's slot gets that
+// thread's allocator reports.
+class ObserverState final : public ProfilerStateBase {
+ public:
+  explicit ObserverState(torch::profiler::impl::ProfilerConfig config)
+      : ProfilerStateBase(std::move(config)) {}
+
+  void reportMemoryUsage(void* pointer, int64_t bytes, size_t total_allocated,
+                         size_t total_reserved, c10::Device device) override {
+    report(pointer, bytes, total_allocated, total_reserved, device, false);
+  }
+  void reportOutOfMemory(int64_t bytes, size_t total_allocated, size_t total_reserved,
+                         c10::Device device) override {
+    report(nullptr, bytes, total_allocated, total_reserved, device, true);
+  }
+  // Asked by allocators before each report, also on threads that kept this state after the
+  // recording.
+  bool memoryProfilingEnabled() const override {
+    return (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_MEMORY) != 0;
+  }
+  torch::profiler::impl::ActiveProfilerType profilerType() override {
+    return torch::profiler::impl::ActiveProfilerType::NONE;
+  }
+
+ private:
+  // May run under an allocator's lock: takes none, calls nothing of torch's.
+  void report(const void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved,
+              c10::Device device, bool out_of_memory) const {
+    if (!memoryProfilingEnabled()) return;
+    spool::MemoryFields fields;
+    fields.bytes = bytes;
+    fields.address = reinterpret_cast<std::uintptr_t>(pointer);
+    fields.total_allocated = total_allocated;
+    fields.total_reserved = total_reserved;
+    fields.device_type = static_cast<std::uint8_t>(device.type());
+    fields.device_index = device.index();
+    record::record_memory(fields, out_of_memory);
+  }
+};
+
+// Never destroyed: threads and autograd graphs may hold them beyond main().
+const std::shared_ptr<ObserverState>& process_state() {
+  static const auto* state = new std::shared_ptr<ObserverState>(
+      std::make_shared<ObserverState>(process_config(torch::profiler::impl::ExperimentalConfig())));
+  return *state;
+}
+const std::shared_ptr<ObserverState>& thread_state() {
+  static const auto* state =
+      new std::shared_ptr<ObserverState>(std::make_shared<ObserverState>(thread_config()));
+  return *state;
+}
+
+void take_process_slot() {
+  if (!ProfilerStateBase::get(true)) ProfilerStateBase::push(process_state());
+}
+void leave_process_slot() {
+  if (ProfilerStateBase::get(true) == process_state().get()) ProfilerStateBase::pop(true);
+}
+// torch shows allocator reports to the thread's own state only, so each thread that runs an
+// operator gets ours, unless torch.profiler's is there.
+void take_thread_slot() {
+  if (!c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE))
+    c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, thread_state());
+}
+void leave_thread_slot() {
+  if (c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) != thread_state().get())
+    return;
+  try {
+    c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+  } catch (...) {  // something else was pushed on top of it; it stays, and says that memory is not
+                   // profiled
+  }
+}
+
+// ---- what an operator was called with
+// ----------------------------------------------------------------------------------
+
+using Extent = std::span<const int64_t>;
+
+// Nested tensors and symbolic sizes have no sizes to show; torch.profiler leaves them empty as
+// well.
+bool has_plain_sizes(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_nested() &&
+         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+Extent sizes_of(const at::Tensor& tensor) { return {tensor.sizes().data(), tensor.sizes().size()}; }
+Extent strides_of(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided) return {};
+  return {tensor.strides().data(), tensor.strides().size()};
+}
+
+void encode_scalar(const c10::IValue& value, codec::OpDetailsWriter& out) {
+  if (value.isInt()) return out.integer(value.toInt());
+  if (value.isDouble()) return out.real(value.toDouble());
+  if (value.isBool()) return out.boolean(value.toBool());
+  std::ostringstream text;  // complex and symbolic numbers, by torch's own printer
+  text << value;
+  out.string(text.str());
+}
+
+void encode_tensor_list(const c10::IValue& value, codec::OpDetailsWriter& out) {
+  const auto list = value.toListRef();
+  for (const c10::IValue& item : list) {
+    if (!has_plain_sizes(item.toTensor())) return out.other();
+  }
+  out.tensor_list(list.size());
+  if (list.size() > codec::kMaxListLength) return;
+  for (const c10::IValue& item : list)
+    out.list_tensor(sizes_of(item.toTensor()), strides_of(item.toTensor()));
+}
+
+void encode_input(const c10::IValue& value, codec::OpDetailsWriter& out) {
+  if (value.isTensor()) {
+    const at::Tensor& tensor = value.toTensor();
+    if (!has_plain_sizes(tensor)) return out.other();
+    const auto type = tensor.dtype().name();
+    return out.tensor({type.data(), type.size()}, sizes_of(tensor), strides_of(tensor));
+  }
+  if (value.isScalar()) return encode_scalar(value, out);
+  if (value.isTensorList()) return encode_tensor_list(value, out);
+  if (!value.isList()) return out.other();
+  const auto list = value.toListRef();
+  if (list.size() > codec::kMaxListLength || (!list.empty() && !list[0].isScalar()))
+    return out.other();
+  out.scalar_list(list.size());
+  for (const c10::IValue& item : list) encode_scalar(item, out);
+}
+
+void encode_keyword(const std::string& key, const c10::IValue& value, codec::OpDetailsWriter& out) {
+  const bool is_list = value.isList();
+  if (is_list) {
+    for (const c10::IValue& item : value.toListRef()) {
+      if (!item.isString()) return;
+    }
+  } else if (!value.isInt() && !value.isDouble() && !value.isBool() && !value.isString()) {
+    return;  // torch.profiler has no form for other kinds either
+  }
+  out.key(key);
+  if (value.isString()) return out.string(value.toStringRef());
+  if (!is_list) return encode_scalar(value, out);
+  out.text_list(value.toListRef().size());
+  for (const c10::IValue& item : value.toListRef()) out.text(item.toStringRef());
+}
+
+// The id of what is worth telling about this call beyond its name, 0 when there is nothing.
+std::uint32_t detail_of(const at::RecordFunction& fn, uint32_t options) {
+  char buffer[codec::kMaxOpDetailsBytes];
+  codec::OpDetailsWriter out(buffer, sizeof buffer);
+  bool has_keywords = false;
+  const auto begin_keywords = [&] {
+    if (!has_keywords) out.keywords();
+    has_keywords = true;
+  };
+  if (options & kInputOptions) {
+    for (const c10::IValue& input : fn.inputs()) {
+      char* const mark = out.mark();
+      try {
+        encode_input(input, out);
+      } catch (...) {  // a tensor subclass whose sizes cannot be asked
+        out.undo(mark);
+        out.other();
+      }
+    }
+    const auto keywords = fn.kwinputs();
+    if (!keywords.empty()) begin_keywords();
+    for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
+  }
+  if (options & LANESCOPE_RECORD_OVERLOAD_NAMES) {
+    if (const char* overload = fn.overload_name(); overload && *overload) {
+      begin_keywords();
+      out.key("overload_name");
+      out.string(overload);
+    }
+  }
+  const std::string_view bytes = out.bytes();
+  return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
+}
+
+// ---- the callbacks
+// -----------------------------------------------------------------------------------------------------
+
+template <bool kDetailed>
+std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
+  if (!record::is_recording()) return nullptr;
+  record::RangeInfo info;
+  if constexpr (kDetailed) {
+    const uint32_t options = observed_options.load(std::memory_order_relaxed);
+    try {
+      if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
+      info.detail = detail_of(fn, options);
+    } catch (...) {  // out of memory: the range is worth more than its details
+      info.detail = 0;
+    }
+  }
+  const char* name = fn.name();
+  info.name = record::intern_text(name, std::strlen(name));
+  info.scope = static_cast<std::uint8_t>(fn.scope());
+  if (fn.isAsync()) info.flags = spool::kAsync;
+  info.sequence_number = fn.seqNr();
+  if (info.sequence_number >= 0) info.flags |= spool::kHasSequence | spool::kHasForwardThread;
+  info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
+  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  record::begin_nested(info);
+  const LanescopeWriter* writer = lanescope_thread_writer;
+  if (writer && writer->slot && !writer->slot->has_torch_tid) [[unlikely]]
+    lanescope_set_torch_thread(fn.threadId());
+  return nullptr;
+}
+
+// Also runs for ranges that were open when a recording ended, any time later.
+void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
+  record::end_nested(reinterpret_cast<std::uintptr_t>(&fn));
+}
+
+// ---- the source
+// --------------------------------------------------------------------------------------------------------
+
+struct Observer {
+  std::mutex mutex;
+  bool registered = false;  // guarded by mutex, as all below
+  at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+};
+Observer& observer() {
+  static auto* instance = new Observer;
+  return *instance;
+}
+std::atomic<uint32_t> register_flags{0};
+
+void say(char* line, size_t size, const char* text) {
+  if (line && size != 0) std::snprintf(line, size, "%s", text);
+}
+
+int start(void*, uint32_t options, char* line, size_t size) {
+  try {
+    const std::lock_guard lock(observer().mutex);
+    const auto* other = ProfilerStateBase::get(false);
+    if (other && other != thread_state().get()) {
+      say(line, size,
+          (options & LANESCOPE_RECORD_MEMORY)
+              ? "torch.profiler is active on this thread: both record operators, only "
+                "torch.profiler gets memory events"
+              : "torch.profiler is active on this thread: both record operators, and each sees the "
+                "other's cost");
+    }
+    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
+    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    observed_options.store(options, std::memory_order_relaxed);
+    if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
+    if (register_flags.load(std::memory_order_relaxed) & LANESCOPE_TORCH_ANNOUNCE) {
+      announcing.store(true, std::memory_order_relaxed);
+      take_process_slot();
+    }
+    at::RecordFunctionCallback callback(
+        (options & kDetailOptions) ? on_begin<true> : on_begin<false>, on_end);
+    callback.needsInputs((options & kInputOptions) != 0);
+    observer().handle = at::addGlobalCallback(callback);
+    return 0;
+  } catch (const std::exception& error) {
+    say(line, size, error.what());
+  } catch (...) {
+    say(line, size, "torch refused the observer with an exception of unknown type");
+  }
+  return 1;
+}
+
+void stop(void*) {
+  try {
+    const std::lock_guard lock(observer().mutex);
+    observed_options.store(0, std::memory_order_relaxed);
+    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
+    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    if (announcing.exchange(false, std::memory_order_relaxed)) leave_process_slot();
+    leave_thread_slot();
+  } catch (...) {  // the callbacks do nothing while no window is open, so what could not be removed
+                   // is quiet
+  }
+}
+
+const LanescopeActivitySource kSource = {
+    LANESCOPE_RECORD_ABI, LANESCOPE_ACTIVITY_CPU, "torch", nullptr, nullptr, start, stop, nullptr};
+
+// torch may call the callbacks of open ranges long after the last recording: this library must
+// never be unloaded.
+void stay_loaded() {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&kSource), &self) != 0 && self.dli_fname)
+    dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t lanescope_torch_observer_abi(void) { return LANESCOPE_TORCH_OBSERVER_ABI; }
+
+const char* lanescope_torch_observer_built_for(void) {
+  static char version[40];
+  static const int written = std::snprintf(version, sizeof version, "%d.%d.%d", TORCH_VERSION_MAJOR,
+                                           TORCH_VERSION_MINOR, TORCH_VERSION_PATCH);
+  return written > 0 ? version : "";
+}
+
+int lanescope_torch_observer_register(uint32_t flags, char* line, size_t size) {
+  if (lanescope_record_abi() != LANESCOPE_RECORD_ABI) {
+    say(line, size,
+        "the torch observer was built for another version of liblanescope_record; build it again");
+    return 1;
+  }
+  try {
+    process_state();  // made here and not in a callback
+    thread_state();
+    const std::lock_guard lock(observer().mutex);
+    register_flags.store(flags, std::memory_order_relaxed);
+    if (observer().registered) return 0;
+    const int refused = lanescope_register_source(&kSource);
+    if (refused == 0) {
+      stay_loaded();
+      observer().registered = true;
+      return 0;
+    }
+    say(line, size,
+        refused == 3
+            ? "another torch observer is registered already; this one is not needed"
+            : "the recorder does not accept the torch observer (another ABI, or too many sources)");
+  } catch (const std::exception& error) {
+    say(line, size, error.what());
+  }
+  return 1;
+}
+
+void lanescope_torch_observer_unregister(void) {
+  lanescope_unregister_source(&kSource);  // calls stop(), so not under our mutex
+  const std::lock_guard lock(observer().mutex);
+  observer().registered = false;
+}
+
+void lanescope_torch_observer_step_aside(void) {
+  leave_process_slot();
+  leave_thread_slot();
+}
+
+void lanescope_torch_observer_step_back(void) {
+  try {
+    if (announcing.load(std::memory_order_relaxed)) take_process_slot();
+    if (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_MEMORY)
+      take_thread_slot();
+  } catch (...) {  // out of memory: _RecordFunctionFast ranges are missing from here on
+  }
+}
+
+}  // extern "C"

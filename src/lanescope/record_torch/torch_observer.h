@@ -1,0 +1,43 @@
+// The torch observer from outside: plain C, so that a program loads it with dlopen() and ctypes,
+// whatever std::string it has.
+//
+// The observer is one source file, compiled against the torch it is used with, linking only
+// liblanescope_record.so, libtorch_cpu and libc10. It sees every at::RecordFunction of the process
+// (operators, autograd nodes, record_function, torch.compile's ranges), on all threads, and writes
+// them with record/thread_writer.h. Once loaded it stays.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lanescope/record/activity_source.h"
+
+#define LANESCOPE_TORCH_OBSERVER_ABI 1u
+
+// While a window is open, torch is told that a profiler is active. Without it _RecordFunctionFast
+// writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are missing. Only for
+// callers that wrap torch.profiler's start and stop with step_aside() and step_back(); a C++
+// program needs neither, as only Python code uses _RecordFunctionFast.
+#define LANESCOPE_TORCH_ANNOUNCE 1u
+
+extern "C" {
+
+// LANESCOPE_TORCH_OBSERVER_ABI of this build. Ask first; the other functions belong to that number.
+LANESCOPE_RECORD_EXPORT uint32_t lanescope_torch_observer_abi(void);
+// The torch version whose headers it was compiled with, for example "2.13.0". Static storage.
+LANESCOPE_RECORD_EXPORT const char* lanescope_torch_observer_built_for(void);
+// Makes it a source of the recorder. 0: done, or done before (then `flags` replaces the earlier
+// ones). Otherwise `line` (of `size` bytes, ends with 0) says in one line why not, and nothing
+// changed. Any thread.
+LANESCOPE_RECORD_EXPORT int lanescope_torch_observer_register(uint32_t flags, char* line,
+                                                              size_t size);
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_unregister(void);
+
+// torch keeps one "profiler state" a process and one a thread, and torch.profiler starts and stops
+// only when what it finds there is its own. step_aside() takes ours out of both (this thread's
+// only), step_back() puts them where they are needed now. Call step_aside() before and step_back()
+// after each of torch's _enable_profiler and _disable_profiler, on the same thread, recording or
+// not. Both are cheap and may be called at any time.
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_step_aside(void);
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_step_back(void);
+
+}  // extern "C"
