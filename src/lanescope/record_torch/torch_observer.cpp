@@ -15,6 +15,14 @@
 // table. Inputs are read only when shapes are asked for: they are encoded into a buffer on the
 // stack (codec/op_details.h) and kept once per distinct sequence. Nothing is thrown out of a
 // callback.
+
+// at::RecordFunction has one more member when NDEBUG is not set. Released torch is built with it,
+// whatever our own build is; a torch that was built without (torch.version.debug) needs
+// -DLANESCOPE_TORCH_DEBUG.
+#if !defined(NDEBUG) && !defined(LANESCOPE_TORCH_DEBUG)
+#define NDEBUG
+#endif
+
 #include "lanescope/record_torch/torch_observer.h"
 
 #include <ATen/record_function.h>
@@ -53,7 +61,8 @@ constexpr uint32_t kDetailOptions =
 // Written by start() and stop() before and after the callbacks run; relaxed, because nothing else
 // hangs on them.
 std::atomic<uint32_t> observed_options{0};
-std::atomic<bool> announcing{false};
+std::atomic<bool> announce_wanted{false};
+std::atomic<bool> announcing{false};  // wanted, and a window is open
 
 // ---- what torch asks about an active profiler
 // --------------------------------------------------------------------------
@@ -303,7 +312,6 @@ Observer& observer() {
   static auto* instance = new Observer;
   return *instance;
 }
-std::atomic<uint32_t> register_flags{0};
 
 void say(char* line, size_t size, const char* text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text);
@@ -325,7 +333,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
     observer().handle = at::INVALID_CALLBACK_HANDLE;
     observed_options.store(options, std::memory_order_relaxed);
     if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
-    if (register_flags.load(std::memory_order_relaxed) & LANESCOPE_TORCH_ANNOUNCE) {
+    if (announce_wanted.load(std::memory_order_relaxed)) {
       announcing.store(true, std::memory_order_relaxed);
       take_process_slot();
     }
@@ -379,7 +387,7 @@ const char* lanescope_torch_observer_built_for(void) {
   return written > 0 ? version : "";
 }
 
-int lanescope_torch_observer_register(uint32_t flags, char* line, size_t size) {
+int lanescope_torch_observer_install(char* line, size_t size) {
   if (lanescope_record_abi() != LANESCOPE_RECORD_ABI) {
     say(line, size,
         "the torch observer was built for another version of liblanescope_record; build it again");
@@ -389,7 +397,6 @@ int lanescope_torch_observer_register(uint32_t flags, char* line, size_t size) {
     process_state();  // made here and not in a callback
     thread_state();
     const std::lock_guard lock(observer().mutex);
-    register_flags.store(flags, std::memory_order_relaxed);
     if (observer().registered) return 0;
     const int refused = lanescope_register_source(&kSource);
     if (refused == 0) {
@@ -407,10 +414,14 @@ int lanescope_torch_observer_register(uint32_t flags, char* line, size_t size) {
   return 1;
 }
 
-void lanescope_torch_observer_unregister(void) {
+void lanescope_torch_observer_uninstall(void) {
   lanescope_unregister_source(&kSource);  // calls stop(), so not under our mutex
   const std::lock_guard lock(observer().mutex);
   observer().registered = false;
+}
+
+void lanescope_torch_observer_announce(int on) {
+  announce_wanted.store(on != 0, std::memory_order_relaxed);
 }
 
 void lanescope_torch_observer_step_aside(void) {

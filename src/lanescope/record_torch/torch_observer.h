@@ -13,25 +13,23 @@
 
 #define LANESCOPE_TORCH_OBSERVER_ABI 1u
 
-// While a window is open, torch is told that a profiler is active. Without it _RecordFunctionFast
-// writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are missing. Only for
-// callers that wrap torch.profiler's start and stop with step_aside() and step_back(); a C++
-// program needs neither, as only Python code uses _RecordFunctionFast.
-#define LANESCOPE_TORCH_ANNOUNCE 1u
-
 extern "C" {
 
 // LANESCOPE_TORCH_OBSERVER_ABI of this build. Ask first; the other functions belong to that number.
 LANESCOPE_RECORD_EXPORT uint32_t lanescope_torch_observer_abi(void);
 // The torch version whose headers it was compiled with, for example "2.13.0". Static storage.
 LANESCOPE_RECORD_EXPORT const char* lanescope_torch_observer_built_for(void);
-// Makes it a source of the recorder. 0: done, or done before (then `flags` replaces the earlier
-// ones). Otherwise `line` (of `size` bytes, ends with 0) says in one line why not, and nothing
-// changed. Any thread.
-LANESCOPE_RECORD_EXPORT int lanescope_torch_observer_register(uint32_t flags, char* line,
-                                                              size_t size);
-LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_unregister(void);
+// Makes it a source of the recorder. 0: done, or done before. Otherwise `line` (of `size` bytes,
+// ends with 0) says in one line why not, and nothing changed. Any thread.
+LANESCOPE_RECORD_EXPORT int lanescope_torch_observer_install(char* line, size_t size);
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_uninstall(void);
 
+// 1: while a window is open, torch is told that a profiler is active. Without it
+// _RecordFunctionFast writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are
+// missing. 0 (the state after install) is right for C++ programs: only Python code uses
+// _RecordFunctionFast. Call it with 1 only after wrapping torch.profiler's start and stop as the
+// next two functions need it.
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_announce(int on);
 // torch keeps one "profiler state" a process and one a thread, and torch.profiler starts and stops
 // only when what it finds there is its own. step_aside() takes ours out of both (this thread's
 // only), step_back() puts them where they are needed now. Call step_aside() before and step_back()
