@@ -42,8 +42,6 @@ enum class RecordKind : std::uint8_t {
   kMetadata = 19,     // name: key, c: JSON text, b: session
   kSourceNote =
       20,  // name: one line for the user (a source that could not start, its cost), b: session
-  kProfilerCost =
-      21,  // a: ns between asking for a window's start or stop and having it; b: session
 };
 
 // at::RecordScope's numbers; lanescope's own ranges are kUserScope.
@@ -124,7 +122,8 @@ struct ChunkHeader {
   ChunkState state;
   std::uint32_t checksum;  // chunk_checksum(), written before `state`
   std::uint32_t reserved1;
-  std::uint8_t padding[kChunkHeaderBytes - 48];
+  std::uint64_t in_memory_next;  // the writing process's own; 0 in a closed chunk
+  std::uint8_t padding[kChunkHeaderBytes - 56];
 };
 static_assert(sizeof(ChunkHeader) == kChunkHeaderBytes);
 

@@ -66,8 +66,11 @@ struct LanescopeWriter {
   void* owner;                         // the recorder's bookkeeping
   // Ranges opened by callers that keep no token, innermost last.
   std::uint32_t depth;
-  std::uint32_t lost_depth;    // opened beyond the stack; they are all innermost
-  std::uint32_t stack_window;  // the window the stack belongs to
+  std::uint32_t lost_depth;     // opened beyond the stack; they are all innermost
+  std::uint32_t stack_window;   // the window the stack belongs to
+  std::uint32_t thread_number;  // of `slot`
+  std::uint64_t torch_tid;
+  std::uint32_t has_torch_tid;
   std::uint32_t reserved;
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];

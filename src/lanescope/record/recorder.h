@@ -57,7 +57,10 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   // Ends the session; the last one finishes the file. start() is then an error (kUnavailable).
   void close();
 
-  void add_metadata_json(std::string_view key, std::string_view json);
+  // A top-level entry of the trace; the caller knows that `json` is one JSON value. kLimit: over
+  // kMaxMetadataBytes.
+  Result<void> add_metadata_json(std::string_view key, std::string_view json);
+  static constexpr std::size_t kMaxMetadataBytes = 120 * 1024;
   const std::string& spool_path() const;
   std::uint32_t session() const;       // marks this session's windows in the file
   std::uint32_t window_count() const;  // opened so far; they are numbered from 0

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "lanescope/base/result.h"
+#include "lanescope/record/record_abi.h"
 
 namespace lanescope::record {
 
@@ -15,7 +16,8 @@ enum class ProfilerAction : std::uint8_t {
   kRecord = 2,
   kRecordAndSave = 3
 };
-const char* profiler_action_name(ProfilerAction action);  // "NONE", "WARMUP", ...
+LANESCOPE_RECORD_EXPORT const char* profiler_action_name(
+    ProfilerAction action);  // "NONE", "WARMUP", ...
 
 // From a step number (0 is the first) to what is done during it. Called on the thread that steps.
 using ScheduleFunction = std::function<ProfilerAction(std::int64_t step)>;
@@ -29,7 +31,7 @@ struct ScheduleOptions {
 
 // kInvalidArgument: a negative count, or active 0. The function is pure and may be called by any
 // thread.
-Result<ScheduleFunction> schedule(const ScheduleOptions& options);
+LANESCOPE_RECORD_EXPORT Result<ScheduleFunction> schedule(const ScheduleOptions& options);
 
 // What a profiler does, in order, when it goes from one action to another.
 enum class ProfilerDeed : std::uint8_t {
@@ -40,8 +42,9 @@ enum class ProfilerDeed : std::uint8_t {
   kWarnNoActive,   // a warm-up that no active step followed
   kWarnIncorrect,  // a window that ends without RECORD_AND_SAVE
 };
-std::span<const ProfilerDeed> deeds_between(ProfilerAction previous, ProfilerAction current);
+LANESCOPE_RECORD_EXPORT std::span<const ProfilerDeed> deeds_between(ProfilerAction previous,
+                                                                    ProfilerAction current);
 // At the end of profiling, after an action of this kind.
-std::span<const ProfilerDeed> deeds_at_end(ProfilerAction last);
+LANESCOPE_RECORD_EXPORT std::span<const ProfilerDeed> deeds_at_end(ProfilerAction last);
 
 }  // namespace lanescope::record

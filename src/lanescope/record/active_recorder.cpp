@@ -1,0 +1,624 @@
+#include "lanescope/record/active_recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lanescope/record/thread_writer.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+// ---- All process-wide state of lanescope ----
+
+extern "C" {
+constinit std::atomic<std::uint32_t> lanescope_recording{0};
+constinit std::atomic<std::uint32_t> lanescope_record_options{0};
+__thread LanescopeWriter* lanescope_thread_writer = nullptr;
+}
+
+namespace lanescope::record {
+namespace {
+
+__thread bool thread_ended = false;  // its writer is gone and is not made again
+constinit std::atomic<std::uint64_t> drops_without_writer{0};  // relaxed: a sum
+constinit std::atomic<ActiveRecorder*> active{nullptr};  // release when made, acquire when used
+pthread_once_t process_once = PTHREAD_ONCE_INIT;
+pthread_key_t writer_key;
+bool has_writer_key = false, has_membarrier = false;
+
+InternTable& texts() {
+  static InternTable* const table = new InternTable();  // threads may outlive static destructors
+  return *table;
+}
+
+void end_thread(void* writer) {
+  thread_ended = true;
+  lanescope_thread_writer = nullptr;
+  ActiveRecorder::instance().remove_writer(static_cast<LanescopeWriter*>(writer));
+  munmap(writer, sizeof(LanescopeWriter));
+}
+
+void before_fork() {
+  ActiveRecorder::instance().lock_for_fork();
+  texts().lock_for_fork();
+}
+
+void after_fork_in_parent() {
+  texts().unlock_in_parent();
+  ActiveRecorder::instance().unlock_in_parent();
+}
+
+// The child keeps no part in its parent's recording: switched off first, then a recorder of its own
+// that nobody started. The old one is left as it is: its threads and mappings do not exist here.
+void after_fork_in_child() {
+  lanescope_recording.store(0, std::memory_order_relaxed);  // relaxed: the child has one thread
+  lanescope_record_options.store(0, std::memory_order_relaxed);
+  lanescope_thread_writer = nullptr;
+  if (has_writer_key) pthread_setspecific(writer_key, nullptr);
+  drops_without_writer.store(0, std::memory_order_relaxed);
+  texts().unlock_in_child();
+  ActiveRecorder* const parent = active.load(std::memory_order_relaxed);
+  auto* own = new (std::nothrow) ActiveRecorder();
+  if (own && parent) own->start_in_child(*parent);
+  if (own) active.store(own, std::memory_order_release);
+}
+
+void at_exit() {
+  const std::string path = finish_all_sessions();
+  if (!path.empty())
+    fprintf(stderr,
+            "lanescope: the program ended while a profiler recorded; what it saw is in %s\n",
+            path.c_str());
+}
+
+void set_up_process() {
+  has_writer_key = pthread_key_create(&writer_key, end_thread) == 0;
+  has_membarrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  texts();
+  active.store(new ActiveRecorder(), std::memory_order_release);
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  atexit(at_exit);
+}
+
+void sleep_us(long microseconds) {
+  const timespec time{0, microseconds * 1000};
+  nanosleep(&time, nullptr);
+}
+
+// After this, every thread sees our earlier stores before its next load, and we see all that it
+// stored before.
+void fence_all_threads() {
+  if (has_membarrier && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+    return;
+  sleep_us(
+      10'000);  // stores leave a core's buffer within microseconds; nothing better without the call
+}
+
+void copy_name(char (&to)[64], const char* from) { snprintf(to, sizeof to, "%s", from); }
+
+void name_this_thread(spool::ThreadSlot* slot) {
+  char name[64] = "";
+  pthread_getname_np(pthread_self(), name, sizeof name);
+  copy_name(slot->name, name);
+}
+
+spool::ChunkHeader* chunk_of(LanescopeWriter* writer) {
+  return reinterpret_cast<spool::ChunkHeader*>(reinterpret_cast<std::byte*>(writer->first) -
+                                               spool::kChunkHeaderBytes);
+}
+
+void take_chunk_away(LanescopeWriter* writer, ChunkPool& pool) {
+  if (writer->first) pool.hand_in(chunk_of(writer));
+  writer->first = writer->next = writer->limit = nullptr;
+  writer->used = nullptr;
+  writer->slot = nullptr;
+  writer->owner = nullptr;
+  ++writer->sequence;  // tokens of that chunk are strangers from now on
+}
+
+Result<std::string> new_spool_path(const RecorderOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.spool_path.empty()) {
+    std::error_code error;
+    const fs::path parent = fs::path(options.spool_path).parent_path();
+    if (!parent.empty()) fs::create_directories(parent, error);
+    return options.spool_path;
+  }
+  fs::path directory = options.directory;
+  if (directory.empty()) {
+    const char* temporary = getenv("TMPDIR");
+    directory = temporary && *temporary ? temporary : "/tmp";
+  }
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error)
+    return Error{Errc::kIo, fmt::format("{}: cannot make the directory for the recording: {}",
+                                        directory.string(), error.message())};
+  for (int number = 0; number < 100'000; ++number) {
+    const fs::path path = directory / fmt::format("lanescope_{}_{}.lspool", getpid(), number);
+    if (!fs::exists(path, error)) return path.string();
+  }
+  return Error{Errc::kIo, fmt::format("{}: too many recordings of this process are there",
+                                      directory.string())};
+}
+
+constexpr std::size_t kMaxSources = 16;
+constexpr std::size_t kMaxNotes = 64;
+
+}  // namespace
+
+ActiveRecorder& ActiveRecorder::instance() {
+  pthread_once(&process_once, set_up_process);
+  return *active.load(std::memory_order_acquire);
+}
+
+void ActiveRecorder::start_in_child(const ActiveRecorder& parent) {
+  sources_ = parent.sources_;
+  for (Source& source : sources_) source.prepared = source.running = false;
+}
+
+// ---- Sessions ----
+
+ActiveRecorder::Session* ActiveRecorder::find(std::uint32_t session) {
+  for (const auto& candidate : sessions_)
+    if (candidate->id == session) return candidate.get();
+  return nullptr;
+}
+
+Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& options,
+                                                   std::string* path) {
+  if (options.max_bytes < (1u << 20))
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("a recording needs at least 1 MiB, max_bytes is {}", options.max_bytes)};
+  const MutexLock lock(control_);
+  if (!spool_) {
+    LANESCOPE_TRY(const std::string new_path, new_spool_path(options));
+    LANESCOPE_TRY(spool_,
+                  Spool::create(new_path, options.max_bytes, options.ready_chunks, &texts()));
+    writable_.store(spool_.get(), std::memory_order_release);
+  }
+  auto session = std::make_unique<Session>();
+  session->id = next_session_++;
+  session->options = options.options;
+  session->activities = options.activities;
+  *path = spool_->path();
+  sessions_.push_back(std::move(session));
+  return sessions_.back()->id;
+}
+
+void ActiveRecorder::prepare(std::uint32_t id) {
+  const MutexLock lock(control_);
+  if (Session* session = find(id)) prepare_session(*session);
+}
+
+void ActiveRecorder::prepare_session(Session& session) {
+  if (session.prepared) return;
+  session.prepared = true;
+  spool_->prepare();
+  std::vector<Source> sources;
+  {
+    const MutexLock lock(registry_);
+    sources = sources_;
+  }
+  for (const Source& source : sources) {
+    if (source.prepared || !(source.table->activities & session.activities)) continue;
+    char line[512] = "";
+    const bool fine =
+        !source.table->prepare ||
+        source.table->prepare(source.table->self, session.options, line, sizeof line) == 0;
+    if (!fine || line[0]) note(session, fmt::format("{}: {}", source.table->name, line));
+    const MutexLock lock(registry_);
+    for (Source& mine : sources_)
+      if (mine.table == source.table) mine.prepared = fine;
+  }
+}
+
+void ActiveRecorder::start_sources(Session& session) {
+  std::vector<Source> sources;
+  {
+    const MutexLock lock(registry_);
+    sources = sources_;
+  }
+  for (const Source& source : sources) {
+    if (source.running || !(source.table->activities & session.activities)) continue;
+    char line[512] = "";
+    int failed = 0;
+    if (!source.prepared &&
+        source.table->prepare)  // failed before, or registered after the warm-up
+      failed = source.table->prepare(source.table->self, session.options, line, sizeof line);
+    if (failed == 0 && source.table->start)
+      failed = source.table->start(source.table->self, session.options, line, sizeof line);
+    if (failed != 0 || line[0]) note(session, fmt::format("{}: {}", source.table->name, line));
+    const MutexLock lock(registry_);
+    for (Source& mine : sources_)
+      if (mine.table == source.table) mine.prepared = mine.running = failed == 0;
+  }
+}
+
+void ActiveRecorder::stop_sources() {
+  std::vector<Source> sources;
+  {
+    const MutexLock lock(registry_);
+    sources = sources_;
+    for (Source& source : sources_) source.running = false;
+  }
+  for (const Source& source : sources)
+    if (source.running && source.table->stop) source.table->stop(source.table->self);
+}
+
+void ActiveRecorder::note(Session& session, std::string line) {
+  if (session.notes.size() >= kMaxNotes ||
+      std::find(session.notes.begin(), session.notes.end(), line) != session.notes.end())
+    return;
+  spool::Record record;
+  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kSourceNote);
+  record.begin_tsc = ticks();
+  record.name = texts().intern(line);
+  record.b = session.id;
+  if (spool_) spool_->write_control(record);
+  session.notes.push_back(std::move(line));
+}
+
+void ActiveRecorder::mark_window(spool::RecordKind kind, const Session& session) {
+  spool::Record record;
+  record.kind = static_cast<std::uint8_t>(kind);
+  record.begin_tsc = ticks();
+  record.a = session.windows - 1;
+  record.b = session.id;
+  record.c = session.options;
+  spool_->write_control(record);
+}
+
+void ActiveRecorder::update_options() {
+  std::uint32_t options = 0;
+  for (const auto& session : sessions_)
+    if (session->open) options |= session->options;
+  lanescope_record_options.store(options, std::memory_order_relaxed);
+}
+
+Result<void> ActiveRecorder::start(std::uint32_t id) {
+  const MutexLock lock(control_);
+  Session* session = find(id);
+  if (!session)
+    return Error{Errc::kUnavailable, "this recording is over; open a new one to record again"};
+  if (session->open) return {};
+  prepare_session(*session);
+  session->open = true;
+  ++session->windows;
+  start_sources(*session);
+  update_options();
+  spool_->set_window_open(true);
+  spool_->write_anchor();
+  mark_window(spool::RecordKind::kWindowStart, *session);
+  // Release: pairs with the acquire of Inside; what we did to writers while nothing was recorded is
+  // seen.
+  if (open_windows_++ == 0) lanescope_recording.store(next_window_++, std::memory_order_release);
+  return {};
+}
+
+void ActiveRecorder::stop(std::uint32_t id) {
+  const MutexLock lock(control_);
+  if (Session* session = find(id)) stop_session(*session);
+}
+
+void ActiveRecorder::stop_session(Session& session) {
+  if (!session.open) return;
+  session.open = false;
+  const bool last = --open_windows_ == 0;
+  if (last) {
+    lanescope_recording.store(0, std::memory_order_seq_cst);
+    const MutexLock lock(registry_);
+    wait_until_outside();
+  }
+  mark_window(spool::RecordKind::kWindowStop, session);
+  update_options();
+  if (last) {
+    stop_sources();
+    spool_->set_window_open(false);
+  }
+  spool_->write_anchor();
+  name_threads();
+  flush_drops();
+}
+
+void ActiveRecorder::close(std::uint32_t id) {
+  const MutexLock lock(control_);
+  if (Session* session = find(id)) close_session(*session);
+}
+
+void ActiveRecorder::close_session(Session& session) {
+  stop_session(session);
+  std::vector<Source> sources;
+  {
+    const MutexLock lock(registry_);
+    sources = sources_;
+  }
+  for (const Source& source : sources) {
+    char line[512] = "";
+    if (source.prepared && source.table->cost_line &&
+        source.table->cost_line(source.table->self, line, sizeof line) == 0 && line[0])
+      note(session, fmt::format("{}: {}", source.table->name, line));
+  }
+  if (const std::string refusal = spool_->refusal(); !refusal.empty())
+    note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
+  std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });
+  if (sessions_.empty()) finish_spool();
+}
+
+std::string ActiveRecorder::close_all() {
+  const MutexLock lock(control_);
+  std::string path;
+  if (spool_) path = spool_->path();
+  while (!sessions_.empty()) close_session(*sessions_.back());
+  return path;
+}
+
+void ActiveRecorder::finish_spool() {
+  bool all_outside = true;
+  {
+    const MutexLock lock(registry_);
+    all_outside = wait_until_outside();
+    writable_.store(nullptr, std::memory_order_release);
+    for (LanescopeWriter* writer : writers_) {
+      if (writer->owner != spool_.get()) continue;
+      if (writer->busy.load(std::memory_order_acquire) == 0)
+        take_chunk_away(writer, spool_->pool());
+    }
+  }
+  flush_drops();
+  last_stats_ = {};
+  spool_->thread_totals(&last_stats_.dropped_records, &last_stats_.depth_overflow,
+                        &last_stats_.threads);
+  last_stats_.dropped_records += spool_->drops_without_thread();
+  spool_->finish(!all_outside);
+  last_stats_.file_bytes = spool_->bytes();
+  if (all_outside)
+    spool_.reset();
+  else
+    static_cast<void>(spool_.release());  // a stopped thread may still write there
+}
+
+// True: no thread is between its look at lanescope_recording and its last store.
+bool ActiveRecorder::wait_until_outside() {
+  fence_all_threads();
+  bool all_outside = true;
+  for (LanescopeWriter* writer : writers_) {
+    if (writer == lanescope_thread_writer) continue;
+    for (int tries = 0; writer->busy.load(std::memory_order_acquire) != 0; ++tries) {
+      if (tries == 20'000) {  // a second: suspended by a debugger or a signal
+        all_outside = false;
+        break;
+      }
+      sleep_us(50);
+    }
+  }
+  return all_outside;
+}
+
+// Threads are named after they start, so their names are read late.
+void ActiveRecorder::name_threads() {
+  const MutexLock lock(registry_);
+  for (const LanescopeWriter* writer : writers_) {
+    if (!writer->slot) continue;
+    char path[64], name[64] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", writer->slot->os_tid);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    const ssize_t got = read(file, name, sizeof name - 1);
+    ::close(file);
+    if (got <= 1) continue;
+    name[got - 1] = 0;  // the newline
+    copy_name(writer->slot->name, name);
+  }
+}
+
+void ActiveRecorder::flush_drops() {
+  if (const std::uint64_t drops = drops_without_writer.exchange(0, std::memory_order_relaxed))
+    spool_->count_drops_without_thread(drops);
+}
+
+Result<void> ActiveRecorder::add_metadata(std::uint32_t id, std::string_view key,
+                                          std::string_view json) {
+  if (key.size() > spool::kMaxTextBytes || json.size() > Recorder::kMaxMetadataBytes)
+    return Error{Errc::kLimit, fmt::format("metadata of {} bytes; at most {} fit", json.size(),
+                                           Recorder::kMaxMetadataBytes)};
+  const MutexLock lock(control_);
+  if (!find(id)) return Error{Errc::kUnavailable, "this recording is over"};
+  spool::Record record;
+  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
+  record.begin_tsc = ticks();
+  record.name = texts().intern(key);
+  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.b = id;
+  spool_->write_control(record);
+  return {};
+}
+
+bool ActiveRecorder::is_open(std::uint32_t id) {
+  const MutexLock lock(control_);
+  const Session* session = find(id);
+  return session && session->open;
+}
+
+std::uint32_t ActiveRecorder::window_count(std::uint32_t id) {
+  const MutexLock lock(control_);
+  const Session* session = find(id);
+  return session ? session->windows : 0;
+}
+
+RecorderStats ActiveRecorder::stats() {
+  const MutexLock lock(control_);
+  if (!spool_) return last_stats_;
+  RecorderStats stats;
+  spool_->thread_totals(&stats.dropped_records, &stats.depth_overflow, &stats.threads);
+  stats.dropped_records += spool_->drops_without_thread();
+  stats.file_bytes = spool_->bytes();
+  return stats;
+}
+
+std::vector<std::string> ActiveRecorder::notes(std::uint32_t id) {
+  const MutexLock lock(control_);
+  const Session* session = find(id);
+  return session ? session->notes : std::vector<std::string>();
+}
+
+// ---- Sources ----
+
+int ActiveRecorder::register_source(const LanescopeActivitySource* source) {
+  if (!source || source->abi != LANESCOPE_RECORD_ABI) return 1;
+  const MutexLock lock(registry_);
+  for (const Source& known : sources_)
+    if (strcmp(known.table->name, source->name) == 0) return 3;
+  if (sources_.size() == kMaxSources) return 2;
+  sources_.push_back({source});
+  return 0;
+}
+
+void ActiveRecorder::unregister_source(const LanescopeActivitySource* source) {
+  const MutexLock control(control_);
+  bool running = false;
+  {
+    const MutexLock lock(registry_);
+    for (const Source& known : sources_) running |= known.table == source && known.running;
+    std::erase_if(sources_, [&](const Source& known) { return known.table == source; });
+  }
+  if (running && source->stop) source->stop(source->self);
+}
+
+// ---- Threads ----
+
+void ActiveRecorder::add_writer(LanescopeWriter* writer) {
+  const MutexLock lock(registry_);
+  writers_.push_back(writer);
+}
+
+void ActiveRecorder::remove_writer(LanescopeWriter* writer) {
+  const MutexLock lock(registry_);
+  std::erase(writers_, writer);
+  Spool* const spool = writable_.load(std::memory_order_acquire);
+  if (!spool || writer->owner != spool) return;
+  if (writer->slot) name_this_thread(writer->slot);
+  take_chunk_away(writer, spool->pool());
+}
+
+bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
+  Spool* const spool = writable_.load(std::memory_order_acquire);
+  if (!spool) return false;
+  if (writer->owner != spool) {
+    std::uint32_t number = 0;
+    spool::ThreadSlot* slot = spool->new_thread(&number);
+    if (!slot) return false;
+    slot->os_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    slot->torch_tid = writer->torch_tid;
+    slot->has_torch_tid = writer->has_torch_tid;
+    name_this_thread(slot);
+    writer->slot = slot;
+    writer->thread_number = number;
+    writer->owner = spool;
+  }
+  spool::ChunkHeader* chunk = spool->pool().take();
+  if (!chunk) return false;
+  if (writer->first) spool->pool().hand_in(chunk_of(writer));
+  SpoolFile::claim(chunk, spool::ChunkKind::kRecords, writer->thread_number, ++writer->sequence);
+  writer->first = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
+                                                   spool::kChunkHeaderBytes);
+  writer->next = writer->first;
+  writer->limit = writer->first + spool::kRecordsPerChunk;
+  writer->used = &chunk->used;
+  return true;
+}
+
+std::string finish_all_sessions() { return ActiveRecorder::instance().close_all(); }
+
+}  // namespace lanescope::record
+
+// ---- The plain-C border ----
+
+using lanescope::record::ActiveRecorder;
+
+extern "C" {
+
+std::uint32_t lanescope_record_abi() noexcept { return LANESCOPE_RECORD_ABI; }
+
+LanescopeWriter* lanescope_attach_thread() noexcept {
+  namespace record = lanescope::record;
+  if (lanescope_thread_writer) return lanescope_thread_writer;
+  if (record::thread_ended) {
+    lanescope_count_drop();
+    return nullptr;
+  }
+  try {
+    ActiveRecorder& recorder = ActiveRecorder::instance();
+    void* at = mmap(nullptr, sizeof(LanescopeWriter), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) {
+      lanescope_count_drop();
+      return nullptr;
+    }
+    madvise(at, sizeof(LanescopeWriter), MADV_WIPEONFORK);
+    auto* writer = new (at) LanescopeWriter();
+    recorder.add_writer(writer);
+    if (record::has_writer_key) pthread_setspecific(record::writer_key, writer);
+    lanescope_thread_writer = writer;
+    return writer;
+  } catch (...) {  // no memory
+    lanescope_count_drop();
+    return nullptr;
+  }
+}
+
+bool lanescope_next_chunk(LanescopeWriter* writer) noexcept {
+  return ActiveRecorder::instance().next_chunk(writer);
+}
+
+void lanescope_count_drop() noexcept {
+  lanescope::record::drops_without_writer.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::uint32_t lanescope_intern(const char* text, std::size_t size, const char** stored) noexcept {
+  return lanescope::record::texts().intern({text, size}, stored);
+}
+
+void lanescope_set_torch_thread(std::uint64_t torch_tid) noexcept {
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer) writer = lanescope_attach_thread();
+  if (!writer) return;
+  writer->torch_tid = torch_tid;
+  writer->has_torch_tid = 1;
+  const lanescope::record::Inside inside(writer);  // the slot goes away with the spool
+  if (!inside.ok() || !writer->slot) return;
+  writer->slot->torch_tid = torch_tid;
+  writer->slot->has_torch_tid = 1;
+}
+
+int lanescope_register_source(const LanescopeActivitySource* source) noexcept {
+  try {
+    return ActiveRecorder::instance().register_source(source);
+  } catch (...) {
+    return 2;
+  }
+}
+
+void lanescope_unregister_source(const LanescopeActivitySource* source) noexcept {
+  try {
+    ActiveRecorder::instance().unregister_source(source);
+  } catch (...) {
+  }
+}
+
+}  // extern "C"

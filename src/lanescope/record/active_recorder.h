@@ -1,0 +1,94 @@
+// The one recorder of this process, behind every Recorder object and every thread's writer. The
+// only process-wide state of lanescope lives in active_recorder.cpp.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/record/activity_source.h"
+#include "lanescope/record/mutex.h"
+#include "lanescope/record/recorder.h"
+#include "lanescope/record/spool.h"
+
+namespace lanescope::record {
+
+// Any thread. Lock order: control_ (slow: opens files, calls sources), then registry_ (short: a
+// thread comes or goes). Recording threads never take control_.
+class ActiveRecorder {
+ public:
+  // Made on first use, never destroyed; a forked child gets one of its own.
+  static ActiveRecorder& instance();
+
+  Result<std::uint32_t> open_session(const RecorderOptions& options, std::string* path)
+      LANESCOPE_EXCLUDES(control_);
+  void prepare(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  Result<void> start(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  void stop(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  void close(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  std::string close_all() LANESCOPE_EXCLUDES(control_);
+  Result<void> add_metadata(std::uint32_t session, std::string_view key, std::string_view json)
+      LANESCOPE_EXCLUDES(control_);
+  bool is_open(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  std::uint32_t window_count(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  RecorderStats stats() LANESCOPE_EXCLUDES(control_);
+  std::vector<std::string> notes(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+
+  int register_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
+  void unregister_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
+
+  void add_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
+  // The thread ends: its chunk is handed in.
+  void remove_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
+  bool next_chunk(LanescopeWriter* writer) noexcept;
+
+  // Around fork(). The child's recorder knows the same sources, none of them running.
+  void lock_for_fork() LANESCOPE_ACQUIRE(registry_) { registry_.lock(); }
+  void unlock_in_parent() LANESCOPE_RELEASE(registry_) { registry_.unlock(); }
+  void start_in_child(const ActiveRecorder& parent) LANESCOPE_NO_THREAD_SAFETY;
+
+ private:
+  struct Session {
+    std::uint32_t id = 0;
+    std::uint32_t options = 0, activities = 0;
+    std::uint32_t windows = 0;
+    bool open = false, prepared = false;
+    std::vector<std::string> notes;
+  };
+  struct Source {
+    const LanescopeActivitySource* table = nullptr;
+    bool prepared = false, running = false;
+  };
+
+  Session* find(std::uint32_t session) LANESCOPE_REQUIRES(control_);
+  void prepare_session(Session& session) LANESCOPE_REQUIRES(control_);
+  void start_sources(Session& session) LANESCOPE_REQUIRES(control_);
+  void stop_sources() LANESCOPE_REQUIRES(control_);
+  void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
+  void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
+  void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
+  void close_session(Session& session) LANESCOPE_REQUIRES(control_);
+  void update_options() LANESCOPE_REQUIRES(control_);
+  void finish_spool() LANESCOPE_REQUIRES(control_);
+  bool wait_until_outside() LANESCOPE_REQUIRES(registry_);
+  void name_threads() LANESCOPE_EXCLUDES(registry_);
+  void flush_drops() LANESCOPE_REQUIRES(control_);
+
+  Mutex control_;
+  std::vector<std::unique_ptr<Session>> sessions_ LANESCOPE_GUARDED_BY(control_);
+  std::uint32_t next_session_ LANESCOPE_GUARDED_BY(control_) = 1;
+  std::uint32_t next_window_ LANESCOPE_GUARDED_BY(control_) = 1;
+  std::uint32_t open_windows_ LANESCOPE_GUARDED_BY(control_) = 0;
+  std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
+  RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
+  // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk(); only
+  // cleared when no thread is inside (LanescopeWriter::busy), so what is loaded inside stays alive.
+  std::atomic<Spool*> writable_{nullptr};
+
+  Mutex registry_;
+  std::vector<LanescopeWriter*> writers_ LANESCOPE_GUARDED_BY(registry_);
+  std::vector<Source> sources_ LANESCOPE_GUARDED_BY(registry_);
+};
+
+}  // namespace lanescope::record

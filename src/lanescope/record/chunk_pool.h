@@ -1,0 +1,68 @@
+// Prepared chunks for threads to take, full chunks that they hand in: the only place where
+// recording threads meet the background thread. No locks.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "lanescope/codec/spool_layout.h"
+
+namespace lanescope::record {
+
+class ChunkPool {
+ public:
+  static constexpr std::uint32_t kCapacity = 512;
+
+  // Any thread. Null: none is ready. Looks at no more than kCapacity places.
+  spool::ChunkHeader* take() noexcept {
+    const std::uint32_t start = take_at_.fetch_add(1, std::memory_order_relaxed);
+    for (std::uint32_t step = 0; step < kCapacity; ++step) {
+      std::atomic<spool::ChunkHeader*>& place = ready_[(start + step) % kCapacity];
+      if (!place.load(std::memory_order_relaxed)) continue;
+      // acquire: pairs with the release in put(), so the chunk's header is seen.
+      if (spool::ChunkHeader* chunk = place.exchange(nullptr, std::memory_order_acquire))
+        return chunk;
+    }
+    return nullptr;
+  }
+
+  // One thread (the background one). False: every place is taken.
+  bool put(spool::ChunkHeader* chunk) noexcept {
+    for (std::uint32_t step = 0; step < kCapacity; ++step) {
+      std::atomic<spool::ChunkHeader*>& place = ready_[(put_at_ + step) % kCapacity];
+      if (place.load(std::memory_order_relaxed)) continue;
+      place.store(chunk, std::memory_order_release);  // pairs with take()
+      put_at_ = (put_at_ + step + 1) % kCapacity;
+      return true;
+    }
+    return false;
+  }
+
+  std::uint32_t ready_count() const noexcept {
+    std::uint32_t count = 0;
+    for (const auto& place : ready_) count += place.load(std::memory_order_relaxed) != nullptr;
+    return count;
+  }
+
+  // Any thread: a chunk that its owner will not touch again.
+  void hand_in(spool::ChunkHeader* chunk) noexcept {
+    spool::ChunkHeader* head = full_.load(std::memory_order_relaxed);
+    do {
+      chunk->in_memory_next = reinterpret_cast<std::uintptr_t>(head);
+    } while (!full_.compare_exchange_weak(head, chunk, std::memory_order_release,
+                                          std::memory_order_relaxed));  // pairs with take_full()
+  }
+
+  // One thread: all chunks handed in so far, linked by in_memory_next.
+  spool::ChunkHeader* take_full() noexcept {
+    return full_.exchange(nullptr, std::memory_order_acquire);  // pairs with hand_in()
+  }
+
+ private:
+  std::array<std::atomic<spool::ChunkHeader*>, kCapacity> ready_{};
+  std::atomic<std::uint32_t> take_at_{0};  // relaxed: only spreads the threads
+  std::uint32_t put_at_ = 0;
+  std::atomic<spool::ChunkHeader*> full_{nullptr};
+};
+
+}  // namespace lanescope::record

@@ -1,0 +1,88 @@
+#include "lanescope/record/intern_table.h"
+
+#include <cstring>
+
+namespace lanescope::record {
+
+InternTable::InternTable() {
+  texts_.intern("");  // id 0
+  overflow_id_ = raw(texts_.intern("(too many names)"));
+}
+
+std::uint32_t InternTable::intern(std::string_view text, const char** stored,
+                                  std::size_t max_bytes) noexcept {
+  text = text.substr(0, max_bytes);
+  try {
+    const MutexLock lock(mutex_);
+    StringId id = texts_.find(text);
+    if (id == kNone<StringId>) {
+      if (texts_.memory_bytes() + text.size() > kMaxBytes) return overflow_id_;
+      id = texts_.intern(text);
+      write_pending();
+    }
+    if (stored) *stored = texts_.view(id).data();
+    return raw(id);
+  } catch (...) {  // no memory
+    return 0;
+  }
+}
+
+void InternTable::attach(SpoolFile* file, ChunkPool* pool) noexcept {
+  const MutexLock lock(mutex_);
+  file_ = file;
+  pool_ = pool;
+  written_ = 0;
+  write_pending();
+}
+
+void InternTable::flush() noexcept {
+  const MutexLock lock(mutex_);
+  write_pending();
+}
+
+void InternTable::detach() noexcept {
+  const MutexLock lock(mutex_);
+  if (!file_) return;
+  write_pending();
+  file_->header().dropped_texts.store(texts_.size() - written_, std::memory_order_relaxed);
+  if (chunk_) file_->close_chunk(chunk_);
+  file_ = nullptr;
+  pool_ = nullptr;
+  chunk_ = nullptr;
+}
+
+void InternTable::unlock_in_child() {
+  file_ = nullptr;  // the parent's, not mapped here
+  pool_ = nullptr;
+  chunk_ = nullptr;
+  mutex_.unlock();
+}
+
+void InternTable::write_pending() {
+  if (!file_) return;
+  while (written_ < texts_.size() && write(written_)) ++written_;
+}
+
+bool InternTable::write(std::uint32_t id) {
+  const std::string_view text = texts_.view(StringId{id});
+  const auto size = static_cast<std::uint32_t>(text.size());
+  const std::uint32_t bytes = (8 + size + 7) & ~7u;
+  std::uint32_t used = chunk_ ? chunk_->used.load(std::memory_order_relaxed) : 0;
+  if (!chunk_ || used + bytes > spool::kChunkPayloadBytes) {
+    spool::ChunkHeader* fresh = pool_->take();
+    if (!fresh) fresh = file_->make_chunk();
+    if (!fresh) return false;
+    SpoolFile::claim(fresh, spool::ChunkKind::kTexts);
+    if (chunk_) file_->close_chunk(chunk_);
+    chunk_ = fresh;
+    used = 0;
+  }
+  char* at = reinterpret_cast<char*>(chunk_) + spool::kChunkHeaderBytes + used;
+  std::memcpy(at, &id, sizeof id);
+  std::memcpy(at + 4, &size, sizeof size);
+  if (size != 0) std::memcpy(at + 8, text.data(), size);
+  chunk_->used.store(used + bytes, std::memory_order_release);  // pairs with the reader's acquire
+  return true;
+}
+
+}  // namespace lanescope::record

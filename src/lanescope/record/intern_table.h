@@ -1,0 +1,51 @@
+// Each text of the process once, with an id that records carry; every spool gets a copy of each
+// text.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "lanescope/base/string_pool.h"
+#include "lanescope/record/chunk_pool.h"
+#include "lanescope/record/mutex.h"
+#include "lanescope/record/spool_file.h"
+
+namespace lanescope::record {
+
+// Any thread; nothing throws. Ids are never reused. Memory: at most kMaxBytes of texts and their
+// tables.
+class InternTable {
+ public:
+  static constexpr std::size_t kMaxBytes = 64u << 20;
+
+  InternTable();
+  // See lanescope_intern(). The text is in the attached spool before this returns, if the disk
+  // allows.
+  std::uint32_t intern(std::string_view text, const char** stored = nullptr,
+                       std::size_t max_bytes = spool::kMaxTextBytes) noexcept
+      LANESCOPE_EXCLUDES(mutex_);
+  // From now on texts, those known already included, go to that spool; both must live until
+  // detach().
+  void attach(SpoolFile* file, ChunkPool* pool) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Tries again to write what found no place.
+  void flush() noexcept LANESCOPE_EXCLUDES(mutex_);
+  void detach() noexcept LANESCOPE_EXCLUDES(mutex_);
+
+  // Around fork(), so that the child finds the table whole. The child's copy writes to no spool.
+  void lock_for_fork() LANESCOPE_ACQUIRE(mutex_) { mutex_.lock(); }
+  void unlock_in_parent() LANESCOPE_RELEASE(mutex_) { mutex_.unlock(); }
+  void unlock_in_child() LANESCOPE_RELEASE(mutex_);
+
+ private:
+  void write_pending() LANESCOPE_REQUIRES(mutex_);
+  bool write(std::uint32_t id) LANESCOPE_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  StringPool texts_ LANESCOPE_GUARDED_BY(mutex_);
+  std::uint32_t overflow_id_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  SpoolFile* file_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  ChunkPool* pool_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  spool::ChunkHeader* chunk_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  std::uint32_t written_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // ids below are in the spool
+};
+
+}  // namespace lanescope::record

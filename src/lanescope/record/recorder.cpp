@@ -1,0 +1,49 @@
+#include "lanescope/record/recorder.h"
+
+#include "lanescope/record/active_recorder.h"
+
+namespace lanescope::record {
+
+struct Recorder::State {
+  std::uint32_t session = 0;
+  std::string path;
+  std::uint32_t windows = 0;            // kept for after close()
+  std::vector<std::string> last_notes;  // likewise
+};
+
+Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Recorder::~Recorder() { close(); }
+
+Result<std::unique_ptr<Recorder>> Recorder::open(const RecorderOptions& options) {
+  auto state = std::make_unique<State>();
+  LANESCOPE_TRY(state->session, ActiveRecorder::instance().open_session(options, &state->path));
+  return std::unique_ptr<Recorder>(new Recorder(std::move(state)));
+}
+
+void Recorder::prepare() { ActiveRecorder::instance().prepare(state_->session); }
+Result<void> Recorder::start() { return ActiveRecorder::instance().start(state_->session); }
+void Recorder::stop() { ActiveRecorder::instance().stop(state_->session); }
+
+void Recorder::close() {
+  state_->windows = window_count();
+  state_->last_notes = notes();
+  ActiveRecorder::instance().close(state_->session);
+}
+
+Result<void> Recorder::add_metadata_json(std::string_view key, std::string_view json) {
+  return ActiveRecorder::instance().add_metadata(state_->session, key, json);
+}
+const std::string& Recorder::spool_path() const { return state_->path; }
+std::uint32_t Recorder::session() const { return state_->session; }
+std::uint32_t Recorder::window_count() const {
+  const std::uint32_t windows = ActiveRecorder::instance().window_count(state_->session);
+  return windows != 0 ? windows : state_->windows;
+}
+bool Recorder::is_open() const { return ActiveRecorder::instance().is_open(state_->session); }
+RecorderStats Recorder::stats() const { return ActiveRecorder::instance().stats(); }
+std::vector<std::string> Recorder::notes() const {
+  auto notes = ActiveRecorder::instance().notes(state_->session);
+  return notes.empty() ? state_->last_notes : notes;
+}
+
+}  // namespace lanescope::record

@@ -1,0 +1,84 @@
+// One spool while it is written: the file, the prepared chunks, the background thread that prepares
+// and closes them, and what is not written by the recording threads themselves: thread slots,
+// window marks, clock anchors, metadata.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/record/chunk_pool.h"
+#include "lanescope/record/intern_table.h"
+#include "lanescope/record/mutex.h"
+#include "lanescope/record/spool_file.h"
+
+namespace lanescope::record {
+
+// Any thread, except where said. Nothing throws; what finds no room is dropped and counted.
+class Spool {
+ public:
+  static Result<std::unique_ptr<Spool>> create(const std::string& path, std::uint64_t max_bytes,
+                                               std::uint32_t ready_chunks, InternTable* texts);
+  // Without finish(): as if killed.
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  // Fills the pool of prepared chunks; milliseconds.
+  void prepare() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // While a window is open the background thread looks after the pool every millisecond, else it
+  // sleeps.
+  void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
+
+  ChunkPool& pool() { return pool_; }
+  std::uint64_t id() const { return id_; }
+  const std::string& path() const { return file_->path(); }
+  std::uint64_t bytes() const { return file_->bytes(); }
+  std::string refusal() const { return file_->refusal(); }
+  void count_drops_without_thread(std::uint64_t count) noexcept {
+    file_->header().dropped_without_thread.fetch_add(count, std::memory_order_relaxed);
+  }
+  std::uint64_t drops_without_thread() const noexcept {
+    return file_->header().dropped_without_thread.load(std::memory_order_relaxed);
+  }
+
+  // Valid until finish(). Null: no room.
+  spool::ThreadSlot* new_thread(std::uint32_t* number) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Sums over all threads so far.
+  void thread_totals(std::uint64_t* dropped, std::uint64_t* depth_overflow,
+                     std::uint32_t* threads) const noexcept LANESCOPE_EXCLUDES(mutex_);
+  void write_control(const spool::Record& record) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Reads all clocks at one moment.
+  void write_anchor() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // No thread may write any more, and every chunk that a thread held was handed in. `leave_mapped`:
+  // a thread could not be reached, so its slot must stay where it is.
+  void finish(bool leave_mapped) noexcept LANESCOPE_EXCLUDES(mutex_);
+
+ private:
+  Spool() = default;
+  void run() noexcept;
+  void refill(std::uint32_t target) noexcept;
+  void close_full_chunks() noexcept;
+  spool::ChunkHeader* take_or_make() noexcept;
+
+  std::unique_ptr<SpoolFile> file_;
+  std::uint64_t id_ = 0;
+  InternTable* texts_ = nullptr;
+  ChunkPool pool_;
+  std::uint32_t first_target_ = 0;
+  std::thread thread_;
+
+  mutable Mutex mutex_;
+  std::condition_variable_any wake_;
+  bool window_open_ LANESCOPE_GUARDED_BY(mutex_) = false;
+  bool ending_ LANESCOPE_GUARDED_BY(mutex_) = false;
+  spool::ChunkHeader* control_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  std::vector<spool::ChunkHeader*> thread_chunks_ LANESCOPE_GUARDED_BY(mutex_);
+  Mutex refill_mutex_;  // one filler at a time; taken before nothing else of ours
+};
+
+}  // namespace lanescope::record

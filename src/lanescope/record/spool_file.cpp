@@ -1,0 +1,171 @@
+#include "lanescope/record/spool_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "lanescope/record/tick_clock.h"
+
+namespace lanescope::record {
+namespace {
+
+std::uint64_t random_id() {
+  std::uint64_t id = 0;
+  if (getrandom(&id, sizeof id, GRND_NONBLOCK) != sizeof id) id = ticks() * 0x9e3779b97f4a7c15u;
+  return id | 1;
+}
+
+void read_process_name(char* name, std::size_t size) {
+  const int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t got = read(fd, name, size - 1);
+  close(fd);
+  if (got > 0 && name[got - 1] == '\n') name[got - 1] = 0;
+}
+
+// Reserves bytes on the disk; 0 or an errno. posix_fallocate writes zeroes where the file system
+// cannot reserve.
+int reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
+  rlimit limit{};
+  // Growing over RLIMIT_FSIZE would raise SIGXFSZ, which kills.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      offset + bytes > limit.rlim_cur)
+    return EFBIG;
+  int error = EINTR;
+  for (int tries = 0; error == EINTR && tries < 10; ++tries)
+    error = posix_fallocate(fd, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  return error;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
+                                                     std::uint64_t max_bytes) {
+  std::unique_ptr<SpoolFile> file(new SpoolFile());
+  file->path_ = path;
+  file->max_bytes_ = max_bytes;
+  file->fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file->fd_ < 0)
+    return Error{
+        Errc::kIo,
+        errno == EEXIST
+            ? fmt::format("{}: exists already; it may be what a killed process left, so it "
+                          "is not overwritten",
+                          path)
+            : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
+  if (const int error = reserve(file->fd_, 0, spool::kHeaderBytes); error != 0) {
+    unlink(path.c_str());
+    return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
+                                        strerror(error))};
+  }
+  void* at = mmap(nullptr, spool::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd_, 0);
+  if (at == MAP_FAILED) {
+    unlink(path.c_str());
+    return Error{Errc::kIo,
+                 fmt::format("{}: cannot map the recording's file: {}", path, strerror(errno))};
+  }
+  madvise(at, spool::kHeaderBytes, MADV_DONTFORK);
+  auto* header = static_cast<spool::FileHeader*>(at);
+  file->header_ = header;
+  std::copy_n(spool::kMagic, sizeof header->magic, header->magic);
+  header->layout_version = spool::kLayoutVersion;
+  header->header_bytes = spool::kHeaderBytes;
+  header->chunk_bytes = spool::kChunkBytes;
+  header->record_bytes = sizeof(spool::Record);
+  header->spool_id = random_id();
+  header->pid = static_cast<std::uint64_t>(getpid());
+  header->clock = kTickClock;
+  header->max_bytes = max_bytes;
+  read_process_name(header->process_name, sizeof header->process_name);
+  gethostname(header->host_name, sizeof header->host_name - 1);
+  file->bytes_.store(spool::kHeaderBytes, std::memory_order_relaxed);
+  return file;
+}
+
+SpoolFile::~SpoolFile() {
+  if (header_) munmap(header_, spool::kHeaderBytes);
+  if (fd_ >= 0) close(fd_);
+}
+
+void SpoolFile::refuse(const char* why) {
+  if (refusal_.empty()) refusal_ = why;
+}
+
+spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
+  const MutexLock lock(mutex_);
+  const std::uint64_t offset =
+      spool::kHeaderBytes + std::uint64_t{chunk_count_} * spool::kChunkBytes;
+  if (offset + spool::kChunkBytes > max_bytes_) {
+    refuse("the size limit of the recording was reached");
+    return nullptr;
+  }
+  if (const int error = reserve(fd_, offset, spool::kChunkBytes); error != 0) {
+    refuse(strerror(error));
+    return nullptr;
+  }
+  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
+                  static_cast<off_t>(offset));
+  if (at == MAP_FAILED) {
+    refuse(strerror(errno));
+    return nullptr;
+  }
+  madvise(at, spool::kChunkBytes, MADV_DONTFORK);
+  // MAP_POPULATE only reads shared pages in; a store to each page now keeps the write fault out of
+  // the hot path.
+  auto* bytes = static_cast<volatile unsigned char*>(at);
+  for (std::size_t page = 0; page < spool::kChunkBytes; page += 4096) bytes[page] = 0;
+  auto* chunk = static_cast<spool::ChunkHeader*>(at);
+  chunk->magic = spool::kChunkMagic;
+  chunk->number = chunk_count_++;
+  chunk->spool_id = header_->spool_id;
+  bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
+  return chunk;
+}
+
+void SpoolFile::claim(spool::ChunkHeader* chunk, spool::ChunkKind kind, std::uint32_t thread,
+                      std::uint32_t sequence) noexcept {
+  chunk->thread = thread;
+  chunk->sequence = sequence;
+  chunk->kind = kind;
+}
+
+void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
+  const std::uint32_t used = chunk->used.load(std::memory_order_acquire);
+  chunk->in_memory_next = 0;
+  chunk->checksum = spool::chunk_checksum(reinterpret_cast<const std::byte*>(chunk), used);
+  // A process killed between the two leaves an open chunk, which is read without its checksum.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  chunk->state = spool::ChunkState::kClosed;
+  const std::uint32_t number = chunk->number;
+  munmap(chunk, spool::kChunkBytes);
+  const MutexLock lock(mutex_);
+  used_chunk_count_ = std::max(used_chunk_count_, number + 1);
+}
+
+void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
+  munmap(chunk, spool::kChunkBytes);
+}
+
+void SpoolFile::finish() noexcept {
+  const MutexLock lock(mutex_);
+  const std::uint64_t size =
+      spool::kHeaderBytes + std::uint64_t{used_chunk_count_} * spool::kChunkBytes;
+  if (ftruncate(fd_, static_cast<off_t>(size)) == 0) bytes_.store(size, std::memory_order_relaxed);
+  header_->state = spool::FileState::kFinished;
+}
+
+std::string SpoolFile::refusal() const {
+  const MutexLock lock(mutex_);
+  return refusal_;
+}
+
+}  // namespace lanescope::record

@@ -1,0 +1,59 @@
+// The spool as a file that grows by chunks. Space is reserved on the disk before a chunk is mapped,
+// so that a full disk is a refused chunk and never a signal in the host program.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "lanescope/base/result.h"
+#include "lanescope/codec/spool_layout.h"
+#include "lanescope/record/mutex.h"
+
+namespace lanescope::record {
+
+// Any thread. Calls are slow (system calls, page faults): never from the hot path.
+class SpoolFile {
+ public:
+  // The file must not exist. kIo with the reason of the operating system.
+  static Result<std::unique_ptr<SpoolFile>> create(const std::string& path,
+                                                   std::uint64_t max_bytes);
+  ~SpoolFile();  // the file stays as it is
+  SpoolFile(const SpoolFile&) = delete;
+  SpoolFile& operator=(const SpoolFile&) = delete;
+
+  // A zeroed, mapped, already touched chunk of kind kFree; null when the size limit, RLIMIT_FSIZE
+  // or the disk is reached.
+  spool::ChunkHeader* make_chunk() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Says what a free chunk will hold. `used` is 0.
+  static void claim(spool::ChunkHeader* chunk, spool::ChunkKind kind,
+                    std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0) noexcept;
+  // Checksums it and unmaps it: nobody may write it any more.
+  void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // A free chunk nobody needs.
+  void discard_chunk(spool::ChunkHeader* chunk) noexcept;
+  // After every chunk was closed or discarded: cuts unused space off and marks the file finished.
+  void finish() noexcept LANESCOPE_EXCLUDES(mutex_);
+
+  spool::FileHeader& header() { return *header_; }
+  const std::string& path() const { return path_; }
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  // Why make_chunk refused; empty when it never did.
+  std::string refusal() const LANESCOPE_EXCLUDES(mutex_);
+
+ private:
+  SpoolFile() = default;
+  void refuse(const char* why) LANESCOPE_REQUIRES(mutex_);
+
+  std::string path_;
+  int fd_ = -1;
+  std::uint64_t max_bytes_ = 0;
+  spool::FileHeader* header_ = nullptr;
+  std::atomic<std::uint64_t> bytes_{0};  // relaxed: a number for people
+  mutable Mutex mutex_;
+  std::uint32_t chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  std::uint32_t used_chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  std::string refusal_ LANESCOPE_GUARDED_BY(mutex_);
+};
+
+}  // namespace lanescope::record
