@@ -145,6 +145,11 @@ ArgsId ArgsTable::end(bool* overflowed) {
   return ArgsId{static_cast<std::uint32_t>(event_start_)};
 }
 
+void ArgsTable::cancel() {
+  words_.resize(event_start_);
+  pending_.clear();
+}
+
 std::uint32_t ArgsTable::shape_of_pending() {
   const auto [first, last] = shape_by_hash_.equal_range(pending_hash_);
   for (auto it = first; it != last; ++it) {
@@ -196,8 +201,7 @@ std::optional<std::int64_t> ArgsView::integer(const ArgField* field) const {
   return std::nullopt;
 }
 
-std::optional<double> ArgsView::number(ArgKey key) const {
-  const ArgField* field = find(key);
+std::optional<double> ArgsView::number(const ArgField* field) const {
   if (!field) return std::nullopt;
   if (field->type == ArgType::kDouble) return std::bit_cast<double>(bits(*field));
   if (field->type == ArgType::kUint64) return static_cast<double>(bits(*field));

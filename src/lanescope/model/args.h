@@ -73,6 +73,8 @@ class ArgsTable {
   void add_json(StringId key, ArgKey known, StringId raw_text);
   // At most 65535 words an event; more: the rest is left out and `overflowed` is set.
   ArgsId end(bool* overflowed = nullptr);
+  // Takes back everything since begin(), also after end() when nothing has begun since.
+  void cancel();
 
   ArgsView view(ArgsId id) const;
   std::size_t memory_bytes() const;
@@ -112,7 +114,8 @@ class ArgsView {
     return slot < 0 ? nullptr : &shape_->fields[static_cast<std::size_t>(slot)];
   }
   std::optional<std::int64_t> integer(ArgKey key) const { return integer(find(key)); }
-  std::optional<double> number(ArgKey key) const;  // integers count as numbers
+  std::optional<double> number(ArgKey key) const { return number(find(key)); }  // integers count as numbers
+  std::optional<double> number(const ArgField* field) const;
   std::optional<StringId> text(ArgKey key) const;  // kString or kJson: text of the value
   std::optional<std::int64_t> integer(const ArgField* field) const;
   std::uint64_t bits(const ArgField& field) const;  // the words as stored

@@ -29,6 +29,8 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"open-chunk", Severity::kNote, "a chunk was still being written; its complete records were read"},
     {"dropped-records", Severity::kLost, "the recorder had no room for these records"},
     {"open-range", Severity::kRepaired, "a range was still open when recording ended; it lasts to the end"},
+    {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
+    {"field-lost", Severity::kLost, "one value of an event could not be kept"},
 }};
 
 }  // namespace

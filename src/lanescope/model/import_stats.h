@@ -37,6 +37,8 @@ enum class ImportIssue : std::uint8_t {
   kOpenChunk,           // a spool chunk its writer had not closed (killed process); its complete records were read
   kDroppedRecords,      // records the recorder could not keep
   kOpenRange,           // a range still open when recording ended
+  kMissingName,         // an event without name; it got an empty one
+  kFieldLost,           // one value of an event could not be kept: a counter that is no number, over 65535 words of args
   kCount
 };
 inline constexpr std::size_t kImportIssueCount = static_cast<std::size_t>(ImportIssue::kCount);

@@ -98,7 +98,31 @@ TrackId TraceBuilder::find_or_add_track(const TrackKey& key) {
 }
 
 TrackId TraceBuilder::track(const Scalar& pid, const Scalar& tid, bool on_stream) {
-  return find_or_add_track({on_stream ? TrackKind::kStream : TrackKind::kThread, process(pid), tid, kNone<StringId>, kNone<StringId>});
+  TrackKey key{on_stream ? TrackKind::kStream : TrackKind::kThread, process(pid), tid, kNone<StringId>, kNone<StringId>};
+  if (flow_only_tracks_.empty()) return find_or_add_track(key);
+  if (const auto it = track_by_key_.find(key); it != track_by_key_.end()) {
+    if (!on_stream) flow_only_tracks_.erase(raw(it->second));
+    return it->second;
+  }
+  if (!on_stream) return find_or_add_track(key);
+  const TrackKey thread_key{TrackKind::kThread, key.process, tid, kNone<StringId>, kNone<StringId>};
+  const auto thread = track_by_key_.find(thread_key);
+  if (thread == track_by_key_.end() || flow_only_tracks_.erase(raw(thread->second)) == 0) return find_or_add_track(key);
+  const TrackId id = thread->second;  // an arrow came first: what it pointed to is this stream
+  track_by_key_.erase(thread);
+  track_by_key_.emplace(key, id);
+  trace_.tracks_[raw(id)].kind = TrackKind::kStream;
+  return id;
+}
+
+TrackId TraceBuilder::flow_track(const Scalar& pid, const Scalar& tid) {
+  TrackKey key{TrackKind::kStream, process(pid), tid, kNone<StringId>, kNone<StringId>};
+  if (const auto it = track_by_key_.find(key); it != track_by_key_.end()) return it->second;
+  key.kind = TrackKind::kThread;
+  const std::size_t before = trace_.tracks_.size();
+  const TrackId id = find_or_add_track(key);
+  if (trace_.tracks_.size() > before) flow_only_tracks_.insert(raw(id));
+  return id;
 }
 
 TrackId TraceBuilder::async_track(const Scalar& pid, std::string_view category, const Scalar& id) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "lanescope/base/result.h"
@@ -25,6 +26,8 @@ class TraceBuilder {
   ProcessId process(const Scalar& pid);
   // The thread (or, for device rows, the stream) of that pid and tid; made on first use.
   TrackId track(const Scalar& pid, const Scalar& tid, bool on_stream);
+  // Where an arrow's end points: the stream of that pid and tid if there is one or will be, else the thread.
+  TrackId flow_track(const Scalar& pid, const Scalar& tid);
   TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
   TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
 
@@ -124,6 +127,7 @@ class TraceBuilder {
   std::unordered_map<Scalar, ProcessId, ScalarHash> process_by_pid_;
   std::unordered_map<TrackKey, TrackId, TrackKeyHash> track_by_key_;
   std::unordered_map<std::uint32_t, CategoryId> category_by_text_;
+  std::unordered_set<std::uint32_t> flow_only_tracks_;  // threads that only arrows have named so far
 };
 
 }  // namespace lanescope
