@@ -1,0 +1,130 @@
+#include "lanescope/codec/inflater.h"
+
+#include <algorithm>
+#include <climits>
+
+#if LANESCOPE_HAS_ISAL
+#include <isa-l/igzip_lib.h>
+#else
+#include <zlib.h>
+#endif
+#if LANESCOPE_HAS_ZSTD
+#include <zstd.h>
+#endif
+
+namespace lanescope::codec {
+namespace {
+
+[[maybe_unused]] unsigned char* bytes(char* at) {
+  return static_cast<unsigned char*>(static_cast<void*>(at));
+}
+// The C libraries take input through pointers to non-const and do not write there.
+[[maybe_unused]] unsigned char* input_bytes(const char* at) { return bytes(const_cast<char*>(at)); }
+[[maybe_unused]] unsigned capped(std::size_t size) {
+  return static_cast<unsigned>(std::min<std::size_t>(size, INT_MAX));
+}
+
+#if LANESCOPE_HAS_ISAL
+class GzipInflater final : public Inflater {
+ public:
+  GzipInflater() : state_(std::make_unique<inflate_state>()) { reset(); }
+  void reset() override {
+    isal_inflate_init(state_.get());
+    state_->crc_flag = ISAL_GZIP;  // header, trailer and checksum are read and verified
+  }
+  InflateStep step(std::string_view packed, std::span<char> into) override {
+    state_->next_in = input_bytes(packed.data());
+    state_->avail_in = capped(packed.size());
+    state_->next_out = bytes(into.data());
+    state_->avail_out = capped(into.size());
+    const auto in_before = state_->avail_in, out_before = state_->avail_out;
+    const int status = isal_inflate(state_.get());
+    InflateStep step;
+    step.used = in_before - state_->avail_in;
+    step.made = out_before - state_->avail_out;
+    if (status == ISAL_INCORRECT_CHECKSUM)
+      step.error = "the gzip checksum is wrong";
+    else if (status < 0)
+      step.error = "the gzip stream is damaged";
+    else
+      step.member_ended = state_->block_state == ISAL_BLOCK_FINISH;
+    return step;
+  }
+
+ private:
+  std::unique_ptr<inflate_state> state_;  // 85 KB
+};
+#else
+class GzipInflater final : public Inflater {
+ public:
+  GzipInflater() { ok_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }
+  GzipInflater(const GzipInflater&) = delete;
+  GzipInflater& operator=(const GzipInflater&) = delete;
+  ~GzipInflater() override { inflateEnd(&stream_); }
+  void reset() override { ok_ = inflateReset(&stream_) == Z_OK; }
+  InflateStep step(std::string_view packed, std::span<char> into) override {
+    InflateStep step;
+    if (!ok_) {
+      step.error = "zlib could not start";
+      return step;
+    }
+    stream_.next_in = input_bytes(packed.data());
+    stream_.avail_in = capped(packed.size());
+    stream_.next_out = bytes(into.data());
+    stream_.avail_out = capped(into.size());
+    const auto in_before = stream_.avail_in, out_before = stream_.avail_out;
+    const int status = inflate(&stream_, Z_NO_FLUSH);
+    step.used = in_before - stream_.avail_in;
+    step.made = out_before - stream_.avail_out;
+    step.member_ended = status == Z_STREAM_END;
+    if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
+      step.error = "the gzip stream is damaged";
+    return step;
+  }
+
+ private:
+  z_stream stream_{};
+  bool ok_ = false;
+};
+#endif
+
+#if LANESCOPE_HAS_ZSTD
+class ZstdInflater final : public Inflater {
+ public:
+  ZstdInflater() : stream_(ZSTD_createDStream()) { reset(); }
+  ZstdInflater(const ZstdInflater&) = delete;
+  ZstdInflater& operator=(const ZstdInflater&) = delete;
+  ~ZstdInflater() override { ZSTD_freeDStream(stream_); }
+  void reset() override { ZSTD_initDStream(stream_); }
+  InflateStep step(std::string_view packed, std::span<char> into) override {
+    ZSTD_inBuffer in{packed.data(), packed.size(), 0};
+    ZSTD_outBuffer out{into.data(), into.size(), 0};
+    const std::size_t status = ZSTD_decompressStream(stream_, &out, &in);
+    InflateStep step;
+    step.used = in.pos;
+    step.made = out.pos;
+    if (ZSTD_isError(status))
+      step.error = "the zstd stream is damaged";
+    else
+      step.member_ended = status == 0;
+    return step;
+  }
+
+ private:
+  ZSTD_DStream* stream_;
+};
+#endif
+
+}  // namespace
+
+std::unique_ptr<Inflater> gzip_inflater() { return std::make_unique<GzipInflater>(); }
+
+std::unique_ptr<Inflater> zstd_inflater() {
+#if LANESCOPE_HAS_ZSTD
+  return std::make_unique<ZstdInflater>();
+#else
+  return nullptr;
+#endif
+}
+
+}  // namespace lanescope::codec

@@ -1,0 +1,31 @@
+// One decoder behind one step: what unpack.cpp drives. ISA-L where the build has it, else zlib; zstd where it is there.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "lanescope/codec/unpack.h"
+
+namespace lanescope::codec {
+
+struct InflateStep {
+  std::size_t used = 0, made = 0;  // bytes of input eaten, bytes of output written
+  bool member_ended = false;       // a gzip member or zstd frame is complete, its checksum right
+  const char* error = nullptr;     // why the stream cannot go on
+};
+
+// One stream, one thread. An empty `packed` flushes what the decoder still holds.
+class Inflater {
+ public:
+  virtual ~Inflater() = default;
+  virtual InflateStep step(std::string_view packed, std::span<char> into) = 0;
+  virtual void reset() = 0;  // the next member starts
+};
+
+std::unique_ptr<Inflater> gzip_inflater();
+std::unique_ptr<Inflater> zstd_inflater();  // null: this build has no zstd
+// By the first four bytes.
+Packing detect_packing(std::string_view head);
+
+}  // namespace lanescope::codec

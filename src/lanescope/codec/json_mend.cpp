@@ -1,0 +1,475 @@
+// Problem: a reader that stops at the first stray quote loses a whole trace for one bad kernel name. Idea: re-write value by
+// value with a parser that knows where it is (key, colon, value, behind a value) and, where strict JSON cannot go on, takes
+// the reading after which it can. Example: {"name": "a "b" c", "v": nan,} comes out as {"name": "a \"b\" c", "v": null}.
+#include "lanescope/codec/json_mend.h"
+
+#include <cstring>
+
+#include "lanescope/codec/decimal.h"
+#include "lanescope/codec/json_text.h"
+
+namespace lanescope::codec {
+namespace {
+
+constexpr std::size_t kNone = std::string_view::npos;
+constexpr std::size_t kMaxDepth = 512;
+constexpr std::size_t kKeyLookahead = 256;
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20; }
+
+std::size_t skip_blanks(std::string_view text, std::size_t at) {
+  while (at < text.size() && is_blank(text[at])) ++at;
+  return at;
+}
+
+// Keys that stand first in a trace event, in some writer.
+bool starts_event_key(std::string_view text, std::size_t quote) {
+  for (const std::string_view key : {"ph", "name", "cat", "ts", "pid", "tid", "dur", "id", "args", "bp", "s"}) {
+    if (text.substr(quote + 1, key.size()) != key) continue;
+    const std::size_t end = quote + 1 + key.size();
+    if (end >= text.size() || text[end] != '"') continue;
+    const std::size_t colon = skip_blanks(text, end + 1);
+    return colon < text.size() && text[colon] == ':';
+  }
+  return false;
+}
+
+enum class Answer : std::uint8_t { kNo, kYes, kNeedMore };
+
+class Mender {
+ public:
+  Mender(std::string_view text, bool at_end, std::string& out)
+      : text_(text), at_end_(at_end), out_(out) {}
+
+  MendResult run() {
+    out_.clear();
+    State state = State::kValue;
+    bool fresh = false;  // directly behind an opening bracket
+    for (;;) {
+      if (state == State::kDone) return done(MendStatus::kDone);
+      copy_blanks();
+      if (at_ >= text_.size()) return done(out_of_text());
+      const char c = text_[at_];
+      Step step{};
+      switch (state) {
+        case State::kValue: step = value(c, fresh); break;
+        case State::kKey: step = key(c, fresh); break;
+        case State::kColon: step = colon(c); break;
+        case State::kBehind: step = behind(c); break;
+        case State::kDone: break;
+      }
+      if (step.status != MendStatus::kDone) return done(step.status);
+      state = step.next;
+      fresh = step.fresh;
+    }
+  }
+
+ private:
+  enum class State : std::uint8_t { kValue, kKey, kColon, kBehind, kDone };
+  struct Step {
+    State next = State::kDone;
+    bool fresh = false;
+    MendStatus status = MendStatus::kDone;
+  };
+  static Step go(State next, bool fresh = false) { return {next, fresh, MendStatus::kDone}; }
+  static Step stop(MendStatus status) { return {State::kDone, false, status}; }
+  MendStatus out_of_text() const { return at_end_ ? MendStatus::kBroken : MendStatus::kNeedMore; }
+  MendResult done(MendStatus status) const { return {status, at_, mends_}; }
+
+  bool in_object() const { return !open_.empty() && open_.back() == '{'; }
+  bool in_array() const { return !open_.empty() && open_.back() == '['; }
+
+  void copy_blanks() {
+    const std::size_t from = at_;
+    at_ = skip_blanks(text_, at_);
+    out_.append(text_, from, at_ - from);
+  }
+  void take() { out_.push_back(text_[at_++]); }
+  void syntax() { mends_.add(Mend::kSyntax, at_); }
+  void comma() {
+    last_comma_ = out_.size();
+    out_.push_back(',');
+  }
+  void drop_comma() {
+    if (last_comma_ == kNone) return;
+    out_.erase(last_comma_, 1);
+    last_comma_ = kNone;
+    syntax();
+  }
+  void close_top() {
+    out_.push_back(open_.back() == '{' ? '}' : ']');
+    open_.pop_back();
+  }
+  Step closed() const { return go(open_.empty() ? State::kDone : State::kBehind); }
+  // The value ends before text_[at_], although brackets are open.
+  Step close_all() {
+    syntax();
+    while (!out_.empty() && is_blank(out_.back())) out_.pop_back();
+    while (!open_.empty()) close_top();
+    return go(State::kDone);
+  }
+  Step null_value() {
+    syntax();
+    out_ += "null";
+    return go(State::kBehind);
+  }
+
+  Step value(char c, bool fresh) {
+    switch (c) {
+      case '{':
+      case '[':
+        if (open_.size() >= kMaxDepth) return stop(MendStatus::kBroken);
+        open_.push_back(c);
+        take();
+        return go(c == '{' ? State::kKey : State::kValue, true);
+      case '"': return string(false);
+      case ']':
+        if (!in_array()) return in_object() ? null_value() : stop(MendStatus::kBroken);
+        if (!fresh) drop_comma();
+        ++at_;
+        close_top();
+        return closed();
+      case '}': return in_object() ? null_value() : stop(MendStatus::kBroken);
+      case ',':
+        if (in_object()) return null_value();
+        if (open_.empty()) return stop(MendStatus::kBroken);
+        syntax();
+        ++at_;
+        return go(State::kValue, fresh);
+      case ':':
+        syntax();
+        ++at_;
+        return go(State::kValue, fresh);
+      default: return scalar();
+    }
+  }
+
+  Step key(char c, bool fresh) {
+    if (c == '"') return string(true);
+    if (c == '}') {
+      if (!fresh) drop_comma();
+      ++at_;
+      close_top();
+      return closed();
+    }
+    if (c == ',') {
+      syntax();
+      ++at_;
+      return go(State::kKey, fresh);
+    }
+    if (c == '{' && !fresh && event_starts_here()) {
+      drop_comma();
+      return close_all();
+    }
+    return stop(MendStatus::kBroken);
+  }
+
+  Step colon(char c) {
+    if (c != ':') return stop(MendStatus::kBroken);
+    take();
+    return go(State::kValue);
+  }
+
+  Step behind(char c) {
+    switch (c) {
+      case ',':
+        ++at_;
+        comma();
+        return go(in_object() ? State::kKey : State::kValue);
+      case '}':
+      case ']': {
+        const char opener = c == '}' ? '{' : '[';
+        if (open_.back() == opener) {
+          ++at_;
+          close_top();
+          return closed();
+        }
+        if (open_.find(opener) == std::string::npos) return close_all();  // it belongs to the outside
+        syntax();
+        close_top();
+        return go(State::kBehind);
+      }
+      case '{':
+        if (event_starts_here() && open_.front() == '{') return close_all();
+        if (in_array()) return missing_comma(State::kValue);
+        return stop(MendStatus::kBroken);
+      case '"':
+        if (in_array()) return missing_comma(State::kValue);
+        return missing_comma(State::kKey);
+      default:
+        if (in_array()) return missing_comma(State::kValue);
+        return stop(MendStatus::kBroken);
+    }
+  }
+  Step missing_comma(State next) {
+    syntax();
+    comma();
+    return go(next);
+  }
+
+  bool event_starts_here() const {
+    const std::size_t quote = skip_blanks(text_, at_ + 1);
+    return quote < text_.size() && text_[quote] == '"' && starts_event_key(text_, quote);
+  }
+
+  Step scalar() {
+    const std::size_t from = at_;
+    std::size_t end = at_;
+    while (end < text_.size() && !std::strchr(",]}:\"[{ \n\r\t", text_[end])) ++end;
+    if (end == text_.size() && !at_end_) return stop(MendStatus::kNeedMore);
+    while (end < text_.size() && text_[end] == '\0') ++end;  // strchr also finds the end of its set
+    if (end == from) return stop(MendStatus::kBroken);
+    const std::string_view token = text_.substr(from, end - from);
+    at_ = end;
+    const Step next = go(open_.empty() ? State::kDone : State::kBehind);
+    if (token == "true" || token == "false" || token == "null" || is_json_number(token)) {
+      out_ += token;
+      return next;
+    }
+    std::string_view bare = token;
+    const bool negative = bare[0] == '-';
+    if (bare[0] == '-' || bare[0] == '+') bare.remove_prefix(1);
+    if (starts_like(bare, "nan") || starts_like(bare, "1.#")) {
+      mends_.add(Mend::kNotANumber, from);
+      out_ += "null";
+    } else if (starts_like(bare, "inf")) {
+      mends_.add(Mend::kNotANumber, from);
+      out_ += negative ? "-1e999" : "1e999";
+    } else if (token == "True" || token == "False" || token == "None") {
+      mends_.add(Mend::kSyntax, from);
+      out_ += token == "True" ? "true" : token == "False" ? "false" : "null";
+    } else if (const Decimal number = parse_decimal(token, 0);
+               number.status == DecimalStatus::kOk && !number.cut &&
+               token.find_first_of(".eE") == kNone) {  // +5, 007
+      mends_.add(Mend::kSyntax, from);
+      out_ += std::to_string(number.value);
+    } else {  // a bare word is kept as a text
+      mends_.add(Mend::kText, from);
+      out_.push_back('"');
+      for (std::size_t i = from; i < end;) i = text_byte(i, end);
+      out_.push_back('"');
+    }
+    return next;
+  }
+  static bool starts_like(std::string_view token, std::string_view lower) {
+    if (token.size() < lower.size()) return false;
+    for (std::size_t i = 0; i < lower.size(); ++i)
+      if ((token[i] >= 'A' && token[i] <= 'Z' ? token[i] + 32 : token[i]) != lower[i]) return false;
+    return true;
+  }
+
+  // Writes the character at `i` so that it can stand inside a string; returns where the next one is.
+  std::size_t text_byte(std::size_t i, std::size_t end) {
+    const char c = text_[i];
+    if (c == '"' || c == '\\') {
+      out_.push_back('\\');
+      out_.push_back(c);
+      return i + 1;
+    }
+    if (is_control(c)) {
+      escape_control(c);
+      return i + 1;
+    }
+    const std::size_t length = utf8_length(text_.substr(0, end), i);
+    if (length == 0) {
+      mends_.add(Mend::kUtf8, i);
+      out_ += kReplacement;
+      return i + 1;
+    }
+    out_.append(text_, i, length);
+    return i + length;
+  }
+  void escape_control(char c) {
+    constexpr char kHex[] = "0123456789abcdef";
+    if (c == '\n') out_ += "\\n";
+    else if (c == '\t') out_ += "\\t";
+    else if (c == '\r') out_ += "\\r";
+    else {
+      out_ += "\\u00";
+      out_.push_back(kHex[(c >> 4) & 15]);
+      out_.push_back(kHex[c & 15]);
+    }
+  }
+
+  Step string(bool is_key) {
+    take();
+    for (;;) {
+      std::size_t run = at_;
+      while (run < text_.size() && text_[run] != '"' && text_[run] != '\\' && !is_control(text_[run]) &&
+             static_cast<unsigned char>(text_[run]) < 0x80)
+        ++run;
+      out_.append(text_, at_, run - at_);
+      at_ = run;
+      if (at_ >= text_.size()) return stop(out_of_text());
+      const char c = text_[at_];
+      if (c == '"') {
+        const Answer answer = ends_string(is_key);
+        if (answer == Answer::kNeedMore) return stop(MendStatus::kNeedMore);
+        if (answer == Answer::kYes) {
+          take();
+          return go(is_key ? State::kColon : open_.empty() ? State::kDone : State::kBehind);
+        }
+        if (at_event_start()) return stop(MendStatus::kBroken);
+        mends_.add(Mend::kText, at_);
+        at_ = text_byte(at_, text_.size());
+      } else if (c == '\\') {
+        if (!at_end_ && at_ + 12 > text_.size()) return stop(MendStatus::kNeedMore);
+        escape();
+      } else if (is_control(c)) {
+        mends_.add(Mend::kText, at_);
+        at_ = text_byte(at_, text_.size());
+      } else {
+        if (!at_end_ && at_ + 4 > text_.size()) return stop(MendStatus::kNeedMore);
+        at_ = text_byte(at_, text_.size());
+      }
+    }
+  }
+
+  void escape() {
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    if (next == 'u') {
+      const int value = hex4_value(text_, at_ + 2);
+      std::size_t length = value < 0 ? 0 : 6;
+      if (value >= 0xd800 && value < 0xdc00) {
+        const int low = text_.substr(at_ + 6, 2) == "\\u" ? hex4_value(text_, at_ + 8) : -1;
+        if (low >= 0xdc00 && low < 0xe000) length = 12;
+        else return lone_surrogate();
+      } else if (value >= 0xdc00 && value < 0xe000) {
+        return lone_surrogate();
+      }
+      if (length > 0) {
+        out_.append(text_, at_, length);
+        at_ += length;
+        return;
+      }
+    } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) && !(next == '"' && key_follows(at_ + 2))) {
+      out_.append(text_, at_, 2);
+      at_ += 2;
+      return;
+    }
+    mends_.add(Mend::kText, at_);  // a backslash of a Windows path
+    out_ += "\\\\";
+    ++at_;
+  }
+  void lone_surrogate() {
+    mends_.add(Mend::kUtf8, at_);
+    out_ += "\\ufffd";
+    at_ += 6;
+  }
+  // `, "key":` at `at`: in strict JSON that cannot stand inside a string, so the \" before it was a \ and an end.
+  bool key_follows(std::size_t at) const {
+    at = skip_blanks(text_, at);
+    if (at >= text_.size() || text_[at] != ',') return false;
+    at = skip_blanks(text_, at + 1);
+    return at < text_.size() && text_[at] == '"' && is_key_at(at) == Answer::kYes;
+  }
+
+  // text_[at_] is a stray quote: does it open the first key of another event?
+  bool at_event_start() const {
+    if (!starts_event_key(text_, at_)) return false;
+    std::size_t at = at_;
+    while (at > 0 && is_blank(text_[at - 1])) --at;
+    if (at == 0 || text_[--at] != '{') return false;
+    while (at > 0 && is_blank(text_[at - 1])) --at;
+    if (at == 0 || text_[--at] != ',') return false;
+    while (at > 0 && is_blank(text_[at - 1])) --at;
+    return at > 0 && text_[at - 1] == '}';
+  }
+
+  Answer end_of_text() const { return at_end_ ? Answer::kYes : Answer::kNeedMore; }
+  // Behind a closing bracket the grammar goes on with these only.
+  Answer bracket_may_close(std::size_t at) const {
+    at = skip_blanks(text_, at + 1);
+    if (at >= text_.size()) return end_of_text();
+    return text_[at] == ',' || text_[at] == '}' || text_[at] == ']' || text_[at] == '{' ? Answer::kYes : Answer::kNo;
+  }
+  Answer is_key_at(std::size_t quote) const {
+    for (std::size_t at = quote + 1; at < quote + kKeyLookahead; ++at) {
+      if (at >= text_.size()) return at_end_ ? Answer::kNo : Answer::kNeedMore;
+      if (text_[at] == '\\') {
+        ++at;
+      } else if (text_[at] == '"') {
+        at = skip_blanks(text_, at + 1);
+        if (at >= text_.size()) return at_end_ ? Answer::kNo : Answer::kNeedMore;
+        return text_[at] == ':' ? Answer::kYes : Answer::kNo;
+      }
+    }
+    return Answer::kYes;  // a very long key
+  }
+  Answer ends_string(bool is_key) const {
+    std::size_t at = skip_blanks(text_, at_ + 1);
+    if (at >= text_.size()) return end_of_text();
+    if (is_key) return text_[at] == ':' ? Answer::kYes : Answer::kNo;
+    if (open_.empty()) return Answer::kYes;
+    switch (text_[at]) {
+      case '}': return in_object() ? bracket_may_close(at) : Answer::kNo;
+      case ']': return in_array() ? bracket_may_close(at) : Answer::kNo;
+      case '"': return in_object() ? is_key_at(at) : Answer::kNo;
+      case ',': break;
+      default: return Answer::kNo;
+    }
+    while (at < text_.size() && (text_[at] == ',' || is_blank(text_[at]))) ++at;
+    if (at >= text_.size()) return end_of_text();
+    const char c = text_[at];
+    if (in_object()) {
+      if (c == '"') return is_key_at(at);
+      if (c == '}') return bracket_may_close(at);
+      // A lost closing bracket: the next event starts here.
+      const std::size_t quote = skip_blanks(text_, at + 1);
+      return c == '{' && quote < text_.size() && text_[quote] == '"' && starts_event_key(text_, quote) ? Answer::kYes
+                                                                                                       : Answer::kNo;
+    }
+    return std::strchr("\"[{-0123456789tfnNI]", c) ? Answer::kYes : Answer::kNo;
+  }
+
+  std::string_view text_;
+  bool at_end_;
+  std::string& out_;
+  std::size_t at_ = 0;
+  std::size_t last_comma_ = kNone;
+  std::string open_;  // the brackets that are open, outermost first
+  Mends mends_;
+};
+
+}  // namespace
+
+MendResult mend_json(std::string_view text, bool at_end, std::string& out) {
+  return Mender(text, at_end, out).run();
+}
+
+bool is_strict_json(std::string_view text) {
+  std::string out;
+  const MendResult result = mend_json(text, true, out);
+  return result.status == MendStatus::kDone && result.used == text.size() && !result.mends.any() && out == text;
+}
+
+std::size_t find_event_start(std::string_view text, std::size_t from) {
+  for (std::size_t at = text.find('{', from); at != kNone; at = text.find('{', at + 1)) {
+    const std::size_t quote = skip_blanks(text, at + 1);
+    if (quote >= text.size() || text[quote] != '"' || !starts_event_key(text, quote)) continue;
+    std::size_t before = at;
+    while (before > from && is_blank(text[before - 1])) --before;
+    if (before > from && text[before - 1] == ':') continue;  // the args of an event
+    return at;
+  }
+  return kNone;
+}
+
+std::size_t find_last_event_end(std::string_view text) {
+  for (std::size_t at = text.rfind('{'); at != kNone && at > 0; at = text.rfind('{', at - 1)) {
+    const std::size_t quote = skip_blanks(text, at + 1);
+    if (quote >= text.size() || text[quote] != '"' || !starts_event_key(text, quote)) continue;
+    std::size_t before = at;
+    while (before > 0 && is_blank(text[before - 1])) --before;
+    if (before == 0 || text[before - 1] != ',') continue;
+    const std::size_t end = before;
+    --before;
+    while (before > 0 && is_blank(text[before - 1])) --before;
+    if (before > 0 && text[before - 1] == '}') return end;
+  }
+  return 0;
+}
+
+}  // namespace lanescope::codec

@@ -1,0 +1,64 @@
+// One JSON value as profilers really write it, turned into strict JSON: the careful path for what the fast one refuses.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lanescope::codec {
+
+enum class Mend : std::uint8_t {
+  kText,        // a stray quote, backslash or control character in a string was escaped
+  kUtf8,        // bytes that are not UTF-8 became U+FFFD
+  kNotANumber,  // NaN became null, Infinity 1e999
+  kSyntax,      // a comma or bracket was missing, doubled or of the wrong kind
+  kCount
+};
+
+struct Mends {
+  struct Counter {
+    std::uint32_t count = 0;
+    std::size_t first = 0;  // offset in the text given
+  };
+  std::array<Counter, static_cast<std::size_t>(Mend::kCount)> counters{};
+  const Counter& operator[](Mend mend) const { return counters[static_cast<std::size_t>(mend)]; }
+  void add(Mend mend, std::size_t at) {
+    Counter& counter = counters[static_cast<std::size_t>(mend)];
+    if (counter.count++ == 0) counter.first = at;
+  }
+  bool any() const {
+    for (const Counter& counter : counters)
+      if (counter.count > 0) return true;
+    return false;
+  }
+};
+
+enum class MendStatus : std::uint8_t {
+  kDone,      // `used` bytes were one value; `out` is its strict form
+  kNeedMore,  // the text ends inside the value
+  kBroken,    // not understood, even generously; nothing is known about where it ends
+};
+
+struct MendResult {
+  MendStatus status = MendStatus::kBroken;
+  std::size_t used = 0;
+  Mends mends;
+};
+
+// Mends the value at the start of `text` (no blanks before it) into `out`, which is cleared first. Strict input comes out
+// byte for byte and with no mends. `at_end`: nothing follows `text`. Nesting is limited to 512 levels.
+// A quote ends a string only where the grammar can go on behind it; a new trace event that starts inside a value ends the
+// value there. One pass, except behind stray quotes (up to 256 bytes each). Any thread.
+MendResult mend_json(std::string_view text, bool at_end, std::string& out);
+
+// Strict JSON, one value, no blanks around it.
+bool is_strict_json(std::string_view text);
+
+// The next `{` at or behind `from` that starts a trace event, told by its first key; npos when there is none.
+std::size_t find_event_start(std::string_view text, std::size_t from);
+// Behind the last "}," of `text` that an event start follows, so that text[0, result) holds whole events; 0: none.
+// Optimistic: inside a string or nested list it can be wrong, which shows when the text before it is parsed.
+std::size_t find_last_event_end(std::string_view text);
+
+}  // namespace lanescope::codec

@@ -1,0 +1,325 @@
+// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window slides over the text; up
+// to the last event that ends in it, the fast reader takes everything in one go. What it refuses goes, event by event and
+// up to the end of that window, through the mender. Cost: one pass; a refusal costs the careful path for one window.
+#include "lanescope/format/kineto_json/read_kineto_json.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lanescope/codec/decimal.h"
+#include "lanescope/codec/json_mend.h"
+#include "lanescope/codec/json_text.h"
+#include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/text_window.h"
+
+namespace lanescope::format {
+namespace {
+
+constexpr std::size_t kWindowBytes = 256 * 1024;  // stays in a core's second-level cache, tokens included
+constexpr int kEnd = -1;
+
+class DocumentReader {
+ public:
+  DocumentReader(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options)
+      : source_(source),
+        name_(name),
+        options_(options),
+        window_(source, kWindowBytes, static_cast<std::size_t>(options.max_event_bytes)),
+        events_(builder_) {}
+
+  Result<Trace> run() {
+    grow();
+    if (window_.text().starts_with("\xef\xbb\xbf")) window_.consume(3);  // a byte order mark
+    const int first = next();
+    if (first == '[') {
+      window_.consume(1);
+      bare_array_ = true;
+      read_array();
+    } else if (first == '{') {
+      window_.consume(1);
+      read_object();
+    }
+    skip_rest();
+    if (window_.failed()) return window_.error();
+    if (auto error = no_trace(first)) return *std::move(error);
+    finish_stats();
+    return std::move(builder_).finish();
+  }
+
+ private:
+  ImportStats& stats() { return builder_.stats(); }
+  void count(ImportIssue issue) { stats().count(issue, window_.offset()); }
+
+  bool grow() {
+    const bool grown = window_.grow();
+    if (options_.progress) options_.progress(source_.done_bytes(), source_.total_bytes());
+    return grown;
+  }
+
+  // The next character that is not blank, not yet consumed; kEnd when there is none.
+  int next() {
+    for (;;) {
+      const std::string_view text = window_.text();
+      std::size_t at = 0;
+      while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t')) ++at;
+      window_.consume(at);
+      if (at < text.size()) return static_cast<unsigned char>(text[at]);
+      if (!grow() && window_.text().empty()) return kEnd;
+    }
+  }
+
+  // Mends the value at hand, reading on as far as it needs. The text of the value is then in mended_.
+  codec::MendResult mend() {
+    for (;;) {
+      const codec::MendResult result = codec::mend_json(window_.text(), window_.at_end(), mended_);
+      work_ += result.used;
+      if (result.status != codec::MendStatus::kNeedMore || !grow()) return result;
+    }
+  }
+  void count_mends(const codec::Mends& mends) {
+    static constexpr std::pair<codec::Mend, ImportIssue> kIssues[] = {
+        {codec::Mend::kText, ImportIssue::kUnescapedText},
+        {codec::Mend::kUtf8, ImportIssue::kInvalidUtf8},
+        {codec::Mend::kNotANumber, ImportIssue::kNotANumber},
+        {codec::Mend::kSyntax, ImportIssue::kSyntax},
+    };
+    for (const auto& [mend, issue] : kIssues)
+      if (mends[mend].count > 0) stats().count(issue, window_.offset() + mends[mend].first, mends[mend].count);
+  }
+
+  void read_object() {
+    for (;;) {
+      const int c = next();
+      if (c == kEnd) return count(ImportIssue::kTruncatedFile);
+      if (c == '}') return window_.consume(1);
+      if (c == ',') {
+        window_.consume(1);
+      } else if (c != '"' || !read_entry()) {
+        if (!skip_to_events()) return;
+      }
+    }
+  }
+
+  // False: not understood; the window stands where it did or at its end.
+  bool read_entry() {
+    const codec::MendResult key = mend();
+    if (key.status != codec::MendStatus::kDone) return lost_entry(key);
+    std::string plain;
+    if (!codec::unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain)) return false;
+    count_mends(key.mends);
+    window_.consume(key.used);
+    if (next() == ':') window_.consume(1);
+    else count(ImportIssue::kSyntax);
+    const int c = next();
+    if (plain == "traceEvents" && c == '[') {
+      window_.consume(1);
+      has_events_ = true;
+      read_array();
+      return true;
+    }
+    keys_.push_back(plain.substr(0, 64));
+    if (c == kEnd) return true;
+    const codec::MendResult value = mend();
+    if (value.status != codec::MendStatus::kDone) return lost_entry(value);
+    count_mends(value.mends);
+    window_.consume(value.used);
+    if (plain == "baseTimeNanoseconds") read_base_time();
+    builder_.add_metadata(plain, mended_);
+    return true;
+  }
+  bool lost_entry(const codec::MendResult& result) {
+    count(ImportIssue::kMetadataLost);
+    if (window_.at_end() && result.used >= window_.text().size()) count(ImportIssue::kTruncatedFile);
+    return false;
+  }
+  void read_base_time() {
+    std::string_view text = mended_;
+    if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
+    const codec::Decimal base = codec::parse_decimal(text, 0);
+    if (base.status == codec::DecimalStatus::kOk) builder_.set_base_time_ns(base.value);
+    else count(ImportIssue::kBadTime);
+  }
+
+  // After metadata that could not be understood: on to the events, if they are still to come.
+  bool skip_to_events() {
+    constexpr std::string_view kKey = "\"traceEvents\"";
+    if (window_.text().empty()) return false;
+    count(ImportIssue::kSyntax);
+    for (;;) {
+      const std::size_t at = has_events_ ? std::string_view::npos : window_.text().find(kKey);
+      if (at != std::string_view::npos) {
+        window_.consume(at);
+        return true;
+      }
+      const std::size_t size = window_.text().size();
+      window_.consume(size < kKey.size() || window_.at_end() ? size : size - kKey.size());
+      if (!grow()) {
+        window_.consume(window_.text().size());
+        return false;
+      }
+    }
+  }
+
+  void read_array() {
+    const std::uint64_t work_before = work_, offset_before = window_.offset();
+    bool after_event = false, after_comma = false;
+    std::uint64_t careful_until = 0;
+    for (;;) {
+      const int c = next();
+      if (c == kEnd) {  // a bare array may end without its bracket
+        if (!bare_array_) count(ImportIssue::kTruncatedFile);
+        return;
+      }
+      if (c == ']') {
+        if (after_comma) count(ImportIssue::kSyntax);
+        return window_.consume(1);
+      }
+      if (c == ',') {
+        if (!after_event) count(ImportIssue::kSyntax);
+        window_.consume(1);
+        after_event = false;
+        after_comma = true;
+        continue;
+      }
+      if (after_event) count(ImportIssue::kSyntax);  // a missing comma, or a bracket too many
+      if (c != '{') {
+        after_event = skip_element(c) || after_event;
+        after_comma = false;
+      } else if (window_.offset() < careful_until) {
+        const std::uint64_t budget = 16 * (window_.offset() - offset_before) + (4u << 20);
+        if (!read_carefully(work_ - work_before > budget)) return;
+        after_event = true;
+        after_comma = false;
+      } else {
+        const std::string_view text = window_.text();
+        const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
+        if (size == 0) {
+          if (!grow()) careful_until = window_.offset() + 1;
+          continue;
+        }
+        const EventReader::Outcome outcome = events_.read_events(text.substr(0, size), window_.offset());
+        if (outcome.stop == EventReader::Stop::kRefused) careful_until = window_.offset() + size;
+        after_event = outcome.used > 0 ? !outcome.after_comma : after_event;
+        after_comma = outcome.used > 0 ? outcome.after_comma : after_comma;
+        has_event_ = has_event_ || outcome.used > 0;
+        window_.consume(outcome.used);
+        if (outcome.stop == EventReader::Stop::kArrayEnd) return;
+      }
+    }
+  }
+
+  // Something among the events that is no object. True: it was a whole value.
+  bool skip_element(int c) {
+    if (c != '}') {
+      const codec::MendResult result = mend();
+      if (result.status == codec::MendStatus::kDone) {
+        count(ImportIssue::kEventLost);
+        window_.consume(result.used);
+        return true;
+      }
+    }
+    count(ImportIssue::kSyntax);
+    const std::size_t start = codec::find_event_start(window_.text(), 1);
+    window_.consume(c == '}' ? 1 : std::min(start, window_.text().size()));
+    return false;
+  }
+
+  // One event through the mender. False: the text is over. `exhausted`: no more second looks at text that was lost.
+  bool read_carefully(bool exhausted) {
+    const codec::MendResult result = mend();
+    if (result.status == codec::MendStatus::kDone) {
+      if (events_.read_mended(mended_, window_.offset())) {
+        count_mends(result.mends);
+        has_event_ = true;
+      } else {
+        count(ImportIssue::kEventLost);
+      }
+      window_.consume(result.used);
+      return true;
+    }
+    count(ImportIssue::kEventLost);
+    const bool cut = window_.at_end() && result.used >= window_.text().size();
+    std::size_t from = exhausted ? std::max<std::size_t>(result.used, 1) : 1;
+    for (;;) {
+      const std::string_view text = window_.text();
+      const std::size_t start = codec::find_event_start(text, std::min(from, text.size()));
+      if (start != std::string_view::npos) {
+        window_.consume(start);
+        return true;
+      }
+      // An event start can lie across the end of the window; its first key and what is before it are short.
+      constexpr std::size_t kOverlap = 256;
+      if (window_.at_end() || text.size() < kOverlap) {
+        window_.consume(text.size());
+      } else {
+        window_.consume(text.size() - kOverlap);
+        from = 0;
+      }
+      if (!grow()) {
+        window_.consume(window_.text().size());
+        if (cut || !bare_array_) count(ImportIssue::kTruncatedFile);
+        return false;
+      }
+    }
+  }
+
+  // What follows the trace; the packed stream's own check comes at its very end.
+  void skip_rest() {
+    if (next() != kEnd && !window_.failed()) count(ImportIssue::kTrailingBytes);
+    do {
+      window_.consume(window_.text().size());
+    } while (grow() && !window_.failed());
+  }
+
+  std::optional<Error> no_trace(int first) {
+    const std::string expected = "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
+    const auto error = [&](const std::string& found) { return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0}; };
+    if (first == '[') {
+      if (has_event_ || builder_.event_count() > 0) return std::nullopt;
+      if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0) return std::nullopt;
+      return error("a JSON array without a single event");
+    }
+    if (first == '{') {
+      if (has_events_) return std::nullopt;
+      const bool cut = stats()[ImportIssue::kTruncatedFile].count > 0;
+      const auto has = [&](std::string_view key) { return std::find(keys_.begin(), keys_.end(), key) != keys_.end(); };
+      if (has("traceEvents")) return error("a traceEvents that is not an array");
+      if (has("nodes") && (has("schema") || has("start_ts")))
+        return error("a PyTorch execution trace (operators as graph nodes, without times)");
+      std::string keys;
+      for (std::size_t i = 0; i < std::min<std::size_t>(keys_.size(), 6); ++i) keys += (i ? ", " : "") + keys_[i];
+      if (keys_.size() > 6) keys += ", ...";
+      return error(std::string("a JSON object without traceEvents (") +
+                   (cut ? "the text ends early; " : "") + (keys.empty() ? "no keys" : "its keys: " + keys) + ")");
+    }
+    return error("text that is no JSON object or array");
+  }
+  void finish_stats() {
+    const codec::UnpackReport& report = source_.report();
+    if (report.damage) stats().count(ImportIssue::kTruncatedStream, *report.damage);
+    if (report.trailing) stats().count(ImportIssue::kTrailingBytes, window_.offset());
+    stats().input_bytes = source_.total_bytes() != 0 ? source_.total_bytes() : source_.done_bytes();
+    stats().unpacked_bytes = source_.unpacked_bytes();
+  }
+
+  codec::UnpackedSource& source_;
+  std::string_view name_;
+  const ReadOptions& options_;
+  TraceBuilder builder_;
+  TextWindow window_;
+  EventReader events_;
+  std::string mended_;
+  std::vector<std::string> keys_;
+  std::uint64_t work_ = 0;  // bytes the mender went over
+  bool bare_array_ = false, has_events_ = false, has_event_ = false;
+};
+
+}  // namespace
+
+Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options) {
+  return DocumentReader(source, name, options).run();
+}
+
+}  // namespace lanescope::format

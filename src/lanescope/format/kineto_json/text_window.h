@@ -1,0 +1,41 @@
+// A sliding view of the unpacked text: what is unread and at hand, and where in the whole text it starts.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/codec/byte_source.h"
+
+namespace lanescope::format {
+
+// One thread. Views into text() end with the next grow(). codec::kJsonPadding readable bytes follow text().
+class TextWindow {
+ public:
+  // Grows beyond `window_bytes` only for values that are longer, and never beyond `max_bytes` and one window.
+  TextWindow(codec::ByteSource& source, std::size_t window_bytes, std::size_t max_bytes);
+
+  std::string_view text() const { return {buffer_.data() + begin_, end_ - begin_}; }
+  std::uint64_t offset() const { return offset_; }
+  bool at_end() const { return at_end_; }  // nothing follows text()
+  void consume(std::size_t count) {
+    begin_ += count;
+    offset_ += count;
+  }
+  // Reads on. False: at_end(), the text at hand is as long as it may get, or the source failed (see error()).
+  bool grow();
+  bool is_full() const { return end_ - begin_ >= max_bytes_; }
+  bool failed() const { return !status_.has_value(); }
+  const Error& error() const { return status_.error(); }
+
+ private:
+  codec::ByteSource& source_;
+  std::vector<char> buffer_;
+  std::size_t window_bytes_, max_bytes_;
+  std::size_t begin_ = 0, end_ = 0;
+  std::uint64_t offset_ = 0;
+  bool at_end_ = false;
+  Result<void> status_;
+};
+
+}  // namespace lanescope::format
