@@ -16,10 +16,9 @@
 // stack (codec/op_details.h) and kept once per distinct sequence. Nothing is thrown out of a
 // callback.
 
-// at::RecordFunction has one more member when NDEBUG is not set. Released torch is built with it,
-// whatever our own build is; a torch that was built without (torch.version.debug) needs
-// -DLANESCOPE_TORCH_DEBUG.
-#if !defined(NDEBUG) && !defined(LANESCOPE_TORCH_DEBUG)
+// Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never sets, and
+// throws.
+#ifndef NDEBUG
 #define NDEBUG
 #endif
 
@@ -34,12 +33,14 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/thread_writer.h"
@@ -264,6 +265,51 @@ std::uint32_t detail_of(const at::RecordFunction& fn, uint32_t options) {
   return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
 }
 
+// ---- names --------------------------------------------------------------------------------------
+
+// Names come as pointers: into operator schemas, which stay, or into strings that live as long as
+// one call, so that one address may carry many names. A thread remembers the last name it saw at an
+// address and compares the bytes, which costs a third of hashing them.
+struct SeenName {
+  const char* pointer;
+  const char* text;  // the recorder's copy; never freed
+  std::uint32_t id;
+};
+constexpr std::size_t kSeenNames = 1024;
+// Initial-exec: one load instead of a call. The static TLS block has room for a pointer even in a
+// library that is loaded late.
+__thread SeenName* seen_names __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread bool thread_ends __attribute__((tls_model("initial-exec"))) = false;
+
+struct FreeSeenNames {
+  ~FreeSeenNames() {
+    thread_ends = true;
+    std::free(std::exchange(seen_names, nullptr));
+  }
+};
+
+[[gnu::noinline]] std::uint32_t intern_new_name(const char* name, std::size_t place) {
+  const char* stored = nullptr;
+  const std::uint32_t id = lanescope_intern(name, std::strlen(name), &stored);
+  if (!seen_names && !thread_ends) {
+    static thread_local FreeSeenNames at_thread_end;
+    static_cast<void>(&at_thread_end);
+    seen_names = static_cast<SeenName*>(std::calloc(kSeenNames, sizeof(SeenName)));
+  }
+  if (seen_names && stored) seen_names[place] = {name, stored, id};
+  return id;
+}
+
+std::uint32_t intern_name(const char* name) {
+  const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(name));
+  const std::size_t place = (address * 0x9e3779b97f4a7c15u) >> 54;  // kSeenNames is 2^10
+  if (const SeenName* seen = seen_names) [[likely]] {
+    if (seen[place].pointer == name && std::strcmp(seen[place].text, name) == 0) [[likely]]
+      return seen[place].id;
+  }
+  return intern_new_name(name, place);
+}
+
 // ---- the callbacks
 // -----------------------------------------------------------------------------------------------------
 
@@ -280,8 +326,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
       info.detail = 0;
     }
   }
-  const char* name = fn.name();
-  info.name = record::intern_text(name, std::strlen(name));
+  info.name = intern_name(fn.name());
   info.scope = static_cast<std::uint8_t>(fn.scope());
   if (fn.isAsync()) info.flags = spool::kAsync;
   info.sequence_number = fn.seqNr();
