@@ -1,0 +1,211 @@
+#include "lanescope/base/json_value.h"
+
+#include <charconv>
+
+namespace lanescope {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  bool whole(JsonValue& out) {
+    if (!value(out, 0)) return false;
+    skip_space();
+    return at_ == end_;
+  }
+
+ private:
+  void skip_space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  bool word(std::string_view expected) {
+    if (static_cast<std::size_t>(end_ - at_) < expected.size()) return false;
+    if (std::string_view(at_, expected.size()) != expected) return false;
+    at_ += expected.size();
+    return true;
+  }
+
+  bool value(JsonValue& out, int depth) {
+    skip_space();
+    if (at_ == end_ || depth > kMaxDepth) return false;
+    switch (*at_) {
+      case '{':
+        return object(out, depth);
+      case '[':
+        return array(out, depth);
+      case '"':
+        out.kind = JsonValue::Kind::kString;
+        return string(out.text);
+      case 't':
+        out.kind = JsonValue::Kind::kBool;
+        out.boolean = true;
+        return word("true");
+      case 'f':
+        out.kind = JsonValue::Kind::kBool;
+        return word("false");
+      case 'n':
+        return word("null");
+      default:
+        return number(out);
+    }
+  }
+
+  bool number(JsonValue& out) {
+    out.kind = JsonValue::Kind::kNumber;
+    if (word("NaN") || word("nan") || word("Infinity") || word("-Infinity") || word("-NaN"))
+      return true;
+    const char* first = at_;
+    bool whole = true;
+    if (at_ != end_ && *at_ == '-') ++at_;
+    for (; at_ != end_; ++at_) {
+      const char c = *at_;
+      if (c == '.' || c == 'e' || c == 'E' || c == '+' || c == '-')
+        whole = false;
+      else if (c < '0' || c > '9')
+        break;
+    }
+    if (at_ == first) return false;
+    if (whole) {
+      std::int64_t parsed = 0;
+      const auto [stop, error] = std::from_chars(first, at_, parsed);
+      if (error == std::errc() && stop == at_) out.integer = parsed;
+    }
+    const auto [stop, error] = std::from_chars(first, at_, out.number);
+    return stop == at_ && (error == std::errc() || error == std::errc::result_out_of_range);
+  }
+
+  bool array(JsonValue& out, int depth) {
+    out.kind = JsonValue::Kind::kArray;
+    ++at_;
+    if (take(']')) return true;
+    do {
+      out.items.emplace_back();
+      if (!value(out.items.back(), depth + 1)) return false;
+    } while (take(','));
+    return take(']');
+  }
+
+  bool object(JsonValue& out, int depth) {
+    out.kind = JsonValue::Kind::kObject;
+    ++at_;
+    if (take('}')) return true;
+    do {
+      skip_space();
+      if (at_ == end_ || *at_ != '"') return false;
+      out.members.emplace_back();
+      if (!string(out.members.back().first) || !take(':')) return false;
+      if (!value(out.members.back().second, depth + 1)) return false;
+    } while (take(','));
+    return take('}');
+  }
+
+  bool hex4(std::uint32_t& out) {
+    if (end_ - at_ < 4) return false;
+    const auto [stop, error] = std::from_chars(at_, at_ + 4, out, 16);
+    if (error != std::errc() || stop != at_ + 4) return false;
+    at_ += 4;
+    return true;
+  }
+
+  static void append_utf8(std::string& out, std::uint32_t c) {
+    const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+    if (c < 0x80) {
+      put(c);
+    } else if (c < 0x800) {
+      put(0xC0 | (c >> 6));
+      put(0x80 | (c & 0x3F));
+    } else if (c < 0x10000) {
+      put(0xE0 | (c >> 12));
+      put(0x80 | ((c >> 6) & 0x3F));
+      put(0x80 | (c & 0x3F));
+    } else {
+      put(0xF0 | (c >> 18));
+      put(0x80 | ((c >> 12) & 0x3F));
+      put(0x80 | ((c >> 6) & 0x3F));
+      put(0x80 | (c & 0x3F));
+    }
+  }
+
+  // A lone surrogate becomes U+FFFD.
+  bool unicode_escape(std::string& out) {
+    std::uint32_t c = 0;
+    if (!hex4(c)) return false;
+    if (c >= 0xD800 && c < 0xDC00 && end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
+      const char* back = at_;
+      at_ += 2;
+      std::uint32_t low = 0;
+      if (!hex4(low)) return false;
+      if (low >= 0xDC00 && low < 0xE000)
+        c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+      else
+        at_ = back;
+    }
+    append_utf8(out, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
+    return true;
+  }
+
+  bool string(std::string& out) {
+    ++at_;
+    while (at_ != end_) {
+      const char c = *at_++;
+      if (c == '"') return true;
+      if (c != '\\') {
+        out.push_back(c);
+        continue;
+      }
+      if (at_ == end_) return false;
+      const char escape = *at_++;
+      switch (escape) {
+        case 'n':
+          out.push_back('\n');
+          break;
+        case 't':
+          out.push_back('\t');
+          break;
+        case 'r':
+          out.push_back('\r');
+          break;
+        case 'b':
+          out.push_back('\b');
+          break;
+        case 'f':
+          out.push_back('\f');
+          break;
+        case 'u':
+          if (!unicode_escape(out)) return false;
+          break;
+        default:
+          out.push_back(escape);
+      }
+    }
+    return false;
+  }
+
+  const char* at_;
+  const char* end_;
+};
+
+}  // namespace
+
+const JsonValue* JsonValue::find(std::string_view name) const {
+  for (auto it = members.rbegin(); it != members.rend(); ++it)
+    if (it->first == name) return &it->second;
+  return nullptr;
+}
+
+std::optional<JsonValue> parse_json(std::string_view text) {
+  JsonValue value;
+  if (!Parser(text).whole(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace lanescope

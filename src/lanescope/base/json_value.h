@@ -1,0 +1,37 @@
+// A small JSON value for the little pieces of JSON that a Trace keeps as text: shapes, device
+// properties, process groups. Whole files go through codec/, which is built for speed; this one is
+// built for being short and safe.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lanescope {
+
+// A plain tree of values. Any thread, like any value.
+struct JsonValue {
+  enum class Kind : std::uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
+  Kind kind = Kind::kNull;
+  bool boolean = false;
+  double number = 0;                    // kNumber
+  std::optional<std::int64_t> integer;  // kNumber written without point or exponent that fits
+  std::string text;                     // kString, escapes resolved, UTF-8
+  std::vector<JsonValue> items;         // kArray
+  std::vector<std::pair<std::string, JsonValue>> members;  // kObject, in the text's order
+
+  bool is_array() const { return kind == Kind::kArray; }
+  bool is_object() const { return kind == Kind::kObject; }
+  bool is_string() const { return kind == Kind::kString; }
+  // The last member of that name (the one that other readers keep too); nullptr when there is none.
+  const JsonValue* find(std::string_view name) const;
+};
+
+// The whole text must be one value, nested at most 64 deep; otherwise nothing. Besides JSON it
+// takes what profilers write by mistake: NaN, Infinity and -Infinity (read as 0) and raw control
+// characters inside strings. Cost: one pass; memory in proportion to the text.
+std::optional<JsonValue> parse_json(std::string_view text);
+
+}  // namespace lanescope
