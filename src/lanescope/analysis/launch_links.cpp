@@ -1,0 +1,275 @@
+// Problem: files say who launched what in three ways that disagree (flow arrows, External id,
+// correlation). Idea: the correlation id joins device work to its API call, by one sort and binary
+// search. The API call happened on a CPU thread, so the operator open there at its start is the one
+// that asked for it: one sweep per thread with a stack. Example: aten::mm [10, 90) on thread 1,
+// cuLaunchKernelEx [40, 50) correlation 7, kernel correlation 7 at 95
+//   -> launch_of(kernel) = cuLaunchKernelEx, op_of(both) = aten::mm.
+#include "lanescope/analysis/launch_links.h"
+
+#include <algorithm>
+#include <compare>
+#include <optional>
+#include <utility>
+
+namespace lanescope::analysis {
+namespace {
+
+struct Keyed {
+  std::int64_t id;
+  std::int64_t start_ns;
+  SliceId slice;
+  bool operator<(const Keyed& other) const {
+    if (id != other.id) return id < other.id;
+    if (start_ns != other.start_ns) return start_ns < other.start_ns;
+    return raw(slice) < raw(other.slice);
+  }
+};
+
+void sort_if_needed(std::vector<Keyed>& entries) {
+  if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
+}
+
+// Entries with that id, in order of start.
+std::span<const Keyed> entries_with(const std::vector<Keyed>& entries, std::int64_t id) {
+  const auto [first, last] =
+      std::equal_range(entries.begin(), entries.end(), Keyed{id, 0, SliceId{0}},
+                       [](const Keyed& a, const Keyed& b) { return a.id < b.id; });
+  return {first, last};
+}
+
+// The last entry that started at or before `time_ns`, else the first one.
+SliceId nearest_before(std::span<const Keyed> entries, std::int64_t time_ns) {
+  if (entries.empty()) return kNone<SliceId>;
+  const auto after =
+      std::upper_bound(entries.begin(), entries.end(), time_ns,
+                       [](std::int64_t time, const Keyed& entry) { return time < entry.start_ns; });
+  return after == entries.begin() ? entries.front().slice : std::prev(after)->slice;
+}
+
+// A forward operator under the Sequence number it recorded.
+struct Recorded {
+  std::int64_t sequence;
+  TrackId track;
+  std::int64_t start_ns;
+  SliceId slice;
+  auto operator<=>(const Recorded&) const = default;
+};
+
+bool contains(const Trace& trace, SliceId outer, SliceId inner) {
+  return trace.slices().track[raw(outer)] == trace.slices().track[raw(inner)] &&
+         trace.start_ns(outer) <= trace.start_ns(inner) &&
+         trace.start_ns(inner) <= trace.end_ns(outer);
+}
+
+class Linker {
+ public:
+  explicit Linker(const Trace& trace)
+      : trace_(trace), count_(static_cast<std::uint32_t>(trace.slices().size())) {
+    links_.launch_of.assign(count_, kNone<SliceId>);
+    links_.op_of.assign(count_, kNone<SliceId>);
+    links_.forward_of.assign(count_, kNone<SliceId>);
+  }
+
+  LaunchLinks run() {
+    collect();
+    link_launches();
+    for (const Track& track : trace_.tracks())
+      if (track.kind == TrackKind::kThread) link_api_calls(track);
+    judge_external_ids();
+    link_device_work();
+    link_backward();
+    group_by_launch();
+    return std::move(links_);
+  }
+
+ private:
+  void collect() {
+    for (std::uint32_t i = 0; i < count_; ++i) {
+      const SliceId id{i};
+      const CategoryKind kind = trace_.kind(id);
+      const ArgsView args = trace_.slice_args(id);
+      if (is_api_call(kind)) {
+        const auto correlation = args.integer(ArgKey::kCorrelation);
+        if (correlation && *correlation != 0)
+          api_calls_.push_back({*correlation, trace_.start_ns(id), id});
+      } else if (is_front_end(kind)) {
+        const auto external = args.integer(ArgKey::kExternalId);
+        if (external && *external != 0) front_ends_.push_back({*external, trace_.start_ns(id), id});
+      } else if (is_device_work(kind) || kind == CategoryKind::kCudaSync) {
+        device_.push_back(id);
+        if (is_device_work(kind)) ++links_.device_work_count;
+      }
+    }
+    sort_if_needed(api_calls_);
+    sort_if_needed(front_ends_);
+  }
+
+  void link_launches() {
+    for (const SliceId id : device_) {
+      const auto correlation = trace_.slice_args(id).integer(ArgKey::kCorrelation);
+      if (!correlation || *correlation == 0) continue;
+      links_.launch_of[raw(id)] =
+          nearest_before(entries_with(api_calls_, *correlation), trace_.start_ns(id));
+      if (links_.launch_of[raw(id)] != kNone<SliceId> && is_device_work(trace_.kind(id)))
+        ++links_.launched_count;
+    }
+  }
+
+  // `open` holds front-end slices in order of start. One that has ended when it is met on top is
+  // over for all later times too, so each is pushed and popped once, and the top that remains is
+  // the latest-started one that contains t.
+  void link_api_calls(const Track& track) {
+    std::vector<SliceId> open;
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+      const SliceId id{i};
+      const CategoryKind kind = trace_.kind(id);
+      if (is_front_end(kind)) {
+        open.push_back(id);
+      } else if (is_api_call(kind)) {
+        while (!open.empty() && trace_.end_ns(open.back()) <= trace_.start_ns(id)) open.pop_back();
+        if (!open.empty()) links_.op_of[i] = open.back();
+      }
+    }
+  }
+
+  SliceId by_external_id(SliceId id) const {
+    const auto external = trace_.slice_args(id).integer(ArgKey::kExternalId);
+    if (!external || *external == 0) return kNone<SliceId>;
+    return nearest_before(entries_with(front_ends_, *external), trace_.start_ns(id));
+  }
+
+  void judge_external_ids() {
+    std::uint64_t copies = 0, present = 0;
+    for (const SliceId id : device_) {
+      const ArgsView args = trace_.slice_args(id);
+      const auto external = args.integer(ArgKey::kExternalId);
+      if (!external || *external == 0) continue;
+      ++present;
+      if (external == args.integer(ArgKey::kCorrelation)) ++copies;
+      const SliceId launch = links_.launch_of[raw(id)];
+      if (launch == kNone<SliceId> || links_.op_of[raw(launch)] == kNone<SliceId>) continue;
+      ++links_.external_id_checked_count;
+      const SliceId op = by_external_id(id);
+      if (op != kNone<SliceId> && contains(trace_, op, launch)) ++links_.external_id_right_count;
+    }
+    if (links_.external_id_checked_count > 0)
+      links_.external_id_trusted =
+          links_.external_id_right_count * 100 > links_.external_id_checked_count * 99;
+    else
+      links_.external_id_trusted = present > 0 && copies < present;
+  }
+
+  void link_device_work() {
+    for (const SliceId id : device_) {
+      const SliceId launch = links_.launch_of[raw(id)];
+      SliceId& op = links_.op_of[raw(id)];
+      if (launch != kNone<SliceId>) op = links_.op_of[raw(launch)];
+      if (op != kNone<SliceId> || !links_.external_id_trusted) continue;
+      op = by_external_id(id);
+      if (op != kNone<SliceId> && is_device_work(trace_.kind(id))) ++links_.external_id_used_count;
+    }
+  }
+
+  // Fwd thread id is torch's own small number of a thread and not the tid of the file, and 0 means
+  // "not a backward operator". The numbers are matched to tracks by vote: each backward operator
+  // whose Sequence number is known on exactly one track votes for that track.
+  void link_backward() {
+    std::vector<Recorded> forward;
+    std::vector<SliceId> backward;
+    for (std::uint32_t i = 0; i < count_; ++i) collect_sequence(SliceId{i}, forward, backward);
+    if (backward.empty()) return;
+    std::sort(forward.begin(), forward.end());
+    std::vector<std::pair<std::int64_t, TrackId>> votes;
+    for (const SliceId id : backward) {
+      const ArgsView args = trace_.slice_args(id);
+      const auto [first, last] = std::equal_range(
+          forward.begin(), forward.end(),
+          Recorded{*args.integer(ArgKey::kSequenceNumber), {}, 0, {}},
+          [](const Recorded& a, const Recorded& b) { return a.sequence < b.sequence; });
+      if (first != last && first->track == std::prev(last)->track)
+        votes.emplace_back(*args.integer(ArgKey::kFwdThreadId), first->track);
+    }
+    std::sort(votes.begin(), votes.end());
+    std::int64_t thread = 0;  // no backward operator has this one
+    TrackId track = kNone<TrackId>;
+    for (const SliceId id : backward) {
+      const ArgsView args = trace_.slice_args(id);
+      if (*args.integer(ArgKey::kFwdThreadId) != thread) {
+        thread = *args.integer(ArgKey::kFwdThreadId);
+        track = winner(votes, thread);
+      }
+      links_.forward_of[raw(id)] =
+          last_forward(forward, *args.integer(ArgKey::kSequenceNumber), track, trace_.start_ns(id));
+    }
+  }
+
+  void collect_sequence(SliceId id, std::vector<Recorded>& forward,
+                        std::vector<SliceId>& backward) const {
+    if (trace_.kind(id) != CategoryKind::kCpuOp) return;
+    const ArgsView args = trace_.slice_args(id);
+    const auto sequence = args.integer(ArgKey::kSequenceNumber);
+    if (!sequence || *sequence < 0) return;
+    const auto fwd_thread = args.integer(ArgKey::kFwdThreadId);
+    if (fwd_thread && *fwd_thread != 0)
+      backward.push_back(id);
+    else
+      forward.push_back({*sequence, trace_.slices().track[raw(id)], trace_.start_ns(id), id});
+  }
+
+  static TrackId winner(const std::vector<std::pair<std::int64_t, TrackId>>& votes,
+                        std::int64_t thread) {
+    auto at = std::lower_bound(votes.begin(), votes.end(), std::pair(thread, TrackId{0}));
+    TrackId best = kNone<TrackId>;
+    for (std::ptrdiff_t most = 0; at != votes.end() && at->first == thread;) {
+      const auto next = std::upper_bound(at, votes.end(), *at);
+      if (next - at > most) {
+        most = next - at;
+        best = at->second;
+      }
+      at = next;
+    }
+    return best;
+  }
+
+  // Operators nested in one another may repeat a Sequence number; the one that made the node is the
+  // last to start before the backward pass.
+  static SliceId last_forward(const std::vector<Recorded>& forward, std::int64_t sequence,
+                              TrackId track, std::int64_t before_ns) {
+    const auto after = std::upper_bound(forward.begin(), forward.end(),
+                                        Recorded{sequence, track, before_ns, kNone<SliceId>});
+    if (after == forward.begin()) return kNone<SliceId>;
+    const Recorded& found = *std::prev(after);
+    return found.sequence == sequence && found.track == track ? found.slice : kNone<SliceId>;
+  }
+
+  void group_by_launch() {
+    links_.launched_first.assign(count_ + std::size_t{1}, 0);
+    for (const SliceId id : device_)
+      if (links_.launch_of[raw(id)] != kNone<SliceId>)
+        ++links_.launched_first[raw(links_.launch_of[raw(id)]) + 1];
+    for (std::size_t i = 1; i <= count_; ++i)
+      links_.launched_first[i] += links_.launched_first[i - 1];
+    links_.launched.resize(links_.launched_first.back());
+    std::vector<std::uint32_t> at(links_.launched_first.begin(), links_.launched_first.end() - 1);
+    for (const SliceId id : device_)
+      if (links_.launch_of[raw(id)] != kNone<SliceId>)
+        links_.launched[at[raw(links_.launch_of[raw(id)])]++] = id;
+  }
+
+  const Trace& trace_;
+  std::uint32_t count_;
+  LaunchLinks links_;
+  std::vector<Keyed> api_calls_, front_ends_;
+  std::vector<SliceId> device_;
+};
+
+}  // namespace
+
+std::span<const SliceId> LaunchLinks::launched_by(SliceId api_call) const {
+  const std::uint32_t first = launched_first[raw(api_call)];
+  return std::span(launched).subspan(first, launched_first[raw(api_call) + 1] - first);
+}
+
+LaunchLinks compute_launch_links(const Trace& trace) { return Linker(trace).run(); }
+
+}  // namespace lanescope::analysis

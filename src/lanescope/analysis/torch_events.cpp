@@ -1,0 +1,578 @@
+// Problem: a table that equals torch's to the last digit needs torch's own event list: its ties,
+// its doubles, its links. Idea: one array of events in torch's order, built by merging the tracks
+// (each already sorted); links by sorted ids; the tree by one pass with a stack per thread. Fields
+// a Kineto file lacks (logical thread numbers, linked activities) follow from what it has, as noted
+// at each place. Rule numbers are those of docs/definitions.md#key-averages.
+#include "lanescope/analysis/torch_events.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+
+#include "lanescope/analysis/launch_links.h"
+
+namespace lanescope::analysis {
+namespace {
+
+constexpr std::uint32_t kNoEvent = TorchEvent::kNoEvent;
+
+// Bookkeeping operators that torch hides.
+constexpr std::array<std::string_view, 8> kHiddenNames{"[memory]",
+                                                       "[OutOfMemory]",
+                                                       "profiler::_record_function_enter",
+                                                       "profiler::_record_function_enter_new",
+                                                       "profiler::_record_function_exit",
+                                                       "aten::is_leaf",
+                                                       "aten::output_nr",
+                                                       "aten::_version"};
+
+// torch hands each name of more than one character to the C++ demangler, so an operator named "Pi"
+// reads "int*". Longer names than this cannot be demangled either (the demangler's own recursion
+// limit).
+constexpr std::size_t kLongestMangledName = 2048;
+
+std::string shown_name(std::string_view name) {
+  std::string text(name);
+  if (name.size() > 1 && name.size() <= kLongestMangledName) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> demangled(
+        abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), &std::free);
+    if (status == 0 && demangled) text = demangled.get();
+  }
+  return text.starts_with("ProfilerStep#") ? "ProfilerStep*" : text;
+}
+
+// DeviceType numbers of torch: c10/core/DeviceType.h.
+bool is_cpu_memory(std::int64_t device_type) {
+  return device_type == 0 || device_type == 2 || device_type == 5;
+}
+bool is_device_memory(std::int64_t device_type) {
+  return device_type == 1 || device_type == 6 || device_type == 12 || device_type == 20;
+}
+
+std::string device_of(const Trace& trace) {
+  bool any = false;
+  for (const Category& category : trace.categories()) {
+    const std::string_view text = trace.text(category.text);
+    for (const char* device : {"xpu", "mtia", "hpu", "privateuse1"})
+      if (text.starts_with(device)) return device;
+    any = any || is_on_stream(category.kind) || is_api_call(category.kind);
+  }
+  return any ? "cuda" : "";
+}
+
+struct MemoryRecord {
+  std::int64_t time_ns;
+  std::int64_t cpu_bytes, device_bytes;
+  TrackId track;
+  std::uint32_t name;
+  std::int32_t row_count;  // CPU rows of any thread around it
+};
+
+class Builder {
+ public:
+  Builder(const Trace& trace, TableStyle style) : trace_(trace) { out_.style = style; }
+
+  TorchEvents run() {
+    out_.device = device_of(trace_);
+    names_.assign(trace_.strings().size(), kNoEvent);
+    find_hidden_names();
+    find_main_thread();
+    find_python_frames();
+    find_tick();
+    if (!is_torch()) find_left_out();
+    collect_slices();
+    merge_runs();
+    add_memory();
+    if (is_torch())
+      link_by_external_id();
+    else
+      link_by_launch();
+    build_tree();
+    merge_same_names();
+    return std::move(out_);
+  }
+
+ private:
+  bool is_torch() const { return out_.style == TableStyle::kTorch; }
+
+  std::uint32_t name_index(StringId id) {
+    std::uint32_t& index = names_[raw(id)];
+    if (index == kNoEvent) index = intern(shown_name(trace_.text(id)));
+    return index;
+  }
+  std::uint32_t intern(std::string text) {
+    const auto [it, added] =
+        name_by_text_.try_emplace(std::move(text), static_cast<std::uint32_t>(out_.names.size()));
+    if (added) out_.names.push_back(it->first);
+    return it->second;
+  }
+
+  void find_hidden_names() {
+    hidden_.assign(trace_.strings().size(), false);
+    for (const std::string_view name : kHiddenNames) {
+      const StringId id = trace_.strings().find(name);
+      if (id != kNone<StringId>) hidden_[raw(id)] = true;
+    }
+  }
+
+  // The thread that stopped the profiler: torch puts rows that it cannot link (overhead, API calls
+  // under no operator) there. A file does not name it; it is the thread of the steps, else the
+  // process's first thread, else the first one.
+  void find_main_thread() {
+    if (!trace_.steps().empty()) {
+      main_ = trace_.slices().track[raw(trace_.steps().front().slice)];
+      return;
+    }
+    for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) {
+      const Track& track = trace_.tracks()[i];
+      if (track.kind != TrackKind::kThread || track.slice_count == 0) continue;
+      const bool front = is_front_end(trace_.kind(SliceId{track.first_slice}));
+      if (main_ == kNone<TrackId> && front) main_ = TrackId{i};
+      if (!track.tid.is_text && track.tid.number != 0 &&
+          trace_.process(track.process).pid == track.tid) {
+        main_ = TrackId{i};
+        return;
+      }
+    }
+  }
+
+  // torch 2.12 and later list Python frames as rows of the table and give them a "Python thread"
+  // argument; 2.11 and earlier do neither.
+  void find_python_frames() {
+    const StringId key = trace_.strings().find("Python thread");
+    if (key == kNone<StringId>) return;
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+      if (trace_.kind(SliceId{i}) != CategoryKind::kPythonFunction) continue;
+      const ArgsView args = trace_.slice_args(SliceId{i});
+      for (std::size_t k = 0; k < args.size(); ++k)
+        out_.has_python_frames |= args.field(k).key == key;
+      return;
+    }
+  }
+
+  // Kineto writes annotations on the device one tick longer at both ends than it counts them, so
+  // that viewers draw them around their first kernel; a tick is 1 us in files that have nothing
+  // finer, else 1 ns.
+  void find_tick() {
+    for (const std::int64_t start : trace_.slices().start_ns)
+      if (start % 1000 != 0) return;
+    tick_ns_ = 1000;
+  }
+
+  // Device work that was not launched inside what the trace shows: warm-up work that leaked into
+  // the window.
+  void find_left_out() {
+    links_ = compute_launch_links(trace_);
+    left_out_.assign(trace_.slices().size(), false);
+    if (links_.launched_count == 0) return;  // no launches recorded at all: nothing can be said
+    const std::optional<std::int64_t> first_step =
+        trace_.steps().empty() ? std::nullopt
+                               : std::optional(trace_.start_ns(trace_.steps().front().slice));
+    TorchEventsNotes& notes = out_.notes;
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+      const SliceId id{i};
+      if (!is_device_work(trace_.kind(id))) continue;
+      const SliceId launch = links_.launch_of[i];
+      if (launch == kNone<SliceId>) {
+        left_out_[i] = true;
+        ++notes.unlaunched_count;
+        notes.unlaunched_ns += trace_.dur_ns(id);
+      } else if (first_step && trace_.start_ns(launch) < *first_step) {
+        left_out_[i] = true;
+        ++notes.before_first_step_count;
+        notes.before_first_step_ns += trace_.dur_ns(id);
+      }
+    }
+  }
+
+  bool is_row(SliceId id) {
+    const CategoryKind kind = trace_.kind(id);
+    if (kind == CategoryKind::kTrace || kind == CategoryKind::kFlow ||
+        kind == CategoryKind::kCpuInstant)
+      return false;
+    if (hidden_[raw(trace_.slices().name[raw(id)])]) return false;
+    if (kind == CategoryKind::kPythonFunction) {
+      if (is_torch()) return out_.has_python_frames;
+      ++out_.notes.python_frame_count;
+      return false;
+    }
+    return is_torch() || !left_out_[raw(id)];
+  }
+
+  void collect_slices() {
+    const SliceColumns& slices = trace_.slices();
+    const std::int64_t window = trace_.window_start_ns();
+    out_.events.reserve(slices.size());
+    run_ends_.push_back(0);
+    for (std::uint32_t t = 0; t < trace_.tracks().size(); ++t) {
+      const Track& track = trace_.tracks()[t];
+      for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+        const SliceId id{i};
+        if (!is_row(id)) continue;
+        const CategoryKind kind = trace_.kind(id);
+        TorchEvent event;
+        event.slice = id;
+        event.name = name_index(slices.name[i]);
+        event.start_ns = slices.start_ns[i];
+        event.end_ns = trace_.end_ns(id);
+        if (kind == CategoryKind::kGpuUserAnnotation && slices.dur_ns[i] >= 2 * tick_ns_) {
+          event.start_ns += tick_ns_;
+          event.end_ns -= tick_ns_;
+        }
+        event.start_us = static_cast<double>(event.start_ns - window) / 1000.0;
+        event.end_us = static_cast<double>(event.end_ns - window) / 1000.0;
+        event.thread = t;
+        event.on_device = is_on_stream(kind) || track.kind == TrackKind::kStream;
+        event.is_annotation =
+            kind == CategoryKind::kUserAnnotation || kind == CategoryKind::kGpuUserAnnotation;
+        event.is_async = track.kind == TrackKind::kAsync;
+        event.is_overhead = kind == CategoryKind::kOverhead;
+        if (event.is_overhead && main_ != kNone<TrackId>) event.thread = raw(main_);
+        out_.events.push_back(event);
+      }
+      if (out_.events.size() > run_ends_.back()) run_ends_.push_back(out_.events.size());
+    }
+  }
+
+  // Rule 4's order. Ties (equal start and end) keep the collector's order: operators by "Ev Idx",
+  // the rest behind them.
+  bool before(const TorchEvent& a, const TorchEvent& b) const {
+    if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
+    if (a.end_ns != b.end_ns) return a.end_ns > b.end_ns;
+    const auto rank = [&](const TorchEvent& event) {
+      const auto index = trace_.slice_args(event.slice).integer(ArgKey::kEvIdx);
+      return std::pair(index.value_or(INT64_MAX), trace_.slices().event_index[raw(event.slice)]);
+    };
+    return rank(a) < rank(b);
+  }
+
+  // Each track is sorted by time, but for ties; neighbours are merged pairwise.
+  void merge_runs() {
+    const auto less = [this](const TorchEvent& a, const TorchEvent& b) { return before(a, b); };
+    const auto at = [this](std::size_t i) {
+      return out_.events.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    for (std::size_t i = 1; i < run_ends_.size(); ++i)
+      if (!std::is_sorted(at(run_ends_[i - 1]), at(run_ends_[i]), less))
+        std::sort(at(run_ends_[i - 1]), at(run_ends_[i]), less);
+    std::vector<TorchEvent> merged;
+    while (run_ends_.size() > 2) {
+      std::vector<std::size_t> ends{0};
+      merged.clear();
+      merged.reserve(out_.events.size());
+      for (std::size_t i = 0; i + 1 < run_ends_.size(); i += 2) {
+        const std::size_t middle = run_ends_[i + 1],
+                          last = i + 2 < run_ends_.size() ? run_ends_[i + 2] : middle;
+        std::merge(at(run_ends_[i]), at(middle), at(middle), at(last), std::back_inserter(merged),
+                   less);
+        ends.push_back(last);
+      }
+      out_.events.swap(merged);
+      run_ends_ = std::move(ends);
+    }
+  }
+
+  // Rule 2: a CPU row owns the bytes of every record inside it, on any thread (kTorch) or on its
+  // own (kLanescope).
+  void add_memory() {
+    const InstantColumns& instants = trace_.instants();
+    const StringId memory = trace_.strings().find("[memory]"),
+                   oom = trace_.strings().find("[OutOfMemory]");
+    if (memory == kNone<StringId> && oom == kNone<StringId>) return;
+    std::vector<MemoryRecord> records, out_of_memory, leftover;
+    for (std::uint32_t i = 0; i < instants.size(); ++i) {
+      if (instants.name[i] != memory && instants.name[i] != oom) continue;
+      const ArgsView args = trace_.args(instants.args[i]);
+      const std::int64_t type = args.integer(ArgKey::kDeviceType).value_or(0);
+      const std::int64_t bytes = args.integer(ArgKey::kMemoryBytes).value_or(0);
+      (instants.name[i] == oom ? out_of_memory : records)
+          .push_back({instants.time_ns[i], is_cpu_memory(type) ? bytes : 0,
+                      is_device_memory(type) ? bytes : 0, instants.track[i],
+                      name_index(instants.name[i]), 0});
+    }
+    std::vector<std::uint32_t> all(out_.events.size());
+    std::iota(all.begin(), all.end(), 0u);
+    own_memory(records, all, leftover);
+    if (!is_torch()) own_memory_by_thread(records, leftover);
+    leftover.insert(leftover.end(), out_of_memory.begin(), out_of_memory.end());
+    add_memory_rows(leftover);
+  }
+
+  void own_memory_by_thread(const std::vector<MemoryRecord>& records,
+                            std::vector<MemoryRecord>& leftover) {
+    std::vector<std::vector<MemoryRecord>> thread_records(trace_.tracks().size());
+    std::vector<std::vector<std::uint32_t>> thread_events(trace_.tracks().size());
+    for (const MemoryRecord& record : records) thread_records[raw(record.track)].push_back(record);
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i)
+      thread_events[out_.events[i].thread].push_back(i);
+    leftover.clear();
+    for (std::size_t t = 0; t < thread_records.size(); ++t)
+      if (!thread_records[t].empty())
+        own_memory(thread_records[t], thread_events[t], leftover);
+      else
+        for (const std::uint32_t i : thread_events[t])
+          out_.events[i].cpu_memory_bytes = out_.events[i].device_memory_bytes = 0;
+  }
+
+  // Gives each of `rows` the bytes inside it (both ends included); records in none of them go to
+  // `leftover`.
+  void own_memory(std::vector<MemoryRecord>& records, const std::vector<std::uint32_t>& rows,
+                  std::vector<MemoryRecord>& leftover) {
+    std::vector<std::int64_t> cpu(records.size() + 1, 0), device(records.size() + 1, 0);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      cpu[i + 1] = cpu[i] + records[i].cpu_bytes;
+      device[i + 1] = device[i] + records[i].device_bytes;
+    }
+    std::vector<std::int32_t> cover(records.size() + 1, 0);
+    for (const std::uint32_t row : rows) {
+      TorchEvent& event = out_.events[row];
+      if (event.on_device) continue;
+      const auto first = static_cast<std::size_t>(
+          std::lower_bound(
+              records.begin(), records.end(), event.start_ns,
+              [](const MemoryRecord& record, std::int64_t time) { return record.time_ns < time; }) -
+          records.begin());
+      const auto last = static_cast<std::size_t>(
+          std::upper_bound(
+              records.begin(), records.end(), event.end_ns,
+              [](std::int64_t time, const MemoryRecord& record) { return time < record.time_ns; }) -
+          records.begin());
+      event.cpu_memory_bytes = event.device_memory_bytes = 0;
+      if (first >= last) continue;
+      event.cpu_memory_bytes = cpu[last] - cpu[first];
+      event.device_memory_bytes = device[last] - device[first];
+      ++cover[first];
+      --cover[last];
+    }
+    std::int32_t depth = 0;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      depth += cover[i];
+      if (depth == 0) leftover.push_back(records[i]);
+      if (depth < records[i].row_count) ++out_.notes.other_thread_memory_count;
+      records[i].row_count = depth;
+    }
+  }
+
+  // Records under no operator become rows of no duration. Behind a slice of the same start and end,
+  // as torch appends them.
+  void add_memory_rows(const std::vector<MemoryRecord>& records) {
+    if (records.empty()) return;
+    std::vector<TorchEvent> rows;
+    const std::int64_t window = trace_.window_start_ns();
+    for (const MemoryRecord& record : records) {
+      TorchEvent event;
+      event.name = record.name;
+      event.start_ns = event.end_ns = record.time_ns;
+      event.start_us = event.end_us = static_cast<double>(record.time_ns - window) / 1000.0;
+      event.thread = raw(record.track);
+      event.cpu_memory_bytes = record.cpu_bytes;
+      event.device_memory_bytes = record.device_bytes;
+      rows.push_back(event);
+    }
+    const auto less = [](const TorchEvent& a, const TorchEvent& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    };
+    std::stable_sort(rows.begin(), rows.end(), less);
+    std::vector<TorchEvent> merged;
+    merged.reserve(out_.events.size() + rows.size());
+    std::merge(out_.events.begin(), out_.events.end(), rows.begin(), rows.end(),
+               std::back_inserter(merged), less);
+    out_.events.swap(merged);
+  }
+
+  // Rule 3. In a file a linked row carries its operator's External id; an unlinked API call has its
+  // own correlation id in torch's hands, and an overhead row the id of the operator open at its
+  // start: both are looked up like an operator's.
+  void link_by_external_id() {
+    struct Linked {
+      std::int64_t id;
+      std::uint32_t event;
+      bool operator<(const Linked& other) const {
+        return id != other.id ? id < other.id : event < other.event;
+      }
+    };
+    std::vector<Linked> linked;
+    std::vector<std::int64_t> ids(out_.events.size(),
+                                  0);  // what the row is looked up by; 0: nothing
+    std::vector<std::uint32_t> open;   // front-end rows of the main thread around `event`
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      TorchEvent& event = out_.events[i];
+      if (event.slice == kNone<SliceId>) continue;
+      const CategoryKind kind = trace_.kind(event.slice);
+      const ArgsView args = trace_.slice_args(event.slice);
+      const std::int64_t external = args.integer(ArgKey::kExternalId).value_or(0);
+      if (is_front_end(kind)) {
+        ids[i] = external;
+        if (event.thread == raw(main_)) open.push_back(i);
+      } else if (event.is_overhead) {
+        while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
+        if (!open.empty()) ids[i] = ids[open.back()];
+      } else if (external > 0 && kind != CategoryKind::kGpuUserAnnotation) {
+        linked.push_back({external, i});
+      } else if (is_api_call(kind)) {
+        ids[i] = args.integer(ArgKey::kCorrelation).value_or(0);
+        if (main_ != kNone<TrackId>) event.thread = raw(main_);
+      }
+    }
+    if (!std::is_sorted(linked.begin(), linked.end())) std::sort(linked.begin(), linked.end());
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      TorchEvent& event = out_.events[i];
+      if (ids[i] <= 0 || event.on_device || event.is_async) continue;
+      auto at = std::lower_bound(linked.begin(), linked.end(), Linked{ids[i], 0});
+      event.kernels_first = static_cast<std::uint32_t>(out_.kernels.size());
+      for (; at != linked.end() && at->id == ids[i]; ++at) {
+        if (out_.events[at->event].on_device)
+          out_.kernels.push_back(at->event);
+        else
+          out_.events[at->event].thread = event.thread;
+      }
+      event.kernels_count = static_cast<std::uint32_t>(out_.kernels.size()) - event.kernels_first;
+    }
+  }
+
+  // The corrected link: device work belongs to the operator around its launch.
+  void link_by_launch() {
+    std::vector<std::uint32_t> event_of(trace_.slices().size(), kNoEvent),
+        count(out_.events.size() + 1, 0);
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i)
+      if (out_.events[i].slice != kNone<SliceId>) event_of[raw(out_.events[i].slice)] = i;
+    const auto owner = [&](const TorchEvent& event) {
+      if (event.slice == kNone<SliceId> || !is_device_work(trace_.kind(event.slice)))
+        return kNoEvent;
+      SliceId op = links_.op_of[raw(event.slice)];
+      if (op == kNone<SliceId>) op = links_.launch_of[raw(event.slice)];
+      return op == kNone<SliceId> ? kNoEvent : event_of[raw(op)];
+    };
+    for (const TorchEvent& event : out_.events)
+      if (const std::uint32_t of = owner(event); of != kNoEvent) ++count[of];
+    std::uint32_t total = 0;
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      out_.events[i].kernels_first = total;
+      total += count[i];
+    }
+    out_.kernels.resize(total);
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      const std::uint32_t of = owner(out_.events[i]);
+      if (of == kNoEvent) continue;
+      TorchEvent& op = out_.events[of];
+      out_.kernels[op.kernels_first + op.kernels_count++] = i;
+    }
+    count_overhead_claims();
+  }
+
+  // What torch would have counted once more: overhead rows take the kernels of the operator around
+  // them.
+  void count_overhead_claims() {
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      const TorchEvent& event = out_.events[i];
+      if (event.slice == kNone<SliceId> || event.thread != raw(main_)) continue;
+      if (is_front_end(trace_.kind(event.slice))) open.push_back(i);
+      if (!event.is_overhead) continue;
+      while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
+      if (open.empty()) continue;
+      const TorchEvent& op = out_.events[open.back()];
+      for (std::uint32_t k = op.kernels_first; k < op.kernels_first + op.kernels_count; ++k) {
+        const TorchEvent& kernel = out_.events[out_.kernels[k]];
+        ++out_.notes.overhead_claim_count;
+        out_.notes.overhead_claim_ns += kernel.end_ns - kernel.start_ns;
+      }
+    }
+  }
+
+  // Rule 4.
+  void build_tree() {
+    std::vector<std::vector<std::uint32_t>> open(trace_.tracks().size());
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
+      TorchEvent& event = out_.events[i];
+      if (event.on_device || event.is_async) continue;
+      std::vector<std::uint32_t>& stack = open[event.thread];
+      while (!stack.empty()) {
+        TorchEvent& parent = out_.events[stack.back()];
+        if (event.start_ns >= parent.end_ns || event.end_ns > parent.end_ns) {
+          stack.pop_back();
+          continue;
+        }
+        event.parent = stack.back();
+        (parent.first_child == kNoEvent ? parent.first_child
+                                        : out_.events[parent.last_child].next_sibling) = i;
+        parent.last_child = i;
+        ++parent.child_count;
+        break;
+      }
+      stack.push_back(i);
+    }
+  }
+
+  // Rule 5: an only child of its parent's name is one call seen twice. torch's parent takes the
+  // child's kernels in place of its own; kLanescope keeps both. Passes repeat until none is left.
+  void merge_same_names() {
+    std::vector<std::uint32_t> candidates;
+    for (std::uint32_t i = 0; i < out_.events.size(); ++i) candidates.push_back(i);
+    bool removed_any = true;
+    while (removed_any) {
+      removed_any = false;
+      std::vector<std::uint32_t> rest;
+      for (const std::uint32_t i : candidates) {
+        TorchEvent& event = out_.events[i];
+        if (event.parent == kNoEvent) continue;
+        TorchEvent& parent = out_.events[event.parent];
+        if (parent.name != event.name) continue;
+        rest.push_back(i);
+        if (parent.child_count != 1) continue;
+        take_place(event, parent);
+        rest.pop_back();
+        removed_any = true;
+      }
+      candidates.swap(rest);
+    }
+  }
+
+  void take_place(TorchEvent& event, TorchEvent& parent) {
+    parent.first_child = event.first_child;
+    parent.last_child = event.last_child;
+    parent.child_count = event.child_count;
+    for (std::uint32_t child = event.first_child; child != kNoEvent;
+         child = out_.events[child].next_sibling)
+      out_.events[child].parent = event.parent;
+    if (is_torch() || parent.kernels_count == 0) {
+      parent.kernels_first = event.kernels_first;
+      parent.kernels_count = event.kernels_count;
+    } else if (event.kernels_count > 0) {
+      const auto first = static_cast<std::uint32_t>(out_.kernels.size());
+      for (const TorchEvent* from : {&parent, &event})
+        for (std::uint32_t k = 0; k < from->kernels_count; ++k)
+          out_.kernels.push_back(out_.kernels[from->kernels_first + k]);
+      parent.kernels_count += event.kernels_count;
+      parent.kernels_first = first;
+    }
+    event.is_removed = true;
+  }
+
+  const Trace& trace_;
+  TorchEvents out_;
+  TrackId main_ = kNone<TrackId>;
+  std::int64_t tick_ns_ = 1;
+  LaunchLinks links_;                 // kLanescope
+  std::vector<bool> left_out_;        // kLanescope, one a slice
+  std::vector<bool> hidden_;          // one a string
+  std::vector<std::uint32_t> names_;  // index into TorchEvents::names, one a string
+  std::unordered_map<std::string, std::uint32_t> name_by_text_;
+  std::vector<std::size_t> run_ends_;  // collected runs of one track each
+};
+
+}  // namespace
+
+TorchEvents build_torch_events(const Trace& trace, TableStyle style) {
+  return Builder(trace, style).run();
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,550 @@
+// Rules 8 to 12 of docs/definitions.md#key-averages: order, columns, widths, formats and footer as
+// torch writes them.
+#include "lanescope/report/key_averages_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::KeyAverage;
+using analysis::KeyAverages;
+using analysis::TableStyle;
+
+constexpr std::size_t kColumnWidth = 12;
+constexpr std::array<std::string_view, 35> kSortKeys{"cpu_time",
+                                                     "cpu_time_total",
+                                                     "self_cpu_time_total",
+                                                     "device_time",
+                                                     "device_time_total",
+                                                     "self_device_time_total",
+                                                     "cuda_time",
+                                                     "cuda_time_total",
+                                                     "self_cuda_time_total",
+                                                     "xpu_time",
+                                                     "xpu_time_total",
+                                                     "self_xpu_time_total",
+                                                     "privateuse1_time",
+                                                     "privateuse1_time_total",
+                                                     "self_privateuse1_time_total",
+                                                     "cpu_memory_usage",
+                                                     "self_cpu_memory_usage",
+                                                     "device_memory_usage",
+                                                     "self_device_memory_usage",
+                                                     "cuda_memory_usage",
+                                                     "self_cuda_memory_usage",
+                                                     "xpu_memory_usage",
+                                                     "self_xpu_memory_usage",
+                                                     "privateuse1_memory_usage",
+                                                     "self_privateuse1_memory_usage",
+                                                     "count",
+                                                     "flops",
+                                                     "key",
+                                                     "input_shapes",
+                                                     "overload_name",
+                                                     "node_id",
+                                                     "is_async",
+                                                     "is_remote",
+                                                     "is_legacy",
+                                                     "is_user_annotation"};
+
+// Averages are totals over calls, as torch divides: in doubles.
+double average_us(double total_us, const KeyAverage& row) {
+  return row.count == 0 ? 0.0 : total_us / static_cast<double>(row.count);
+}
+
+// The value torch sorts by; text keys are handled by their own comparison.
+double sort_value(const KeyAverage& row, std::string_view key) {
+  if (key == "cpu_time") return average_us(row.cpu_time_total_us, row);
+  if (key == "cpu_time_total") return row.cpu_time_total_us;
+  if (key == "self_cpu_time_total") return row.self_cpu_time_total_us;
+  if (key == "device_time") return average_us(row.device_time_total_us, row);
+  if (key == "device_time_total") return row.device_time_total_us;
+  if (key == "self_device_time_total") return row.self_device_time_total_us;
+  if (key == "cpu_memory_usage") return static_cast<double>(row.cpu_memory_bytes);
+  if (key == "self_cpu_memory_usage") return static_cast<double>(row.self_cpu_memory_bytes);
+  if (key == "device_memory_usage") return static_cast<double>(row.device_memory_bytes);
+  if (key == "self_device_memory_usage") return static_cast<double>(row.self_device_memory_bytes);
+  if (key == "count") return static_cast<double>(row.count);
+  if (key == "flops") return static_cast<double>(row.flops);
+  if (key == "is_async") return row.is_async ? 1 : 0;
+  if (key == "is_user_annotation") return row.is_annotation ? 1 : 0;
+  return 0;  // node_id, is_remote, is_legacy: the same for every row of a Kineto file
+}
+
+std::string with_device_alias(std::string_view key) {
+  for (const std::string_view alias : {"cuda", "xpu", "privateuse1"})
+    if (const std::size_t at = key.find(alias); at != key.npos)
+      return std::string(key.substr(0, at)) + "device" + std::string(key.substr(at + alias.size()));
+  return std::string(key);
+}
+
+Result<std::vector<const KeyAverage*>> sorted_rows(const KeyAverages& table,
+                                                   const std::string& sort_by) {
+  std::vector<const KeyAverage*> rows;
+  for (const KeyAverage& row : table.rows) rows.push_back(&row);
+  if (sort_by.empty()) return rows;
+  if (std::find(kSortKeys.begin(), kSortKeys.end(), sort_by) == kSortKeys.end())
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("unknown sort key '{}'; the table sorts by one of: {}", sort_by,
+                             fmt::join(kSortKeys, ", "))};
+  const std::string key = with_device_alias(sort_by);
+  const auto by_text = [&](const std::string KeyAverage::*field) {
+    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
+      return a->*field > b->*field;
+    });
+  };
+  if (key == "key")
+    by_text(&KeyAverage::name);
+  else if (key == "input_shapes")
+    by_text(&KeyAverage::input_shapes);
+  else if (key == "overload_name")
+    by_text(&KeyAverage::overload_name);
+  else
+    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
+      return sort_value(*a, key) > sort_value(*b, key);
+    });
+  return rows;
+}
+
+bool is_shown(const KeyAverage& row, const TableOptions& options) {
+  return !options.top_level_events_only || row.is_top_level;
+}
+
+std::vector<const KeyAverage*> limited(const std::vector<const KeyAverage*>& rows,
+                                       const TableOptions& options) {
+  std::vector<const KeyAverage*> shown;
+  for (const KeyAverage* row : rows) {
+    if (options.row_limit >= 0 && shown.size() >= static_cast<std::size_t>(options.row_limit))
+      break;
+    if (is_shown(*row, options)) shown.push_back(row);
+  }
+  return shown;
+}
+
+Result<void> check_widths(const TableOptions& options) {
+  for (const auto& [name, width] : {std::pair("name", options.max_name_column_width),
+                                    std::pair("source", options.max_src_column_width),
+                                    std::pair("shapes", options.max_shapes_column_width)})
+    if (width && *width < 1)
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("the {} column must be at least 1 wide, not {}", name, *width)};
+  return {};
+}
+
+// Python's text[:stop]; a negative stop counts from the end.
+std::string python_prefix(std::string_view text, std::int64_t stop) {
+  if (stop < 0)
+    stop = std::max<std::int64_t>(0, static_cast<std::int64_t>(text_length(text)) + stop);
+  return std::string(text_prefix(text, static_cast<std::size_t>(stop)));
+}
+
+class TableText {
+ public:
+  TableText(const KeyAverages& table, const TableOptions& options,
+            std::vector<const KeyAverage*> rows)
+      : table_(table), options_(options), rows_(std::move(rows)) {}
+
+  std::string run() {
+    if (rows_.empty()) return "";
+    inspect();
+    add_columns();
+    write_head();
+    for (const KeyAverage* row : limited(rows_, options_)) write_row(*row);
+    write_foot();
+    return std::move(out_);
+  }
+
+ private:
+  void inspect() {
+    std::size_t longest_name = 0, longest_shapes = 0, longest_frame = 0;
+    std::uint64_t least_flops = 0;
+    for (const KeyAverage* row : rows_) {
+      has_device_time_ |= row->self_device_time_total_us > 0;
+      has_device_memory_ |= row->self_device_memory_bytes > 0;
+      has_overloads_ |= !row->overload_name.empty();
+      has_shapes_ |= !row->input_shapes.empty() && row->input_shapes != "[]";
+      has_stacks_ |= !row->stack.empty();
+      longest_name = std::max(longest_name, text_length(row->name));
+      longest_shapes = std::max(longest_shapes, text_length(row->input_shapes));
+      for (const std::string& frame : row->stack)
+        longest_frame = std::max(longest_frame, text_length(frame));
+      if (row->flops > 0 && (least_flops == 0 || row->flops < least_flops))
+        least_flops = row->flops;
+      self_cpu_us_ += row->self_cpu_time_total_us;
+      if (row->on_device && !row->is_annotation) self_device_us_ += row->self_device_time_total_us;
+    }
+    if (table_.style == TableStyle::kLanescope) {
+      for (const KeyAverage* row : rows_) has_device_time_ |= row->device_time_total_us > 0;
+    }
+    has_device_time_ = has_device_time_ && !table_.device.empty();
+    name_width_ = limit(longest_name + 4, options_.max_name_column_width);
+    shapes_width_ = limit(longest_shapes + 4, options_.max_shapes_column_width);
+    source_width_ = limit(longest_frame + 4, options_.max_src_column_width);
+    device_ = table_.device;
+    std::transform(device_.begin(), device_.end(), device_.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    scale_flops(least_flops);
+  }
+
+  static std::size_t limit(std::size_t width, std::optional<int> most) {
+    return most ? std::min(width, static_cast<std::size_t>(*most)) : width;
+  }
+
+  void scale_flops(std::uint64_t least) {
+    with_flops_ = table_.with_flops && least > 0;
+    if (!with_flops_) return;
+    constexpr std::array<const char*, 6> kNames{"FLOPs",  "KFLOPs", "MFLOPs",
+                                                "GFLOPs", "TFLOPs", "PFLOPs"};
+    const double thousands =
+        std::max(0.0, std::min(std::log10(static_cast<double>(least)) / 3, 5.0));
+    flops_scale_ = std::pow(10.0, std::floor(thousands) * -3.0);
+    flops_name_ = kNames[static_cast<std::size_t>(thousands)];
+  }
+
+  void column(std::string header, std::size_t width, bool left = false) {
+    columns_.push_back({std::move(header), width, left});
+  }
+
+  // torch heads "Source Location" before FLOPs but writes the values the other way round;
+  // kLanescope puts them right.
+  void add_columns() {
+    column("Name", name_width_);
+    if (has_overloads_) column("Overload Name", name_width_);
+    for (const char* header :
+         {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"})
+      column(header, kColumnWidth);
+    if (has_device_time_) {
+      column("Self " + device_, kColumnWidth);
+      column("Self " + device_ + " %", kColumnWidth);
+      column(device_ + " total", kColumnWidth);
+      column(device_ + " time avg", kColumnWidth);
+    }
+    if (table_.profile_memory) {
+      column("CPU Mem", kColumnWidth);
+      column("Self CPU Mem", kColumnWidth);
+      if (has_device_memory_ && !device_.empty()) {
+        column(device_ + " Mem", kColumnWidth);
+        column("Self " + device_ + " Mem", kColumnWidth);
+      }
+    }
+    column("# of Calls", kColumnWidth);
+    if (has_shapes_) column("Input Shapes", shapes_width_);
+    const bool flops_first = table_.style == TableStyle::kLanescope;
+    if (with_flops_ && flops_first) column(std::string("Total ") + flops_name_, kColumnWidth);
+    if (has_stacks_) column("Source Location", source_width_, true);
+    if (with_flops_ && !flops_first) column(std::string("Total ") + flops_name_, kColumnWidth);
+  }
+
+  void line(std::string_view text) { out_.append(text).append(1, '\n'); }
+
+  std::string dashes() const {
+    std::string text;
+    for (const Column& each : columns_) text.append(each.width, '-').append("  ");
+    return text;
+  }
+
+  void cells(const std::vector<std::string>& values) {
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      out_ += columns_[i].left ? pad_right(values[i], columns_[i].width)
+                               : pad_left(values[i], columns_[i].width);
+      out_ += "  ";
+    }
+    out_ += '\n';
+  }
+
+  void write_head() {
+    std::size_t width = 0;
+    for (const Column& each : columns_) width += each.width + 2;
+    const std::string rule(width - 2, '=');
+    if (options_.header) {
+      line(rule);
+      line(*options_.header);
+    }
+    if (options_.top_level_events_only) {
+      line(rule);
+      line("This report only display top-level ops statistics");
+    }
+    line(dashes());
+    std::vector<std::string> headers;
+    for (const Column& each : columns_) headers.push_back(each.header);
+    cells(headers);
+    line(dashes());
+  }
+
+  std::string time(double us) const {
+    switch (options_.time_unit) {
+      case TimeUnit::kSeconds:
+        return fmt::format("{:.3f}s", us / (1000.0 * 1000.0));
+      case TimeUnit::kMilliseconds:
+        return fmt::format("{:.3f}ms", us / 1000.0);
+      case TimeUnit::kMicroseconds:
+        return fmt::format("{:.3f}us", us);
+      case TimeUnit::kAuto:
+        break;
+    }
+    return format_time_us(us);
+  }
+
+  std::string name_cell(std::string_view name) const {
+    const auto most = options_.max_name_column_width;
+    if (most && static_cast<std::int64_t>(text_length(name)) >= *most - 3)
+      return python_prefix(name, *most - 3) + "...";
+    return std::string(name);
+  }
+
+  std::string source_cell(std::string_view frame) const {
+    if (text_length(frame) <= source_width_) return std::string(frame);
+    const std::string_view tail = text_suffix(frame, source_width_);
+    return text_length(tail) > 3 ? "..." + std::string(text_suffix(tail, source_width_ - 3))
+                                 : std::string(tail);
+  }
+
+  void write_row(const KeyAverage& row) {
+    std::vector<std::string> values{name_cell(row.name)};
+    if (has_overloads_) values.push_back(name_cell(row.overload_name));
+    values.push_back(format_percent(row.self_cpu_time_total_us, self_cpu_us_));
+    values.push_back(time(row.self_cpu_time_total_us));
+    values.push_back(row.is_async ? "0" : format_percent(row.cpu_time_total_us, self_cpu_us_));
+    values.push_back(time(row.cpu_time_total_us));
+    values.push_back(time(average_us(row.cpu_time_total_us, row)));
+    if (has_device_time_) add_device_cells(row, values);
+    if (table_.profile_memory) {
+      values.push_back(format_bytes(row.cpu_memory_bytes));
+      values.push_back(format_bytes(row.self_cpu_memory_bytes));
+      if (has_device_memory_ && !device_.empty()) {
+        values.push_back(format_bytes(row.device_memory_bytes));
+        values.push_back(format_bytes(row.self_device_memory_bytes));
+      }
+    }
+    values.push_back(std::to_string(row.count));
+    if (has_shapes_) values.emplace_back(text_prefix(row.input_shapes, shapes_width_));
+    if (with_flops_)
+      values.push_back(row.flops == 0
+                           ? "--"
+                           : fmt::format("{:8.3f}", static_cast<double>(row.flops) * flops_scale_));
+    if (has_stacks_) values.push_back(row.stack.empty() ? "" : source_cell(row.stack.front()));
+    cells(values);
+    if (has_stacks_) write_more_frames(row);
+  }
+
+  // A bar over kernels is wall time, gaps included, and no share of device work: kLanescope leaves
+  // those two cells empty.
+  void add_device_cells(const KeyAverage& row, std::vector<std::string>& values) const {
+    if (table_.style == TableStyle::kLanescope && row.on_device && row.is_annotation) {
+      values.insert(values.end(), {"-", "-"});
+    } else {
+      values.push_back(time(row.self_device_time_total_us));
+      values.push_back(format_percent(row.self_device_time_total_us, self_device_us_));
+    }
+    values.push_back(time(row.device_time_total_us));
+    values.push_back(time(average_us(row.device_time_total_us, row)));
+  }
+
+  // One line a frame, in the last column whatever that is, then an empty line.
+  void write_more_frames(const KeyAverage& row) {
+    std::vector<std::string> values(columns_.size());
+    for (std::size_t i = 1; i < row.stack.size(); ++i) {
+      values.back() = source_cell(row.stack[i]);
+      cells(values);
+    }
+    values.back().clear();
+    cells(values);
+  }
+
+  void write_foot() {
+    line(dashes());
+    line("Self CPU time total: " + time(self_cpu_us_));
+    if (has_device_time_) line("Self " + device_ + " time total: " + time(self_device_us_));
+    if (table_.style == TableStyle::kLanescope) write_notes();
+  }
+
+  void write_notes() {
+    const analysis::TorchEventsNotes& notes = table_.corrections;
+    if (has_device_time_ && table_.window_ns > 0) {
+      const auto busy_us = static_cast<double>(table_.device_busy_ns) / 1000.0;
+      line(fmt::format("{} busy: {} of the {} window ({}), overlapping work counted once", device_,
+                       time(busy_us), time(static_cast<double>(table_.window_ns) / 1000.0),
+                       format_percent(busy_us, static_cast<double>(table_.window_ns) / 1000.0)));
+    }
+    std::vector<std::string> lines;
+    if (notes.unlaunched_count > 0)
+      lines.push_back(
+          fmt::format("{} device slices ({}) were launched before the window began (no launch call "
+                      "in the trace): left out",
+                      notes.unlaunched_count, format_time_ns(notes.unlaunched_ns)));
+    if (notes.before_first_step_count > 0)
+      lines.push_back(
+          fmt::format("{} device slices ({}) were launched before the first step: left out",
+                      notes.before_first_step_count, format_time_ns(notes.before_first_step_ns)));
+    if (notes.overhead_claim_count > 0)
+      lines.push_back(
+          fmt::format("{} device slices ({}) stand in torch's table a second time, under the "
+                      "profiler's own overhead rows: counted once",
+                      notes.overhead_claim_count, format_time_ns(notes.overhead_claim_ns)));
+    if (table_.annotation_span_ns > 0)
+      lines.push_back(fmt::format(
+          "annotation rows on the device show the work inside them ({}), not the length of their "
+          "bars ({}), and no percentage",
+          format_time_ns(table_.annotation_busy_ns), format_time_ns(table_.annotation_span_ns)));
+    if (notes.python_frame_count > 0)
+      lines.push_back(
+          fmt::format("{} Python frames are not rows of this table", notes.python_frame_count));
+    if (notes.other_thread_memory_count > 0)
+      lines.push_back(
+          fmt::format("{} memory records count for operators of their own thread only; torch gives "
+                      "them to every thread's",
+                      notes.other_thread_memory_count));
+    if (lines.empty()) return;
+    line("Differs from torch's table (--style torch):");
+    for (const std::string& each : lines) line("  * " + each);
+  }
+
+  struct Column {
+    std::string header;
+    std::size_t width;
+    bool left;
+  };
+  const KeyAverages& table_;
+  const TableOptions& options_;
+  std::vector<const KeyAverage*> rows_;
+  std::string out_;
+  std::vector<Column> columns_;
+  bool has_device_time_ = false, has_device_memory_ = false, has_overloads_ = false,
+       has_shapes_ = false, has_stacks_ = false;
+  bool with_flops_ = false;
+  std::size_t name_width_ = 0, shapes_width_ = 0, source_width_ = 0;
+  double self_cpu_us_ = 0, self_device_us_ = 0, flops_scale_ = 1;
+  std::string device_;
+  const char* flops_name_ = "";
+};
+
+struct Sums {
+  std::int64_t self_cpu_ns = 0, self_device_ns = 0;
+};
+
+Sums sums_of(const KeyAverages& table) {
+  Sums sums;
+  for (const KeyAverage& row : table.rows) {
+    sums.self_cpu_ns += row.self_cpu_time_total_ns;
+    if (row.on_device && !row.is_annotation) sums.self_device_ns += row.self_device_time_total_ns;
+  }
+  return sums;
+}
+
+void write_json_row(const KeyAverage& row, const Sums& sums, JsonWriter& json) {
+  json.begin_object().text("name", row.name);
+  if (!row.overload_name.empty()) json.text("overload_name", row.overload_name);
+  if (!row.input_shapes.empty()) json.text("input_shapes", row.input_shapes);
+  if (!row.stack.empty()) {
+    json.begin_array("stack");
+    for (const std::string& frame : row.stack) json.text({}, frame);
+    json.end_array();
+  }
+  json.boolean("on_device", row.on_device)
+      .boolean("is_annotation", row.is_annotation)
+      .boolean("is_top_level", row.is_top_level);
+  json.integer("count", row.count);
+  json.integer("cpu_time_total_ns", row.cpu_time_total_ns)
+      .integer("self_cpu_time_total_ns", row.self_cpu_time_total_ns);
+  json.integer("device_time_total_ns", row.device_time_total_ns)
+      .integer("self_device_time_total_ns", row.self_device_time_total_ns);
+  const auto ratio = [&](std::string_view key, std::int64_t part, std::int64_t whole) {
+    if (whole == 0)
+      json.null(key);
+    else
+      json.real(key, static_cast<double>(part) / static_cast<double>(whole));
+  };
+  ratio("self_cpu_time_ratio", row.self_cpu_time_total_ns, sums.self_cpu_ns);
+  ratio("self_device_time_ratio", row.is_annotation ? 0 : row.self_device_time_total_ns,
+        sums.self_device_ns);
+  json.integer("cpu_memory_bytes", row.cpu_memory_bytes)
+      .integer("self_cpu_memory_bytes", row.self_cpu_memory_bytes);
+  json.integer("device_memory_bytes", row.device_memory_bytes)
+      .integer("self_device_memory_bytes", row.self_device_memory_bytes);
+  json.integer("flops_count", row.flops).end_object();
+}
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of("\",\r\n") == text.npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::span<const std::string_view> table_sort_keys() { return kSortKeys; }
+
+Result<TimeUnit> parse_time_unit(std::string_view text) {
+  if (text == "s") return TimeUnit::kSeconds;
+  if (text == "ms") return TimeUnit::kMilliseconds;
+  if (text == "us") return TimeUnit::kMicroseconds;
+  return Error{Errc::kInvalidArgument,
+               fmt::format("unknown time unit '{}'; one of: s, ms, us", text)};
+}
+
+Result<std::string> key_averages_text(const KeyAverages& table, const TableOptions& options) {
+  LANESCOPE_TRY_VOID(check_widths(options));
+  LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
+  return TableText(table, options, std::move(rows)).run();
+}
+
+Result<std::string> key_averages_json(const KeyAverages& table, const TableOptions& options) {
+  LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
+  const Sums sums = sums_of(table);
+  JsonWriter json("table");
+  json.text("style", table.style == TableStyle::kTorch ? "torch" : "lanescope");
+  json.text("device", table.device);
+  json.integer("window_ns", table.window_ns).integer("device_busy_ns", table.device_busy_ns);
+  json.integer("self_cpu_time_total_ns", sums.self_cpu_ns)
+      .integer("self_device_time_total_ns", sums.self_device_ns);
+  json.integer("row_count", table.rows.size());
+  const analysis::TorchEventsNotes& notes = table.corrections;
+  json.begin_object("corrections");
+  json.integer("unlaunched_count", notes.unlaunched_count)
+      .integer("unlaunched_ns", notes.unlaunched_ns);
+  json.integer("before_first_step_count", notes.before_first_step_count)
+      .integer("before_first_step_ns", notes.before_first_step_ns);
+  json.integer("overhead_claim_count", notes.overhead_claim_count)
+      .integer("overhead_claim_ns", notes.overhead_claim_ns);
+  json.integer("annotation_span_ns", table.annotation_span_ns)
+      .integer("annotation_busy_ns", table.annotation_busy_ns);
+  json.integer("python_frame_count", notes.python_frame_count);
+  json.integer("other_thread_memory_count", notes.other_thread_memory_count).end_object();
+  json.begin_array("rows");
+  for (const KeyAverage* row : limited(rows, options)) write_json_row(*row, sums, json);
+  json.end_array();
+  return json.take();
+}
+
+Result<std::string> key_averages_csv(const KeyAverages& table, const TableOptions& options) {
+  LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
+  std::string out =
+      "name,overload_name,input_shapes,stack,on_device,is_annotation,is_top_level,count,cpu_time_"
+      "total_ns,"
+      "self_cpu_time_total_ns,device_time_total_ns,self_device_time_total_ns,cpu_memory_bytes,self_"
+      "cpu_memory_bytes,"
+      "device_memory_bytes,self_device_memory_bytes,flops_count\r\n";
+  for (const KeyAverage* row : limited(rows, options)) {
+    out += fmt::format(
+        "{},{},{},{},{:d},{:d},{:d},{},{},{},{},{},{},{},{},{},{}\r\n", csv_cell(row->name),
+        csv_cell(row->overload_name), csv_cell(row->input_shapes),
+        csv_cell(fmt::format("{}", fmt::join(row->stack, ";"))), row->on_device, row->is_annotation,
+        row->is_top_level, row->count, row->cpu_time_total_ns, row->self_cpu_time_total_ns,
+        row->device_time_total_ns, row->self_device_time_total_ns, row->cpu_memory_bytes,
+        row->self_cpu_memory_bytes, row->device_memory_bytes, row->self_device_memory_bytes,
+        row->flops);
+  }
+  return out;
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,90 @@
+#include "lanescope/report/text_format.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace lanescope::report {
+namespace {
+
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+}  // namespace
+
+std::string format_time_us(double us) {
+  if (us >= 1e6) return fmt::format("{:.3f}s", us / 1e6);
+  if (us >= 1e3) return fmt::format("{:.3f}ms", us / 1e3);
+  return fmt::format("{:.3f}us", us);
+}
+
+std::string format_time_ns(std::int64_t ns) {
+  if (ns < 0) return fmt::format("-{}", format_time_us(-static_cast<double>(ns) / 1000.0));
+  return format_time_us(static_cast<double>(ns) / 1000.0);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+  constexpr double kKb = 1024, kMb = 1024 * kKb, kGb = 1024 * kMb;
+  const double value = static_cast<double>(bytes), size = value < 0 ? -value : value;
+  if (size >= kGb) return fmt::format("{:.2f} GB", value / kGb);
+  if (size >= kMb) return fmt::format("{:.2f} MB", value / kMb);
+  if (size >= kKb) return fmt::format("{:.2f} KB", value / kKb);
+  return fmt::format("{} B", bytes);
+}
+
+std::string format_count(std::uint64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string format_percent(double part, double whole) {
+  return whole == 0 ? "NaN" : fmt::format("{:.2f}%", part * 100.0 / whole);
+}
+
+std::size_t text_length(std::string_view text) {
+  std::size_t length = 0;
+  for (const char c : text) length += continues(c) ? 0 : 1;
+  return length;
+}
+
+std::string_view text_prefix(std::string_view text, std::size_t code_points) {
+  std::size_t seen = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if (!continues(text[i]) && seen++ == code_points) return text.substr(0, i);
+  return text;
+}
+
+std::string_view text_suffix(std::string_view text, std::size_t code_points) {
+  const std::size_t length = text_length(text);
+  if (length <= code_points) return text;
+  return text.substr(text_prefix(text, length - code_points).size());
+}
+
+std::string pad_left(std::string_view text, std::size_t width) {
+  const std::size_t length = text_length(text);
+  return std::string(width > length ? width - length : 0, ' ').append(text);
+}
+
+std::string pad_right(std::string_view text, std::size_t width) {
+  const std::size_t length = text_length(text);
+  return std::string(text).append(width > length ? width - length : 0, ' ');
+}
+
+std::string shorten(std::string_view text, std::size_t width) {
+  if (text_length(text) <= width) return std::string(text);
+  if (width <= 3) return std::string(text_prefix(text, width));
+  return std::string(text_prefix(text, width - 3)) + "...";
+}
+
+std::string one_line(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  return result;
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,33 @@
+// How this project writes numbers for people, and how it measures text. Times come in ns or, where
+// torch's doubles matter, us.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace lanescope::report {
+
+// torch's _format_time: "1.500s" from 1e6 us, "1.500ms" from 1e3 us, else "1.500us".
+std::string format_time_us(double us);
+std::string format_time_ns(std::int64_t ns);
+// torch's _format_memory, 1024-based: "1.50 GB", "-2.00 KB", "12 B".
+std::string format_bytes(std::int64_t bytes);
+// 1234567 -> "1,234,567".
+std::string format_count(std::uint64_t count);
+std::string format_percent(double part, double whole);  // "12.34%"; "NaN" of nothing
+
+// Length and cutting in code points; bytes that are not UTF-8 count one each. Python measures text
+// so.
+std::size_t text_length(std::string_view text);
+std::string_view text_prefix(std::string_view text, std::size_t code_points);
+std::string_view text_suffix(std::string_view text, std::size_t code_points);
+// Padded with spaces to `width` code points; longer text is left whole.
+std::string pad_left(std::string_view text, std::size_t width);
+std::string pad_right(std::string_view text, std::size_t width);
+// At most `width` code points; what is cut ends in "...". For terminals, not for torch's table.
+std::string shorten(std::string_view text, std::size_t width);
+// Control characters (escape codes of a hostile name, line breaks) become '?', for rows that must
+// stay one line.
+std::string one_line(std::string_view text);
+
+}  // namespace lanescope::report
