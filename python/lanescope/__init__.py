@@ -1,0 +1,68 @@
+"""lanescope: record, read and explain what a PyTorch program does on its CPU and GPU lanes.
+
+Replacing ``from torch.profiler import ...`` by ``from lanescope import ...`` is the whole migration::
+
+    from lanescope import profile, record_function, schedule
+
+    with profile(schedule=schedule(wait=1, warmup=1, active=3)) as prof:
+        for batch in batches:
+            with record_function("train_step"):
+                train(batch)
+            prof.step()
+    print(prof.key_averages().table(sort_by="cpu_time_total", row_limit=15))
+    prof.export_chrome_trace("trace.json.gz")
+
+Importing it imports neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+from ._activities import ProfilerActivity, supported_activities
+from ._autorecord import step
+from ._core import (
+    CorruptInputError,
+    Error,
+    InvalidArgumentError,
+    IoError,
+    LimitError,
+    Trace,
+    UnavailableError,
+    UnsupportedError,
+    record_function,
+)
+from ._device import DeviceType
+from ._schedule import ProfilerAction, schedule
+from ._version import __version__
+from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
+from .events import EventList, FunctionEvent
+from .profiler import profile, tensorboard_trace_handler
+from .traces import read_trace, write_kineto_json
+
+__all__ = [
+    "CorruptInputError",
+    "DeviceType",
+    "Error",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "InvalidArgumentError",
+    "IoError",
+    "KeyAverages",
+    "LimitError",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "Table",
+    "Trace",
+    "UnavailableError",
+    "UnsupportedError",
+    "__version__",
+    "key_averages",
+    "profile",
+    "read_trace",
+    "record_function",
+    "schedule",
+    "step",
+    "supported_activities",
+    "tensorboard_trace_handler",
+    "write_kineto_json",
+]

@@ -1,0 +1,284 @@
+"""Records this process without a change to its program; armed by ``_inject/sitecustomize.py``, see the README there.
+
+The program comes first: nothing here may raise into it, change its exit code or keep it from ending.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import signal
+import sys
+import weakref
+from types import FrameType, ModuleType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+_OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+
+_active: Optional["AutoRecording"] = None
+
+
+def say(line: str) -> None:
+    try:
+        print(f"lanescope: {line}", file=sys.stderr, flush=True)
+    except Exception:  # stderr may be closed at exit
+        pass
+
+
+def command_line() -> List[str]:
+    """The interpreter's own arguments; sys.argv does not exist yet when Python starts up."""
+    found = getattr(sys, "orig_argv", None)  # Python 3.10
+    if found is not None:
+        return list(found)
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().split(b"\0")[:-1]]
+    except OSError:
+        return []
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """What a Python command line runs: a path, ``-m``'s module, ``"-c"``, or ``""`` (a console, standard input)."""
+    at = 1
+    while at < len(argv):
+        word = argv[at]
+        if word in ("-m", "-c"):
+            return argv[at + 1] if word == "-m" and at + 1 < len(argv) else "-c"
+        if word in _OPTIONS_WITH_VALUE:
+            at += 2
+        elif word.startswith("-") and word != "-":
+            at += 1
+        else:
+            return "" if word == "-" else word
+    return ""
+
+
+def name_of(program: str) -> str:
+    """A file name for the results of ``program``."""
+    stem = {"": "python", "-c": "command"}.get(program)
+    if stem is None:
+        stem = os.path.basename(program)
+        stem = stem[:-3] if stem.endswith(".py") else stem
+    return re.sub(r"[^A-Za-z0-9._-]", "_", stem)[:80] or "python"
+
+
+def is_launcher(program: str) -> bool:
+    """Whether the program only starts the processes that are of interest."""
+    return program in LAUNCHER_MODULES or os.path.basename(program) in LAUNCHERS
+
+
+def arm(settings: Mapping[str, str], path_of_children: str) -> None:
+    """Start-up of a process that is to be recorded: waits for the program to import torch.
+
+    ``settings`` are the LANESCOPE_RECORD* variables, already taken out of the environment; ``path_of_children`` is
+    PYTHONPATH as it was, with the injected directory. Children inherit both only with --children or from a launcher.
+    """
+    program = program_of(command_line())
+    launcher = is_launcher(program)
+    if launcher or settings.get("LANESCOPE_RECORD_CHILDREN") == "1":
+        os.environ.update(settings)
+        os.environ["PYTHONPATH"] = path_of_children
+    if not launcher:
+        sys.meta_path.insert(0, _TorchWatcher(AutoRecording(settings, name_of(program))))
+
+
+class _TorchWatcher:
+    """Finds nothing itself; when the program imports torch, recording begins as soon as torch is there."""
+
+    def __init__(self, recording: "AutoRecording") -> None:
+        self._recording = recording
+        atexit.register(recording.finish)
+
+    def find_spec(self, name: str, path: Any = None, target: Optional[ModuleType] = None) -> Any:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        spec = importlib.util.find_spec("torch")
+        loader: Any = getattr(spec, "loader", None)
+        if loader is None:
+            return spec
+        load = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            try:
+                del loader.exec_module
+            except AttributeError:
+                pass
+            load(module)
+            self._recording.begin()
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:  # a loader without attributes of its own
+            say("torch is loaded in an unknown way; this process is not recorded")
+        return spec
+
+
+class AutoRecording:
+    """One process's recording, from the import of torch to the exit."""
+
+    def __init__(self, settings: Mapping[str, str], name: str) -> None:
+        self._settings = settings
+        self._directory = settings.get("LANESCOPE_RECORD_DIR", "lanescope_traces")
+        self._base = os.path.join(self._directory, f"{name}_{os.getpid()}")
+        self._pid = os.getpid()
+        self._profile: Any = None
+        self._problem = ""
+        self._source = 0  # rank of the best source of steps seen so far
+        self._optimizer: Optional[weakref.ref[Any]] = None
+        self._range: Any = None
+        self._step = 0
+        self._finished = False
+
+    def _on(self, name: str) -> bool:
+        return self._settings.get("LANESCOPE_RECORD_" + name) == "1"
+
+    def begin(self) -> None:
+        global _active
+        try:
+            self._begin()
+            _active = self
+        except Exception as error:
+            self._problem = str(error)
+            say(f"this process is not recorded: {error}")
+
+    def _begin(self) -> None:
+        import lanescope
+        from lanescope.record import parse_schedule
+
+        os.makedirs(self._directory, exist_ok=True)
+        text = self._settings.get("LANESCOPE_RECORD_SCHEDULE")
+        counts: Optional[Dict[str, int]] = parse_schedule(text) if text else None
+        plan = None
+        if counts is not None:
+            import warnings
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # no warm-up is the user's choice on the command line
+                plan = lanescope.schedule(**counts)
+        self._profile = lanescope.profile(
+            activities=[lanescope.ProfilerActivity.CPU],
+            schedule=plan,
+            record_shapes=self._on("SHAPES"),
+            profile_memory=self._on("MEMORY"),
+        )
+        self._profile._spool_path = self._base + ".spool"
+        self._profile.start()
+        self._watch_steps()
+        try:
+            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, self._terminated)
+        except ValueError:  # torch is imported by a thread other than the main one
+            pass
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _watch_steps(self) -> None:
+        try:
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+
+            register_optimizer_step_post_hook(self._optimizer_stepped)
+        except ImportError:
+            pass
+        try:
+            import torch.profiler
+
+            original: Callable[..., Any] = torch.profiler.profile.step
+
+            def step(prof: Any, *args: Any, **kwargs: Any) -> Any:
+                self.step(2)
+                return original(prof, *args, **kwargs)
+
+            torch.profiler.profile.step = step  # type: ignore[method-assign]
+        except (ImportError, AttributeError):
+            pass
+
+    def _optimizer_stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        chosen = self._optimizer() if self._optimizer is not None else None
+        if chosen is None:
+            self._optimizer = weakref.ref(optimizer)
+        elif chosen is not optimizer:
+            return
+        self.step(1)
+
+    def step(self, source: int) -> None:
+        """A step begins, says ``source``: 3 the program itself, 2 its torch.profiler, 1 its optimizer.
+
+        Only the best source seen so far counts, so that a program with several is not counted twice.
+        """
+        if source < self._source or self._finished or os.getpid() != self._pid:
+            return
+        self._source = source
+        try:
+            if self._profile.record_steps:
+                self._profile.step()
+                return
+            import lanescope
+
+            if self._range is not None:
+                self._range.__exit__(None, None, None)
+            self._step += 1
+            self._range = lanescope.record_function(f"ProfilerStep#{self._step}")
+            self._range.__enter__()
+        except Exception as error:
+            say(f"a step could not be recorded: {error}")
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _terminated(self, number: int, _frame: Optional[FrameType]) -> None:
+        self.finish()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def finish(self) -> None:
+        """Writes the results, once, in the process that recorded."""
+        global _active
+        if self._finished or os.getpid() != self._pid:
+            return
+        self._finished = True
+        _active = None
+        try:
+            self._finish()
+        except Exception as error:
+            say(f"the results could not be written: {error}")
+            if self._profile is not None and os.path.exists(self._base + ".spool"):
+                say(f"what was recorded is in {self._base}.spool; every lanescope command reads it")
+
+    def _finish(self) -> None:
+        if self._profile is None:
+            if not self._problem:
+                say("nothing was recorded: the program did not import torch")
+            return
+        if self._range is not None:
+            self._range.__exit__(None, None, None)
+            self._range = None
+        self._profile.stop()
+        reason = self._profile.empty_reason
+        if reason:
+            say(f"nothing was recorded: {reason}")
+            return
+        trace_path = self._base + (".json.gz" if self._on("GZIP") else ".json")
+        table_path = self._base + ".txt"
+        self._profile.export_chrome_trace(trace_path)
+        with open(table_path, "w", encoding="utf-8") as file:
+            file.write(str(self._profile.key_averages().table(sort_by="cpu_time_total", row_limit=100)))
+        spool = self._base + ".spool"
+        if not self._on("KEEP_SPOOL") and os.path.exists(spool):
+            os.unlink(spool)
+        if not self._on("QUIET"):
+            say(f"trace {trace_path}")
+            say(f"table {table_path}")
+
+
+def step() -> None:
+    """Marks the beginning of the next training step for ``lanescope record``.
+
+    A program that calls it says itself where its steps are; optimizers are then not listened to any more. Does nothing
+    in a process that ``lanescope record`` did not start.
+    """
+    if _active is not None:
+        _active.step(3)

@@ -1,0 +1,169 @@
+"""The couplings with a torch that the program has imported; this module never imports torch by itself.
+
+Three things make torch's work visible while a profile records:
+- the observer, a C++ library compiled against the user's torch, which registers itself with the recorder;
+- torch's own flag ``torch.autograd.profiler._is_profiler_enabled``. Dynamo, AOTAutograd and Inductor ask it before they
+  open their ranges; unset, a compiled program shows fewer rows. It is set through torch's own hooks while a window is
+  open and put back afterwards, as it was found;
+- a thin wrapper around torch's ``_enable_profiler`` and ``_disable_profiler``, so that torch.profiler starts and stops
+  as if the observer were not there, and ranges reach it while it is on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+from typing import Any, Callable, Optional
+
+from . import _core
+from ._observer_build import ObserverUnavailable, build
+
+OBSERVER_ABI = 1  # LANESCOPE_TORCH_OBSERVER_ABI
+
+_lock = threading.RLock()
+_library: Optional[ctypes.CDLL] = None
+_reason: Optional[str] = None  # why there is no observer; None: not tried, or it is there
+_wrapped = False
+_torch_profilers = 0  # of torch's own that are on
+_holders = 0  # open windows of ours
+_set_by_us = False
+
+
+def loaded_torch() -> Optional[Any]:
+    """The torch module if the program has imported it to the end, else None."""
+    torch = sys.modules.get("torch")
+    whole = hasattr(torch, "compile") and "torch.autograd.profiler" in sys.modules
+    return torch if whole else None
+
+
+def ensure_observer(announce: Optional[bool] = None) -> str:
+    """Loads the observer, compiling it if need be; empty, or one line that says why torch operators stay unseen.
+
+    Does nothing before torch is imported. Tried once a process.
+    """
+    global _library, _reason
+    with _lock:
+        if _library is not None:
+            return ""
+        if loaded_torch() is None:
+            return "torch is not imported"
+        if _reason is None:
+            try:
+                _library = _load(build(announce=announce))
+                wrap_torch_profiler()
+                _library.lanescope_torch_observer_announce(1 if _wrapped else 0)
+                return ""
+            except ObserverUnavailable as error:
+                _reason = str(error)
+        return _reason
+
+
+def _load(path: str) -> ctypes.CDLL:
+    try:
+        library = ctypes.CDLL(path)
+        abi = int(library.lanescope_torch_observer_abi())
+    except (OSError, AttributeError) as error:
+        raise ObserverUnavailable(f"{path} could not be loaded: {error}") from None
+    if abi != OBSERVER_ABI:
+        raise ObserverUnavailable(f"{path} has interface {abi}, expected {OBSERVER_ABI}; delete it")
+    line = ctypes.create_string_buffer(512)
+    if library.lanescope_torch_observer_install(line, ctypes.c_size_t(len(line))) != 0:
+        raise ObserverUnavailable(line.value.decode(errors="replace") or "it did not say why")
+    return library
+
+
+def observer_loaded() -> bool:
+    """Whether torch operators are recorded while a window is open."""
+    return _library is not None
+
+
+def _around(function: Callable[..., Any], change: int) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        global _torch_profilers
+        if _library is not None:
+            _library.lanescope_torch_observer_step_aside()
+        try:
+            result = function(*args, **kwargs)
+            with _lock:
+                _torch_profilers = max(_torch_profilers + change, 0)
+                _route()
+            return result
+        finally:
+            if _library is not None:
+                _library.lanescope_torch_observer_step_back()
+
+    return call
+
+
+def wrap_torch_profiler() -> None:
+    """Puts the wrappers around torch's own start and stop, once; they stay."""
+    global _wrapped, _torch_profilers
+    with _lock:
+        profiler = sys.modules.get("torch.autograd.profiler")
+        if _wrapped or profiler is None or loaded_torch() is None:
+            return
+        if not (hasattr(profiler, "_enable_profiler") and hasattr(profiler, "_disable_profiler")):
+            return
+        _wrapped = True
+        _torch_profilers = 1 if getattr(profiler, "_is_profiler_enabled", False) else 0
+        profiler._enable_profiler = _around(profiler._enable_profiler, 1)  # type: ignore[attr-defined]
+        profiler._disable_profiler = _around(profiler._disable_profiler, -1)  # type: ignore[attr-defined]
+        _route()
+
+
+def _route() -> None:
+    if _wrapped:
+        _core.set_torch_routing(_torch_profilers > 0, _library is not None and _holders > 0)
+
+
+def hold_flag() -> None:
+    """A window opens: torch is told that a profiler is on. Paired with :func:`release_flag`."""
+    global _holders, _set_by_us
+    with _lock:
+        wrap_torch_profiler()
+        _holders += 1
+        profiler = sys.modules.get("torch.autograd.profiler")
+        hook = getattr(profiler, "_run_on_profiler_start", None)
+        if hook is not None and not _set_by_us and not getattr(profiler, "_is_profiler_enabled", True):
+            hook()
+            _set_by_us = True
+        _route()
+
+
+def release_flag() -> None:
+    """The window has closed: torch's flag is as it was, unless torch's own profiler has started in between."""
+    global _holders, _set_by_us
+    with _lock:
+        _holders = max(_holders - 1, 0)
+        if _holders == 0 and _set_by_us:
+            _set_by_us = False
+            hook = getattr(sys.modules.get("torch.autograd.profiler"), "_run_on_profiler_stop", None)
+            if hook is not None and _torch_profilers == 0:
+                hook()
+        _route()
+
+
+def distributed_info() -> Optional[dict[str, Any]]:
+    """torch.distributed's place of this process, in the words of torch.profiler's ``distributedInfo``; None outside."""
+    torch = loaded_torch()
+    dist = sys.modules.get("torch.distributed")
+    if torch is None or dist is None:
+        return None
+    try:
+        if not dist.is_available() or not dist.is_initialized():
+            return None
+        info: dict[str, Any] = {
+            "backend": dist.get_backend(),
+            "rank": dist.get_rank(),
+            "world_size": dist.get_world_size(),
+            "pg_count": dist.get_pg_count(),
+            "pg_config": dist.distributed_c10d._get_all_pg_configs(),
+        }
+        if info["backend"] == "nccl":
+            info["nccl_version"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+        return info
+    except Exception:  # private parts of torch.distributed change between versions; the trace goes without
+        return None

@@ -1,0 +1,373 @@
+"""torch.profiler's words, recorded by lanescope.
+
+What differs, on purpose: results cover every recorded cycle unless ``acc_events=False``; a window that is still open
+when the profile ends is kept; exporting works as often as you like; an empty result says why it is empty; ``start``,
+``step`` and ``stop`` may come from different threads; operators of every thread are recorded, and profiles may overlap.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+import uuid
+import warnings
+from types import TracebackType
+from typing import Any, Callable, Dict, Iterable, Optional, Set, Type, Union
+
+from . import _core, _torch
+from ._activities import ProfilerActivity, parse_activities, torch_has_cuda
+from ._schedule import ProfilerAction, action_value, always
+from .averages import KeyAverages
+from .events import EventList
+
+_warned: Set[str] = set()
+_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+def _warn(message: str, *, once: bool = False, stacklevel: int = 3) -> None:
+    if once and message in _warned:
+        return
+    _warned.add(message)
+    warnings.warn("lanescope: " + message, UserWarning, stacklevel=stacklevel + 1)
+
+
+def _flag(config: object, name: str) -> bool:
+    return bool(getattr(config, name, False))
+
+
+class profile:
+    """Records what the program does between ``start()`` and ``stop()``, or step by step by a ``schedule``.
+
+    Replaces ``torch.profiler.profile``: same arguments, same methods. Needs no torch; with torch imported its operators
+    are recorded on all threads.
+
+    Args:
+        activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives.
+        schedule: from a step number to a :class:`ProfilerAction`, see :func:`lanescope.schedule`. None records
+            everything from ``start()`` to ``stop()``.
+        on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
+        record_shapes: shapes, types, strides and small concrete inputs of operators.
+        profile_memory: allocations and frees, in bytes.
+        with_stack: accepted; source lines are not recorded by this version (one warning).
+        with_flops: floating point operations, from the shapes (records shapes).
+        with_modules: accepted; not recorded by this version (one warning).
+        experimental_config: torch's object is accepted; ``capture_overload_names`` is honoured, every thread is recorded
+            in any case, the rest belongs to Kineto.
+        execution_trace_observer: started and stopped with the recorded windows, like torch.profiler does.
+        acc_events: results cover all cycles so far (default); False: only the last one, which is torch.profiler's default.
+        use_cuda: deprecated, as in torch.profiler.
+        custom_trace_id_callback: gives the trace id; called at the start of each cycle. Default: a random one.
+        post_processing_timeout_s: accepted; lanescope has no long post-processing to cut short.
+        output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
+    """
+
+    def __init__(
+        self,
+        *,
+        activities: Optional[Iterable[Any]] = None,
+        schedule: Optional[Callable[[int], Any]] = None,
+        on_trace_ready: Optional[Callable[[Any], Any]] = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Optional[object] = None,
+        execution_trace_observer: Optional[Any] = None,
+        acc_events: bool = True,
+        use_cuda: Optional[bool] = None,
+        custom_trace_id_callback: Optional[Callable[[], str]] = None,
+        post_processing_timeout_s: Optional[float] = None,
+        output_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+    ) -> None:
+        self.activities = parse_activities(activities)
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities`", FutureWarning, stacklevel=2)
+            (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
+        if not self.activities:
+            raise AssertionError("no activity is left; expected at least ProfilerActivity.CPU")
+        self.record_shapes = record_shapes
+        self.profile_memory = profile_memory
+        self.with_stack = with_stack
+        self.with_flops = with_flops
+        self.with_modules = with_modules
+        self.experimental_config = experimental_config
+        self.execution_trace_observer = execution_trace_observer
+        self.acc_events = acc_events
+        self.custom_trace_id_callback = custom_trace_id_callback
+        self.post_processing_timeout_s = post_processing_timeout_s
+        self.on_trace_ready = on_trace_ready
+        self.schedule: Callable[[int], Any] = schedule if schedule is not None else always
+        self.record_steps = schedule is not None
+        self.preset_metadata: Dict[str, str] = {}
+        self._output_dir = "" if output_dir is None else os.fspath(output_dir)
+        self._spool_path = ""  # `lanescope record` names the file itself
+        self._trace_id: Optional[str] = None
+        self._running = False
+        self._holds_flag = False
+        self._warn_about_what_is_missing()
+        self.step_num = 0
+        self.current_action = action_value(self.schedule(0))
+        self._core: Optional[_core.Profiler] = None
+
+    def _warn_about_what_is_missing(self) -> None:
+        unseen = sorted(a.name for a in self.activities if a is not ProfilerActivity.CPU)
+        if unseen and (unseen != ["CUDA"] or torch_has_cuda()):
+            _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True, stacklevel=4)
+        missing = [name for name in ("with_stack", "with_modules") if getattr(self, name)]
+        if missing:
+            _warn(f"{' and '.join(missing)}: not recorded by this version, going on without", once=True, stacklevel=4)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> "profile":
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: Optional[Type[BaseException]], exc: Optional[BaseException], tb: Optional[TracebackType]
+    ) -> None:
+        self.stop()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.cleanup()
+
+    def start(self) -> None:
+        """Starts with step 0 of the schedule. The first time with a new torch this compiles the observer (seconds)."""
+        if self._running:
+            raise RuntimeError("this profile is already running; stop() it first, or make another one")
+        if _torch.loaded_torch() is not None and ProfilerActivity.CPU in self.activities:
+            reason = _torch.ensure_observer()
+            if reason:
+                _warn(f"torch operators are not recorded, only ranges: {reason}", once=True)
+        core = _core.Profiler(
+            scheduled=self.record_steps,
+            first_action=self.current_action.value,
+            on_trace_ready=self._trace_ready,
+            record_shapes=self.record_shapes or self.with_flops,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            capture_overload_names=_flag(self.experimental_config, "capture_overload_names"),
+            accumulate=self.acc_events,
+            output_dir=self._output_dir,
+            spool_path=self._spool_path,
+        )
+        self._core = core
+        self._running = True
+        self._before(self.current_action)
+        core.start()
+        self._describe(core)
+
+    def stop(self) -> None:
+        """Ends the profile. A window that is open is kept, and ``on_trace_ready`` is called for it."""
+        core = self._core
+        if core is None or not self._running:
+            return
+        self._running = False
+        try:
+            core.stop()
+        finally:
+            self._after(ProfilerAction.NONE)
+            for line in core.take_warnings():
+                _warn(line)
+
+    def step(self) -> None:
+        """Says that the next step begins. Stopping a window and ``on_trace_ready`` happen inside this call."""
+        action = action_value(self.schedule(self.step_num + 1))
+        previous, self.current_action = self.current_action, action
+        self.step_num += 1
+        core = self._core
+        if core is None or not self._running:
+            return
+        next_cycle = previous is ProfilerAction.RECORD_AND_SAVE and action in _RECORDING
+        self._before(action)
+        try:
+            core.step(action.value)
+        finally:
+            self._after(action)
+            if next_cycle:
+                self._name_cycle()
+            for line in core.take_warnings():
+                _warn(line)
+
+    def _before(self, action: ProfilerAction) -> None:
+        if action in _RECORDING and not self._holds_flag:
+            self._holds_flag = True
+            self._name_cycle()
+            _torch.hold_flag()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.start()
+
+    def _after(self, action: ProfilerAction) -> None:
+        if action not in _RECORDING and self._holds_flag:
+            self._holds_flag = False
+            _torch.release_flag()
+            if self.execution_trace_observer is not None:
+                self.execution_trace_observer.stop()
+
+    def _trace_ready(self) -> None:
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    # -- what goes into the trace -------------------------------------------------------------------------------------
+
+    def _name_cycle(self) -> None:
+        callback = self.custom_trace_id_callback
+        self._trace_id = str(callback()) if callback is not None else uuid.uuid4().hex.upper()
+        if self._core is not None:
+            self._core.add_metadata_json("trace_id", json.dumps(self._trace_id))
+
+    def _describe(self, core: _core.Profiler) -> None:
+        for name in ("profile_memory", "record_shapes", "with_flops"):
+            if getattr(self, name):
+                core.add_metadata_json(name, "1")
+        info = _torch.distributed_info()
+        if info is not None:
+            core.add_metadata_json("distributedInfo", json.dumps(info, default=str))
+        for key, value in self.preset_metadata.items():
+            core.add_metadata_json(key, value)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """A text into the trace's top-level entries; any text is escaped as it should be."""
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """One JSON value into the trace's top-level entries.
+
+        Raises InvalidArgumentError when ``value`` is not JSON; torch.profiler would write a file that nothing can read.
+        """
+        _check_json(key, value)
+        if self._core is not None:
+            self._core.add_metadata_json(key, value)
+        else:
+            self.preset_metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Like :meth:`add_metadata_json`, before ``start()``; it goes into every trace of this profile."""
+        _check_json(key, value)
+        self.preset_metadata[key] = value
+        if self._core is not None:
+            self._core.add_metadata_json(key, value)
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """The next cycles' trace ids come from ``callback``."""
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self) -> Optional[str]:
+        """The id of the last recorded cycle; None before the first one."""
+        return self._trace_id
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
+        """Not recorded by this version: warns and goes on."""
+        _warn("toggle_collection_dynamic does nothing in this version; use a schedule", once=True)
+
+    # -- results ------------------------------------------------------------------------------------------------------
+
+    def _result(self) -> _core.Profiler:
+        if self._core is None:
+            raise RuntimeError("this profile was never started: use it in a `with` statement, or call start() and stop()")
+        return self._core
+
+    @property
+    def trace(self) -> _core.Trace:
+        """What was recorded so far, as columns (nanoseconds). Built when first asked for.
+
+        Raises UnavailableError with the reason when nothing was recorded.
+        """
+        return self._result().trace()
+
+    def events(self) -> EventList:
+        """Every recorded event, not aggregated; times in microseconds, like torch.profiler's FunctionEvent list."""
+        return EventList(self.trace, warning=self.empty_reason)
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> KeyAverages:
+        """Sums per operator name, for ``.table()`` and as a list of rows."""
+        core = self._result()
+        return KeyAverages(
+            core.trace(),
+            group_by_input_shape=group_by_input_shape,
+            group_by_stack_n=group_by_stack_n,
+            group_by_overload_name=group_by_overload_name,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            empty_reason=self.empty_reason,
+        )
+
+    @property
+    def empty_reason(self) -> str:
+        """Why nothing was recorded; empty when something was."""
+        return self._result().empty_reason()
+
+    def export_chrome_trace(self, path: Union[str, "os.PathLike[str]"], use_python_export: bool = False) -> None:
+        """Writes Chrome trace JSON as Kineto does, for Perfetto and chrome://tracing; ``.gz``, ``.zst`` by the name.
+
+        Covers what :meth:`key_averages` covers. May be called again. ``use_python_export`` makes no difference.
+        """
+        self._result().export_chrome_trace(os.fspath(path))
+
+    def export_stacks(self, path: Union[str, "os.PathLike[str]"], metric: str = "self_cpu_time_total") -> None:
+        """Raises UnsupportedError: this version records no stacks."""
+        if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"):
+            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
+        raise _core.UnsupportedError("export_stacks: this version of lanescope records no stacks, so there are none to write")
+
+    def export_memory_timeline(self, path: Union[str, "os.PathLike[str]"], device: Optional[str] = None) -> None:
+        """Raises UnsupportedError; torch has deprecated it for torch.cuda.memory._record_memory_history."""
+        raise _core.UnsupportedError("export_memory_timeline: not written by this version of lanescope")
+
+    @property
+    def profiler(self) -> "profile":
+        """torch.profiler's inner object; here the profile itself, which has the same methods."""
+        return self
+
+    @property
+    def function_events(self) -> EventList:
+        """:meth:`events`, by the name that torch.autograd.profiler.profile gives it."""
+        return self.events()
+
+    @property
+    def spool_path(self) -> str:
+        """The recorder's own file; it outlives a killed process. Empty before ``start()``."""
+        return "" if self._core is None else self._core.spool_path()
+
+    def stats(self) -> Dict[str, int]:
+        """What recording took: file_bytes, dropped_records, depth_overflow, threads."""
+        return self._result().stats()
+
+    def __repr__(self) -> str:
+        state = "running" if self._running else ("not started" if self._core is None else "stopped")
+        return f"<lanescope.profile: {state}, step {self.step_num}, {self.current_action.name}>"
+
+
+def _check_json(key: str, value: str) -> None:
+    try:
+        json.loads(value)
+    except (TypeError, ValueError) as error:
+        raise _core.InvalidArgumentError(f"metadata {key!r}: expected one JSON value, found {value!r:.80}: {error}") from None
+
+
+def tensorboard_trace_handler(
+    dir_name: Union[str, "os.PathLike[str]"],
+    worker_name: Optional[str] = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
+) -> Callable[[profile], None]:
+    """An ``on_trace_ready`` that writes ``<worker>.<time in ns>.pt.trace.json[.gz]`` into a directory for TensorBoard.
+
+    ``worker_name`` should differ between the processes of a job; default: ``<hostname>_<pid>``.
+    """
+    directory = os.fspath(dir_name)
+
+    def handler(prof: profile) -> None:
+        os.makedirs(directory, exist_ok=True)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
+        prof.export_chrome_trace(os.path.join(directory, name))
+
+    return handler

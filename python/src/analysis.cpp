@@ -1,0 +1,245 @@
+// analysis and report: torch's event list as columns, key averages as rows, tables as text.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "bindings.h"
+#include "lanescope/analysis/key_averages.h"
+#include "lanescope/analysis/torch_events.h"
+#include "lanescope/report/key_averages_table.h"
+
+namespace lanescope::python {
+namespace {
+
+using analysis::KeyAverage;
+using analysis::KeyAverages;
+using analysis::TableStyle;
+using analysis::TorchEvent;
+using analysis::TorchEvents;
+
+TableStyle parse_style(const std::string& text) {
+  if (text == "torch") return TableStyle::kTorch;
+  if (text == "lanescope") return TableStyle::kLanescope;
+  raise({Errc::kInvalidArgument, "style is \"torch\" or \"lanescope\"; found \"" + text + "\""});
+}
+
+// One event, as the package's FunctionEvent reads it.
+struct EventRow {
+  std::optional<std::uint32_t> slice, parent;
+  std::string name;
+  double start_us = 0, end_us = 0;
+  std::uint32_t thread = 0;
+  bool on_device = false, is_annotation = false, is_async = false;
+  std::int64_t cpu_memory_bytes = 0, device_memory_bytes = 0;
+  std::vector<std::uint32_t> kernels, children;
+};
+
+EventRow row_of(const TorchEvents& list, std::size_t at) {
+  if (at >= list.events.size()) throw py::index_error("event " + std::to_string(at));
+  const TorchEvent& event = list.events[at];
+  EventRow row;
+  if (event.slice != kNone<SliceId>) row.slice = raw(event.slice);
+  if (event.parent != TorchEvent::kNoEvent) row.parent = event.parent;
+  row.name = list.names[event.name];
+  row.start_us = event.start_us;
+  row.end_us = event.end_us;
+  row.thread = event.thread;
+  row.on_device = event.on_device;
+  row.is_annotation = event.is_annotation;
+  row.is_async = event.is_async;
+  row.cpu_memory_bytes = event.cpu_memory_bytes;
+  row.device_memory_bytes = event.device_memory_bytes;
+  const auto kernels = list.kernels.begin() + event.kernels_first;
+  row.kernels.assign(kernels, kernels + event.kernels_count);
+  for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent; child = list.events[child].next_sibling) {
+    row.children.push_back(child);
+  }
+  return row;
+}
+
+template <typename T>
+py::object field_view(const py::object& owner, const TorchEvents& list, T TorchEvent::*field) {
+  using Value = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::type_identity<T>>::type;
+  const T* first = list.events.empty() ? nullptr : &(list.events.front().*field);
+  py::array_t<Value> array({static_cast<py::ssize_t>(list.events.size())}, {static_cast<py::ssize_t>(sizeof(TorchEvent))},
+                           reinterpret_cast<const Value*>(first), owner);
+  array.attr("setflags")(py::arg("write") = false);
+  return array;
+}
+
+py::object column(const py::object& self, const std::string& name) {
+  const auto& list = self.cast<const TorchEvents&>();
+  if (name == "slice") return field_view(self, list, &TorchEvent::slice);
+  if (name == "name_id") return field_view(self, list, &TorchEvent::name);
+  if (name == "start_us") return field_view(self, list, &TorchEvent::start_us);
+  if (name == "end_us") return field_view(self, list, &TorchEvent::end_us);
+  if (name == "thread") return field_view(self, list, &TorchEvent::thread);
+  if (name == "on_device") return field_view(self, list, &TorchEvent::on_device);
+  if (name == "is_annotation") return field_view(self, list, &TorchEvent::is_annotation);
+  if (name == "is_removed") return field_view(self, list, &TorchEvent::is_removed);
+  if (name == "parent") return field_view(self, list, &TorchEvent::parent);
+  if (name == "cpu_memory_bytes") return field_view(self, list, &TorchEvent::cpu_memory_bytes);
+  if (name == "device_memory_bytes") return field_view(self, list, &TorchEvent::device_memory_bytes);
+  raise({Errc::kInvalidArgument,
+         "no column \"" + name +
+             "\"; there are slice, name_id, start_us, end_us, thread, on_device, is_annotation, is_removed, parent, "
+             "cpu_memory_bytes, device_memory_bytes"});
+}
+
+py::list strings(const std::vector<std::string>& texts) {
+  py::list list;
+  for (const std::string& text : texts) list.append(to_str(text));
+  return list;
+}
+
+py::list kept(const TorchEvents& list) {
+  py::list indexes;
+  for (std::size_t i = 0; i < list.events.size(); ++i) {
+    if (!list.events[i].is_removed) indexes.append(i);
+  }
+  return indexes;
+}
+
+KeyAverage total_of(const KeyAverages& table) {
+  KeyAverage total;
+  total.name = "Total";
+  for (const KeyAverage& row : table.rows) {
+    total.count += row.count;
+    total.cpu_time_total_ns += row.cpu_time_total_ns;
+    total.self_cpu_time_total_ns += row.self_cpu_time_total_ns;
+    total.device_time_total_ns += row.device_time_total_ns;
+    total.self_device_time_total_ns += row.self_device_time_total_ns;
+    total.cpu_memory_bytes += row.cpu_memory_bytes;
+    total.self_cpu_memory_bytes += row.self_cpu_memory_bytes;
+    total.device_memory_bytes += row.device_memory_bytes;
+    total.self_device_memory_bytes += row.self_device_memory_bytes;
+    total.flops += row.flops;
+    total.cpu_time_total_us += row.cpu_time_total_us;
+    total.self_cpu_time_total_us += row.self_cpu_time_total_us;
+    total.device_time_total_us += row.device_time_total_us;
+    total.self_device_time_total_us += row.self_device_time_total_us;
+  }
+  return total;
+}
+
+KeyAverages averages_of(const Trace& trace, const std::string& style, bool by_shape, int by_stack, bool by_overload,
+                        std::optional<bool> profile_memory, std::optional<bool> with_flops) {
+  analysis::KeyAveragesOptions options;
+  options.style = parse_style(style);
+  options.group_by_input_shape = by_shape;
+  options.group_by_stack_n = by_stack;
+  options.group_by_overload_name = by_overload;
+  KeyAverages table =
+      value_or_raise(without_gil([&] { return analysis::compute_key_averages(trace, options); }));
+  if (profile_memory) table.profile_memory = *profile_memory;
+  if (with_flops) table.with_flops = *with_flops;
+  return table;
+}
+
+report::TableOptions table_options(std::optional<std::string> sort_by, int row_limit, std::optional<int> src_width,
+                                   std::optional<int> name_width, std::optional<int> shapes_width,
+                                   std::optional<std::string> header, bool top_level, std::optional<std::string> unit) {
+  report::TableOptions options;
+  options.sort_by = std::move(sort_by).value_or("");
+  options.row_limit = row_limit;
+  options.max_src_column_width = src_width;
+  options.max_name_column_width = name_width;
+  options.max_shapes_column_width = shapes_width;
+  options.header = std::move(header);
+  options.top_level_events_only = top_level;
+  if (unit) options.time_unit = value_or_raise(report::parse_time_unit(*unit));
+  return options;
+}
+
+template <typename Writer>
+auto rows_as(Writer writer) {
+  return [writer](const KeyAverages& table, std::optional<std::string> sort_by, int row_limit) {
+    report::TableOptions options;
+    options.sort_by = std::move(sort_by).value_or("");
+    options.row_limit = row_limit;
+    return to_str(value_or_raise(writer(table, options)));
+  };
+}
+
+void bind_events(py::module_& m) {
+  py::class_<EventRow>(m, "EventRow")
+      .def_readonly("slice", &EventRow::slice)
+      .def_readonly("parent", &EventRow::parent)
+      .def_property_readonly("name", [](const EventRow& row) { return to_str(row.name); })
+      .def_readonly("start_us", &EventRow::start_us)
+      .def_readonly("end_us", &EventRow::end_us)
+      .def_readonly("thread", &EventRow::thread)
+      .def_readonly("on_device", &EventRow::on_device)
+      .def_readonly("is_annotation", &EventRow::is_annotation)
+      .def_readonly("is_async", &EventRow::is_async)
+      .def_readonly("cpu_memory_bytes", &EventRow::cpu_memory_bytes)
+      .def_readonly("device_memory_bytes", &EventRow::device_memory_bytes)
+      .def_readonly("kernels", &EventRow::kernels)
+      .def_readonly("children", &EventRow::children);
+  py::class_<TorchEvents>(m, "TorchEvents")
+      .def("__len__", [](const TorchEvents& list) { return list.events.size(); })
+      .def_property_readonly("device", [](const TorchEvents& list) { return to_str(list.device); })
+      .def_property_readonly("names", [](const TorchEvents& list) { return strings(list.names); })
+      .def_property_readonly("kept", &kept)
+      .def("row", &row_of, py::arg("at"))
+      .def("column", &column, py::arg("name"));
+  m.def("torch_events",
+        [](const Trace& trace, const std::string& style) {
+          const TableStyle parsed = parse_style(style);
+          return without_gil([&] { return analysis::build_torch_events(trace, parsed); });
+        },
+        py::arg("trace"), py::kw_only(), py::arg("style") = "torch");
+}
+
+}  // namespace
+
+void bind_analysis(py::module_& m) {
+  bind_events(m);
+  py::class_<KeyAverage>(m, "KeyAverage")
+      .def_property_readonly("name", [](const KeyAverage& row) { return to_str(row.name); })
+      .def_property_readonly("overload_name", [](const KeyAverage& row) { return to_str(row.overload_name); })
+      .def_property_readonly("input_shapes", [](const KeyAverage& row) { return to_str(row.input_shapes); })
+      .def_property_readonly("stack", [](const KeyAverage& row) { return strings(row.stack); })
+      .def_readonly("on_device", &KeyAverage::on_device)
+      .def_readonly("is_annotation", &KeyAverage::is_annotation)
+      .def_readonly("is_async", &KeyAverage::is_async)
+      .def_readonly("count", &KeyAverage::count)
+      .def_readonly("cpu_memory_bytes", &KeyAverage::cpu_memory_bytes)
+      .def_readonly("self_cpu_memory_bytes", &KeyAverage::self_cpu_memory_bytes)
+      .def_readonly("device_memory_bytes", &KeyAverage::device_memory_bytes)
+      .def_readonly("self_device_memory_bytes", &KeyAverage::self_device_memory_bytes)
+      .def_readonly("flops", &KeyAverage::flops)
+      .def_readonly("cpu_time_total_us", &KeyAverage::cpu_time_total_us)
+      .def_readonly("self_cpu_time_total_us", &KeyAverage::self_cpu_time_total_us)
+      .def_readonly("device_time_total_us", &KeyAverage::device_time_total_us)
+      .def_readonly("self_device_time_total_us", &KeyAverage::self_device_time_total_us);
+  py::class_<KeyAverages>(m, "KeyAverages")
+      .def("__len__", [](const KeyAverages& table) { return table.rows.size(); })
+      .def_property_readonly("device", [](const KeyAverages& table) { return to_str(table.device); })
+      .def_readonly("rows", &KeyAverages::rows)
+      .def("total", &total_of)
+      .def("table",
+           [](const KeyAverages& table, std::optional<std::string> sort_by, int row_limit, std::optional<int> src_width,
+              std::optional<int> name_width, std::optional<int> shapes_width, std::optional<std::string> header,
+              bool top_level, std::optional<std::string> unit) {
+             const report::TableOptions options =
+                 table_options(std::move(sort_by), row_limit, src_width, name_width, shapes_width, std::move(header),
+                               top_level, std::move(unit));
+             return to_str(value_or_raise(without_gil([&] { return report::key_averages_text(table, options); })));
+           },
+           py::kw_only(), py::arg("sort_by"), py::arg("row_limit"), py::arg("max_src_column_width"),
+           py::arg("max_name_column_width"), py::arg("max_shapes_column_width"), py::arg("header"),
+           py::arg("top_level_events_only"), py::arg("time_unit"))
+      .def("json", rows_as(&report::key_averages_json), py::kw_only(), py::arg("sort_by"), py::arg("row_limit"))
+      .def("csv", rows_as(&report::key_averages_csv), py::kw_only(), py::arg("sort_by"), py::arg("row_limit"));
+  m.def("key_averages", &averages_of, py::arg("trace"), py::kw_only(), py::arg("style") = "torch",
+        py::arg("group_by_input_shape") = false, py::arg("group_by_stack_n") = 0,
+        py::arg("group_by_overload_name") = false, py::arg("profile_memory") = py::none(),
+        py::arg("with_flops") = py::none());
+}
+
+}  // namespace lanescope::python

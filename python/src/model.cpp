@@ -1,0 +1,253 @@
+// model: a Trace's columns as read-only numpy views that keep the Trace alive; small things as Python values.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "bindings.h"
+
+namespace lanescope::python {
+namespace {
+
+// Ids show as unsigned integers; absent is the largest one, as in C++.
+template <typename T, bool = std::is_enum_v<T>>
+struct Element {
+  using Type = T;
+};
+template <typename T>
+struct Element<T, true> {
+  using Type = std::underlying_type_t<T>;
+};
+
+template <typename T>
+py::array view(const py::object& owner, const std::vector<T>& column) {
+  using Value = typename Element<T>::Type;
+  static_assert(sizeof(Value) == sizeof(T));
+  py::array_t<Value> array({static_cast<py::ssize_t>(column.size())}, {static_cast<py::ssize_t>(sizeof(Value))},
+                           reinterpret_cast<const Value*>(column.data()), owner);
+  array.attr("setflags")(py::arg("write") = false);
+  return array;
+}
+
+template <typename Columns, typename Member>
+auto column_of(const Columns& (Trace::*columns)() const, Member Columns::*member) {
+  return [columns, member](const py::object& self) {
+    return view(self, (self.cast<const Trace&>().*columns)().*member);
+  };
+}
+
+py::object scalar(const Trace& trace, const Scalar& value) {
+  if (value.is_text) return to_str(trace.text(value.text));
+  return py::int_(value.number);
+}
+
+py::object optional_text(const Trace& trace, StringId id) {
+  if (id == kNone<StringId>) return py::none();
+  return to_str(trace.text(id));
+}
+
+const char* track_kind_name(TrackKind kind) {
+  switch (kind) {
+    case TrackKind::kThread: return "thread";
+    case TrackKind::kStream: return "stream";
+    case TrackKind::kAsync: return "async";
+    case TrackKind::kCounter: return "counter";
+  }
+  return "thread";
+}
+
+py::list tracks(const Trace& trace) {
+  py::list list;
+  for (const Track& track : trace.tracks()) {
+    py::dict row;
+    row["kind"] = track_kind_name(track.kind);
+    const bool has_process = track.process != kNone<ProcessId>;
+    row["process"] = has_process ? scalar(trace, trace.process(track.process).pid) : py::object(py::none());
+    row["process_name"] =
+        has_process ? optional_text(trace, trace.process(track.process).name) : py::object(py::none());
+    row["thread"] = scalar(trace, track.tid);
+    row["name"] = optional_text(trace, track.name);
+    row["device"] = track.device;
+    row["stream"] = track.stream;
+    row["first_slice"] = track.first_slice;
+    row["slice_count"] = track.slice_count;
+    list.append(std::move(row));
+  }
+  return list;
+}
+
+py::list categories(const Trace& trace) {
+  py::list list;
+  for (const Category& category : trace.categories()) list.append(to_str(trace.text(category.text)));
+  return list;
+}
+
+py::list names(const Trace& trace) {
+  py::list list(trace.strings().size());
+  for (std::size_t i = 0; i < trace.strings().size(); ++i) {
+    list[i] = to_str(trace.strings().view(static_cast<StringId>(i)));
+  }
+  return list;
+}
+
+// Text that is JSON as the file had it: parsed where it is valid, else the text.
+py::object json_value(std::string_view text) {
+  static py::object* const loads = new py::object(py::module_::import("json").attr("loads"));  // outlives the module
+  try {
+    return (*loads)(to_str(text));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_ValueError) && !error.matches(PyExc_RecursionError)) throw;
+    return to_str(text);
+  }
+}
+
+py::object arg_value(const Trace& trace, const ArgsView& args, const ArgField& field) {
+  const std::uint64_t bits = args.bits(field);
+  switch (field.type) {
+    case ArgType::kNull: return py::none();
+    case ArgType::kFalse: return py::bool_(false);
+    case ArgType::kTrue: return py::bool_(true);
+    case ArgType::kInt32:
+    case ArgType::kInt64: return py::int_(*args.integer(&field));
+    case ArgType::kUint64: return py::int_(bits);
+    case ArgType::kDouble: {
+      double value;
+      static_assert(sizeof(value) == sizeof(bits));
+      std::memcpy(&value, &bits, sizeof(value));
+      return py::float_(value);
+    }
+    case ArgType::kString: return to_str(trace.text(static_cast<StringId>(bits)));
+    case ArgType::kJson: return json_value(trace.text(static_cast<StringId>(bits)));
+  }
+  return py::none();
+}
+
+py::dict args_dict(const Trace& trace, ArgsId id) {
+  py::dict dict;
+  const ArgsView args = trace.args(id);
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    dict[to_str(trace.text(args.field(i).key))] = arg_value(trace, args, args.field(i));
+  }
+  return dict;
+}
+
+std::size_t checked_row(const Trace& trace, std::int64_t row) {
+  const auto size = static_cast<std::int64_t>(trace.slices().size());
+  if (row < 0) row += size;
+  if (row < 0 || row >= size) throw py::index_error("slice " + std::to_string(row) + " of " + std::to_string(size));
+  return static_cast<std::size_t>(row);
+}
+
+// One integer argument of every slice; `missing` where a slice has none.
+py::array integer_args(const Trace& trace, const std::string& key, std::int64_t missing) {
+  const SliceColumns& slices = trace.slices();
+  py::array_t<std::int64_t> array(static_cast<py::ssize_t>(slices.size()));
+  std::int64_t* out = array.mutable_data();
+  const ArgKey known = arg_key(key);
+  const StringId text = trace.strings().find(key);
+  without_gil([&] {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      const ArgsView args = trace.args(slices.args[i]);
+      std::optional<std::int64_t> value;
+      if (known != ArgKey::kCount) {
+        value = args.integer(known);
+      } else if (text != kNone<StringId>) {
+        for (std::size_t f = 0; f < args.size(); ++f) {
+          if (args.field(f).key == text) value = args.integer(&args.field(f));
+        }
+      }
+      out[i] = value.value_or(missing);
+    }
+  });
+  return array;
+}
+
+py::list import_stats(const Trace& trace) {
+  py::list list;
+  for (std::size_t i = 0; i < kImportIssueCount; ++i) {
+    const auto issue = static_cast<ImportIssue>(i);
+    const ImportStats::Counter& counter = trace.import_stats()[issue];
+    if (counter.count == 0) continue;
+    const ImportIssueInfo& info = import_issue_info(issue);
+    py::dict row;
+    row["name"] = info.name;
+    row["severity"] = info.severity == Severity::kLost ? "lost" : info.severity == Severity::kRepaired ? "repaired" : "note";
+    row["description"] = info.description;
+    row["count"] = counter.count;
+    row["first_offset"] = counter.first_offset;
+    list.append(std::move(row));
+  }
+  return list;
+}
+
+py::list steps(const Trace& trace) {
+  py::list list;
+  for (const Step& step : trace.steps()) list.append(py::make_tuple(step.number, raw(step.slice)));
+  return list;
+}
+
+py::dict metadata(const Trace& trace) {
+  py::dict dict;
+  for (const Metadata& entry : trace.metadata()) dict[to_str(trace.text(entry.key))] = json_value(trace.text(entry.json));
+  return dict;
+}
+
+py::list flows(const Trace& trace) {
+  py::list list;
+  for (const Flow& flow : trace.flows()) {
+    list.append(py::make_tuple(scalar(trace, flow.id), optional_text(trace, flow.name), raw(flow.from_track), flow.from_ns,
+                               raw(flow.to_track), flow.to_ns));
+  }
+  return list;
+}
+
+}  // namespace
+
+void bind_model(py::module_& m) {
+  py::class_<Trace, std::shared_ptr<Trace>> trace(m, "Trace");
+  trace.def("__len__", [](const Trace& t) { return t.slices().size(); })
+      .def_property_readonly("base_time_ns", &Trace::base_time_ns)
+      .def_property_readonly("window_start_ns", &Trace::window_start_ns)
+      .def_property_readonly("window_end_ns", &Trace::window_end_ns)
+      .def_property_readonly("memory_bytes", &Trace::memory_bytes)
+      .def_property_readonly("event_count", [](const Trace& t) { return t.import_stats().events; })
+      .def_property_readonly("names", &names)
+      .def_property_readonly("categories", &categories)
+      .def_property_readonly("tracks", &tracks)
+      .def_property_readonly("steps", &steps)
+      .def_property_readonly("metadata", &metadata)
+      .def_property_readonly("flows", &flows)
+      .def_property_readonly("import_stats", &import_stats)
+      .def("integer_args", &integer_args, py::arg("key"), py::arg("missing") = -1)
+      .def_property_readonly("correlation", [](const Trace& t) { return integer_args(t, "correlation", -1); })
+      .def_property_readonly("external_id", [](const Trace& t) { return integer_args(t, "External id", -1); })
+      .def("args", [](const Trace& t, std::int64_t row) { return args_dict(t, t.slices().args[checked_row(t, row)]); },
+           py::arg("row"))
+      .def("instant_args",
+           [](const Trace& t, std::size_t row) {
+             if (row >= t.instants().size()) throw py::index_error("instant " + std::to_string(row));
+             return args_dict(t, t.instants().args[row]);
+           },
+           py::arg("row"))
+      .def("name", [](const Trace& t, std::int64_t row) { return to_str(t.text(t.slices().name[checked_row(t, row)])); },
+           py::arg("row"));
+  const auto add = [&trace](const char* name, auto getter) { trace.def_property_readonly(name, getter); };
+  add("start_ns", column_of(&Trace::slices, &SliceColumns::start_ns));
+  add("dur_ns", column_of(&Trace::slices, &SliceColumns::dur_ns));
+  add("name_id", column_of(&Trace::slices, &SliceColumns::name));
+  add("track_id", column_of(&Trace::slices, &SliceColumns::track));
+  add("category_id", column_of(&Trace::slices, &SliceColumns::category));
+  add("event_index", column_of(&Trace::slices, &SliceColumns::event_index));
+  add("instant_time_ns", column_of(&Trace::instants, &InstantColumns::time_ns));
+  add("instant_name_id", column_of(&Trace::instants, &InstantColumns::name));
+  add("instant_track_id", column_of(&Trace::instants, &InstantColumns::track));
+  add("counter_time_ns", column_of(&Trace::counters, &CounterColumns::time_ns));
+  add("counter_track_id", column_of(&Trace::counters, &CounterColumns::track));
+  add("counter_value", column_of(&Trace::counters, &CounterColumns::value));
+}
+
+}  // namespace lanescope::python

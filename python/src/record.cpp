@@ -1,0 +1,129 @@
+// record and profiler: Profiler with the schedule's answer handed in, because the schedule is a Python function.
+#include <pybind11/stl.h>
+
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bindings.h"
+#include "lanescope/profiler/profiler.h"
+
+namespace lanescope::python {
+namespace {
+
+// Calls may come from any Python thread; the GIL is released inside, so they are serialised here.
+class PyProfiler {
+ public:
+  PyProfiler(bool scheduled, int first_action, py::object on_trace_ready, ProfilerOptions options)
+      : on_trace_ready_(std::move(on_trace_ready)), next_action_(static_cast<ProfilerAction>(first_action)) {
+    if (scheduled) options.schedule = [this](std::int64_t) { return next_action_; };
+    options.on_trace_ready = [this](Profiler&) { call_trace_ready(); };
+    profiler_.emplace(std::move(options));
+  }
+  ~PyProfiler() {
+    on_trace_ready_ = py::none();  // nobody is left to hear an exception of it
+    py::gil_scoped_release release;
+    profiler_.reset();
+  }
+  PyProfiler(const PyProfiler&) = delete;
+  PyProfiler& operator=(const PyProfiler&) = delete;
+
+  void start() {
+    value_or_raise(without_gil([&] { return profiler_->start(); }));
+    throw_pending();
+  }
+  void step(int action) {
+    next_action_ = static_cast<ProfilerAction>(action);
+    without_gil([&] { profiler_->step(); });
+    throw_pending();
+  }
+  void stop() {
+    without_gil([&] { profiler_->stop(); });
+    throw_pending();
+  }
+  std::shared_ptr<Trace> trace() {
+    // Python has no const; the bindings of Trace only read.
+    return std::const_pointer_cast<Trace>(value_or_raise(without_gil([&] { return profiler_->trace(); })));
+  }
+  void export_chrome_trace(const std::string& path) {
+    value_or_raise(without_gil([&] { return profiler_->export_chrome_trace(path); }));
+  }
+  py::list take_warnings() {
+    const std::vector<std::string> all = profiler_->warnings();
+    py::list fresh;
+    for (; warnings_taken_ < all.size(); ++warnings_taken_) fresh.append(to_str(all[warnings_taken_]));
+    return fresh;
+  }
+  py::dict stats() const {
+    const record::RecorderStats stats = profiler_->stats();
+    py::dict dict;
+    dict["file_bytes"] = stats.file_bytes;
+    dict["dropped_records"] = stats.dropped_records;
+    dict["depth_overflow"] = stats.depth_overflow;
+    dict["threads"] = stats.threads;
+    return dict;
+  }
+  Profiler& profiler() { return *profiler_; }
+
+ private:
+  // Inside start, step or stop, without the GIL. An exception waits until the C++ call has returned.
+  void call_trace_ready() {
+    py::gil_scoped_acquire acquire;
+    if (on_trace_ready_.is_none()) return;
+    try {
+      on_trace_ready_();
+    } catch (py::error_already_set&) {
+      if (!pending_) pending_ = std::current_exception();
+    }
+  }
+  void throw_pending() {
+    if (pending_) std::rethrow_exception(std::exchange(pending_, nullptr));
+  }
+
+  py::object on_trace_ready_;
+  ProfilerAction next_action_;
+  std::exception_ptr pending_;
+  std::size_t warnings_taken_ = 0;
+  std::optional<Profiler> profiler_;
+};
+
+std::unique_ptr<PyProfiler> make_profiler(bool scheduled, int first_action, py::object on_trace_ready, bool record_shapes,
+                                          bool profile_memory, bool with_flops, bool capture_overload_names,
+                                          bool accumulate, std::string output_dir, std::string spool_path) {
+  ProfilerOptions options;
+  options.activities = {ProfilerActivity::kCpu};
+  options.record_shapes = record_shapes;
+  options.profile_memory = profile_memory;
+  options.with_flops = with_flops;
+  options.capture_overload_names = capture_overload_names;
+  options.accumulate = accumulate;
+  options.output_dir = std::move(output_dir);
+  options.spool_path = std::move(spool_path);
+  return std::make_unique<PyProfiler>(scheduled, first_action, std::move(on_trace_ready), std::move(options));
+}
+
+}  // namespace
+
+void bind_record(py::module_& m) {
+  py::class_<PyProfiler>(m, "Profiler")
+      .def(py::init(&make_profiler), py::kw_only(), py::arg("scheduled"), py::arg("first_action"),
+           py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_flops"),
+           py::arg("capture_overload_names"), py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"))
+      .def("start", &PyProfiler::start)
+      .def("step", &PyProfiler::step, py::arg("action"))
+      .def("stop", &PyProfiler::stop)
+      .def("trace", &PyProfiler::trace)
+      .def("export_chrome_trace", &PyProfiler::export_chrome_trace, py::arg("path"))
+      .def("add_metadata_json",
+           [](PyProfiler& self, const std::string& key, const std::string& json) {
+             value_or_raise(self.profiler().add_metadata_json(key, json));
+           },
+           py::arg("key"), py::arg("json"))
+      .def("empty_reason", [](PyProfiler& self) { return to_str(self.profiler().empty_reason()); })
+      .def("spool_path", [](PyProfiler& self) { return to_str(self.profiler().spool_path()); })
+      .def("take_warnings", &PyProfiler::take_warnings)
+      .def("stats", &PyProfiler::stats);
+}
+
+}  // namespace lanescope::python

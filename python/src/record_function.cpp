@@ -1,0 +1,246 @@
+// lanescope.record_function: a range from Python, as a plain CPython type because pybind11's call path costs several times
+// the range itself. Usable as context manager and as decorator.
+//
+// Two listeners. lanescope's recorder is written to directly. torch's own listeners (torch.profiler, emit_nvtx) are called
+// only while one of them is on: then the range goes through torch's RecordFunction, where our torch observer, if it is
+// installed, sees it like any other; so nothing is recorded twice. Cost: bench/python_range_cost.py.
+#include <array>
+#include <cstddef>
+
+#include "bindings.h"
+#include "lanescope/record/thread_writer.h"
+
+namespace lanescope::python {
+namespace {
+
+struct RecordFunction {
+  PyObject_HEAD
+  PyObject* name;         // str
+  PyObject* args;         // str or None, shown by torch's listeners only
+  PyObject* torch_range;  // while open and torch listens: torch's own record_function, else null
+  std::uint32_t name_id;  // 0: not interned yet
+  record::RangeToken token;
+};
+
+PyTypeObject* record_function_type = nullptr;
+
+PyObject* new_ref(PyObject* object) {  // Py_NewRef came with Python 3.10
+  Py_INCREF(object);
+  return object;
+}
+
+// torch.autograd.profiler.__dict__ once the program has imported it; never by us.
+PyObject* torch_profiler_dict = nullptr;
+PyObject* enabled_key = nullptr;
+PyObject* module_key = nullptr;
+PyObject* record_function_key = nullptr;
+
+// What the package knows from its hooks around torch's enable and disable; unset: only torch's own flag tells.
+struct TorchRouting {
+  bool known = false;
+  bool torch_listens = false;
+  bool observer_records = false;  // it sees ranges that go through torch
+};
+TorchRouting routing;
+
+bool torch_is_listening() {
+  if (routing.known) return routing.torch_listens;
+  if (!torch_profiler_dict) {
+    PyObject* module = PyDict_GetItemWithError(PyImport_GetModuleDict(), module_key);
+    if (!module || !PyModule_Check(module)) return false;
+    torch_profiler_dict = new_ref(PyModule_GetDict(module));
+  }
+  return PyDict_GetItemWithError(torch_profiler_dict, enabled_key) == Py_True;
+}
+
+// An opened torch range, or null: torch's listeners then miss this one, which is no reason to stop the program.
+PyObject* open_torch_range(const RecordFunction* self) {
+  if (!torch_profiler_dict) {
+    PyObject* module = PyDict_GetItemWithError(PyImport_GetModuleDict(), module_key);
+    if (module && PyModule_Check(module)) torch_profiler_dict = new_ref(PyModule_GetDict(module));
+  }
+  PyObject* maker = torch_profiler_dict ? PyDict_GetItemWithError(torch_profiler_dict, record_function_key) : nullptr;
+  PyObject* range = maker ? PyObject_CallFunctionObjArgs(maker, self->name, self->args, nullptr) : nullptr;
+  PyObject* entered = range ? PyObject_CallMethod(range, "__enter__", nullptr) : nullptr;
+  if (!entered) {
+    PyErr_Clear();
+    Py_XDECREF(range);
+    return nullptr;
+  }
+  Py_DECREF(entered);
+  return range;
+}
+
+void close_torch_range(RecordFunction* self) {
+  PyObject* range = self->torch_range;
+  self->torch_range = nullptr;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* left = PyObject_CallMethod(range, "__exit__", "OOO", Py_None, Py_None, Py_None);
+  if (!left) PyErr_Clear();
+  Py_XDECREF(left);
+  Py_DECREF(range);
+  PyErr_Restore(type, value, traceback);
+}
+
+void begin(RecordFunction* self) {
+  if (torch_is_listening()) {
+    self->torch_range = open_torch_range(self);
+    if (self->torch_range && routing.observer_records) return;
+  }
+  if (!record::is_recording()) return;
+  if (self->name_id == 0) {
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(self->name, &size);
+    if (!text) {  // lone surrogates
+      PyErr_Clear();
+      text = "(name that is not UTF-8)";
+      size = static_cast<Py_ssize_t>(std::char_traits<char>::length(text));
+    }
+    self->name_id = record::intern_text(text, static_cast<std::size_t>(size));
+  }
+  record::RangeInfo info;
+  info.name = self->name_id;
+  self->token = record::begin_range(info);
+}
+
+void end(RecordFunction* self) {
+  if (self->token.sequence != 0) {
+    record::end_range(self->token);
+    self->token = {};
+  }
+  if (self->torch_range) close_torch_range(self);
+}
+
+RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFunction*>(object); }
+
+PyObject* make(PyObject* name, PyObject* args) {
+  if (!PyUnicode_Check(name)) {
+    PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s", Py_TYPE(name)->tp_name);
+    return nullptr;
+  }
+  PyObject* object = record_function_type->tp_alloc(record_function_type, 0);
+  if (!object) return nullptr;
+  RecordFunction* self = self_of(object);
+  self->name = new_ref(name);
+  self->args = new_ref(args);
+  return object;
+}
+
+PyObject* type_new(PyTypeObject*, PyObject* positional, PyObject* keywords) {
+  static const char* names[] = {"name", "args", nullptr};
+  PyObject* name = nullptr;
+  PyObject* args = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|O:record_function", const_cast<char**>(names), &name, &args)) {
+    return nullptr;
+  }
+  return make(name, args);
+}
+
+PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* keywords) {
+  const Py_ssize_t count = PyVectorcall_NARGS(flags);
+  if (count == 1 && !keywords) return make(args[0], Py_None);
+  PyObject* positional = PyTuple_New(count);
+  PyObject* named = PyDict_New();
+  PyObject* made = nullptr;
+  if (positional && named) {
+    for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(positional, i, new_ref(args[i]));
+    const Py_ssize_t named_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+    bool ok = true;
+    for (Py_ssize_t i = 0; i < named_count && ok; ++i) {
+      ok = PyDict_SetItem(named, PyTuple_GET_ITEM(keywords, i), args[count + i]) == 0;
+    }
+    if (ok) made = type_new(reinterpret_cast<PyTypeObject*>(type), positional, named);
+  }
+  Py_XDECREF(positional);
+  Py_XDECREF(named);
+  return made;
+}
+
+void dealloc(PyObject* object) {
+  RecordFunction* self = self_of(object);
+  end(self);
+  Py_XDECREF(self->name);
+  Py_XDECREF(self->args);
+  PyTypeObject* type = Py_TYPE(object);
+  type->tp_free(object);
+}
+
+PyObject* enter(PyObject* object, PyObject*) {
+  RecordFunction* self = self_of(object);
+  end(self);  // entered twice without an exit: the first range ends here
+  begin(self);
+  return new_ref(object);
+}
+
+PyObject* exit(PyObject* object, PyObject* const*, Py_ssize_t) {
+  end(self_of(object));
+  Py_RETURN_FALSE;
+}
+
+// As a decorator: every call opens a range of its own, so recursion and threads nest as they should.
+PyObject* call(PyObject* object, PyObject* positional, PyObject* keywords) {
+  PyObject* function = nullptr;
+  static const char* names[] = {"func", nullptr};
+  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O:record_function", const_cast<char**>(names), &function)) {
+    return nullptr;
+  }
+  PyObject* module = PyImport_ImportModule("lanescope._decorate");
+  if (!module) return nullptr;
+  const RecordFunction* self = self_of(object);
+  PyObject* wrapped = PyObject_CallMethod(module, "decorate", "OOO", self->name, self->args, function);
+  Py_DECREF(module);
+  return wrapped;
+}
+
+PyObject* repr(PyObject* object) { return PyUnicode_FromFormat("lanescope.record_function(%R)", self_of(object)->name); }
+PyObject* get_name(PyObject* object, void*) { return new_ref(self_of(object)->name); }
+PyObject* get_args(PyObject* object, void*) { return new_ref(self_of(object)->args); }
+
+constexpr const char* kDoc =
+    "record_function(name, args=None)\n--\n\n"
+    "A named range of this thread: a context manager, or a decorator whose every call is a range.\n\n"
+    "Recorded while a lanescope profile records; shown to torch.profiler and emit_nvtx while one of them is on. `args` is\n"
+    "kept for torch.profiler's signature. May be used again after it was left; for nesting make a new one.";
+
+PyTypeObject* make_type() {
+  static std::array<PyMethodDef, 3> methods = {{
+      {"__enter__", enter, METH_NOARGS, "Begin the range."},
+      {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)), METH_FASTCALL, "End the range."},
+      {nullptr, nullptr, 0, nullptr},
+  }};
+  static std::array<PyGetSetDef, 3> properties = {{
+      {"name", get_name, nullptr, "The label.", nullptr},
+      {"args", get_args, nullptr, "As given.", nullptr},
+      {nullptr, nullptr, nullptr, nullptr, nullptr},
+  }};
+  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  type.tp_name = "lanescope.record_function";
+  type.tp_basicsize = sizeof(RecordFunction);
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_doc = kDoc;
+  type.tp_new = type_new;
+  type.tp_vectorcall = type_vectorcall;
+  type.tp_dealloc = dealloc;
+  type.tp_call = call;
+  type.tp_repr = repr;
+  type.tp_methods = methods.data();
+  type.tp_getset = properties.data();
+  return PyType_Ready(&type) == 0 ? &type : nullptr;
+}
+
+}  // namespace
+
+void bind_record_function(py::module_& m) {
+  enabled_key = PyUnicode_InternFromString("_is_profiler_enabled");
+  module_key = PyUnicode_InternFromString("torch.autograd.profiler");
+  record_function_type = make_type();
+  record_function_key = PyUnicode_InternFromString("record_function");
+  if (!record_function_type || !enabled_key || !module_key || !record_function_key) throw py::error_already_set();
+  m.add_object("record_function", py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(record_function_type)));
+  m.def("set_torch_routing", [](bool torch_listens, bool observer_records) {
+    routing = {.known = true, .torch_listens = torch_listens, .observer_records = observer_records};
+  }, py::arg("torch_listens"), py::arg("observer_records"));
+}
+
+}  // namespace lanescope::python

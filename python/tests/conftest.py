@@ -1,0 +1,54 @@
+"""Shared by the tests of the Python package."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def shared_traces() -> pathlib.Path:
+    """Real traces that are not part of the repository."""
+    folder = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
+    if not folder.is_dir():
+        pytest.skip(f"NO SHARED TRACES: {folder} is not there; set LANESCOPE_SHARED_TRACES")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def torch():
+    module = pytest.importorskip("torch", reason="torch is not installed")
+    from lanescope import _torch
+
+    reason = _torch.ensure_observer()
+    if reason:
+        pytest.skip(f"NO TORCH OBSERVER: {reason}")
+    return module
+
+
+@pytest.fixture
+def run_python(tmp_path):
+    """Runs Python code or arguments in a process of its own, in an empty directory."""
+
+    def run(*args, code=None, env=None, check=True, timeout=300):
+        command = [sys.executable, *args]
+        if code is not None:
+            script = tmp_path / "script.py"
+            script.write_text(code)
+            command.append(str(script))
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("LANESCOPE_RECORD")}
+        environment.update(env or {})
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    return run
