@@ -1,5 +1,6 @@
 #include "lanescope/format/read_trace.h"
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 #include "lanescope/format/sniff.h"
+#include "lanescope/format/spool/read_spool.h"
 
 namespace lanescope::format {
 namespace {
@@ -64,14 +66,43 @@ Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string
   return read_kineto_json(source, name, options);
 }
 
+// A directory stands for the one recording in it.
+Result<std::filesystem::path> only_spool_in(const std::filesystem::path& directory) {
+  LANESCOPE_TRY(const auto spools, find_spools(directory));
+  if (spools.size() == 1) return spools.front();
+  std::string message = directory.string();
+  message += ": expected a trace file or a directory with one recording (.lspool), found ";
+  message += spools.empty() ? "a directory without any" : std::to_string(spools.size());
+  if (!spools.empty()) message += " recordings; name one of them:";
+  for (std::size_t i = 0; i < spools.size() && i < 8; ++i) message.append(1, ' ').append(spools[i].filename().string());
+  return Error{Errc::kInvalidArgument, message};
+}
+
+bool is_spool_file(const std::filesystem::path& path) {
+  char head[8] = {};
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (!file) return false;
+  const std::size_t got = std::fread(head, 1, sizeof head, file);
+  std::fclose(file);
+  return is_spool({head, got});
+}
+
 }  // namespace
 
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    LANESCOPE_TRY(const auto spool, only_spool_in(path));
+    return read_spool(spool);
+  }
+  // Only of a regular file may the first bytes be read and then read again.
+  if (std::filesystem::is_regular_file(path, error) && is_spool_file(path)) return read_spool(path);
   LANESCOPE_TRY(auto file, codec::open_file(path));
   return read_source(std::move(file), path.string(), options);
 }
 
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options, std::string_view name) {
+  if (is_spool(bytes)) return read_spool_bytes(bytes);
   return read_source(codec::memory_source(bytes), name, options);
 }
 

@@ -45,7 +45,8 @@ class RecordFunction {
 // LANESCOPE_RECORD_FUNCTION("name"); a range to the end of the scope. The name is a literal, looked
 // up once per place.
 #define LANESCOPE_RECORD_FUNCTION(literal)                                                      \
-  static const ::lanescope::RecordFunction::Interned LANESCOPE_RANGE_CONCAT(                    \
-      lanescope_name_, __LINE__){::lanescope_intern("" literal, sizeof(literal) - 1, nullptr)}; \
-  const ::lanescope::RecordFunction LANESCOPE_RANGE_CONCAT(                                     \
-      lanescope_range_, __LINE__)(LANESCOPE_RANGE_CONCAT(lanescope_name_, __LINE__))
+  const ::lanescope::RecordFunction LANESCOPE_RANGE_CONCAT(lanescope_range_,                    \
+                                                           __LINE__)([]() noexcept {            \
+    static const std::uint32_t id = lanescope_intern("" literal, sizeof(literal) - 1, nullptr); \
+    return ::lanescope::RecordFunction::Interned{id};                                           \
+  }())

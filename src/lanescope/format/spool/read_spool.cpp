@@ -1,0 +1,601 @@
+#include "lanescope/format/spool/read_spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <unordered_map>
+
+#include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/spool_index.h"
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+namespace {
+
+using spool::Record;
+using spool::RecordKind;
+
+// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order Kineto names
+// them.
+constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_memory"},
+                                                                  {4, "with_stack"},
+                                                                  {1, "record_shapes"},
+                                                                  {8, "with_flops"},
+                                                                  {16, "with_modules"}};
+// Kineto counts from the last multiple of this before the recording, so that times stay short.
+constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
+
+class FileBytes final : public SpoolBytes {
+ public:
+  static Result<std::unique_ptr<FileBytes>> open(const std::filesystem::path& path) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return Error{Errc::kIo, fmt::format("{}: {}", path.string(), std::strerror(errno))};
+    std::unique_ptr<FileBytes> file(new FileBytes(fd));
+    struct stat info {};
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
+      return Error{Errc::kIo, fmt::format("{}: not a regular file", path.string())};
+    file->size_ = static_cast<std::uint64_t>(info.st_size);
+    return file;
+  }
+  ~FileBytes() override { close(fd_); }
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+  std::uint64_t size() const override { return size_; }
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
+    std::size_t got = 0;
+    while (got < into.size()) {
+      const ssize_t count =
+          pread(fd_, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) break;
+      got += static_cast<std::size_t>(count);
+    }
+    return got;
+  }
+
+ private:
+  explicit FileBytes(int fd) : fd_(fd) {}
+  int fd_;
+  std::uint64_t size_ = 0;
+};
+
+class MemoryBytes final : public SpoolBytes {
+ public:
+  explicit MemoryBytes(std::string_view bytes) : bytes_(bytes) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset >= bytes_.size()) return 0;
+    const std::size_t count =
+        std::min(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
+    std::memcpy(into.data(), bytes_.data() + offset, count);
+    return count;
+  }
+
+ private:
+  std::string_view bytes_;
+};
+
+struct Window {
+  std::uint64_t start, stop;  // ticks
+  std::uint32_t cycle;
+};
+
+// Where a thread's chunk and slot are, as one key.
+struct SlotKey {
+  std::uint32_t thread, sequence, slot;
+  bool operator==(const SlotKey&) const = default;
+};
+struct SlotKeyHash {
+  std::size_t operator()(const SlotKey& key) const {
+    return (key.thread * 0x9e3779b97f4a7c15u ^ key.sequence) * 0xd6e8feb86659fd93u ^ key.slot;
+  }
+};
+
+class SpoolReader {
+ public:
+  SpoolReader(const SpoolBytes& bytes, const ReadSpoolOptions& options)
+      : bytes_(bytes), options_(options) {}
+
+  Result<Trace> read() {
+    LANESCOPE_TRY(index_, read_spool_index(bytes_, options_.live, &builder_.stats()));
+    builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
+    find_ends();
+    choose_windows();
+    clock_.emplace(index_.anchors, index_.ticks_per_second);
+    choose_base();
+    add_metadata();
+    add_names();
+    for (const SpoolChunk& chunk : index_.record_chunks) add_records(chunk);
+    add_memory();
+    add_flows();
+    add_spans();
+    return std::move(builder_).finish();
+  }
+
+ private:
+  struct MemoryEvent {
+    std::int64_t time_ns;
+    TrackId track;
+    spool::MemoryFields fields;
+    bool out_of_memory;
+  };
+  struct Link {  // a range with a sequence number
+    std::int64_t start_ns;
+    std::int64_t sequence;
+    std::uint64_t thread;  // torch's number: of the forward thread
+    TrackId track;
+    bool backward;
+  };
+  struct Detail {
+    std::vector<std::pair<const char*, StringId>> lists;
+    std::vector<codec::DetailKeyword> keywords;
+  };
+
+  // Ends that were written apart from their range, and the last tick of all.
+  void find_ends() {
+    for (const SpoolChunk& chunk : index_.record_chunks)
+      for (const Record& record : read_records(bytes_, chunk, buffer_, &builder_.stats())) {
+        const auto kind = static_cast<RecordKind>(record.kind);
+        const bool is_memory = kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory;
+        last_tick_ = std::max({last_tick_, record.begin_tsc, is_memory ? 0 : record.end_tsc});
+        if (kind == RecordKind::kRangeEnd) {
+          const auto place = static_cast<std::uint64_t>(record.a);
+          end_by_slot_[{chunk.thread, static_cast<std::uint32_t>(place >> 32),
+                        static_cast<std::uint32_t>(place)}] = record.end_tsc;
+        } else if (kind == RecordKind::kEndByHandle) {
+          ends_by_handle_[record.d].push_back(record.end_tsc);
+        }
+      }
+    for (auto& [handle, ends] : ends_by_handle_) std::sort(ends.begin(), ends.end());
+    for (const TickAnchor& anchor : index_.anchors) last_tick_ = std::max(last_tick_, anchor.ticks);
+  }
+
+  void choose_windows() {
+    for (const SpoolWindow& window : index_.windows) {
+      if (options_.session && window.session != *options_.session) continue;
+      if (options_.cycle && window.cycle != *options_.cycle) continue;
+      record_options_ |= window.options;
+      windows_.push_back({window.start,
+                          window.stop != 0 ? window.stop : std::max(last_tick_, window.start),
+                          window.cycle});
+    }
+    // Marks are lost only with their chunk; then everything counts.
+    if (index_.windows.empty() && !options_.session && !options_.cycle &&
+        !index_.record_chunks.empty())
+      windows_.push_back({0, last_tick_, 0});
+    std::sort(windows_.begin(), windows_.end(),
+              [](const Window& a, const Window& b) { return a.start < b.start; });
+    // Windows of two sessions may overlap: their union is what was recorded.
+    std::vector<Window> merged;
+    for (const Window& window : windows_) {
+      if (!merged.empty() && window.start <= merged.back().stop)
+        merged.back().stop = std::max(merged.back().stop, window.stop);
+      else
+        merged.push_back(window);
+    }
+    windows_ = std::move(merged);
+  }
+
+  const Window* window_at(std::uint64_t tick) {
+    if (last_window_ < windows_.size() && windows_[last_window_].start <= tick &&
+        tick <= windows_[last_window_].stop)
+      return &windows_[last_window_];
+    const auto after =
+        std::upper_bound(windows_.begin(), windows_.end(), tick,
+                         [](std::uint64_t value, const Window& w) { return value < w.start; });
+    if (after == windows_.begin() || tick > std::prev(after)->stop) return nullptr;
+    last_window_ = static_cast<std::size_t>(after - windows_.begin()) - 1;
+    return &windows_[last_window_];
+  }
+
+  void choose_base() {
+    std::uint64_t first = windows_.empty() ? 0 : windows_.front().start;
+    if (first == 0 && !index_.anchors.empty()) first = index_.anchors.front().ticks;
+    const std::int64_t unix_ns = clock_->unix_ns(first).value_or(0);
+    base_ns_ = unix_ns > 0 ? unix_ns / kBaseStepNs * kBaseStepNs : 0;
+    builder_.set_base_time_ns(base_ns_);
+  }
+
+  // Nanoseconds since the base; damage brings times that do not fit.
+  std::optional<std::int64_t> time_ns(std::uint64_t tick) {
+    const auto unix_ns = clock_->unix_ns(tick);
+    std::int64_t time = 0;
+    if (!unix_ns || __builtin_sub_overflow(*unix_ns, base_ns_, &time)) return std::nullopt;
+    return time;
+  }
+
+  static std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (const char c : text) {
+      if (c == '"' || c == '\\') out += '\\';
+      if (static_cast<unsigned char>(c) < 0x20)
+        out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+      else
+        out += c;
+    }
+    return out + '"';
+  }
+
+  void add_metadata() {
+    builder_.add_metadata("schemaVersion", "1");
+    builder_.add_metadata("deviceProperties", "[]");
+    for (const auto& [bit, name] : kOptionNames)
+      if (record_options_ & bit) builder_.add_metadata(name, "1");
+    if (!index_.host_name.empty()) builder_.add_metadata("host_name", quoted(index_.host_name));
+    std::vector<std::pair<std::string_view, std::string_view>>
+        entries;  // the last of equal keys wins
+    for (const SpoolMetadata& entry : index_.metadata) {
+      if (options_.session && entry.session != *options_.session) continue;
+      if (entry.json.empty()) {
+        builder_.stats().count(ImportIssue::kMetadataLost);
+        continue;
+      }
+      const auto known = std::find_if(entries.begin(), entries.end(),
+                                      [&](const auto& e) { return e.first == entry.key; });
+      if (known == entries.end())
+        entries.emplace_back(entry.key, entry.json);
+      else
+        known->second = entry.json;
+    }
+    for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
+    std::string notes;
+    for (const auto& [session, line] : index_.notes)
+      if (!options_.session || session == *options_.session)
+        notes += (notes.empty() ? "" : ", ") + quoted(line);
+    if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
+    builder_.add_metadata("displayTimeUnit", "\"ms\"");
+    builder_.add_metadata("baseTimeNanoseconds", std::to_string(base_ns_));
+  }
+
+  void add_names() {
+    pid_.number = static_cast<std::int64_t>(index_.pid);
+    builder_.set_process_name(pid_, builder_.intern(index_.process_name));
+    builder_.set_process_labels(pid_, builder_.intern("CPU"));
+    builder_.set_process_sort_index(pid_, pid_.number);
+    cpu_op_ = builder_.category("cpu_op");
+    annotation_ = builder_.category("user_annotation");
+    instant_ = builder_.category("cpu_instant_event");
+    name_ids_.assign(index_.texts.size(), kNone<StringId>);
+    key_.external_id = builder_.intern("External id");
+    key_.record_function_id = builder_.intern("Record function id");
+    key_.sequence = builder_.intern("Sequence number");
+    key_.fwd_thread = builder_.intern("Fwd thread id");
+    key_.ev_idx = builder_.intern("Ev Idx");
+  }
+
+  // A thread's track and name appear with its first event.
+  TrackId track_of(std::uint32_t thread) {
+    if (thread >= tracks_.size()) {
+      if (thread > index_.threads.size() + 1'000'000) thread = 0;  // damage
+      tracks_.resize(std::max<std::size_t>(thread + 1, index_.threads.size()), kNone<TrackId>);
+    }
+    if (tracks_[thread] != kNone<TrackId>) return tracks_[thread];
+    const SpoolThread* info = thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
+    Scalar tid;
+    tid.number = info ? info->os_tid : static_cast<std::int64_t>(thread);
+    if (info)
+      builder_.set_thread_name(
+          pid_, tid, builder_.intern(fmt::format("thread {} ({})", info->os_tid, info->name)));
+    builder_.set_thread_sort_index(pid_, tid, tid.number);
+    return tracks_[thread] = builder_.track(pid_, tid, false);
+  }
+
+  StringId name_of(std::uint32_t id) {
+    if (id >= name_ids_.size() || !index_.has_text[id]) {
+      builder_.stats().count(ImportIssue::kMissingField);
+      return builder_.intern(fmt::format("(lost name {})", id));
+    }
+    if (name_ids_[id] == kNone<StringId>) name_ids_[id] = builder_.intern(index_.texts[id]);
+    return name_ids_[id];
+  }
+
+  void add_records(const SpoolChunk& chunk) {
+    ImportStats ignored;  // the chunk's damage was counted when the ends were read
+    std::uint32_t slot = 0;
+    for (const Record& record : read_records(bytes_, chunk, buffer_, &ignored)) {
+      switch (static_cast<RecordKind>(record.kind)) {
+        case RecordKind::kRange:
+          add_range(record, {chunk.thread, chunk.sequence, slot});
+          break;
+        case RecordKind::kInstant:
+          add_instant(record, chunk.thread);
+          break;
+        case RecordKind::kMemory:
+        case RecordKind::kOutOfMemory:
+          keep_memory(record, chunk.thread);
+          break;
+        case RecordKind::kRangeEnd:
+        case RecordKind::kEndByHandle:
+          break;
+        default:
+          builder_.stats().count(ImportIssue::kEventLost, chunk.offset);
+      }
+      ++slot;
+    }
+  }
+
+  // Kineto's values for the ends of a range, in ticks. Nothing: still open.
+  std::optional<std::uint64_t> end_of(const Record& record, const SlotKey& place) {
+    if (record.end_tsc != 0) return record.end_tsc;
+    if (!end_by_slot_.empty())
+      if (const auto end = end_by_slot_.find(place); end != end_by_slot_.end()) return end->second;
+    if (record.d == 0 || ends_by_handle_.empty()) return std::nullopt;
+    const auto ends = ends_by_handle_.find(record.d);
+    if (ends == ends_by_handle_.end()) return std::nullopt;
+    const auto end = std::lower_bound(ends->second.begin(), ends->second.end(), record.begin_tsc);
+    if (end == ends->second.end()) return std::nullopt;
+    return *end;
+  }
+
+  void add_range(const Record& record, const SlotKey& place) {
+    const Window* window = window_at(record.begin_tsc);
+    if (!window) return;
+    std::uint64_t end = end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
+    if (end > window->stop) {
+      builder_.stats().count(ImportIssue::kOpenRange);
+      end = window->stop;
+    }
+    const auto start_ns = time_ns(record.begin_tsc), end_ns = time_ns(end);
+    if (!start_ns || !end_ns) return builder_.stats().count(ImportIssue::kBadTime);
+    const TrackId track = track_of(place.thread);
+    const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
+    ArgsTable& args = builder_.args();
+    args.begin();
+    args.add_int(key_.external_id, ArgKey::kExternalId, ++external_id_);
+    args.add_int(key_.record_function_id, ArgKey::kRecordFunctionId, 0);
+    if (has_sequence) {
+      args.add_int(key_.sequence, ArgKey::kSequenceNumber, record.a);
+      args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
+      keep_link(record, place.thread, track, *start_ns);
+    }
+    if (record.c != 0) add_detail(record.c);
+    args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
+    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
+                       name_of(record.name), *start_ns, *end_ns - *start_ns, args.end());
+  }
+
+  // What an op was called with; each distinct detail is decoded once.
+  const Detail& detail_of(std::uint32_t id) {
+    const auto [known, is_new] = details_.try_emplace(id);
+    if (!is_new) return known->second;
+    if (id >= index_.texts.size() || !index_.has_text[id]) {
+      builder_.stats().count(ImportIssue::kMissingField);
+      return known->second;
+    }
+    codec::OpDetails decoded;
+    if (!codec::decode_op_details(index_.texts[id], &decoded))
+      builder_.stats().count(ImportIssue::kWrongType);
+    if (!decoded.input_dims.empty())
+      known->second.lists = {{"Concrete Inputs", builder_.intern(decoded.concrete_inputs)},
+                             {"Input type", builder_.intern(decoded.input_types)},
+                             {"Input Strides", builder_.intern(decoded.input_strides)},
+                             {"Input Dims", builder_.intern(decoded.input_dims)}};
+    known->second.keywords = std::move(decoded.keywords);
+    return known->second;
+  }
+
+  void add_detail(std::uint32_t id) {
+    using Kind = codec::DetailKeyword::Kind;
+    const Detail& detail = detail_of(id);
+    ArgsTable& args = builder_.args();
+    for (const auto& [key, text] : detail.lists)
+      args.add_json(builder_.intern(key), arg_key(key), text);
+    for (const codec::DetailKeyword& keyword : detail.keywords) {
+      const StringId key = builder_.intern(keyword.key);
+      const ArgKey known = arg_key(keyword.key);
+      switch (keyword.kind) {
+        case Kind::kInteger:
+          args.add_int(key, known, keyword.integer);
+          break;
+        case Kind::kReal:
+          args.add_double(key, known, keyword.real);
+          break;
+        case Kind::kBoolean:
+          args.add(key, known, keyword.integer != 0 ? ArgType::kTrue : ArgType::kFalse);
+          break;
+        case Kind::kText:
+          args.add_string(key, known, builder_.intern(keyword.text));
+          break;
+        case Kind::kJson:
+          args.add_json(key, known, builder_.intern(keyword.text));
+          break;
+      }
+    }
+  }
+
+  void add_instant(const Record& record, std::uint32_t thread) {
+    if (!window_at(record.begin_tsc)) return;
+    const auto time = time_ns(record.begin_tsc);
+    if (!time) return builder_.stats().count(ImportIssue::kBadTime);
+    const TrackId track = track_of(thread);
+    builder_.args().begin();
+    if (record.c != 0) add_detail(record.c);
+    builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
+    const ArgsId args = builder_.args().end();
+    builder_.add_instant(track, instant_, name_of(record.name), *time, 't', args);
+  }
+
+  // Kineto writes memory events behind all ranges.
+  void keep_memory(const Record& record, std::uint32_t thread) {
+    if (!window_at(record.begin_tsc)) return;
+    const auto time = time_ns(record.begin_tsc);
+    if (!time) return builder_.stats().count(ImportIssue::kBadTime);
+    memory_.push_back({*time, track_of(thread), spool::memory_fields(record),
+                       static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
+  }
+
+  void add_memory() {
+    const StringId memory = builder_.intern("[memory]"),
+                   out_of_memory = builder_.intern("[OutOfMemory]");
+    const StringId finished = builder_.intern("finished");
+    ArgsTable& args = builder_.args();
+    const auto add = [&](const char* key, std::int64_t value) {
+      args.add_int(builder_.intern(key), arg_key(key), value);
+    };
+    for (const MemoryEvent& event : memory_) {
+      args.begin();
+      add("Total Reserved", static_cast<std::int64_t>(event.fields.total_reserved));
+      add("Total Allocated", static_cast<std::int64_t>(event.fields.total_allocated));
+      add("Bytes", event.fields.bytes);
+      add("Device Id", event.fields.device_index);
+      add("Device Type", event.fields.device_type);
+      if (!event.out_of_memory) {
+        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr, event.fields.address);
+        args.add(finished, arg_key("finished"), ArgType::kFalse);
+      }
+      add("Ev Idx", ev_idx_++);
+      const ArgsId id = args.end();
+      builder_.add_instant(event.track, instant_, event.out_of_memory ? out_of_memory : memory,
+                           event.time_ns, 't', id);
+    }
+  }
+
+  void keep_link(const Record& record, std::uint32_t thread, TrackId track, std::int64_t start_ns) {
+    const bool backward = record.b != 0;
+    if (backward) {
+      // The engine's wrapper carries the numbers of the node inside it; the arrow ends at the node.
+      if (record.scope != spool::kBackwardScope || is_engine_wrapper(record.name)) return;
+      links_.push_back({start_ns, record.a, record.b, track, true});
+    } else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid) {
+      links_.push_back({start_ns, record.a, index_.threads[thread].torch_tid, track, false});
+    }
+  }
+
+  bool is_engine_wrapper(std::uint32_t name) const {
+    return name < index_.texts.size() &&
+           index_.texts[name].starts_with("autograd::engine::evaluate_function");
+  }
+
+  // Forward op to backward op, as Kineto draws it: of all forward ops with one sequence number on
+  // one thread the last to start made the node; each arrow is drawn once.
+  void add_flows() {
+    std::stable_sort(links_.begin(), links_.end(),
+                     [](const Link& a, const Link& b) { return a.start_ns < b.start_ns; });
+    std::unordered_map<SlotKey, const Link*, SlotKeyHash> forward;
+    const CategoryId category = builder_.category("fwdbwd");
+    const StringId name = builder_.intern("fwdbwd");
+    Scalar id;
+    for (const Link& link : links_) {
+      const auto sequence = static_cast<std::uint64_t>(link.sequence);
+      const SlotKey key{static_cast<std::uint32_t>(link.thread),
+                        static_cast<std::uint32_t>(sequence >> 32),
+                        static_cast<std::uint32_t>(sequence)};
+      if (!link.backward) {
+        forward[key] = &link;
+        continue;
+      }
+      const auto start = forward.find(key);
+      if (start == forward.end()) continue;
+      ++id.number;
+      builder_.add_flow('s', start->second->track, category, name, id, start->second->start_ns,
+                        false);
+      builder_.add_flow('f', link.track, category, name, id, link.start_ns, true);
+      forward.erase(start);
+    }
+  }
+
+  // One span a window, and the two marks that Kineto's readers look for.
+  void add_spans() {
+    const auto text = [&](const char* value) {
+      Scalar scalar;
+      scalar.is_text = true;
+      scalar.text = builder_.intern(value);
+      return scalar;
+    };
+    if (windows_.empty()) return;
+    const Scalar spans = text("Spans");
+    builder_.set_process_sort_index(spans, 536'870'912);
+    const TrackId track = builder_.track(spans, text("PyTorch Profiler"), false);
+    const CategoryId category = builder_.category("Trace");
+    std::optional<std::int64_t> first, last;
+    std::uint32_t number = 0;
+    for (const Window& window : windows_) {
+      const auto start = time_ns(window.start), stop = time_ns(window.stop);
+      if (!start || !stop || *stop < *start) continue;
+      builder_.args().begin();
+      builder_.args().add_int(builder_.intern("Op count"), arg_key("Op count"), 0);
+      const ArgsId args = builder_.args().end();
+      builder_.add_slice(track, category,
+                         builder_.intern(fmt::format("PyTorch Profiler ({})", number++)), *start,
+                         *stop - *start, args);
+      if (!first) first = start;
+      last = stop;
+    }
+    if (!first) return;
+    builder_.set_window(*first, *last);
+    builder_.add_instant(builder_.track(text("Traces"), text("Trace PyTorch Profiler"), false),
+                         builder_.no_category(),
+                         builder_.intern("Iteration Start: PyTorch Profiler"), *first, 'g',
+                         kNone<ArgsId>);
+    builder_.add_instant(builder_.track(text(""), text(""), false), builder_.no_category(),
+                         builder_.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
+  }
+
+  const SpoolBytes& bytes_;
+  const ReadSpoolOptions& options_;
+  TraceBuilder builder_;
+  SpoolIndex index_;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
+  std::unordered_map<SlotKey, std::uint64_t, SlotKeyHash> end_by_slot_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> ends_by_handle_;
+  std::uint64_t last_tick_ = 0;
+  std::vector<Window> windows_;
+  std::size_t last_window_ = 0;
+  std::uint32_t record_options_ = 0;
+  std::optional<TickMap> clock_;
+  std::int64_t base_ns_ = 0;
+  Scalar pid_;
+  CategoryId cpu_op_{}, annotation_{}, instant_{};
+  struct {
+    StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{};
+  } key_;
+  std::vector<TrackId> tracks_;
+  std::vector<StringId> name_ids_;
+  std::unordered_map<std::uint32_t, Detail> details_;
+  std::vector<MemoryEvent> memory_;
+  std::vector<Link> links_;
+  std::int64_t external_id_ = 0;
+  std::int64_t ev_idx_ = 0;
+};
+
+}  // namespace
+
+bool is_spool(std::string_view first_bytes) {
+  return first_bytes.starts_with(std::string_view(spool::kMagic, sizeof spool::kMagic));
+}
+
+Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options) {
+  LANESCOPE_TRY(const auto file, FileBytes::open(path));
+  auto trace = SpoolReader(*file, options).read();
+  if (!trace) {
+    Error error = std::move(trace).error();
+    error.message = path.string() + ": " + error.message;
+    return error;
+  }
+  return trace;
+}
+
+Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options) {
+  const MemoryBytes memory(bytes);
+  return SpoolReader(memory, options).read();
+}
+
+Result<std::vector<std::filesystem::path>> find_spools(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".lspool") found.push_back(entry->path());
+  if (error) return Error{Errc::kIo, fmt::format("{}: {}", directory.string(), error.message())};
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,79 @@
+// What a spool holds besides its ranges: where its chunks are, texts, threads, windows, clock
+// anchors, metadata.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/codec/spool_layout.h"
+#include "lanescope/format/spool/tick_map.h"
+#include "lanescope/model/import_stats.h"
+
+namespace lanescope::format {
+
+// Bytes by place. A file is read, never mapped: its writer may cut it while we look.
+class SpoolBytes {
+ public:
+  virtual ~SpoolBytes() = default;
+  virtual std::uint64_t size() const = 0;
+  // Bytes read; fewer than asked for at the end.
+  virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) const = 0;
+};
+
+struct SpoolChunk {
+  std::uint64_t offset = 0;
+  spool::ChunkKind kind = spool::ChunkKind::kFree;
+  std::uint32_t thread = 0, sequence = 0;
+  std::uint32_t used = 0;  // records, slots or bytes that are there
+  std::uint32_t checksum = 0;
+  bool closed = false, cut = false;  // cut: the file ends inside
+};
+
+struct SpoolThread {
+  std::uint32_t os_tid = 0;
+  std::uint64_t torch_tid = 0;
+  bool has_torch_tid = false;
+  std::string name;
+  std::uint64_t lost_records = 0;
+};
+
+struct SpoolWindow {
+  std::uint32_t session = 0, cycle = 0, options = 0;
+  std::uint64_t start = 0, stop = 0;  // ticks; stop 0: never closed
+};
+
+struct SpoolMetadata {
+  std::uint32_t session = 0;
+  std::string key, json;
+};
+
+struct SpoolIndex {
+  std::uint64_t pid = 0, ticks_per_second = 0;
+  std::string process_name, host_name;
+  bool finished = false;
+  std::vector<SpoolChunk> record_chunks;  // by thread, then sequence
+  std::vector<std::string> texts;         // by id; those that are missing are empty
+  std::vector<bool> has_text;
+  std::vector<SpoolThread> threads;  // by number
+  std::vector<SpoolWindow> windows;  // as written
+  std::vector<TickAnchor> anchors;
+  std::vector<SpoolMetadata> metadata;
+  std::vector<std::pair<std::uint32_t, std::string>> notes;  // session, line
+};
+
+// Everything but the records. kCorruptInput: no spool. kUnsupported: a layout of another version.
+// `live`: open chunks are expected and not counted. Memory: texts, and 40 bytes a chunk.
+Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportStats* stats);
+
+// One chunk's payload into `buffer` (kChunkBytes), its checksum checked and damage counted. Returns
+// the records there.
+std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
+                                            std::span<std::byte> buffer, ImportStats* stats);
+
+}  // namespace lanescope::format
