@@ -92,6 +92,18 @@ CLI::Option* Command::number_flag(const std::string& names, std::optional<std::i
   return show_value(app_->add_option_function<std::string>(names, parse, text), "N");
 }
 
+CLI::Option* Command::width_flag(const std::string& names, std::optional<int>* into,
+                                 const std::string& text) {
+  const auto parse = [=](const std::string& given) {
+    if (given == "none") {
+      into->reset();
+    } else {
+      *into = static_cast<int>(parse_number(names, given, 1, 1'000'000));
+    }
+  };
+  return show_value(app_->add_option_function<std::string>(names, parse, text), "N|none");
+}
+
 CLI::Option* Command::switch_flag(const std::string& names, bool* into, const std::string& text) {
   return app_->add_flag(names, *into, text);
 }
@@ -103,11 +115,13 @@ void Command::takes_program(std::vector<std::string>* into) {
 void Command::runs(std::function<int(Output&)> run) { line_->runs_[app_] = std::move(run); }
 
 CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
+  app_.require_subcommand(0, 1);  // so that a file called "info" can be an argument
   app_.formatter(std::make_shared<HelpFormatter>());
   app_.set_help_flag("-h,--help", "print this help");
   app_.set_version_flag("--version", version_line());
   app_.get_option("--version")->description("print the version");
   app_.get_option("--version")->configurable(false);
+  add_table_command(*this);
   add_record_command(*this);
   add_completion_command(*this);
   add_version_command(*this);

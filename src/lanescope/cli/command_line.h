@@ -41,6 +41,9 @@ class Command {
                            const std::vector<std::string>& words, const std::string& text);
   CLI::Option* number_flag(const std::string& names, std::optional<std::int64_t>* into,
                            std::int64_t smallest, std::int64_t largest, const std::string& text);
+  // A count of columns, 1 or more, or "none" for no limit, which leaves `into` empty.
+  CLI::Option* width_flag(const std::string& names, std::optional<int>* into,
+                          const std::string& text);
   CLI::Option* switch_flag(const std::string& names, bool* into, const std::string& text);
   // Below the flags in --help: examples and remarks, whole lines.
   void epilogue(const std::string& lines) { app_->footer(lines); }
@@ -83,7 +86,12 @@ class CommandLine {
   std::map<const CLI::App*, std::vector<std::string>*> programs_;
 };
 
+inline constexpr char kTraceArgument[] =
+    "a trace: JSON of torch.profiler, Kineto or lanescope, also .gz or .zst; - reads standard "
+    "input";
+
 // Each in its own <name>_command.cpp: declares flags and what running does.
+void add_table_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 void add_version_command(CommandLine& line);

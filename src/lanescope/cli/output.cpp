@@ -98,7 +98,7 @@ int Output::finish(int code) {
 }
 
 std::string message_of(const Error& error) {
-  if (!error.offset) return error.message;
+  if (error.offset.value_or(0) == 0) return error.message;  // the whole input is meant
   return fmt::format("{} (at byte {})", error.message, with_commas(*error.offset));
 }
 

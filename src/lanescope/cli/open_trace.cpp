@@ -1,0 +1,178 @@
+#include "lanescope/cli/open_trace.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "lanescope/cli/progress.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/format/read_trace.h"
+
+namespace lanescope::cli {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr char kStandardInput[] = "/dev/stdin";
+constexpr std::size_t kMostNames = 10000;  // of a folder, looked at for suggestions
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end;
+       !failed && at != end && names.size() < kMostNames; at.increment(failed)) {
+    names.push_back(at->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string in_folder(const fs::path& folder, const std::string& name) {
+  return folder == "." ? name : (folder / name).string();
+}
+
+Error missing_file(const std::string& path) {
+  const fs::path parent =
+      fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  std::error_code failed;
+  if (!fs::is_directory(parent, failed)) {
+    return {Errc::kIo, fmt::format("expected a trace file, found no folder '{}'", parent.string())};
+  }
+  const std::string name = fs::path(path).filename().string();
+  std::vector<std::string> close;
+  for (const std::string& match : close_matches(name, names_in(parent))) {
+    close.push_back(fmt::format("'{}'", in_folder(parent, match)));
+  }
+  return {Errc::kIo, fmt::format("expected a trace file, found no '{}'{}", path,
+                                 close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
+}
+
+bool looks_like_trace(const std::string& name) {
+  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".json.zst");
+}
+
+Error is_folder(const std::string& path) {
+  std::string newest;
+  std::size_t count = 0;
+  fs::file_time_type newest_time{};
+  for (const std::string& name : names_in(path)) {
+    if (!looks_like_trace(name)) continue;
+    std::error_code failed;
+    const fs::file_time_type time = fs::last_write_time(fs::path(path) / name, failed);
+    if (failed) continue;
+    if (count++ == 0 || time > newest_time) {
+      newest = (fs::path(path) / name).string();
+      newest_time = time;
+    }
+  }
+  if (count == 0) {
+    return {Errc::kInvalidArgument,
+            fmt::format("expected a trace file, found a folder without one: '{}'", path)};
+  }
+  return {
+      Errc::kInvalidArgument,
+      fmt::format("expected a trace file, found a folder: '{}'; {} '{}'", path,
+                  count == 1 ? "in it lies" : fmt::format("of its {} traces the newest is", count),
+                  newest)};
+}
+
+// Sockets cannot be opened again through /dev/stdin, so they are taken into memory.
+Result<Trace> read_socket(const format::ReadOptions& options) {
+  std::string bytes;
+  std::vector<char> buffer(std::size_t{1} << 20U);
+  while (true) {
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      return Error{Errc::kIo,
+                   fmt::format("could not read standard input: {}", std::strerror(errno))};
+    if (got == 0) break;
+    bytes.append(buffer.data(), static_cast<std::size_t>(got));
+    options.progress(bytes.size(), 0);
+  }
+  return format::read_trace_bytes(bytes, options, "standard input");
+}
+
+Result<Trace> read_standard_input(const format::ReadOptions& options) {
+  if (isatty(STDIN_FILENO) == 1) {
+    return Error{Errc::kInvalidArgument,
+                 "expected a trace on standard input, found a terminal; name a file, or send one "
+                 "in: lanescope table - "
+                 "< trace.json"};
+  }
+  struct stat info {};
+  if (fstat(STDIN_FILENO, &info) == 0 && S_ISSOCK(info.st_mode)) return read_socket(options);
+  Result<Trace> trace = format::read_trace(kStandardInput, options);
+  if (!trace && trace.error().message.starts_with(kStandardInput)) {
+    trace.error().message.replace(0, std::strlen(kStandardInput), "standard input");
+  }
+  return trace;
+}
+
+Result<Trace> read(const std::string& path, const format::ReadOptions& options) {
+  if (path == "-") return read_standard_input(options);
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  if (status.type() == fs::file_type::not_found) return missing_file(path);
+  if (status.type() == fs::file_type::directory) return is_folder(path);
+  return format::read_trace(path, options);
+}
+
+// "the JSON ends before its last bracket (at byte 812), ... (3 times, first at byte 55)"; "" when
+// there is none.
+std::string list_issues(const ImportStats& stats, Severity severity) {
+  std::string list;
+  for (std::size_t i = 0; i < kImportIssueCount; ++i) {
+    const ImportIssueInfo& info = import_issue_info(static_cast<ImportIssue>(i));
+    const ImportStats::Counter& counter = stats[static_cast<ImportIssue>(i)];
+    if (info.severity != severity || counter.count == 0) continue;
+    // Kineto cuts arrows at the window's edges in nearly every trace it writes: `info` counts them,
+    // nobody is alarmed.
+    if (static_cast<ImportIssue>(i) == ImportIssue::kOrphanFlow) continue;
+    std::string place = counter.count > 1 ? with_commas(counter.count) + " times" : "";
+    if (counter.first_offset) {
+      place += fmt::format("{}at byte {}", place.empty() ? "" : ", first ",
+                           with_commas(*counter.first_offset));
+    }
+    list += (list.empty() ? "" : "; ") + std::string(info.description);
+    if (!place.empty()) list += fmt::format(" ({})", place);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<std::string> damage_lines(const ImportStats& stats, const std::string& path) {
+  std::vector<std::string> lines;
+  const std::string lost = list_issues(stats, Severity::kLost);
+  const std::string repaired = list_issues(stats, Severity::kRepaired);
+  if (!lost.empty()) lines.push_back("lost: " + lost);
+  if (!repaired.empty()) lines.push_back("repaired: " + repaired);
+  if (!lines.empty()) lines.back() += fmt::format("; see lanescope info {}", path);
+  return lines;
+}
+
+std::optional<Trace> open_trace(const std::string& path, Output& output, int* code) {
+  Result<Trace> trace = [&] {
+    ProgressLine line(
+        output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
+    format::ReadOptions options;
+    options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
+    return read(path, options);
+  }();
+  if (!trace) {
+    output.complain(message_of(trace.error()));
+    *code = trace.error().code == Errc::kUnavailable ? kFailed : kUsage;
+    return std::nullopt;
+  }
+  for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
+  return std::move(*trace);
+}
+
+}  // namespace lanescope::cli

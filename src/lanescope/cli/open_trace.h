@@ -1,0 +1,22 @@
+// Every reading subcommand opens its trace here: progress, what was lost, and errors that name the
+// way out.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/cli/output.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::cli {
+
+// `path` "-" is standard input. On failure one line has been printed and `*code` is the exit code.
+// On success, what the file lost or what was mended has been said on standard error, at most two
+// lines.
+std::optional<Trace> open_trace(const std::string& path, Output& output, int* code);
+
+// "lost: ..." and "repaired: ..." with counts and first places; none, one or two lines. `path` is
+// for the hint.
+std::vector<std::string> damage_lines(const ImportStats& stats, const std::string& path);
+
+}  // namespace lanescope::cli
