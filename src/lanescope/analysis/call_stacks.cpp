@@ -2,7 +2,6 @@
 
 #include <array>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -32,7 +31,7 @@ bool is_hidden(std::string_view frame) {
 class StackBuilder {
  public:
   StackBuilder(const Trace& trace, const TorchEvents& events)
-      : trace_(trace), events_(events.events) {}
+      : trace_(trace), events_(events.events), names_(events.names) {}
 
   CallStacks run() {
     out_.stack_of.assign(events_.size(), 0);
@@ -102,66 +101,68 @@ class StackBuilder {
     return intern(std::move(frames));
   }
 
+  // 0: not known, or a forward row.
   std::int64_t fwd_thread(const TorchEvent& event) const {
     if (event.slice == kNone<SliceId>) return 0;
     return trace_.slice_args(event.slice).integer(ArgKey::kFwdThreadId).value_or(0);
   }
 
-  // torch asks for (sequence number, logical thread). A file has the logical number of the forward
-  // thread only on backward rows; forward rows are found by sequence number, on the thread that
-  // most of them agree on.
+  std::int64_t sequence_of(const TorchEvent& event) const {
+    if (event.slice == kNone<SliceId>) return -1;
+    return trace_.slice_args(event.slice).integer(ArgKey::kSequenceNumber).value_or(-1);
+  }
+
+  // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are what the engine's own row of the same
+  // name encloses, and other rows that name a forward thread.
+  bool is_backward(const TorchEvent& event) const {
+    constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+    const std::string_view name = names_[event.name];
+    if (event.parent != kNoEvent) {
+      const std::string_view above = names_[events_[event.parent].name];
+      if (above.starts_with(kEngine) && above.substr(kEngine.size()) == name) return true;
+    }
+    return fwd_thread(event) != 0 && !name.starts_with(kEngine);
+  }
+
+  // torch looks forward stacks up by (sequence number, logical thread). A file has logical numbers of forward threads on
+  // backward rows only, so each such number stands for the track on which most of its sequence numbers are found; a
+  // backward row that has no number (AccumulateGrad) takes the commonest one, and -1 for its sequence number, as torch.
   void give_backward_forward_stacks() {
-    std::vector<std::uint32_t> backward(events_.size(),
-                                        kNoEvent);  // the innermost backward row at or above
-    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t>
-        forward;  // (sequence, thread) -> first row's stack
-    std::unordered_map<std::int64_t, std::uint32_t> any_thread;
+    std::vector<std::uint32_t> backward(events_.size(), kNoEvent);  // the innermost backward row at or above
+    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t> forward;  // (sequence, track) -> first row's stack
+    std::unordered_map<std::int64_t, std::uint32_t> track_of;
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       const TorchEvent& event = events_[i];
-      if (fwd_thread(event) != 0)
-        backward[i] = i;
-      else if (event.parent != kNoEvent)
-        backward[i] = backward[event.parent];
-      if (backward[i] != kNoEvent || event.is_removed) continue;
-      const auto sequence = sequence_of(event);
-      if (!sequence) continue;
-      if (forward.try_emplace({*sequence, event.thread}, out_.stack_of[i]).second)
-        any_thread.try_emplace(*sequence, event.thread);
+      if (event.is_removed || event.on_device) continue;
+      if (is_backward(event)) backward[i] = i;
+      else if (event.parent != kNoEvent) backward[i] = backward[event.parent];
+      if (backward[i] != kNoEvent) continue;
+      const std::int64_t sequence = sequence_of(event);
+      forward.try_emplace({sequence, event.thread}, out_.stack_of[i]);
+      if (fwd_thread(event) == 0) track_of.try_emplace(sequence, event.thread);
     }
-    std::map<std::int64_t, std::map<std::uint32_t, std::size_t>> votes;
+    std::map<std::int64_t, std::map<std::uint32_t, std::size_t>> votes;  // logical thread -> track -> voters; 0: everyone
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (backward[i] != i) continue;
-      const auto sequence = sequence_of(events_[i]);
-      if (!sequence) continue;
-      if (const auto it = any_thread.find(*sequence); it != any_thread.end())
-        ++votes[fwd_thread(events_[i])][it->second];
+      if (backward[i] != i || sequence_of(events_[i]) < 0) continue;
+      const auto it = track_of.find(sequence_of(events_[i]));
+      if (it == track_of.end()) continue;
+      ++votes[fwd_thread(events_[i])][it->second];
+      ++votes[0][it->second];
     }
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       if (backward[i] == kNoEvent) continue;
-      out_.stack_of[i] = 0;
       const TorchEvent& row = events_[backward[i]];
-      const auto sequence = sequence_of(row);
-      if (!sequence) continue;
-      const auto& threads = votes[fwd_thread(row)];
-      std::uint32_t thread = 0;
-      std::size_t most = 0;
-      for (const auto& [candidate, count] : threads)
-        if (count > most) {
-          most = count;
-          thread = candidate;
-        }
-      if (const auto it = forward.find({*sequence, thread}); most > 0 && it != forward.end())
-        out_.stack_of[i] = it->second;
+      std::pair<std::uint32_t, std::size_t> best{0, 0};
+      for (const auto& candidate : votes[fwd_thread(row)])
+        if (candidate.second > best.second) best = candidate;
+      const auto it = forward.find({sequence_of(row), best.first});
+      out_.stack_of[i] = best.second > 0 && it != forward.end() ? it->second : 0;
     }
-  }
-
-  std::optional<std::int64_t> sequence_of(const TorchEvent& event) const {
-    if (event.slice == kNone<SliceId>) return std::nullopt;
-    return trace_.slice_args(event.slice).integer(ArgKey::kSequenceNumber);
   }
 
   const Trace& trace_;
   const std::vector<TorchEvent>& events_;
+  const std::vector<std::string>& names_;
   CallStacks out_;
   std::map<std::vector<std::string>, std::uint32_t> by_frames_;
   std::unordered_map<std::uint32_t, std::uint32_t> by_text_;

@@ -152,12 +152,6 @@ class Averager {
     for (const std::uint32_t stack : full.stack_of) stacks_.stack_of.push_back(cut_of[stack]);
   }
 
-  std::string_view arg_text(const TorchEvent& event, ArgKey key) const {
-    if (event.slice == kNone<SliceId>) return {};
-    const auto text = trace_.slice_args(event.slice).text(key);
-    return text ? trace_.text(*text) : std::string_view();
-  }
-
   std::uint32_t shapes_index(const TorchEvent& event) {
     if (event.slice == kNone<SliceId>) return shapes_text("[]");
     const auto dims = trace_.slice_args(event.slice).text(ArgKey::kInputDims);
@@ -173,14 +167,6 @@ class Averager {
     return it->second;
   }
 
-  std::uint32_t overload_index(const TorchEvent& event) {
-    const std::string_view text = arg_text(event, ArgKey::kOverloadName);
-    const auto [it, added] = overload_by_text_.try_emplace(
-        std::string(text), static_cast<std::uint32_t>(overloads_.size()));
-    if (added) overloads_.emplace_back(text);
-    return it->second;
-  }
-
   std::uint64_t flops(const TorchEvent& event) {
     if (!out_.with_flops || event.slice == kNone<SliceId> ||
         trace_.kind(event.slice) != CategoryKind::kCpuOp)
@@ -190,12 +176,12 @@ class Averager {
     if (!dims) return 0;
     const auto types = args.text(ArgKey::kInputType), concrete = args.text(ArgKey::kConcreteInputs);
     const StringId none = kNone<StringId>;
-    const std::array<std::uint32_t, 4> key{raw(trace_.slices().name[raw(event.slice)]), raw(*dims),
+    const std::array<std::uint32_t, 4> key{event.name, raw(*dims),
                                            raw(types.value_or(none)), raw(concrete.value_or(none))};
     const auto [it, added] = flops_by_inputs_.try_emplace(key, 0);
     if (added)
       it->second =
-          count_flops({trace_.name(event.slice), trace_.text(*dims),
+          count_flops({list_.names[event.name], trace_.text(*dims),
                        trace_.text(types.value_or(none)), trace_.text(concrete.value_or(none))});
     return it->second;
   }
@@ -204,14 +190,14 @@ class Averager {
     const TorchEvent& event = list_.events[i];
     GroupKey key{event.name, (event.on_device ? 1u : 0u) | (event.is_annotation ? 2u : 0u), 0, 0,
                  0};
-    if (options_.group_by_overload_name) key.overload = overload_index(event);
+    if (options_.group_by_overload_name) key.overload = event.overload;
     if (options_.group_by_input_shape) key.shapes = shapes_index(event);
     if (options_.group_by_stack_n > 0) key.stack = stacks_.stack_of[i];
     const auto [it, added] = groups_.try_emplace(key, out_.rows.size());
     if (added) {
       KeyAverage row;
       row.name = list_.names[event.name];
-      if (options_.group_by_overload_name) row.overload_name = overloads_[key.overload];
+      if (options_.group_by_overload_name) row.overload_name = list_.names[key.overload];
       if (options_.group_by_input_shape) row.input_shapes = shapes_[key.shapes];
       if (options_.group_by_stack_n > 0) row.stack = stacks_.stacks[key.stack];
       row.on_device = event.on_device;
@@ -275,8 +261,8 @@ class Averager {
   std::vector<Totals> totals_;
   std::map<std::uint32_t, IntervalUnion> by_stream_;  // kLanescope
   CallStacks stacks_;                                 // cut to group_by_stack_n frames
-  std::vector<std::string> shapes_, overloads_;
-  std::unordered_map<std::string, std::uint32_t> shapes_by_text_, overload_by_text_;
+  std::vector<std::string> shapes_;
+  std::unordered_map<std::string, std::uint32_t> shapes_by_text_;
   std::unordered_map<std::uint32_t, std::uint32_t> shapes_of_dims_;
   std::map<std::array<std::uint32_t, 4>, std::uint64_t> flops_by_inputs_;
   std::unordered_map<GroupKey, std::size_t, GroupKeyHash> groups_;

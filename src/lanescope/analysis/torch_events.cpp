@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <iterator>
 #include <memory>
@@ -83,6 +84,8 @@ class Builder {
   TorchEvents run() {
     out_.device = device_of(trace_);
     names_.assign(trace_.strings().size(), kNoEvent);
+    intern("");
+    finished_ = trace_.strings().find("finished");
     find_hidden_names();
     find_main_thread();
     find_python_frames();
@@ -108,6 +111,25 @@ class Builder {
     if (index == kNoEvent) index = intern(shown_name(trace_.text(id)));
     return index;
   }
+
+  // With capture_overload_names torch keeps name and overload apart but writes "aten::add.Tensor" into the file.
+  void name_operator(TorchEvent& event, StringId id) {
+    const std::string_view text = trace_.text(id);
+    const std::size_t colons = text.find("::"), dot = text.find('.');
+    const bool is_overloaded = colons != text.npos && colons > 0 && dot != text.npos && dot > colons + 2 &&
+                               dot + 1 < text.size() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+                                 return std::isalnum(c) || c == '_' || c == ':' || c == '.';
+                               });
+    if (is_overloaded) {
+      event.name = intern(shown_name(text.substr(0, dot)));
+      event.overload = intern(std::string(text.substr(dot + 1)));
+    } else {
+      event.name = name_index(id);
+      if (const auto overload = trace_.slice_args(event.slice).text(ArgKey::kOverloadName))
+        event.overload = intern(std::string(trace_.text(*overload)));
+    }
+  }
+
   std::uint32_t intern(std::string text) {
     const auto [it, added] =
         name_by_text_.try_emplace(std::move(text), static_cast<std::uint32_t>(out_.names.size()));
@@ -144,18 +166,10 @@ class Builder {
     }
   }
 
-  // torch 2.12 and later list Python frames as rows of the table and give them a "Python thread"
-  // argument; 2.11 and earlier do neither.
+  // Versions of torch that write "host_name" list Python frames as rows of the table; 2.11 does neither.
   void find_python_frames() {
-    const StringId key = trace_.strings().find("Python thread");
-    if (key == kNone<StringId>) return;
-    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
-      if (trace_.kind(SliceId{i}) != CategoryKind::kPythonFunction) continue;
-      const ArgsView args = trace_.slice_args(SliceId{i});
-      for (std::size_t k = 0; k < args.size(); ++k)
-        out_.has_python_frames |= args.field(k).key == key;
-      return;
-    }
+    out_.has_python_frames = trace_.metadata_json("host_name").has_value() ||
+                             trace_.strings().find("Python thread") != kNone<StringId>;
   }
 
   // Kineto writes annotations on the device one tick longer at both ends than it counts them, so
@@ -193,6 +207,15 @@ class Builder {
     }
   }
 
+  // A range that was open when recording stopped has no ending thread, which torch takes for an asynchronous one.
+  bool is_unfinished(SliceId id) const {
+    if (finished_ == kNone<StringId>) return false;
+    const ArgsView args = trace_.slice_args(id);
+    for (std::size_t k = args.size(); k-- > 0;)
+      if (args.field(k).key == finished_) return args.field(k).type == ArgType::kFalse;
+    return false;
+  }
+
   bool is_row(SliceId id) {
     const CategoryKind kind = trace_.kind(id);
     if (kind == CategoryKind::kTrace || kind == CategoryKind::kFlow ||
@@ -220,7 +243,8 @@ class Builder {
         const CategoryKind kind = trace_.kind(id);
         TorchEvent event;
         event.slice = id;
-        event.name = name_index(slices.name[i]);
+        if (kind == CategoryKind::kCpuOp) name_operator(event, slices.name[i]);
+        else event.name = name_index(slices.name[i]);
         event.start_ns = slices.start_ns[i];
         event.end_ns = trace_.end_ns(id);
         if (kind == CategoryKind::kGpuUserAnnotation && slices.dur_ns[i] >= 2 * tick_ns_) {
@@ -233,7 +257,7 @@ class Builder {
         event.on_device = is_on_stream(kind) || track.kind == TrackKind::kStream;
         event.is_annotation =
             kind == CategoryKind::kUserAnnotation || kind == CategoryKind::kGpuUserAnnotation;
-        event.is_async = track.kind == TrackKind::kAsync;
+        event.is_async = track.kind == TrackKind::kAsync || is_unfinished(id);
         event.is_overhead = kind == CategoryKind::kOverhead;
         if (event.is_overhead && main_ != kNone<TrackId>) event.thread = raw(main_);
         out_.events.push_back(event);
@@ -561,6 +585,7 @@ class Builder {
   TorchEvents out_;
   TrackId main_ = kNone<TrackId>;
   std::int64_t tick_ns_ = 1;
+  StringId finished_ = kNone<StringId>;
   LaunchLinks links_;                 // kLanescope
   std::vector<bool> left_out_;        // kLanescope, one a slice
   std::vector<bool> hidden_;          // one a string

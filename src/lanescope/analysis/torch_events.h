@@ -18,6 +18,7 @@ struct TorchEvent {
   static constexpr std::uint32_t kNoEvent = ~std::uint32_t{0};
   SliceId slice = kNone<SliceId>;  // kNone: a memory record that no operator covers
   std::uint32_t name = 0;          // index into TorchEvents::names
+  std::uint32_t overload = 0;      // index into TorchEvents::names; 0 is the empty name
   std::int64_t start_ns = 0, end_ns = 0;
   double start_us = 0,
          end_us = 0;  // since the window's start, in the doubles that torch computes with
