@@ -50,6 +50,9 @@ class DocumentReader {
 
  private:
   ImportStats& stats() { return builder_.stats(); }
+  void truncated() {
+    if (stats()[ImportIssue::kTruncatedFile].count == 0) count(ImportIssue::kTruncatedFile);
+  }
   void count(ImportIssue issue) { stats().count(issue, window_.offset()); }
 
   bool grow() {
@@ -92,7 +95,7 @@ class DocumentReader {
   void read_object() {
     for (;;) {
       const int c = next();
-      if (c == kEnd) return count(ImportIssue::kTruncatedFile);
+      if (c == kEnd) return truncated();
       if (c == '}') return window_.consume(1);
       if (c == ',') {
         window_.consume(1);
@@ -131,7 +134,7 @@ class DocumentReader {
   }
   bool lost_entry(const codec::MendResult& result) {
     count(ImportIssue::kMetadataLost);
-    if (window_.at_end() && result.used >= window_.text().size()) count(ImportIssue::kTruncatedFile);
+    if (window_.at_end() && result.used >= window_.text().size()) truncated();
     return false;
   }
   void read_base_time() {
@@ -169,7 +172,7 @@ class DocumentReader {
     for (;;) {
       const int c = next();
       if (c == kEnd) {  // a bare array may end without its bracket
-        if (!bare_array_) count(ImportIssue::kTruncatedFile);
+        if (!bare_array_) truncated();
         return;
       }
       if (c == ']') {
@@ -259,7 +262,7 @@ class DocumentReader {
       }
       if (!grow()) {
         window_.consume(window_.text().size());
-        if (cut || !bare_array_) count(ImportIssue::kTruncatedFile);
+        if (cut || !bare_array_) truncated();
         return false;
       }
     }

@@ -1,0 +1,123 @@
+#include "lanescope/format/kineto_json/event_order.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace lanescope::format {
+namespace {
+
+bool before(const EventRef& a, const EventRef& b) {
+  return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.kind < b.kind;
+}
+
+// Rows of flows in an order that brings arrows of one id together: by category, name, id, then `point`.
+template <typename Point>
+std::vector<std::uint32_t> by_id(std::span<const Flow> flows, Point point) {
+  const auto key = [&](std::uint32_t i) {
+    const Flow& flow = flows[i];
+    return std::tuple(raw(flow.category), raw(flow.name), flow.id.is_text, flow.id.number, raw(flow.id.text), point(flow));
+  };
+  std::vector<std::uint32_t> order(flows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  return order;
+}
+
+bool same_id(const Flow& a, const Flow& b) { return a.category == b.category && a.name == b.name && a.id == b.id; }
+
+// What the ends of arrow i are: its start is written by the first of its siblings, unless an arrow leads there.
+struct Ends {
+  std::vector<bool> writes_start, end_is_step;
+};
+
+Ends find_ends(std::span<const Flow> flows) {
+  const auto from = [](const Flow& flow) { return std::pair(flow.from_ns, raw(flow.from_track)); };
+  const auto to = [](const Flow& flow) { return std::pair(flow.to_ns, raw(flow.to_track)); };
+  Ends ends{std::vector<bool>(flows.size()), std::vector<bool>(flows.size())};
+  const std::vector<std::uint32_t> starts = by_id(flows, from), arrivals = by_id(flows, to);
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    ends.writes_start[starts[i]] = i == 0 || !same_id(flows[starts[i - 1]], flows[starts[i]]) ||
+                                   from(flows[starts[i - 1]]) != from(flows[starts[i]]);
+  // Both lists are in the same order of ids and points, so one walk meets every start that is also an arrival.
+  const auto less = [&](const Flow& a, std::pair<std::int64_t, std::uint32_t> at_a, const Flow& b,
+                        std::pair<std::int64_t, std::uint32_t> at_b) {
+    return std::tuple(raw(a.category), raw(a.name), a.id.is_text, a.id.number, raw(a.id.text), at_a) <
+           std::tuple(raw(b.category), raw(b.name), b.id.is_text, b.id.number, raw(b.id.text), at_b);
+  };
+  std::size_t start = 0;
+  for (std::size_t arrival = 0; arrival < arrivals.size(); ++arrival) {
+    const Flow& in = flows[arrivals[arrival]];
+    while (start < starts.size() && less(flows[starts[start]], from(flows[starts[start]]), in, to(in))) ++start;
+    if (start == starts.size()) break;
+    const Flow& out = flows[starts[start]];
+    if (!same_id(in, out) || from(out) != to(in) || from(in) == to(in)) continue;
+    ends.end_is_step[arrivals[arrival]] = true;
+    ends.writes_start[starts[start]] = false;
+  }
+  return ends;
+}
+
+// Sorted runs, one behind the other, become one: neighbours are merged until a single one is left.
+void merge_runs(std::vector<EventRef>& events, std::vector<std::size_t> bounds) {
+  std::vector<EventRef> merged(events.size());
+  while (bounds.size() > 2) {
+    std::vector<std::size_t> next{0};
+    for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {
+      const auto at = [&](std::size_t bound) { return events.begin() + static_cast<std::ptrdiff_t>(bounds[bound]); };
+      const std::size_t last = std::min(i + 2, bounds.size() - 1);
+      std::merge(at(i), at(i + 1), at(i + 1), at(last), merged.begin() + static_cast<std::ptrdiff_t>(bounds[i]), before);
+      next.push_back(bounds[last]);
+    }
+    events.swap(merged);
+    bounds = std::move(next);
+  }
+}
+
+}  // namespace
+
+std::vector<EventRef> order_events(const Trace& trace) {
+  const SliceColumns& slices = trace.slices();
+  const InstantColumns& instants = trace.instants();
+  const CounterColumns& counters = trace.counters();
+  std::vector<EventRef> events;
+  events.reserve(slices.size() + instants.size() + counters.size() + 2 * trace.flows().size());
+  std::vector<std::size_t> bounds{0};
+  const auto end_run = [&] {
+    if (events.size() > bounds.back()) bounds.push_back(events.size());
+  };
+  for (const Track& track : trace.tracks()) {
+    const bool async = track.kind == TrackKind::kAsync;
+    const std::uint32_t last = track.first_slice + track.slice_count;
+    for (std::uint32_t i = track.first_slice; i < last; ++i)
+      events.push_back({slices.start_ns[i], i, async ? EventKind::kAsyncBegin : EventKind::kSlice});
+    end_run();
+    if (!async || track.slice_count == 0) continue;
+    // Inner slices end first: of those that end together, the one that started last.
+    for (std::uint32_t i = last; i-- > track.first_slice;)
+      if (slices.dur_ns[i] > 0) events.push_back({slices.start_ns[i] + slices.dur_ns[i], i, EventKind::kAsyncEnd});
+    std::stable_sort(events.begin() + static_cast<std::ptrdiff_t>(bounds.back()), events.end(), before);
+    end_run();
+  }
+  for (std::uint32_t i = 0; i < instants.size(); ++i) events.push_back({instants.time_ns[i], i, EventKind::kInstant});
+  end_run();
+  for (std::uint32_t i = 0; i < counters.size(); ++i) {
+    if (i > 0 && counters.time_ns[i] < counters.time_ns[i - 1]) end_run();  // the next counter track
+    events.push_back({counters.time_ns[i], i, EventKind::kCounter});
+  }
+  end_run();
+  const Ends ends = find_ends(trace.flows());
+  for (std::uint32_t i = 0; i < trace.flows().size(); ++i)
+    if (ends.writes_start[i]) events.push_back({trace.flows()[i].from_ns, i, EventKind::kFlowStart});
+  end_run();
+  for (std::uint32_t i = 0; i < trace.flows().size(); ++i)
+    events.push_back({trace.flows()[i].to_ns, i, ends.end_is_step[i] ? EventKind::kFlowStep : EventKind::kFlowEnd});
+  std::stable_sort(events.begin() + static_cast<std::ptrdiff_t>(bounds.back()), events.end(), before);
+  end_run();
+  merge_runs(events, std::move(bounds));
+  return events;
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,437 @@
+// Problem: an export is what a profiler's user waits for. Idea: everything that repeats (category, process and thread, keys,
+// names) is turned into text once; an event is then a few copies and two numbers. Order: columns are sorted runs already
+// (one a track), so merging them is cheaper than sorting. Cost: O(n log tracks) to order, one pass to write.
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lanescope/codec/byte_sink.h"
+#include "lanescope/codec/json_mend.h"
+#include "lanescope/codec/json_text.h"
+#include "lanescope/format/kineto_json/event_order.h"
+#include "lanescope/format/kineto_json/event_reader.h"
+
+namespace lanescope::format {
+namespace {
+
+constexpr std::size_t kFlushBytes = 1 << 20;
+
+// Text that grows and is handed on in large pieces.
+class Text {
+ public:
+  explicit Text(codec::ByteSink& sink) : sink_(sink) { buffer_.reserve(kFlushBytes + (64 << 10)); }
+  void add(std::string_view text) { buffer_ += text; }
+  void add(char c) { buffer_ += c; }
+  std::string& raw() { return buffer_; }
+  void add_integer(std::int64_t value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    buffer_.append(digits, static_cast<std::size_t>(end - digits));
+  }
+  // Nanoseconds as microseconds with three decimals.
+  void add_time(std::int64_t ns) {
+    char digits[32];
+    char* at = digits;
+    auto rest = static_cast<std::uint64_t>(ns);
+    if (ns < 0) {
+      *at++ = '-';
+      rest = 0 - rest;
+    }
+    at = std::to_chars(at, digits + sizeof digits, rest / 1000).ptr;
+    const auto decimals = static_cast<unsigned>(rest % 1000);
+    *at++ = '.';
+    *at++ = static_cast<char>('0' + decimals / 100);
+    *at++ = static_cast<char>('0' + decimals / 10 % 10);
+    *at++ = static_cast<char>('0' + decimals % 10);
+    buffer_.append(digits, static_cast<std::size_t>(at - digits));
+  }
+  // The shortest text that reads back as the same double, never as an integer. JSON knows no NaN; 1e999 is infinite.
+  void add_double(double value) {
+    if (std::isnan(value)) return add("null");
+    if (std::isinf(value)) return add(value < 0 ? "-1e999" : "1e999");
+    char digits[40];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    const std::string_view text(digits, static_cast<std::size_t>(end - digits));
+    add(text);
+    if (text.find_first_of(".e") == std::string_view::npos) add(".0");
+  }
+  void flush_if_full() {
+    if (buffer_.size() >= kFlushBytes) flush();
+  }
+  Result<void> finish() {
+    flush();
+    return std::move(status_);
+  }
+  bool failed() const { return !status_.has_value(); }
+  std::uint64_t text_bytes() const { return flushed_ + buffer_.size(); }
+
+ private:
+  void flush() {
+    flushed_ += buffer_.size();
+    if (!failed()) status_ = sink_.write(buffer_);
+    buffer_.clear();
+  }
+  codec::ByteSink& sink_;
+  std::string buffer_;
+  std::uint64_t flushed_ = 0;
+  Result<void> status_;
+};
+
+class Writer {
+ public:
+  Writer(const Trace& trace, const WriteOptions& options, codec::ByteSink& sink)
+      : trace_(trace), options_(options), text_(sink), string_state_(trace.strings().size(), kUnknown) {
+    for (const Category& category : trace.categories()) {
+      std::string& fragment = categories_.emplace_back();
+      if (category.text == kNone<StringId>) continue;
+      fragment = ",\"cat\":\"";
+      codec::append_escaped_json(fragment, trace.text(category.text));
+      fragment += '"';
+    }
+    for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
+  }
+
+  Result<WriteStats> run() {
+    WriteStats stats;
+    text_.add("{\n");
+    write_head();
+    text_.add("\"traceEvents\":[\n");
+    write_labels();
+    const std::vector<EventRef> order = order_events(trace_);
+    for (std::size_t i = 0; i < order.size() && !text_.failed(); ++i) {
+      text_.flush_if_full();  // before the event: the comma behind the last one is still at hand
+      write_event(order[i]);
+      if (options_.progress && i % 65536 == 0) options_.progress(i, order.size());
+    }
+    stats.events = events_;
+    if (events_ > 0) text_.raw().erase(text_.raw().size() - 2, 1);  // the comma behind the last event
+    text_.add(']');
+    write_tail();
+    text_.add("\n}\n");
+    stats.text_bytes = text_.text_bytes();
+    LANESCOPE_TRY_VOID(text_.finish());
+    return stats;
+  }
+
+ private:
+  enum StringState : std::uint8_t { kUnknown, kPlain, kNeedsEscape, kStrictJson, kNotJson };
+
+  std::string track_fragment(const Track& track) const {
+    std::string fragment = ",\"pid\":";
+    append_scalar(fragment, trace_.process(track.process).pid);
+    if (track.kind == TrackKind::kThread || track.kind == TrackKind::kStream) {
+      fragment += ",\"tid\":";
+      append_scalar(fragment, track.tid);
+    } else if (track.kind == TrackKind::kAsync) {
+      fragment += ",\"tid\":0,\"id\":";
+      append_scalar(fragment, track.tid);
+    }
+    return fragment;
+  }
+  void append_scalar(std::string& out, const Scalar& scalar) const {
+    if (!scalar.is_text) {
+      out += std::to_string(scalar.number);
+      return;
+    }
+    out += '"';
+    codec::append_escaped_json(out, trace_.text(scalar.text));
+    out += '"';
+  }
+
+  // A string's text between quotes. Whether it needs escaping is looked up once a string.
+  void add_string(StringId id) {
+    text_.add('"');
+    add_string_body(id);
+    text_.add('"');
+  }
+  void add_string_body(StringId id) {
+    if (id == kNone<StringId>) return;
+    const std::string_view text = trace_.text(id);
+    std::uint8_t& state = string_state_[raw(id)];
+    if (state == kPlain) return text_.add(text);
+    const std::size_t before = text_.raw().size();
+    codec::append_escaped_json(text_.raw(), text);
+    if (state == kUnknown)
+      state = std::string_view(text_.raw()).substr(before) == text ? kPlain : kNeedsEscape;
+  }
+  // Raw JSON; what a program handed over as JSON and is none becomes a string.
+  void add_json(StringId id) {
+    if (json_state_.empty()) json_state_.resize(string_state_.size(), kUnknown);
+    std::uint8_t& state = json_state_[raw(id)];
+    if (state == kUnknown) state = codec::is_strict_json(trace_.text(id)) ? kStrictJson : kNotJson;
+    if (state == kStrictJson) text_.add(trace_.text(id));
+    else add_string(id);
+  }
+
+  const Metadata* find_metadata(std::string_view key) const {
+    const Metadata* found = nullptr;
+    for (const Metadata& entry : trace_.metadata())
+      if (trace_.text(entry.key) == key) found = &entry;
+    return found;
+  }
+  void write_entry(const Metadata& entry) {
+    text_.add("  ");
+    add_string(entry.key);
+    text_.add(": ");
+    add_json(entry.json);
+    text_.add(",\n");
+  }
+  // Torch's order: schemaVersion, deviceProperties, the rest, displayTimeUnit, baseTimeNanoseconds, the events, traceName.
+  void write_head() {
+    const auto is_placed = [](std::string_view key) {
+      return key == "schemaVersion" || key == "deviceProperties" || key == "displayTimeUnit" ||
+             key == "baseTimeNanoseconds" || key == "traceName";
+    };
+    for (const char* key : {"schemaVersion", "deviceProperties"})
+      if (const Metadata* entry = find_metadata(key)) write_entry(*entry);
+    for (const Metadata& entry : trace_.metadata()) {
+      const std::string_view key = trace_.text(entry.key);
+      if (!is_placed(key) && find_metadata(key) == &entry) write_entry(entry);
+    }
+    if (const Metadata* entry = find_metadata("displayTimeUnit")) write_entry(*entry);
+    if (trace_.base_time_ns() != 0 || find_metadata("baseTimeNanoseconds")) {
+      text_.add("  \"baseTimeNanoseconds\": ");
+      text_.add_integer(trace_.base_time_ns());
+      text_.add(",\n");
+    }
+    text_.add("  ");
+  }
+  void write_tail() {
+    const Metadata* entry = find_metadata("traceName");
+    if (options_.trace_name.empty() && !entry) return;
+    text_.add(",\n  \"traceName\": ");
+    if (options_.trace_name.empty()) return add_json(entry->json);
+    text_.add('"');
+    codec::append_escaped_json(text_.raw(), options_.trace_name);
+    text_.add('"');
+  }
+
+  void end_event() {
+    text_.add("},\n");
+    ++events_;
+  }
+  void write_label(const char* name, const std::string& place, const char* key, StringId value) {
+    if (value == kNone<StringId>) return;
+    begin_label(name, place, key);
+    add_string(value);
+    text_.add('}');
+    end_event();
+  }
+  void write_label(const char* name, const std::string& place, const char* key, std::optional<std::int64_t> value) {
+    if (!value) return;
+    begin_label(name, place, key);
+    text_.add_integer(*value);
+    text_.add('}');
+    end_event();
+  }
+  void begin_label(const char* name, const std::string& place, const char* key) {
+    text_.add("{\"ph\":\"M\",\"name\":\"");
+    text_.add(name);
+    text_.add('"');
+    text_.add(place);
+    text_.add(",\"args\":{\"");
+    text_.add(key);
+    text_.add("\":");
+  }
+  void write_labels() {
+    for (const Process& process : trace_.processes()) {
+      std::string place = ",\"pid\":";
+      append_scalar(place, process.pid);
+      place += ",\"tid\":0";
+      write_label("process_name", place, "name", process.name);
+      write_label("process_labels", place, "labels", process.labels);
+      write_label("process_sort_index", place, "sort_index", process.sort_index);
+    }
+    for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
+      text_.flush_if_full();
+      const Track& track = trace_.tracks()[i];
+      if (track.kind != TrackKind::kThread && track.kind != TrackKind::kStream) continue;
+      write_label("thread_name", tracks_[i], "name", track.name);
+      write_label("thread_sort_index", tracks_[i], "sort_index", track.sort_index);
+    }
+    for (const StringId event : trace_.other_metadata_events()) {
+      text_.add(trace_.text(event));
+      text_.add(",\n");
+      ++events_;
+    }
+  }
+
+  void begin_event(char phase, const std::string& category, StringId name) {
+    text_.add("{\"ph\":\"");
+    text_.add(phase);
+    text_.add('"');
+    text_.add(category);
+    text_.add(",\"name\":");
+    add_string(name);
+  }
+  void add_time(const char* key, std::int64_t ns) {
+    text_.add(key);
+    text_.add_time(ns);
+  }
+  const std::string& category(CategoryId id) const { return categories_[raw(id)]; }
+  const std::string& place(TrackId id) const { return tracks_[raw(id)]; }
+  bool is_async(TrackId id) const { return trace_.track(id).kind == TrackKind::kAsync; }
+
+  void write_event(const EventRef& event) {
+    switch (event.kind) {
+      case EventKind::kSlice: return write_slice(event.index);
+      case EventKind::kAsyncBegin: return write_async_begin(event.index);
+      case EventKind::kAsyncEnd: return write_async_end(event.index);
+      case EventKind::kInstant: return write_instant(event.index);
+      case EventKind::kCounter: return write_counter(event.index);
+      case EventKind::kFlowStart: return write_flow('s', event.index);
+      case EventKind::kFlowStep: return write_flow('t', event.index);
+      case EventKind::kFlowEnd: return write_flow('f', event.index);
+    }
+  }
+  void write_slice(std::uint32_t i) {
+    const SliceColumns& slices = trace_.slices();
+    begin_event('X', category(slices.category[i]), slices.name[i]);
+    text_.add(place(slices.track[i]));
+    add_time(",\"ts\":", slices.start_ns[i]);
+    add_time(",\"dur\":", slices.dur_ns[i]);
+    write_args(slices.args[i]);
+    end_event();
+  }
+  void write_async_begin(std::uint32_t i) {
+    const SliceColumns& slices = trace_.slices();
+    begin_event('b', async_category(slices.track[i]), slices.name[i]);
+    text_.add(place(slices.track[i]));
+    add_time(",\"ts\":", slices.start_ns[i]);
+    write_args(slices.args[i]);
+    end_event();
+    if (slices.dur_ns[i] == 0) write_async_end(i);
+  }
+  void write_async_end(std::uint32_t i) {
+    const SliceColumns& slices = trace_.slices();
+    begin_event('e', async_category(slices.track[i]), slices.name[i]);
+    text_.add(place(slices.track[i]));
+    add_time(",\"ts\":", slices.start_ns[i] + slices.dur_ns[i]);
+    end_event();
+  }
+  // An async track is one (category, id); its events all carry that category.
+  std::string async_category(TrackId id) const {
+    const std::string_view text = trace_.text(trace_.track(id).series);
+    if (text.empty()) return {};
+    std::string fragment = ",\"cat\":\"";
+    codec::append_escaped_json(fragment, text);
+    return fragment + '"';
+  }
+  void write_instant(std::uint32_t i) {
+    const InstantColumns& instants = trace_.instants();
+    const bool async = is_async(instants.track[i]);
+    begin_event(async ? 'n' : 'i', async ? async_category(instants.track[i]) : category(instants.category[i]), instants.name[i]);
+    text_.add(place(instants.track[i]));
+    add_time(",\"ts\":", instants.time_ns[i]);
+    if (!async) {
+      text_.add(",\"s\":\"");
+      text_.add(instants.scope[i]);
+      text_.add('"');
+    }
+    write_args(instants.args[i]);
+    end_event();
+  }
+  void write_counter(std::uint32_t i) {
+    const CounterColumns& counters = trace_.counters();
+    const Track& track = trace_.track(counters.track[i]);
+    begin_event('C', {}, track.name);
+    text_.add(place(counters.track[i]));
+    add_time(",\"ts\":", counters.time_ns[i]);
+    text_.add(",\"args\":{");
+    add_string(track.series);
+    text_.add(':');
+    text_.add_double(counters.value[i]);
+    text_.add('}');
+    end_event();
+  }
+  void write_flow(char phase, std::uint32_t i) {
+    const Flow& flow = trace_.flows()[i];
+    begin_event(phase, category(flow.category), flow.name);
+    text_.add(",\"id\":");
+    append_scalar(text_.raw(), flow.id);
+    text_.add(place(phase == 's' ? flow.from_track : flow.to_track));
+    add_time(",\"ts\":", phase == 's' ? flow.from_ns : flow.to_ns);
+    if (phase != 's' && flow.binds_enclosing) text_.add(",\"bp\":\"e\"");
+    end_event();
+  }
+
+  void write_args(ArgsId id) {
+    const ArgsView args = trace_.args(id);
+    if (args.empty()) return;
+    bool open = false;
+    std::size_t others = 0;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      const ArgField& field = args.field(i);
+      if (is_other_field(field.key)) {
+        ++others;
+        continue;
+      }
+      text_.add(open ? "," : ",\"args\":{");
+      open = true;
+      add_string(field.key);
+      text_.add(':');
+      write_value(args, field);
+    }
+    if (open) text_.add('}');
+    for (std::size_t i = 0; others > 0 && i < args.size(); ++i) {
+      if (!is_other_field(args.field(i).key)) continue;
+      text_.add(",\"");
+      codec::append_escaped_json(text_.raw(), trace_.text(args.field(i).key).substr(kOtherFieldPrefix.size()));
+      text_.add("\":");
+      write_value(args, args.field(i));
+    }
+  }
+  bool is_other_field(StringId key) const {
+    const std::string_view text = trace_.text(key);
+    return text.size() > kOtherFieldPrefix.size() && text.starts_with(kOtherFieldPrefix);
+  }
+  void write_value(const ArgsView& args, const ArgField& field) {
+    const std::uint64_t bits = args.bits(field);
+    switch (field.type) {
+      case ArgType::kNull: return text_.add("null");
+      case ArgType::kFalse: return text_.add("false");
+      case ArgType::kTrue: return text_.add("true");
+      case ArgType::kInt32: return text_.add_integer(static_cast<std::int32_t>(bits));
+      case ArgType::kInt64: return text_.add_integer(static_cast<std::int64_t>(bits));
+      case ArgType::kUint64: return text_.add(std::to_string(bits));
+      case ArgType::kDouble: return text_.add_double(std::bit_cast<double>(bits));
+      case ArgType::kString: return add_string(StringId{static_cast<std::uint32_t>(bits)});
+      case ArgType::kJson: return add_json(StringId{static_cast<std::uint32_t>(bits)});
+    }
+  }
+
+  const Trace& trace_;
+  const WriteOptions& options_;
+  Text text_;
+  std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
+  std::vector<std::uint8_t> string_state_, json_state_;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace
+
+Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path, const WriteOptions& options) {
+  LANESCOPE_TRY(auto file, codec::create_file(path));
+  LANESCOPE_TRY(auto sink, codec::pack_into(std::move(file), codec::packing_of_name(path), options.compression_level));
+  LANESCOPE_TRY(WriteStats stats, Writer(trace, options, *sink).run());
+  LANESCOPE_TRY_VOID(sink->finish());
+  stats.file_bytes = sink->written_bytes();
+  return stats;
+}
+
+std::string kineto_json_text(const Trace& trace, const WriteOptions& options) {
+  std::string text;
+  const auto sink = codec::string_sink(text);
+  LANESCOPE_CHECK(Writer(trace, options, *sink).run().has_value());
+  return text;
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,32 @@
+// A Trace as clean Kineto JSON: what torch.profiler would have written, sorted, escaped and with whole arrows.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "lanescope/base/result.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::format {
+
+struct WriteOptions {
+  int compression_level = 0;  // 0: the default of the packing that the name asks for
+  std::string trace_name;     // the "traceName" entry; empty: as the Trace has it, if it has one
+  std::function<void(std::uint64_t done_events, std::uint64_t total_events)> progress;
+};
+
+struct WriteStats {
+  std::uint64_t events = 0;
+  std::uint64_t text_bytes = 0;  // JSON
+  std::uint64_t file_bytes = 0;  // after packing
+};
+
+// Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears when it is complete.
+// Reading it back gives the same Trace, except that events are numbered in order of time. Errors: kIo (permission, disk
+// full; the old file is untouched), kUnavailable (zst without libzstd). Memory: 16 bytes an event and 2 MB.
+Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path, const WriteOptions& options = {});
+// Plain JSON in memory.
+std::string kineto_json_text(const Trace& trace, const WriteOptions& options = {});
+
+}  // namespace lanescope::format
