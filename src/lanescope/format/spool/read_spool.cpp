@@ -113,6 +113,7 @@ class SpoolReader {
     add_metadata();
     add_names();
     for (const SpoolChunk& chunk : index_.record_chunks) add_records(chunk);
+    add_waiting_wrapper();
     add_memory();
     add_flows();
     add_spans();
@@ -302,7 +303,7 @@ class SpoolReader {
     for (const Record& record : read_records(bytes_, chunk, buffer_, &ignored)) {
       switch (static_cast<RecordKind>(record.kind)) {
         case RecordKind::kRange:
-          add_range(record, {chunk.thread, chunk.sequence, slot});
+          meet_range(record, {chunk.thread, chunk.sequence, slot});
           break;
         case RecordKind::kInstant:
           add_instant(record, chunk.thread);
@@ -319,6 +320,26 @@ class SpoolReader {
       }
       ++slot;
     }
+  }
+
+  // The engine's wrapper of a backward node begins without the node's numbers; torch.profiler gives
+  // it those of the node when that is the thread's next range.
+  void meet_range(const Record& record, const SlotKey& place) {
+    if (wrapper_ && wrapper_->second.thread == place.thread &&
+        record.scope == spool::kBackwardScope) {
+      wrapper_->first.a = record.a;
+      wrapper_->first.b = record.b;
+      wrapper_->first.flags |= record.flags & (spool::kHasSequence | spool::kHasForwardThread);
+    }
+    add_waiting_wrapper();
+    if (record.scope == spool::kFunctionScope && is_engine_wrapper(record.name))
+      wrapper_.emplace(record, place);
+    else
+      add_range(record, place);
+  }
+  void add_waiting_wrapper() {
+    if (wrapper_) add_range(wrapper_->first, wrapper_->second);
+    wrapper_.reset();
   }
 
   // Kineto's values for the ends of a range, in ticks. Nothing: still open.
@@ -559,6 +580,7 @@ class SpoolReader {
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
   std::unordered_map<std::uint32_t, Detail> details_;
+  std::optional<std::pair<Record, SlotKey>> wrapper_;  // waits for the range after it
   std::vector<MemoryEvent> memory_;
   std::vector<Link> links_;
   std::int64_t external_id_ = 0;
