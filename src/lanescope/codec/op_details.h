@@ -83,11 +83,12 @@ class OpDetailsWriter {
     put(value.data(), value.size());
   }
 
-  // Where the last input began: undo() forgets everything after a mark, for inputs that throw while
-  // they are read.
+  // Where the last input began: undo() forgets everything after a mark, an overflow too; for inputs
+  // that do not fit or that throw while they are read.
   char* mark() const { return at_; }
   void undo(char* mark) {
-    if (!overflowed_) at_ = mark;
+    at_ = mark;
+    overflowed_ = false;
   }
   bool overflowed() const { return overflowed_; }
   std::string_view bytes() const {

@@ -100,6 +100,20 @@ TEST_F(OpDetailsTest, UndoForgetsAnInputThatCouldNotBeRead) {
   EXPECT_EQ(decoded().concrete_inputs, R"(["1", ""])");
 }
 
+TEST(OpDetailsOverflowTest, AnInputThatDoesNotFitCanBeReplaced) {
+  char buffer[8];
+  OpDetailsWriter writer(buffer, sizeof buffer);
+  writer.integer(1);
+  char* const mark = writer.mark();
+  writer.tensor("c10::BFloat16", {}, {});
+  EXPECT_TRUE(writer.overflowed());
+  writer.undo(mark);
+  writer.other();
+  OpDetails details;
+  EXPECT_TRUE(decode_op_details(writer.bytes(), &details));
+  EXPECT_EQ(details.concrete_inputs, R"(["1", ""])");
+}
+
 TEST(OpDetailsOverflowTest, TooManyBytesLeaveNone) {
   char buffer[8];
   OpDetailsWriter writer(buffer, sizeof buffer);

@@ -31,6 +31,7 @@
 #include <torch/csrc/profiler/orchestration/observer.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -231,36 +232,23 @@ void encode_keyword(const std::string& key, const c10::IValue& value, codec::OpD
   for (const c10::IValue& item : value.toListRef()) out.text(item.toStringRef());
 }
 
-// The id of what is worth telling about this call beyond its name, 0 when there is nothing.
-std::uint32_t detail_of(const at::RecordFunction& fn, uint32_t options) {
+// The id of what this call got, 0 when it got nothing.
+std::uint32_t detail_of(const at::RecordFunction& fn) {
   char buffer[codec::kMaxOpDetailsBytes];
   codec::OpDetailsWriter out(buffer, sizeof buffer);
-  bool has_keywords = false;
-  const auto begin_keywords = [&] {
-    if (!has_keywords) out.keywords();
-    has_keywords = true;
-  };
-  if (options & kInputOptions) {
-    for (const c10::IValue& input : fn.inputs()) {
-      char* const mark = out.mark();
-      try {
-        encode_input(input, out);
-      } catch (...) {  // a tensor subclass whose sizes cannot be asked
-        out.undo(mark);
-        out.other();
-      }
+  for (const c10::IValue& input : fn.inputs()) {
+    char* const mark = out.mark();
+    try {
+      encode_input(input, out);
+      if (!out.overflowed()) continue;
+    } catch (...) {  // a tensor subclass whose sizes cannot be asked
     }
-    const auto keywords = fn.kwinputs();
-    if (!keywords.empty()) begin_keywords();
-    for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
+    out.undo(mark);
+    out.other();
   }
-  if (options & LANESCOPE_RECORD_OVERLOAD_NAMES) {
-    if (const char* overload = fn.overload_name(); overload && *overload) {
-      begin_keywords();
-      out.key("overload_name");
-      out.string(overload);
-    }
-  }
+  const auto keywords = fn.kwinputs();
+  if (!keywords.empty()) out.keywords();
+  for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
   const std::string_view bytes = out.bytes();
   return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
 }
@@ -310,6 +298,16 @@ std::uint32_t intern_name(const char* name) {
   return intern_new_name(name, place);
 }
 
+// With capture_overload_names torch.profiler shows "aten::add.Tensor".
+std::uint32_t intern_overload(const at::RecordFunction& fn) {
+  const char* overload = fn.overload_name();
+  if (!overload || !*overload) return intern_name(fn.name());
+  char text[512];
+  const int size = std::snprintf(text, sizeof text, "%s.%s", fn.name(), overload);
+  return size < 0 ? intern_name(fn.name())
+                  : record::intern_text(text, std::min<std::size_t>(size, sizeof text - 1));
+}
+
 // ---- the callbacks
 // -----------------------------------------------------------------------------------------------------
 
@@ -317,16 +315,18 @@ template <bool kDetailed>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
   record::RangeInfo info;
+  bool with_overload = false;
   if constexpr (kDetailed) {
     const uint32_t options = observed_options.load(std::memory_order_relaxed);
+    with_overload = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0;
     try {
       if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
-      info.detail = detail_of(fn, options);
+      if (options & kInputOptions) info.detail = detail_of(fn);
     } catch (...) {  // out of memory: the range is worth more than its details
       info.detail = 0;
     }
   }
-  info.name = intern_name(fn.name());
+  info.name = with_overload ? intern_overload(fn) : intern_name(fn.name());
   info.scope = static_cast<std::uint8_t>(fn.scope());
   if (fn.isAsync()) info.flags = spool::kAsync;
   info.sequence_number = fn.seqNr();
