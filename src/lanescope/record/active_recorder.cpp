@@ -161,6 +161,13 @@ constexpr std::size_t kMaxNotes = 64;
 
 }  // namespace
 
+SpoolName::SpoolName(std::string where, bool is_temporary)
+    : path(std::move(where)), temporary(is_temporary), pid(getpid()) {}
+
+SpoolName::~SpoolName() {
+  if (temporary && pid == getpid()) unlink(path.c_str());
+}
+
 ActiveRecorder& ActiveRecorder::instance() {
   pthread_once(&process_once, set_up_process);
   return *active.load(std::memory_order_acquire);
@@ -169,6 +176,8 @@ ActiveRecorder& ActiveRecorder::instance() {
 void ActiveRecorder::start_in_child(const ActiveRecorder& parent) {
   sources_ = parent.sources_;
   for (Source& source : sources_) source.prepared = source.running = false;
+  next_session_ =
+      parent.next_session_ + 1;  // copies of the parent's Recorder objects find no session here
 }
 
 // ---- Sessions ----
@@ -180,7 +189,7 @@ ActiveRecorder::Session* ActiveRecorder::find(std::uint32_t session) {
 }
 
 Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& options,
-                                                   std::string* path) {
+                                                   std::shared_ptr<SpoolName>* name) {
   if (options.max_bytes < (1u << 20))
     return Error{
         Errc::kInvalidArgument,
@@ -190,13 +199,18 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     LANESCOPE_TRY(const std::string new_path, new_spool_path(options));
     LANESCOPE_TRY(spool_,
                   Spool::create(new_path, options.max_bytes, options.ready_chunks, &texts()));
+    name_ = std::make_shared<SpoolName>(new_path, options.temporary);
+    if (options.temporary) {
+      std::erase_if(temporary_names_, [](const auto& known) { return known.expired(); });
+      temporary_names_.push_back(name_);
+    }
     writable_.store(spool_.get(), std::memory_order_release);
   }
   auto session = std::make_unique<Session>();
   session->id = next_session_++;
   session->options = options.options;
   session->activities = options.activities;
-  *path = spool_->path();
+  *name = name_;
   sessions_.push_back(std::move(session));
   return sessions_.back()->id;
 }
@@ -363,8 +377,18 @@ void ActiveRecorder::close_session(Session& session) {
 std::string ActiveRecorder::close_all() {
   const MutexLock lock(control_);
   std::string path;
-  if (spool_) path = spool_->path();
+  if (spool_) {
+    path = name_->path;
+    name_->temporary = false;
+  }
   while (!sessions_.empty()) close_session(*sessions_.back());
+  // Results that nobody can ask for any more.
+  for (const auto& known : temporary_names_)
+    if (const auto name = known.lock(); name && name->temporary) {
+      name->temporary = false;
+      unlink(name->path.c_str());
+    }
+  temporary_names_.clear();
   return path;
 }
 
@@ -387,6 +411,7 @@ void ActiveRecorder::finish_spool() {
   last_stats_.dropped_records += spool_->drops_without_thread();
   spool_->finish(!all_outside);
   last_stats_.file_bytes = spool_->bytes();
+  name_.reset();
   if (all_outside)
     spool_.reset();
   else

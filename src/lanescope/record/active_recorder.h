@@ -14,6 +14,18 @@
 
 namespace lanescope::record {
 
+// A spool's path, held by everyone who may still read it. Temporary files are removed by the last
+// holder, in the process that made them.
+struct SpoolName {
+  std::string path;
+  bool temporary = false;
+  int pid = 0;
+  SpoolName(std::string where, bool is_temporary);
+  ~SpoolName();
+  SpoolName(const SpoolName&) = delete;
+  SpoolName& operator=(const SpoolName&) = delete;
+};
+
 // Any thread. Lock order: control_ (slow: opens files, calls sources), then registry_ (short: a
 // thread comes or goes). Recording threads never take control_.
 class ActiveRecorder {
@@ -21,12 +33,13 @@ class ActiveRecorder {
   // Made on first use, never destroyed; a forked child gets one of its own.
   static ActiveRecorder& instance();
 
-  Result<std::uint32_t> open_session(const RecorderOptions& options, std::string* path)
-      LANESCOPE_EXCLUDES(control_);
+  Result<std::uint32_t> open_session(const RecorderOptions& options,
+                                     std::shared_ptr<SpoolName>* name) LANESCOPE_EXCLUDES(control_);
   void prepare(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   Result<void> start(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   void stop(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   void close(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  // Returns the path of the file that was cut short; nothing when no session was open.
   std::string close_all() LANESCOPE_EXCLUDES(control_);
   Result<void> add_metadata(std::uint32_t session, std::string_view key, std::string_view json)
       LANESCOPE_EXCLUDES(control_);
@@ -81,6 +94,8 @@ class ActiveRecorder {
   std::uint32_t next_window_ LANESCOPE_GUARDED_BY(control_) = 1;
   std::uint32_t open_windows_ LANESCOPE_GUARDED_BY(control_) = 0;
   std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
+  std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
+  std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
   // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk(); only
   // cleared when no thread is inside (LanescopeWriter::busy), so what is loaded inside stays alive.

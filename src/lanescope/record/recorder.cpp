@@ -6,7 +6,7 @@ namespace lanescope::record {
 
 struct Recorder::State {
   std::uint32_t session = 0;
-  std::string path;
+  std::shared_ptr<SpoolName> name;
   std::uint32_t windows = 0;            // kept for after close()
   std::vector<std::string> last_notes;  // likewise
 };
@@ -16,7 +16,7 @@ Recorder::~Recorder() { close(); }
 
 Result<std::unique_ptr<Recorder>> Recorder::open(const RecorderOptions& options) {
   auto state = std::make_unique<State>();
-  LANESCOPE_TRY(state->session, ActiveRecorder::instance().open_session(options, &state->path));
+  LANESCOPE_TRY(state->session, ActiveRecorder::instance().open_session(options, &state->name));
   return std::unique_ptr<Recorder>(new Recorder(std::move(state)));
 }
 
@@ -33,7 +33,7 @@ void Recorder::close() {
 Result<void> Recorder::add_metadata_json(std::string_view key, std::string_view json) {
   return ActiveRecorder::instance().add_metadata(state_->session, key, json);
 }
-const std::string& Recorder::spool_path() const { return state_->path; }
+const std::string& Recorder::spool_path() const { return state_->name->path; }
 std::uint32_t Recorder::session() const { return state_->session; }
 std::uint32_t Recorder::window_count() const {
   const std::uint32_t windows = ActiveRecorder::instance().window_count(state_->session);

@@ -12,6 +12,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "lanescope/codec/json_text.h"
 #include "lanescope/codec/op_details.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/model/trace_builder.h"
@@ -214,13 +215,7 @@ class SpoolReader {
 
   static std::string quoted(std::string_view text) {
     std::string out = "\"";
-    for (const char c : text) {
-      if (c == '"' || c == '\\') out += '\\';
-      if (static_cast<unsigned char>(c) < 0x20)
-        out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-      else
-        out += c;
-    }
+    codec::append_escaped_json(out, text);
     return out + '"';
   }
 
@@ -230,21 +225,24 @@ class SpoolReader {
     for (const auto& [bit, name] : kOptionNames)
       if (record_options_ & bit) builder_.add_metadata(name, "1");
     if (!index_.host_name.empty()) builder_.add_metadata("host_name", quoted(index_.host_name));
-    std::vector<std::pair<std::string_view, std::string_view>>
-        entries;  // the last of equal keys wins
+    std::vector<std::pair<std::string_view, std::string_view>> entries;
+    const auto set = [&](std::string_view key,
+                         std::string_view json) {  // the last of equal keys wins
+      const auto known = std::find_if(entries.begin(), entries.end(),
+                                      [&](const auto& entry) { return entry.first == key; });
+      if (known == entries.end())
+        entries.emplace_back(key, json);
+      else
+        known->second = json;
+    };
     for (const SpoolMetadata& entry : index_.metadata) {
       if (options_.session && entry.session != *options_.session) continue;
-      if (entry.json.empty()) {
+      if (entry.json.empty())
         builder_.stats().count(ImportIssue::kMetadataLost);
-        continue;
-      }
-      const auto known = std::find_if(entries.begin(), entries.end(),
-                                      [&](const auto& e) { return e.first == entry.key; });
-      if (known == entries.end())
-        entries.emplace_back(entry.key, entry.json);
       else
-        known->second = entry.json;
+        set(entry.key, entry.json);
     }
+    for (const auto& [key, json] : options_.metadata) set(key, json);
     for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
     std::string notes;
     for (const auto& [session, line] : index_.notes)

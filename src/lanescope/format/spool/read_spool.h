@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lanescope/base/result.h"
@@ -15,6 +17,8 @@ namespace lanescope::format {
 struct ReadSpoolOptions {
   std::optional<std::uint32_t> session;  // only this session's windows and metadata
   std::optional<std::uint32_t> cycle;    // only windows of this number
+  // Top-level entries (key, JSON) that win over the file's.
+  std::vector<std::pair<std::string, std::string>> metadata;
   bool live = false;  // the writer still runs (it is us): chunks that are open are no news
 };
 
