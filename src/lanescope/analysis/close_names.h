@@ -1,0 +1,17 @@
+// Names that someone may have meant: for messages that say what there is in place of what there is
+// not.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lanescope::analysis {
+
+// Up to `most` of `names`, best first: names that contain the text (upper and lower case alike),
+// then those within few edits. Names over 200 characters are skipped. O(names * length^2) for short
+// names; meant for one error message.
+std::vector<std::string> find_close_names(std::string_view text,
+                                          const std::vector<std::string_view>& names,
+                                          std::size_t most = 3);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,229 @@
+#include "lanescope/analysis/trace_info.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/analysis/launch_links.h"
+#include "lanescope/base/json_value.h"
+
+namespace lanescope::analysis {
+namespace {
+
+std::optional<JsonValue> metadata_value(const Trace& trace, std::string_view key) {
+  const auto json = trace.metadata_json(key);
+  return json ? parse_json(*json) : std::nullopt;
+}
+
+std::string metadata_text(const Trace& trace, std::string_view key) {
+  const auto value = metadata_value(trace, key);
+  return value && value->is_string() ? value->text : "";
+}
+
+std::optional<std::int64_t> integer_of(const JsonValue& object,
+                                       std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const JsonValue* value = object.find(name); value && value->integer) return value->integer;
+  return std::nullopt;
+}
+
+bool has_metadata_prefix(const Trace& trace, std::string_view prefix) {
+  return std::any_of(trace.metadata().begin(), trace.metadata().end(), [&](const Metadata& entry) {
+    return trace.text(entry.key).starts_with(prefix);
+  });
+}
+
+bool has_process_named(const Trace& trace, std::string_view part) {
+  return std::any_of(trace.processes().begin(), trace.processes().end(),
+                     [&](const Process& process) {
+                       return trace.text(process.name).find(part) != std::string_view::npos ||
+                              (process.pid.is_text && trace.text(process.pid.text) == part);
+                     });
+}
+
+bool has_category(const Trace& trace, std::string_view text) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [&](const Category& category) { return trace.text(category.text) == text; });
+}
+
+bool has_whole_microseconds(const Trace& trace) {
+  const auto& starts = trace.slices().start_ns;
+  return !starts.empty() &&
+         std::all_of(starts.begin(), starts.end(), [](std::int64_t ns) { return ns % 1000 == 0; });
+}
+
+// Versions do not name themselves; each line below is a key or a habit that some of them have.
+void find_producer(const Trace& trace, TraceInfo& info) {
+  auto& evidence = info.producer_evidence;
+  if (has_metadata_prefix(trace, "lanescope")) {
+    info.producer = "lanescope";
+    evidence.push_back("metadata of lanescope's own");
+  } else if (has_process_named(trace, "Ascend Hardware") || has_process_named(trace, "CANN")) {
+    info.producer = "Ascend PyTorch Profiler";
+    evidence.push_back("processes named CANN or Ascend Hardware");
+  } else if (trace.metadata_json("schemaVersion") || has_category(trace, "Trace")) {
+    info.producer = "torch.profiler (Kineto)";
+    evidence.push_back(trace.metadata_json("schemaVersion") ? "schemaVersion"
+                                                            : "a capture span of category Trace");
+  } else if (has_process_named(trace, "CPU functions")) {
+    info.producer = "torch.autograd.profiler (export of its own)";
+    evidence.push_back("a process called CPU functions");
+  } else if (has_category(trace, "cpu_op") || has_category(trace, "Operator")) {
+    info.producer = "torch.profiler (Kineto)";
+    evidence.push_back("its categories");
+  } else {
+    info.producer = "unknown";
+  }
+  if (!info.producer.starts_with("torch.profiler")) return;
+  if (has_category(trace, "Operator")) evidence.push_back("category Operator: torch 1.x");
+  if (has_whole_microseconds(trace)) evidence.push_back("whole microseconds only: an old version");
+  if (trace.metadata_json("host_name"))
+    evidence.push_back("host_name: newer than torch 2.11");
+  else if (trace.metadata_json("baseTimeNanoseconds"))
+    evidence.push_back(
+        "baseTimeNanoseconds without host_name: torch 2.11 and some before it write so");
+}
+
+void find_devices(const Trace& trace, TraceInfo& info) {
+  for (const char* key : {"deviceProperties", "computeProperties"}) {
+    const auto list = metadata_value(trace, key);
+    if (!list || !list->is_array()) continue;
+    for (const JsonValue& item : list->items) {
+      if (!item.is_object()) continue;
+      TraceInfo::Device device;
+      device.id = integer_of(item, {"id"});
+      if (const JsonValue* name = item.find("name"); name && name->is_string())
+        device.name = name->text;
+      device.memory_bytes = integer_of(item, {"totalGlobalMem"});
+      device.compute_major = integer_of(item, {"computeMajor", "major"});
+      device.compute_minor = integer_of(item, {"computeMinor", "minor"});
+      device.multiprocessor_count = integer_of(item, {"numSms", "multiProcessorCount"});
+      info.devices.push_back(std::move(device));
+    }
+  }
+}
+
+void find_options(const Trace& trace, TraceInfo& info) {
+  for (const char* key :
+       {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"})
+    if (const auto value = metadata_value(trace, key);
+        value && (value->integer.value_or(0) == 1 || value->boolean))
+      info.recorded_with.emplace_back(key);
+  for (const Metadata& entry : trace.metadata())
+    if (trace.text(entry.key).ends_with("_version"))
+      info.versions.emplace_back(trace.text(entry.key), trace.text(entry.json));
+}
+
+void find_job(const Trace& trace, TraceInfo& info) {
+  const auto job = metadata_value(trace, "distributedInfo");
+  if (!job || !job->is_object()) return;
+  info.rank = integer_of(*job, {"rank"});
+  info.world_size = integer_of(*job, {"world_size"});
+  if (const JsonValue* backend = job->find("backend"); backend && backend->is_string())
+    info.distributed_backend = backend->text;
+}
+
+void find_steps(const Trace& trace, TraceInfo& info) {
+  if (trace.steps().empty()) return;
+  std::vector<std::int64_t> lengths;
+  for (const Step& step : trace.steps()) lengths.push_back(trace.dur_ns(step.slice));
+  std::sort(lengths.begin(), lengths.end());
+  info.steps = {lengths.size(),  trace.steps().front().number,      trace.steps().back().number,
+                lengths.front(), lengths[(lengths.size() - 1) / 2], lengths.back()};
+}
+
+void count_tracks(const Trace& trace, TraceInfo& info) {
+  for (const Track& track : trace.tracks()) {
+    const bool is_stream = track.kind == TrackKind::kStream;
+    if (track.slice_count == 0 || (!is_stream && track.kind != TrackKind::kThread)) continue;
+    TraceInfo::TrackRow row;
+    const Process& process = trace.process(track.process);
+    row.process = trace.text(process.name);
+    row.name = trace.text(track.name);
+    row.slice_count = track.slice_count;
+    if (!process.pid.is_text) row.pid = process.pid.number;
+    if (!track.tid.is_text) row.tid = track.tid.number;
+    if (is_stream) {
+      row.pid = track.device ? std::optional<std::int64_t>(*track.device) : std::nullopt;
+      row.tid = track.stream;
+    }
+    if (row.name.empty() && track.tid.is_text) row.name = trace.text(track.tid.text);
+    if (row.process.empty() && process.pid.is_text) row.process = trace.text(process.pid.text);
+    IntervalUnion busy;
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
+      if (!is_stream || is_device_work(trace.kind(SliceId{i})))
+        busy.add(trace.start_ns(SliceId{i}), trace.end_ns(SliceId{i}));
+    busy.finish();
+    row.busy_ns = busy.length_ns();
+    (is_stream ? info.streams : info.threads).push_back(std::move(row));
+  }
+}
+
+void count_categories(const Trace& trace, TraceInfo& info) {
+  std::vector<TraceInfo::CategoryRow> rows(trace.categories().size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].text = trace.text(trace.categories()[i].text);
+    rows[i].kind = trace.categories()[i].kind;
+  }
+  for (std::size_t i = 0; i < trace.slices().size(); ++i) {
+    TraceInfo::CategoryRow& row = rows[raw(trace.slices().category[i])];
+    ++row.slice_count;
+    row.total_ns += trace.slices().dur_ns[i];
+  }
+  for (const CategoryId category : trace.instants().category) ++rows[raw(category)].instant_count;
+  for (TraceInfo::CategoryRow& row : rows)
+    if (row.slice_count + row.instant_count > 0) info.categories.push_back(std::move(row));
+  std::stable_sort(info.categories.begin(), info.categories.end(),
+                   [](const auto& a, const auto& b) {
+                     return a.slice_count + a.instant_count > b.slice_count + b.instant_count;
+                   });
+}
+
+void find_issues(const Trace& trace, TraceInfo& info) {
+  for (const Severity severity : {Severity::kLost, Severity::kRepaired, Severity::kNote}) {
+    for (std::size_t i = 0; i < kImportIssueCount; ++i) {
+      const auto issue = static_cast<ImportIssue>(i);
+      const ImportStats::Counter& counter = trace.import_stats()[issue];
+      if (counter.count > 0 && import_issue_info(issue).severity == severity)
+        info.issues.push_back({issue, counter.count, counter.first_offset});
+    }
+  }
+}
+
+}  // namespace
+
+TraceInfo compute_trace_info(const Trace& trace) {
+  TraceInfo info;
+  find_producer(trace, info);
+  info.host_name = metadata_text(trace, "host_name");
+  info.trace_id = metadata_text(trace, "trace_id");
+  find_options(trace, info);
+  find_devices(trace, info);
+  find_job(trace, info);
+  info.window_ns = trace.window_end_ns() - trace.window_start_ns();
+  info.window_is_recorded = trace.has_window_span();
+  // Old files carry the whole Unix time in each ts and no base; a ts after 2001 cannot be a time
+  // since start-up.
+  if (trace.base_time_ns() != 0 || trace.window_start_ns() > 1'000'000'000'000'000'000)
+    info.window_start_unix_ns = trace.base_time_ns() + trace.window_start_ns();
+  find_steps(trace, info);
+  count_tracks(trace, info);
+  count_categories(trace, info);
+  info.slice_count = trace.slices().size();
+  info.instant_count = trace.instants().size();
+  info.flow_count = trace.flows().size();
+  info.counter_sample_count = trace.counters().size();
+  const LaunchLinks links = compute_launch_links(trace);
+  info.device_work_count = links.device_work_count;
+  info.launched_count = links.launched_count;
+  find_issues(trace, info);
+  info.input_bytes = trace.import_stats().input_bytes;
+  info.unpacked_bytes = trace.import_stats().unpacked_bytes;
+  info.event_count = trace.import_stats().events;
+  info.memory_bytes = trace.memory_bytes();
+  return info;
+}
+
+}  // namespace lanescope::analysis

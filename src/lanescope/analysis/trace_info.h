@@ -1,0 +1,77 @@
+// What a trace is: who wrote it, on what, when, how much of everything is in it, and what was lost
+// on the way.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// Unknown is absent or an empty text, never a guess. docs/definitions.md#trace-info.
+struct TraceInfo {
+  std::string producer;  // "torch.profiler (Kineto)", ..., "unknown"
+  std::vector<std::string>
+      producer_evidence;  // what in the file says so, and what it says of the version
+  std::string host_name, trace_id;
+  std::vector<std::string> recorded_with;  // "record_shapes", "profile_memory", ... when on
+  std::vector<std::pair<std::string, std::string>>
+      versions;  // "cuda_runtime_version" -> "13000", as in the file
+
+  struct Device {
+    std::optional<std::int64_t> id, memory_bytes, compute_major, compute_minor,
+        multiprocessor_count;
+    std::string name;
+  };
+  std::vector<Device> devices;
+
+  std::optional<std::int64_t> rank, world_size;
+  std::string distributed_backend;
+
+  std::int64_t window_ns = 0;       // length
+  bool window_is_recorded = false;  // the writer's own span; else first start to last end
+  std::optional<std::int64_t> window_start_unix_ns;  // absolute, where the file has its base time
+
+  struct Steps {
+    std::uint64_t count = 0;
+    std::int64_t first = 0, last = 0;
+    std::int64_t shortest_ns = 0, median_ns = 0,
+                 longest_ns = 0;  // CPU ranges; the device may finish later
+  } steps;
+
+  struct TrackRow {
+    std::string process, name;             // texts of the file; empty where it has none
+    std::optional<std::int64_t> pid, tid;  // threads; for streams device and stream
+    std::uint64_t slice_count = 0;
+    std::int64_t busy_ns = 0;  // union of the slices; for streams of device work only
+  };
+  std::vector<TrackRow> threads, streams;  // with at least one slice, in the file's order
+
+  struct CategoryRow {
+    std::string text;  // as the file spells it; empty: events without one
+    CategoryKind kind = CategoryKind::kOther;
+    std::uint64_t slice_count = 0, instant_count = 0;
+    std::int64_t total_ns = 0;  // slice durations added up
+  };
+  std::vector<CategoryRow> categories;  // most events first
+  std::uint64_t slice_count = 0, instant_count = 0, flow_count = 0, counter_sample_count = 0;
+
+  std::uint64_t device_work_count = 0,
+                launched_count = 0;  // kernels, copies, memsets; those whose launch call is known
+
+  struct Issue {
+    ImportIssue issue;
+    std::uint64_t count = 0;
+    std::optional<std::uint64_t> first_offset;
+  };
+  std::vector<Issue> issues;  // lost first, then repaired, then notes
+  std::uint64_t input_bytes = 0, unpacked_bytes = 0, event_count = 0;
+  std::uint64_t memory_bytes = 0;  // that the Trace takes in this process
+};
+
+// O(n log n) for the busy times. Any thread.
+TraceInfo compute_trace_info(const Trace& trace);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,278 @@
+#include "lanescope/report/trace_info_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::TraceInfo;
+
+constexpr std::size_t kLabel = 12;
+constexpr std::size_t kMostTracks = 20;
+
+std::string utc(std::int64_t unix_ns) {
+  std::int64_t seconds = unix_ns / 1'000'000'000, rest = unix_ns % 1'000'000'000;
+  if (rest < 0) {
+    rest += 1'000'000'000;
+    --seconds;
+  }
+  const std::time_t time = seconds;
+  std::tm parts{};
+  if (!gmtime_r(&time, &parts)) return fmt::format("{} ns since 1970", unix_ns);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09} UTC", parts, rest);
+}
+
+const char* severity_name(Severity severity) {
+  return severity == Severity::kLost       ? "lost"
+         : severity == Severity::kRepaired ? "repaired"
+                                           : "note";
+}
+
+class InfoText {
+ public:
+  explicit InfoText(const TraceInfo& info) : info_(info) {}
+
+  std::string run() {
+    write_origin();
+    write_devices();
+    write_time();
+    write_tracks("threads", info_.threads, false);
+    write_tracks("streams", info_.streams, true);
+    write_categories();
+    write_sizes();
+    write_issues();
+    return std::move(out_);
+  }
+
+ private:
+  void fact(std::string_view label, std::string_view text) {
+    out_ += pad_right(label, kLabel) + std::string(text) + '\n';
+  }
+
+  void write_origin() {
+    std::string evidence;
+    for (const std::string& each : info_.producer_evidence)
+      evidence += (evidence.empty() ? "" : "; ") + each;
+    fact("written by", info_.producer + (evidence.empty() ? "" : " (" + evidence + ")"));
+    if (!info_.host_name.empty()) fact("host", one_line(info_.host_name));
+    std::string options;
+    for (const std::string& each : info_.recorded_with)
+      options += (options.empty() ? "" : ", ") + each;
+    fact("options", options.empty() ? "none on, or not said" : options);
+    std::string versions;
+    for (const auto& [key, value] : info_.versions)
+      versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", key, value);
+    if (!versions.empty()) fact("versions", one_line(versions));
+    if (info_.rank || info_.world_size)
+      fact(
+          "job",
+          fmt::format(
+              "rank {} of {}{}", info_.rank ? std::to_string(*info_.rank) : "unknown",
+              info_.world_size ? std::to_string(*info_.world_size) : "unknown",
+              info_.distributed_backend.empty() ? "" : ", " + one_line(info_.distributed_backend)));
+  }
+
+  void write_devices() {
+    if (info_.devices.empty()) fact("devices", "none named in the file");
+    for (const TraceInfo::Device& device : info_.devices) {
+      std::string text = fmt::format("{}: {}", device.id ? std::to_string(*device.id) : "?",
+                                     device.name.empty() ? "unnamed" : one_line(device.name));
+      if (device.memory_bytes) text += ", " + format_bytes(*device.memory_bytes);
+      if (device.multiprocessor_count)
+        text += fmt::format(", {} multiprocessors", *device.multiprocessor_count);
+      if (device.compute_major)
+        text += fmt::format(", compute capability {}.{}", *device.compute_major,
+                            device.compute_minor.value_or(0));
+      fact(&device == &info_.devices.front() ? "devices" : "", text);
+    }
+  }
+
+  void write_time() {
+    fact("window", fmt::format("{}{}", format_time_ns(info_.window_ns),
+                               info_.window_is_recorded
+                                   ? ""
+                                   : " (first start to last end; the file names no window)"));
+    fact("began", info_.window_start_unix_ns ? utc(*info_.window_start_unix_ns)
+                                             : "unknown: times count from an unnamed start");
+    const TraceInfo::Steps& steps = info_.steps;
+    if (steps.count == 0)
+      fact("steps", "none (no ProfilerStep ranges)");
+    else
+      fact("steps",
+           fmt::format("{}, from {} to {}; CPU time of one: shortest {}, median {}, longest {}",
+                       format_count(steps.count), steps.first, steps.last,
+                       format_time_ns(steps.shortest_ns), format_time_ns(steps.median_ns),
+                       format_time_ns(steps.longest_ns)));
+  }
+
+  void write_tracks(std::string_view label, const std::vector<TraceInfo::TrackRow>& rows,
+                    bool streams) {
+    if (rows.empty()) fact(label, "none");
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i == kMostTracks) {
+        fact("", fmt::format("... {} more", format_count(rows.size() - i)));
+        return;
+      }
+      const TraceInfo::TrackRow& row = rows[i];
+      std::string name = row.name;
+      if (streams && row.pid && row.tid)
+        name = fmt::format("device {} stream {}", *row.pid, *row.tid);
+      else if (name.empty() && row.tid)
+        name = fmt::format("thread {}", *row.tid);
+      while (name.ends_with(' ')) name.pop_back();
+      if (!streams && !row.process.empty()) name += fmt::format(" of {}", row.process);
+      fact(i == 0 ? label : "",
+           fmt::format("{}  {:>11} slices  busy {}", pad_right(shorten(one_line(name), 48), 48),
+                       format_count(row.slice_count), format_time_ns(row.busy_ns)));
+    }
+  }
+
+  void write_categories() {
+    for (const TraceInfo::CategoryRow& row : info_.categories) {
+      std::string text =
+          pad_right(shorten(row.text.empty() ? "(no category)" : one_line(row.text), 48), 48);
+      text += fmt::format("  {:>11} ", format_count(row.slice_count + row.instant_count));
+      text += row.slice_count == 0 ? "instants"
+                                   : fmt::format("events  {} in all", format_time_ns(row.total_ns));
+      fact(&row == &info_.categories.front() ? "events" : "", text);
+    }
+    if (info_.categories.empty()) fact("events", "none");
+    if (info_.flow_count > 0) fact("arrows", format_count(info_.flow_count));
+    if (info_.counter_sample_count > 0)
+      fact("counters", format_count(info_.counter_sample_count) + " samples");
+    if (info_.device_work_count > 0)
+      fact("launches",
+           fmt::format("{} of {} kernels, copies and memsets have their launch call in the trace",
+                       format_count(info_.launched_count), format_count(info_.device_work_count)));
+  }
+
+  void write_sizes() {
+    std::string text = format_bytes(static_cast<std::int64_t>(info_.input_bytes));
+    if (info_.unpacked_bytes != info_.input_bytes && info_.unpacked_bytes > 0)
+      text += fmt::format(", unpacked {}",
+                          format_bytes(static_cast<std::int64_t>(info_.unpacked_bytes)));
+    fact("file", fmt::format("{}, {} events", text, format_count(info_.event_count)));
+    std::string memory = format_bytes(static_cast<std::int64_t>(info_.memory_bytes));
+    if (info_.event_count > 0)
+      memory += fmt::format(" ({} bytes an event)", info_.memory_bytes / info_.event_count);
+    fact("in memory", memory);
+  }
+
+  void write_issues() {
+    if (info_.issues.empty()) fact("damage", "none: everything in the file was understood");
+    for (const TraceInfo::Issue& issue : info_.issues) {
+      const ImportIssueInfo& about = import_issue_info(issue.issue);
+      std::string text = fmt::format("{}: {} x{}: {}", severity_name(about.severity), about.name,
+                                     format_count(issue.count), about.description);
+      if (issue.first_offset)
+        text += fmt::format(", first at byte {}", format_count(*issue.first_offset));
+      fact(&issue == &info_.issues.front() ? "damage" : "", text);
+    }
+  }
+
+  const TraceInfo& info_;
+  std::string out_;
+};
+
+void optional_integer(JsonWriter& json, std::string_view key, std::optional<std::int64_t> value) {
+  if (value)
+    json.integer(key, *value);
+  else
+    json.null(key);
+}
+
+void write_json_tracks(JsonWriter& json, std::string_view key,
+                       const std::vector<TraceInfo::TrackRow>& rows, bool streams) {
+  json.begin_array(key);
+  for (const TraceInfo::TrackRow& row : rows) {
+    json.begin_object().text("process", row.process).text("name", row.name);
+    optional_integer(json, streams ? "device" : "pid", row.pid);
+    optional_integer(json, streams ? "stream" : "tid", row.tid);
+    json.integer("slice_count", row.slice_count).integer("busy_ns", row.busy_ns).end_object();
+  }
+  json.end_array();
+}
+
+void write_json_issues(JsonWriter& json, const TraceInfo& info) {
+  json.begin_array("issues");
+  for (const TraceInfo::Issue& issue : info.issues) {
+    const ImportIssueInfo& about = import_issue_info(issue.issue);
+    json.begin_object()
+        .text("name", about.name)
+        .text("severity", severity_name(about.severity))
+        .integer("count", issue.count);
+    if (issue.first_offset) json.integer("first_offset_bytes", *issue.first_offset);
+    json.text("description", about.description).end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string trace_info_text(const TraceInfo& info) { return InfoText(info).run(); }
+
+std::string trace_info_json(const TraceInfo& info) {
+  JsonWriter json("info");
+  json.text("producer", info.producer).begin_array("producer_evidence");
+  for (const std::string& each : info.producer_evidence) json.text({}, each);
+  json.end_array()
+      .text("host_name", info.host_name)
+      .text("trace_id", info.trace_id)
+      .begin_array("recorded_with");
+  for (const std::string& each : info.recorded_with) json.text({}, each);
+  json.end_array().begin_object("versions");
+  for (const auto& [key, value] : info.versions) json.text(key, value);
+  json.end_object().begin_array("devices");
+  for (const TraceInfo::Device& device : info.devices) {
+    json.begin_object().text("name", device.name);
+    optional_integer(json, "id", device.id);
+    optional_integer(json, "memory_bytes", device.memory_bytes);
+    optional_integer(json, "multiprocessor_count", device.multiprocessor_count);
+    optional_integer(json, "compute_major", device.compute_major);
+    optional_integer(json, "compute_minor", device.compute_minor);
+    json.end_object();
+  }
+  json.end_array();
+  optional_integer(json, "rank", info.rank);
+  optional_integer(json, "world_size", info.world_size);
+  json.text("distributed_backend", info.distributed_backend);
+  json.integer("window_ns", info.window_ns).boolean("window_is_recorded", info.window_is_recorded);
+  optional_integer(json, "window_start_unix_ns", info.window_start_unix_ns);
+  json.begin_object("steps").integer("count", info.steps.count);
+  if (info.steps.count > 0)
+    json.integer("first", info.steps.first)
+        .integer("last", info.steps.last)
+        .integer("shortest_ns", info.steps.shortest_ns)
+        .integer("median_ns", info.steps.median_ns)
+        .integer("longest_ns", info.steps.longest_ns);
+  json.end_object();
+  write_json_tracks(json, "threads", info.threads, false);
+  write_json_tracks(json, "streams", info.streams, true);
+  json.begin_array("categories");
+  for (const TraceInfo::CategoryRow& row : info.categories)
+    json.begin_object()
+        .text("category", row.text)
+        .text("kind", category_kind_name(row.kind))
+        .integer("slice_count", row.slice_count)
+        .integer("instant_count", row.instant_count)
+        .integer("total_ns", row.total_ns)
+        .end_object();
+  json.end_array();
+  json.integer("slice_count", info.slice_count).integer("instant_count", info.instant_count);
+  json.integer("flow_count", info.flow_count)
+      .integer("counter_sample_count", info.counter_sample_count);
+  json.integer("device_work_count", info.device_work_count)
+      .integer("launched_count", info.launched_count);
+  write_json_issues(json, info);
+  json.integer("input_bytes", info.input_bytes).integer("unpacked_bytes", info.unpacked_bytes);
+  json.integer("event_count", info.event_count).integer("memory_bytes", info.memory_bytes);
+  return json.take();
+}
+
+}  // namespace lanescope::report
