@@ -138,6 +138,8 @@ void count_tracks(const Trace& trace, TraceInfo& info) {
   for (const Track& track : trace.tracks()) {
     const bool is_stream = track.kind == TrackKind::kStream;
     if (track.slice_count == 0 || (!is_stream && track.kind != TrackKind::kThread)) continue;
+    if (trace.kind(SliceId{track.first_slice}) == CategoryKind::kTrace)
+      continue;  // the window, no thread
     TraceInfo::TrackRow row;
     const Process& process = trace.process(track.process);
     row.process = trace.text(process.name);

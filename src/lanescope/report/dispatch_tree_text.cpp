@@ -84,7 +84,8 @@ class TreeText {
     text +=
         work ? cell(std::nullopt) + cell(std::nullopt) : cell(node.total_ns) + cell(node.self_ns);
     text += node.device_ns == 0 && !work ? cell(std::nullopt) : cell(node.device_ns);
-    text += cell(node.median_gap_ns) + "  " + std::string(2 * std::min(depth, kDeepestIndent), ' ');
+    text += cell(work ? node.median_queue_ns : node.median_gap_ns) + "  " +
+            std::string(2 * std::min(depth, kDeepestIndent), ' ');
     const std::string tail = tail_of(node);
     const std::size_t used = text_length(text) + text_length(tail);
     const std::string name =
@@ -98,15 +99,10 @@ class TreeText {
 
   static std::string tail_of(const DispatchNode& node) {
     std::string tail;
+    if (node.stream) tail += fmt::format("  stream {}", *node.stream);
     if (node.count > 1)
-      tail += fmt::format("  x{} (median {})", format_count(node.count),
+      tail += fmt::format("  x{}, median {}", format_count(node.count),
                           format_time_ns(node.median_total_ns));
-    if (node.median_queue_ns) {
-      tail += fmt::format("  [{}starts {} after the call",
-                          node.stream ? fmt::format("stream {}, ", *node.stream) : "",
-                          format_time_ns(*node.median_queue_ns));
-      tail += node.count > 1 ? ", median]" : "]";
-    }
     return tail;
   }
 
@@ -142,17 +138,15 @@ class TreeText {
   void write_legend(bool folded) {
     if (tree_.threads.empty()) return;
     out_ += '\n';
-    line(
-        "start: since its step began (outside of steps: since the window began). total: its whole "
-        "duration. self: total");
-    line(
-        "without its direct children. device: kernels, copies and memsets launched in it and "
-        "below, added up. gap: from the");
-    line("end of the row before it on the same level, or from its parent's start.");
+    line("start   since its step began; outside of steps, since the window began");
+    line("total   the whole duration; self: without the direct children");
+    line("device  kernels, copies and memsets launched in it and below, added up");
+    line("gap     from the end of the row before it on its level, or from its parent's start;");
+    line("        for device work from the start of the call that launched it (the queue delay)");
     if (folded)
       line(
-          "xN: N equal neighbours in one row: start of the first; total, self and device are sums "
-          "over N; gap is a median.");
+          "xN      N equal neighbours in one row: start of the first, sums of total, self and "
+          "device, median gap");
   }
 
   const DispatchTree& tree_;

@@ -13,8 +13,8 @@ struct TreeTextOptions {
 };
 
 // One line a node: start, total, self and device time, the gap before it, then the indented name.
-// Device work stands under its launch call with the delay from call to start. Ends in a newline. An
-// empty tree says so.
+// Device work stands under its launch call, the delay from call to start in place of the gap. Ends
+// in a newline. An empty tree says so.
 std::string dispatch_tree_text(const analysis::DispatchTree& tree,
                                const TreeTextOptions& options = {});
 
