@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
@@ -38,6 +39,8 @@ class TreeText {
   std::string run() {
     if (tree_.threads.empty() && tree_.unlaunched.empty())
       return "Nothing to show: no operators, annotations or API calls.\n";
+    for (const auto& thread : tree_.threads)
+      for (const DispatchNode& root : thread.roots) collect_streams(root);
     bool folded = false;
     for (const auto& thread : tree_.threads) {
       for (const DispatchNode& root : thread.roots) folded |= is_folded(root);
@@ -97,13 +100,18 @@ class TreeText {
            fmt::format("... {} deeper", format_count(node.hidden_count)));
   }
 
-  static std::string tail_of(const DispatchNode& node) {
+  std::string tail_of(const DispatchNode& node) const {
     std::string tail;
-    if (node.stream) tail += fmt::format("  stream {}", *node.stream);
+    if (node.stream && streams_.size() > 1) tail += fmt::format("  stream {}", *node.stream);
     if (node.count > 1)
       tail += fmt::format("  x{}, median {}", format_count(node.count),
                           format_time_ns(node.median_total_ns));
     return tail;
+  }
+
+  void collect_streams(const DispatchNode& node) {
+    if (node.stream) streams_.insert(*node.stream);
+    for (const DispatchNode& child : node.children) collect_streams(child);
   }
 
   std::string colored(const std::string& name, CategoryKind kind) const {
@@ -143,6 +151,8 @@ class TreeText {
     line("device  kernels, copies and memsets launched in it and below, added up");
     line("gap     from the end of the row before it on its level, or from its parent's start;");
     line("        for device work from the start of the call that launched it (the queue delay)");
+    if (streams_.size() == 1)
+      line(fmt::format("        All device work runs on stream {}.", *streams_.begin()));
     if (folded)
       line(
           "xN      N equal neighbours in one row: start of the first, sums of total, self and "
@@ -153,6 +163,7 @@ class TreeText {
   const TreeTextOptions& options_;
   std::size_t width_;
   std::string out_;
+  std::set<std::int64_t> streams_;  // named in the rows when there are several
   std::uint64_t rows_ = 0, hidden_rows_ = 0;
 };
 
