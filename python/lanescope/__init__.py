@@ -17,6 +17,7 @@ Importing it imports neither torch nor numpy.
 
 from __future__ import annotations
 
+from . import _dynamo
 from ._activities import ProfilerActivity, supported_activities
 from ._autorecord import step
 from ._core import (
@@ -66,3 +67,5 @@ __all__ = [
     "tensorboard_trace_handler",
     "write_kineto_json",
 ]
+
+_dynamo.watch()

@@ -6,14 +6,15 @@ The program comes first: nothing here may raise into it, change its exit code or
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import re
 import signal
 import sys
 import weakref
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+
+from ._after_import import after_import
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
@@ -83,39 +84,9 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         os.environ.update(settings)
         os.environ["PYTHONPATH"] = path_of_children
     if not launcher:
-        sys.meta_path.insert(0, _TorchWatcher(AutoRecording(settings, name_of(program))))
-
-
-class _TorchWatcher:
-    """Finds nothing itself; when the program imports torch, recording begins as soon as torch is there."""
-
-    def __init__(self, recording: "AutoRecording") -> None:
-        self._recording = recording
+        recording = AutoRecording(settings, name_of(program))
         atexit.register(recording.finish)
-
-    def find_spec(self, name: str, path: Any = None, target: Optional[ModuleType] = None) -> Any:
-        if name != "torch":
-            return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
-        spec = importlib.util.find_spec("torch")
-        loader: Any = getattr(spec, "loader", None)
-        if loader is None:
-            return spec
-        load = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            try:
-                del loader.exec_module
-            except AttributeError:
-                pass
-            load(module)
-            self._recording.begin()
-
-        try:
-            loader.exec_module = exec_module
-        except AttributeError:  # a loader without attributes of its own
-            say("torch is loaded in an unknown way; this process is not recorded")
-        return spec
+        after_import("torch", recording.begin)
 
 
 class AutoRecording:
@@ -166,7 +137,7 @@ class AutoRecording:
             record_shapes=self._on("SHAPES"),
             profile_memory=self._on("MEMORY"),
         )
-        self._profile._spool_path = self._base + ".spool"
+        self._profile._spool_path = self._base + ".lspool"
         self._profile.start()
         self._watch_steps()
         try:
@@ -187,13 +158,14 @@ class AutoRecording:
         try:
             import torch.profiler
 
-            original: Callable[..., Any] = torch.profiler.profile.step
+            profiler: Any = torch.profiler.profile
+            original: Callable[..., Any] = profiler.step
 
             def step(prof: Any, *args: Any, **kwargs: Any) -> Any:
                 self.step(2)
                 return original(prof, *args, **kwargs)
 
-            torch.profiler.profile.step = step  # type: ignore[method-assign]
+            profiler.step = step
         except (ImportError, AttributeError):
             pass
 
@@ -245,8 +217,8 @@ class AutoRecording:
             self._finish()
         except Exception as error:
             say(f"the results could not be written: {error}")
-            if self._profile is not None and os.path.exists(self._base + ".spool"):
-                say(f"what was recorded is in {self._base}.spool; every lanescope command reads it")
+            if self._profile is not None and os.path.exists(self._base + ".lspool"):
+                say(f"what was recorded is in {self._base}.lspool; every lanescope command reads it")
 
     def _finish(self) -> None:
         if self._profile is None:
@@ -266,7 +238,7 @@ class AutoRecording:
         self._profile.export_chrome_trace(trace_path)
         with open(table_path, "w", encoding="utf-8") as file:
             file.write(str(self._profile.key_averages().table(sort_by="cpu_time_total", row_limit=100)))
-        spool = self._base + ".spool"
+        spool = self._base + ".lspool"
         if not self._on("KEEP_SPOOL") and os.path.exists(spool):
             os.unlink(spool)
         if not self._on("QUIET"):

@@ -33,6 +33,7 @@ def set_torch_routing(torch_listens: bool, observer_records: bool) -> None: ...
 
 class Trace:
     """A trace as columns. Times in nanoseconds since base_time_ns. Slices are in order of (track, start, longer first)."""
+    def __init__(self) -> None: ...
     def __len__(self) -> int: ...
     @property
     def base_time_ns(self) -> int: ...
@@ -177,7 +178,7 @@ class Profiler:
     def __init__(
         self,
         *,
-        scheduled: bool,
+        schedule: Optional[Callable[[int], int]],
         first_action: int,
         on_trace_ready: Optional[Callable[[], Any]],
         record_shapes: bool,

@@ -15,7 +15,11 @@ def decorate(name: str, args: Optional[str], function: Callable[..., R]) -> Call
 
     @functools.wraps(function)
     def wrapped(*positional: Any, **keywords: Any) -> R:
-        with record_function(name, args):
+        around = record_function(name, args)
+        around.__enter__()
+        try:
             return function(*positional, **keywords)
+        finally:
+            around.__exit__(None, None, None)
 
     return wrapped

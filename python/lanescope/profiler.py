@@ -142,7 +142,7 @@ class profile:
             if reason:
                 _warn(f"torch operators are not recorded, only ranges: {reason}", once=True)
         core = _core.Profiler(
-            scheduled=self.record_steps,
+            schedule=(lambda step: action_value(self.schedule(step)).value) if self.record_steps else None,
             first_action=self.current_action.value,
             on_trace_ready=self._trace_ready,
             record_shapes=self.record_shapes or self.with_flops,
@@ -277,9 +277,15 @@ class profile:
         """
         return self._result().trace()
 
+    def _trace_or_empty(self) -> _core.Trace:
+        try:
+            return self._result().trace()
+        except _core.UnavailableError:  # empty_reason tells why
+            return _core.Trace()
+
     def events(self) -> EventList:
         """Every recorded event, not aggregated; times in microseconds, like torch.profiler's FunctionEvent list."""
-        return EventList(self.trace, warning=self.empty_reason)
+        return EventList(self._trace_or_empty(), warning=self.empty_reason)
 
     def key_averages(
         self,
@@ -288,9 +294,8 @@ class profile:
         group_by_overload_name: bool = False,
     ) -> KeyAverages:
         """Sums per operator name, for ``.table()`` and as a list of rows."""
-        core = self._result()
         return KeyAverages(
-            core.trace(),
+            self._trace_or_empty(),
             group_by_input_shape=group_by_input_shape,
             group_by_stack_n=group_by_stack_n,
             group_by_overload_name=group_by_overload_name,

@@ -13,7 +13,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 def read_trace(path: PathLike, *, progress: Optional[Callable[[int, int], Any]] = None) -> _core.Trace:
     """A trace file as columns: JSON of torch.profiler, Kineto or Chrome (plain, gzip, zstd), or a lanescope recording.
 
-    A directory stands for the newest recording in it, that of a killed process included. ``progress`` is called with
+    A directory stands for the one recording in it, that of a killed process included. ``progress`` is called with
     bytes read and the file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``.
     Raises IoError, CorruptInputError, UnsupportedError or LimitError.
     """

@@ -209,7 +209,8 @@ py::list flows(const Trace& trace) {
 
 void bind_model(py::module_& m) {
   py::class_<Trace, std::shared_ptr<Trace>> trace(m, "Trace");
-  trace.def("__len__", [](const Trace& t) { return t.slices().size(); })
+  trace.def(py::init<>())
+      .def("__len__", [](const Trace& t) { return t.slices().size(); })
       .def_property_readonly("base_time_ns", &Trace::base_time_ns)
       .def_property_readonly("window_start_ns", &Trace::window_start_ns)
       .def_property_readonly("window_end_ns", &Trace::window_end_ns)

@@ -1,4 +1,5 @@
-// record and profiler: Profiler with the schedule's answer handed in, because the schedule is a Python function.
+// record and profiler: Profiler with the schedule's answer handed in, so that an exception of a Python schedule comes out of
+// step() before anything has changed.
 #include <pybind11/stl.h>
 
 #include <exception>
@@ -15,9 +16,11 @@ namespace {
 // Calls may come from any Python thread; the GIL is released inside, so they are serialised here.
 class PyProfiler {
  public:
-  PyProfiler(bool scheduled, int first_action, py::object on_trace_ready, ProfilerOptions options)
-      : on_trace_ready_(std::move(on_trace_ready)), next_action_(static_cast<ProfilerAction>(first_action)) {
-    if (scheduled) options.schedule = [this](std::int64_t) { return next_action_; };
+  PyProfiler(py::object schedule, int first_action, py::object on_trace_ready, ProfilerOptions options)
+      : schedule_(std::move(schedule)),
+        on_trace_ready_(std::move(on_trace_ready)),
+        next_action_(static_cast<ProfilerAction>(first_action)) {
+    if (!schedule_.is_none()) options.schedule = [this](std::int64_t step) { return action_at(step); };
     options.on_trace_ready = [this](Profiler&) { call_trace_ready(); };
     profiler_.emplace(std::move(options));
   }
@@ -30,11 +33,13 @@ class PyProfiler {
   PyProfiler& operator=(const PyProfiler&) = delete;
 
   void start() {
+    step_ = 0;
     value_or_raise(without_gil([&] { return profiler_->start(); }));
     throw_pending();
   }
   void step(int action) {
     next_action_ = static_cast<ProfilerAction>(action);
+    ++step_;
     without_gil([&] { profiler_->step(); });
     throw_pending();
   }
@@ -67,6 +72,16 @@ class PyProfiler {
   Profiler& profiler() { return *profiler_; }
 
  private:
+  // The step at hand was asked for before; others are looked at to explain an empty result.
+  ProfilerAction action_at(std::int64_t step) {
+    if (step == step_) return next_action_;
+    const py::gil_scoped_acquire acquire;
+    try {
+      return static_cast<ProfilerAction>(schedule_(step).cast<int>());
+    } catch (const std::exception&) {
+      return ProfilerAction::kNone;
+    }
+  }
   // Inside start, step or stop, without the GIL. An exception waits until the C++ call has returned.
   void call_trace_ready() {
     py::gil_scoped_acquire acquire;
@@ -81,14 +96,16 @@ class PyProfiler {
     if (pending_) std::rethrow_exception(std::exchange(pending_, nullptr));
   }
 
+  py::object schedule_;  // int -> int, or None
   py::object on_trace_ready_;
+  std::int64_t step_ = 0;
   ProfilerAction next_action_;
   std::exception_ptr pending_;
   std::size_t warnings_taken_ = 0;
   std::optional<Profiler> profiler_;
 };
 
-std::unique_ptr<PyProfiler> make_profiler(bool scheduled, int first_action, py::object on_trace_ready, bool record_shapes,
+std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action, py::object on_trace_ready, bool record_shapes,
                                           bool profile_memory, bool with_flops, bool capture_overload_names,
                                           bool accumulate, std::string output_dir, std::string spool_path) {
   ProfilerOptions options;
@@ -100,14 +117,14 @@ std::unique_ptr<PyProfiler> make_profiler(bool scheduled, int first_action, py::
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
   options.spool_path = std::move(spool_path);
-  return std::make_unique<PyProfiler>(scheduled, first_action, std::move(on_trace_ready), std::move(options));
+  return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready), std::move(options));
 }
 
 }  // namespace
 
 void bind_record(py::module_& m) {
   py::class_<PyProfiler>(m, "Profiler")
-      .def(py::init(&make_profiler), py::kw_only(), py::arg("scheduled"), py::arg("first_action"),
+      .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_flops"),
            py::arg("capture_overload_names"), py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"))
       .def("start", &PyProfiler::start)
@@ -120,7 +137,9 @@ void bind_record(py::module_& m) {
              value_or_raise(self.profiler().add_metadata_json(key, json));
            },
            py::arg("key"), py::arg("json"))
-      .def("empty_reason", [](PyProfiler& self) { return to_str(self.profiler().empty_reason()); })
+      .def("empty_reason", [](PyProfiler& self) {
+        return to_str(without_gil([&] { return self.profiler().empty_reason(); }));
+      })
       .def("spool_path", [](PyProfiler& self) { return to_str(self.profiler().spool_path()); })
       .def("take_warnings", &PyProfiler::take_warnings)
       .def("stats", &PyProfiler::stats);

@@ -1,0 +1,45 @@
+"""Calls a function once a module has been imported by somebody else; never imports it by itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any, Callable
+
+
+def after_import(name: str, call: Callable[[], None]) -> None:
+    """Calls ``call`` now if ``name`` is there, else right after the program has imported it. ``call`` must not raise."""
+    if name in sys.modules:
+        call()
+    else:
+        sys.meta_path.insert(0, _Watcher(name, call))
+
+
+class _Watcher:
+    """A finder that finds nothing of its own; it is gone once its module was asked for."""
+
+    def __init__(self, name: str, call: Callable[[], None]) -> None:
+        self._name = name
+        self._call = call
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        loader: Any = getattr(spec, "loader", None)
+        load: Any = getattr(loader, "exec_module", None)
+        if load is None:
+            return spec
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module
+            load(module)
+            self._call()
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:  # a loader that takes no attributes: the call never comes
+            pass
+        return spec

@@ -1,0 +1,89 @@
+"""Replacing `from torch.profiler import ...` by `from lanescope import ...` finds every name and every argument."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import lanescope
+
+torch_profiler = pytest.importorskip("torch.profiler")
+
+# What belongs to Kineto, or to a format of torch's own, and has no meaning for another recorder.
+NOT_OURS = {"ExecutionTraceObserver", "kineto_available"}
+PRIVATE_OR_INHERITED = {"prepare_trace", "start_trace", "stop_trace"}
+
+
+def arguments(function):
+    return [name for name in inspect.signature(function).parameters if name != "self"]
+
+
+def test_every_public_name_exists():
+    missing = [name for name in torch_profiler.__all__ if name not in NOT_OURS and not hasattr(lanescope, name)]
+    assert missing == []
+
+
+def test_profile_takes_every_argument():
+    theirs = inspect.signature(torch_profiler.profile.__init__).parameters
+    ours = inspect.signature(lanescope.profile.__init__).parameters
+    assert [name for name in theirs if name not in ours] == []
+    different = {
+        name: (theirs[name].default, ours[name].default)
+        for name in theirs
+        if name != "self" and theirs[name].default != ours[name].default
+    }
+    assert different == {"acc_events": (False, True)}  # mended: results cover all cycles
+
+
+@pytest.mark.parametrize("name", [n for n in dir(torch_profiler.profile) if not n.startswith("_")])
+def test_profile_has_every_method_with_every_argument(name):
+    if name in PRIVATE_OR_INHERITED:
+        pytest.skip("a step of torch's own start and stop")
+    theirs, ours = getattr(torch_profiler.profile, name), getattr(lanescope.profile, name)
+    if callable(theirs):
+        assert [a for a in arguments(theirs) if a not in arguments(ours)] == []
+
+
+@pytest.mark.parametrize("name", ["schedule", "tensorboard_trace_handler"])
+def test_functions_take_every_argument(name):
+    assert arguments(getattr(lanescope, name)) == arguments(getattr(torch_profiler, name))
+
+
+def test_enumerations_have_the_same_numbers():
+    theirs = {name: int(value) for name, value in torch_profiler.ProfilerActivity.__members__.items()}
+    ours = {name: value.value for name, value in lanescope.ProfilerActivity.__members__.items()}
+    assert {name: ours.get(name) for name in theirs} == theirs
+    assert {a.name: a.value for a in torch_profiler.ProfilerAction} == {a.name: a.value for a in lanescope.ProfilerAction}
+
+
+def test_table_and_key_averages_take_every_argument():
+    from torch.autograd.profiler_util import EventList
+
+    ours = lanescope.KeyAverages
+    parameters = inspect.signature(EventList.table).parameters
+    assert arguments(ours.table)[: len(parameters) - 1] == arguments(EventList.table)
+    for name, parameter in parameters.items():
+        assert inspect.signature(ours.table).parameters[name].default == parameter.default
+
+
+def test_rows_have_the_fields_of_torchs_rows():
+    from torch.autograd.profiler_util import FunctionEvent, FunctionEventAvg
+
+    public = {"key", "count", "cpu_time", "cpu_time_total", "self_cpu_time_total", "device_time", "device_time_total"}
+    public |= {"self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "flops"}
+    public |= {"self_device_memory_usage", "input_shapes", "overload_name", "stack", "is_async", "device_type"}
+    public |= {"use_device", "node_id", "is_legacy", "is_remote"}
+    theirs = FunctionEventAvg()
+    assert [name for name in public if not hasattr(theirs, name)] == []  # the list above is of torch's names
+    with lanescope.profile() as prof:
+        with lanescope.record_function("x"):
+            pass
+    row = prof.key_averages()[0]
+    assert [name for name in public if not hasattr(row, name)] == []
+    for name in ("cuda_time", "cuda_time_total", "self_cuda_time_total", "cpu_time_str", "device_time_str"):
+        assert hasattr(lanescope.FunctionEventAvg, name)
+    event_names = [n for n in inspect.signature(FunctionEvent.__init__).parameters]
+    fields = {"id", "name", "thread", "fwd_thread", "input_shapes", "is_async", "sequence_nr", "device_type"}
+    assert fields <= set(event_names)
+    assert [n for n in fields if not hasattr(lanescope.FunctionEvent, n)] == []
