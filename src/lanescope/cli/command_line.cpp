@@ -122,7 +122,11 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   app_.get_option("--version")->description("print the version");
   app_.get_option("--version")->configurable(false);
   add_table_command(*this);
+  add_tree_command(*this);
+  add_info_command(*this);
+  add_convert_command(*this);
   add_record_command(*this);
+  add_recover_command(*this);
   add_completion_command(*this);
   add_version_command(*this);
   add_help_command(*this);

@@ -92,7 +92,11 @@ inline constexpr char kTraceArgument[] =
 
 // Each in its own <name>_command.cpp: declares flags and what running does.
 void add_table_command(CommandLine& line);
+void add_tree_command(CommandLine& line);
+void add_info_command(CommandLine& line);
+void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
+void add_recover_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 void add_version_command(CommandLine& line);
 void add_help_command(CommandLine& line);

@@ -14,6 +14,7 @@
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/format/spool/read_spool.h"
 
 namespace lanescope::cli {
 namespace {
@@ -120,7 +121,10 @@ Result<Trace> read(const std::string& path, const format::ReadOptions& options) 
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found) return missing_file(path);
-  if (status.type() == fs::file_type::directory) return is_folder(path);
+  if (status.type() == fs::file_type::directory) {
+    const auto recordings = format::find_spools(path);  // a recording's folder is read like a trace
+    if (!recordings || recordings->empty()) return is_folder(path);
+  }
   return format::read_trace(path, options);
 }
 
@@ -158,7 +162,7 @@ std::vector<std::string> damage_lines(const ImportStats& stats, const std::strin
   return lines;
 }
 
-std::optional<Trace> open_trace(const std::string& path, Output& output, int* code) {
+std::optional<Trace> open_trace(const std::string& path, Output& output, int* code, Damage damage) {
   Result<Trace> trace = [&] {
     ProgressLine line(
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
@@ -171,7 +175,9 @@ std::optional<Trace> open_trace(const std::string& path, Output& output, int* co
     *code = trace.error().code == Errc::kUnavailable ? kFailed : kUsage;
     return std::nullopt;
   }
-  for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
+  if (damage == Damage::kSaid) {
+    for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
+  }
   return std::move(*trace);
 }
 

@@ -1,6 +1,7 @@
 // Every reading subcommand opens its trace here: progress, what was lost, and errors that name the
 // way out.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,10 +11,13 @@
 
 namespace lanescope::cli {
 
+enum class Damage : std::uint8_t { kSaid, kShownByCaller };
+
 // `path` "-" is standard input. On failure one line has been printed and `*code` is the exit code.
 // On success, what the file lost or what was mended has been said on standard error, at most two
 // lines.
-std::optional<Trace> open_trace(const std::string& path, Output& output, int* code);
+std::optional<Trace> open_trace(const std::string& path, Output& output, int* code,
+                                Damage damage = Damage::kSaid);
 
 // "lost: ..." and "repaired: ..." with counts and first places; none, one or two lines. `path` is
 // for the hint.

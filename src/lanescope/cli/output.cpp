@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -54,6 +55,24 @@ void Output::write(std::string_view text) {
     write_raw(sanitized(text));
   } else {
     write_raw(text);
+  }
+}
+
+void Output::write_styled(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t escape = std::min(text.find("\x1b["), text.size());
+    write(text.substr(0, escape));
+    text.remove_prefix(escape);
+    if (text.empty()) return;
+    const std::size_t end = text.find_first_not_of("0123456789;", 2);
+    const bool is_colour = end != std::string_view::npos && text[end] == 'm';
+    const std::string_view sequence = text.substr(0, is_colour ? end + 1 : 1);
+    if (is_colour && colour_) {
+      write_raw(sequence);
+    } else {
+      write(sequence);
+    }
+    text.remove_prefix(sequence.size());
   }
 }
 

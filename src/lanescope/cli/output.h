@@ -31,11 +31,15 @@ class Output {
 
   bool out_is_terminal() const { return out_is_terminal_; }
   bool err_is_terminal() const { return err_is_terminal_; }
+  bool takes_colour() const { return colour_; }
   // Columns of the terminal on standard output; 0 when there is none.
   int terminal_width() const;
 
   // Buffered. Errors are kept until finish().
   void write(std::string_view text);
+  // Text of ours that may hold colours ("\x1b[1m" and its like, nothing else): everything around
+  // them is treated by write.
+  void write_styled(std::string_view text);
   // Bold on a terminal that takes colours, else plain.
   void write_heading(std::string_view text);
 

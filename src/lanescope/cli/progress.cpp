@@ -27,8 +27,9 @@ std::size_t columns_of_terminal() {
 
 }  // namespace
 
-ProgressLine::ProgressLine(const Output& output, std::string what)
+ProgressLine::ProgressLine(const Output& output, std::string what, ProgressUnit unit)
     : what_(sanitized_line(what)),
+      unit_(unit),
       enabled_(output.err_is_terminal()),
       start_(Clock::now()),
       next_(start_ + milliseconds(1000)) {}
@@ -37,7 +38,7 @@ ProgressLine::~ProgressLine() {
   if (shown_) write_to_terminal(fmt::format("\r{:{}}\r", "", columns_of_terminal()));
 }
 
-void ProgressLine::update(std::uint64_t done_bytes, std::uint64_t total_bytes) {
+void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
   if (!enabled_) return;
   const Clock::time_point now = Clock::now();
   if (now < next_) return;
@@ -45,25 +46,29 @@ void ProgressLine::update(std::uint64_t done_bytes, std::uint64_t total_bytes) {
   shown_ = true;
   const std::size_t columns = columns_of_terminal();
   const double seconds = std::chrono::duration<double>(now - start_).count();
-  std::string line = progress_text(what_, done_bytes, total_bytes, seconds, columns);
+  std::string line = progress_text(what_, unit_, done, total, seconds, columns);
   line.resize(std::max(line.size(), columns), ' ');  // over what a longer line left
   write_to_terminal(line.insert(0, 1, '\r'));
 }
 
-std::string progress_text(const std::string& what, std::uint64_t done_bytes,
-                          std::uint64_t total_bytes, double seconds, std::size_t columns) {
-  const double megabytes = static_cast<double>(done_bytes) / 1e6;
-  const double speed = seconds > 0 ? megabytes / seconds : 0;
+std::string progress_text(const std::string& what, ProgressUnit unit, std::uint64_t done,
+                          std::uint64_t total, double seconds, std::size_t columns) {
+  const bool bytes = unit == ProgressUnit::kBytes;
+  const char* name = bytes ? "MB" : "M events";
+  const auto millions = [&](double amount) {
+    return fmt::format("{:.{}f}", amount / 1e6, bytes ? 0 : 1);
+  };
+  const auto amount = static_cast<double>(done);
+  const std::string speed =
+      fmt::format("{} {}/s", millions(seconds > 0 ? amount / seconds : 0), name);
   std::string text;
-  if (total_bytes > 0) {
-    const std::uint64_t done = std::min(done_bytes, total_bytes);
-    const double share = static_cast<double>(done) / static_cast<double>(total_bytes);
-    text = fmt::format("{:3.0f} %   {:.0f} of {:.0f} MB   {:.0f} MB/s", 100 * share, megabytes,
-                       static_cast<double>(total_bytes) / 1e6, speed);
+  if (total > 0) {
+    const double share = std::min(1.0, amount / static_cast<double>(total));
+    text = fmt::format("{}   {:3.0f} %   {} of {} {}   {}", what, 100 * share, millions(amount),
+                       millions(static_cast<double>(total)), name, speed);
   } else {
-    text = fmt::format("{:.0f} MB   {:.0f} MB/s", megabytes, speed);
+    text = fmt::format("{}   {} {}   {}", what, millions(amount), name, speed);
   }
-  text = what + "   " + text;
   // Cutting may split a character of a file name; the terminal shows that as one odd letter.
   return text.substr(0, columns);
 }

@@ -1,0 +1,48 @@
+// `lanescope convert`: any trace again as clean Kineto JSON.
+#include <memory>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/save_trace.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct ConvertFlags {
+  std::string in, out;
+  bool force = false;
+};
+
+int run_convert(const ConvertFlags& flags, Output& output) {
+  if (const Result<void> free = check_target(flags.out, flags.force);
+      !free) {  // before a long read
+    output.complain("convert: " + message_of(free.error()));
+    return kUsage;
+  }
+  int code = kOk;
+  const std::optional<Trace> trace = open_trace(flags.in, output, &code);
+  if (!trace) return code;
+  return save_trace(*trace, flags.out, output);
+}
+
+}  // namespace
+
+void add_convert_command(CommandLine& line) {
+  Command command = line.command(
+      "convert", "write a trace again as clean Kineto JSON: sorted, escaped, whole arrows");
+  const auto flags = std::make_shared<ConvertFlags>();
+  command.argument("IN", &flags->in, kTraceArgument, {Completes::kFile});
+  command.argument("OUT", &flags->out,
+                   "file to write; packed when it ends in .gz or .zst; - prints the JSON",
+                   {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "write over OUT when it exists");
+  command.epilogue(R"(Examples:
+  lanescope convert broken.json clean.json.gz            what could be read, for Perfetto and other tools
+  lanescope convert trace.json.zst - | head -c 300
+
+What the input lost is said on standard error and stays lost. OUT appears only when it is complete.
+)");
+  command.runs([flags](Output& output) -> int { return run_convert(*flags, output); });
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,36 @@
+// `lanescope info`: what a trace is and what of it was lost or repaired.
+#include <memory>
+
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
+#include "lanescope/report/trace_info_text.h"
+
+namespace lanescope::cli {
+
+void add_info_command(CommandLine& line) {
+  Command command = line.command(
+      "info", "what a trace is: writer, devices, window, steps, events, what was lost");
+  struct InfoFlags {
+    std::string path;
+    bool json = false;
+  };
+  const auto flags = std::make_shared<InfoFlags>();
+  command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
+  command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  command.epilogue(R"(Examples:
+  lanescope info trace.json.gz
+  lanescope info trace.json.gz --json | python3 -m json.tool
+)");
+  command.runs([flags](Output& output) -> int {
+    int code = kOk;
+    const std::optional<Trace> trace =
+        open_trace(flags->path, output, &code, Damage::kShownByCaller);
+    if (!trace) return code;
+    const analysis::TraceInfo info = analysis::compute_trace_info(*trace);
+    output.write(flags->json ? report::trace_info_json(info) : report::trace_info_text(info));
+    return kOk;
+  });
+}
+
+}  // namespace lanescope::cli

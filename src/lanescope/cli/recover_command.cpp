@@ -1,0 +1,141 @@
+// `lanescope recover`: what a killed process left in the recorder's own files becomes a trace that
+// every tool opens.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/format/spool/read_spool.h"
+
+namespace lanescope::cli {
+namespace {
+namespace fs = std::filesystem;
+
+struct RecoverFlags {
+  std::string folder, out;
+  bool force = false;
+};
+
+// Recordings in the folder, and in the folders in it: `lanescope record -o DIR` makes one for each
+// process.
+Result<std::vector<fs::path>> find_recordings(const std::string& folder) {
+  std::error_code failed;
+  if (!fs::exists(folder, failed)) {
+    return Error{
+        Errc::kIo,
+        fmt::format("expected the folder that a recorded process wrote to, found no '{}'", folder)};
+  }
+  if (!fs::is_directory(folder, failed)) return std::vector<fs::path>{folder};
+  LANESCOPE_TRY(std::vector<fs::path> found, format::find_spools(folder));
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    if (!at->is_directory(failed)) continue;
+    if (const Result<std::vector<fs::path>> inner = format::find_spools(at->path())) {
+      found.insert(found.end(), inner->begin(), inner->end());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  if (!found.empty()) return found;
+  return Error{Errc::kInvalidArgument, fmt::format("expected recordings (*.lspool) in '{}', found "
+                                                   "none; a program that ended by itself leaves "
+                                                   "finished .json traces in their place",
+                                                   folder)};
+}
+
+// "1,234 ranges of 3 threads; 2 chunks were still open, their complete records are in".
+std::string summary(const Trace& trace) {
+  const ImportStats& stats = trace.import_stats();
+  const auto threads = std::count_if(trace.tracks().begin(), trace.tracks().end(),
+                                     [](const Track& track) { return track.slice_count > 0; });
+  std::string text =
+      fmt::format("{} range{} on {} track{}", with_commas(trace.slices().size()),
+                  trace.slices().size() == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
+  const auto add = [&](ImportIssue issue, const char* one, const char* many) {
+    const std::uint64_t count = stats[issue].count;
+    if (count > 0) text += fmt::format("; {} {}", with_commas(count), count == 1 ? one : many);
+  };
+  add(ImportIssue::kOpenChunk, "chunk was still open, its complete records are in",
+      "chunks were still open, their complete records are in");
+  add(ImportIssue::kOpenRange, "range had not ended, it is drawn to the end",
+      "ranges had not ended, they are drawn to the end");
+  add(ImportIssue::kChecksumMismatch, "chunk has changed since it was closed",
+      "chunks have changed since they were closed");
+  add(ImportIssue::kTruncatedFile, "chunk is cut off", "chunks are cut off");
+  add(ImportIssue::kDroppedRecords, "record had found no room", "records had found no room");
+  return text;
+}
+
+int recover_one(const fs::path& recording, const std::string& target, bool force, Output& output) {
+  if (const Result<void> free = check_target(target, force); !free) {
+    output.complain("recover: " + message_of(free.error()));
+    return kUsage;
+  }
+  const Result<Trace> trace = format::read_spool(recording);
+  if (!trace) {
+    output.complain(message_of(trace.error()));
+    return kUsage;
+  }
+  if (target == "-") return save_trace(*trace, target, output);
+  output.write(fmt::format("{}: {}\n", recording.string(), summary(*trace)));
+  if (trace->slices().size() == 0) {
+    output.complain(
+        fmt::format("nothing was recorded in '{}', so nothing was written", recording.string()));
+    return kFailed;
+  }
+  return save_trace(*trace, target, output);
+}
+
+int run_recover(const RecoverFlags& flags, Output& output) {
+  const Result<std::vector<fs::path>> recordings = find_recordings(flags.folder);
+  if (!recordings) {
+    output.complain("recover: " + message_of(recordings.error()));
+    return kUsage;
+  }
+  std::error_code failed;
+  const bool into_folder = fs::is_directory(flags.out, failed);
+  if (recordings->size() > 1 && !flags.out.empty() && !into_folder) {
+    output.complain(fmt::format(
+        "recover: expected -o to name a folder, because '{}' holds {} recordings; found '{}'",
+        flags.folder, recordings->size(), flags.out));
+    return kUsage;
+  }
+  int worst = kOk;
+  for (const fs::path& recording : *recordings) {
+    const fs::path beside = fs::path(recording).replace_extension(".json");
+    const fs::path target = flags.out.empty() ? beside
+                            : into_folder     ? flags.out / beside.filename()
+                                              : fs::path(flags.out);
+    worst = std::max(worst, recover_one(recording, target.string(), flags.force, output));
+  }
+  return worst;
+}
+
+}  // namespace
+
+void add_recover_command(CommandLine& line) {
+  Command command = line.command("recover", "turn what a killed process had recorded into traces");
+  const auto flags = std::make_shared<RecoverFlags>();
+  command.argument("DIR", &flags->folder,
+                   "folder that the process recorded into (record -o), or one .lspool file",
+                   {Completes::kFolder});
+  command.text_flag(
+      "-o,--out", &flags->out, "OUT",
+      "file to write, .gz and .zst packed, - for standard output; a folder when DIR holds several "
+      "recordings (default: a .json beside each)",
+      {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "write over files that exist");
+  command.epilogue(R"(Examples:
+  lanescope recover lanescope_traces
+  lanescope recover lanescope_traces/train_4711.spool -o train.json.gz
+
+The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay untouched,
+and every reading command opens them as they are: lanescope table lanescope_traces/train_4711.spool
+)");
+  command.runs([flags](Output& output) -> int { return run_recover(*flags, output); });
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,69 @@
+#include "lanescope/cli/save_trace.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "lanescope/cli/progress.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+
+namespace lanescope::cli {
+namespace {
+namespace fs = std::filesystem;
+
+std::string megabytes(std::uint64_t bytes) {
+  if (bytes < 1'000'000) return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+Result<void> check_target(const std::string& path, bool force) {
+  if (path == "-") return {};
+  std::error_code failed;
+  const fs::path parent =
+      fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  if (path.empty() || fs::is_directory(path, failed)) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("expected a file name to write to, found a folder: '{}'", path)};
+  }
+  if (!fs::is_directory(parent, failed)) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("expected a folder to write into, found no '{}'; make it first",
+                             parent.string())};
+  }
+  if (!force && fs::exists(path, failed)) {
+    return Error{
+        Errc::kInvalidArgument,
+        fmt::format("expected a new file name, found that '{}' exists; --force writes over it",
+                    path)};
+  }
+  return {};
+}
+
+int save_trace(const Trace& trace, const std::string& path, Output& output) {
+  if (path == "-") {
+    output.write(format::kineto_json_text(trace));
+    return kOk;
+  }
+  const Result<format::WriteStats> written = [&] {
+    ProgressLine line(output, "writing " + fs::path(path).filename().string(),
+                      ProgressUnit::kEvents);
+    format::WriteOptions options;
+    options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
+    return format::write_kineto_json(trace, path, options);
+  }();
+  if (!written) {
+    output.complain(message_of(written.error()));
+    return kFailed;
+  }
+  const bool packed = written->file_bytes != written->text_bytes;
+  output.write(
+      fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written->events),
+                  megabytes(written->file_bytes),
+                  packed ? fmt::format(" ({} of JSON)", megabytes(written->text_bytes)) : ""));
+  return kOk;
+}
+
+}  // namespace lanescope::cli

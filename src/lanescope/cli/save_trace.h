@@ -1,0 +1,21 @@
+// Writing a trace from a subcommand: the target is checked first, progress is shown, the result is
+// said in one line.
+#pragma once
+#include <string>
+
+#include "lanescope/base/result.h"
+#include "lanescope/cli/output.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::cli {
+
+// kInvalidArgument when `path` exists and `force` is not set, is a folder, or lies in a folder that
+// does not exist.
+// "-" is always fine.
+Result<void> check_target(const std::string& path, bool force);
+
+// As Kineto JSON; "-" is standard output. Returns the exit code: kOk after "wrote ...", kFailed
+// after one line of why not.
+int save_trace(const Trace& trace, const std::string& path, Output& output);
+
+}  // namespace lanescope::cli
