@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "lanescope/analysis/dispatch_tree.h"
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/base/json_value.h"
+#include "lanescope/report/dispatch_tree_text.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/key_averages_table.h"
+#include "lanescope/report/text_format.h"
+#include "lanescope/report/trace_info_text.h"
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::KeyAverage;
+using analysis::KeyAverages;
+using testing::Sketch;
+
+KeyAverage row(const char* name, double cpu_us) {
+  KeyAverage result;
+  result.name = name;
+  result.count = 1;
+  result.cpu_time_total_us = result.self_cpu_time_total_us = cpu_us;
+  return result;
+}
+
+TEST(TextFormatTest, TimesTakeTheUnitThatFits) {
+  EXPECT_EQ(format_time_us(0), "0.000us");
+  EXPECT_EQ(format_time_us(999.9994), "999.999us");
+  EXPECT_EQ(format_time_us(1000), "1.000ms");
+  EXPECT_EQ(format_time_us(1e6), "1.000s");
+  EXPECT_EQ(format_time_us(-5000), "-5000.000us");  // torch's rule looks at the signed number
+  EXPECT_EQ(format_time_ns(-5'000'000), "-5.000ms");
+}
+
+TEST(TextFormatTest, BytesAre1024BasedAndSigned) {
+  EXPECT_EQ(format_bytes(1023), "1023 B");
+  EXPECT_EQ(format_bytes(-2048), "-2.00 KB");
+  EXPECT_EQ(format_bytes(3ll << 30), "3.00 GB");
+  EXPECT_EQ(format_count(1234567), "1,234,567");
+  EXPECT_EQ(format_count(12), "12");
+}
+
+TEST(TextFormatTest, WidthsCountCodePoints) {
+  EXPECT_EQ(text_length("gr\xC3\xBCn"), 4u);
+  EXPECT_EQ(text_prefix("gr\xC3\xBCn", 3), "gr\xC3\xBC");
+  EXPECT_EQ(text_suffix("gr\xC3\xBCn", 2), "\xC3\xBCn");
+  EXPECT_EQ(pad_left("\xC3\xBC", 3), "  \xC3\xBC");
+  EXPECT_EQ(shorten("abcdefgh", 6), "abc...");
+  EXPECT_EQ(one_line("a\nb\x1B[31m"), "a?b?[31m");
+}
+
+TEST(JsonWriterTest, WritesTheEnvelopeAndEscapes) {
+  JsonWriter json("table");
+  json.text("na\"me", "a\\b\n\x01\xFFz")
+      .integer("count", -3)
+      .real("ratio", std::nan(""))
+      .begin_array("rows");
+  json.integer({}, std::numeric_limits<std::uint64_t>::max()).end_array();
+  const std::string text = json.take();
+  const auto value = parse_json(text);
+  ASSERT_TRUE(value) << text;
+  EXPECT_EQ(value->find("lanescope")->find("schema")->integer, 1);
+  EXPECT_EQ(value->find("lanescope")->find("command")->text, "table");
+  EXPECT_EQ(value->find("na\"me")->text, "a\\b\n\x01\xEF\xBF\xBDz");
+  EXPECT_EQ(value->find("ratio")->kind, JsonValue::Kind::kNull);
+  EXPECT_NE(text.find("18446744073709551615"), std::string::npos);
+}
+
+TEST(TableTest, UnknownSortKeysAreRefusedWithTheValidOnes) {
+  const auto text = key_averages_text({}, {.sort_by = "cuda_tme"});
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, Errc::kInvalidArgument);
+  EXPECT_NE(text.error().message.find("'cuda_tme'"), std::string::npos);
+  EXPECT_NE(text.error().message.find("self_cuda_time_total"), std::string::npos);
+  for (const std::string_view key : table_sort_keys())
+    EXPECT_TRUE(key_averages_text({}, {.sort_by = std::string(key)})) << key;
+  EXPECT_FALSE(key_averages_text({}, {.max_name_column_width = 0}));
+  EXPECT_FALSE(parse_time_unit("ns"));
+}
+
+TEST(TableTest, NoRowsGiveNoText) { EXPECT_EQ(*key_averages_text({}), ""); }
+
+TEST(TableTest, EqualValuesKeepTheirOrderAndTheLimitCountsPrintedRows) {
+  KeyAverages table;
+  table.rows = {row("first", 2), row("second", 2), row("third", 5)};
+  table.rows[2].is_top_level = table.rows[1].is_top_level = true;
+  const std::string text = *key_averages_text(table, {.sort_by = "cpu_time_total", .row_limit = 2});
+  EXPECT_LT(text.find("third"), text.find("first"));
+  EXPECT_EQ(text.find("second"), std::string::npos);
+  const std::string top =
+      *key_averages_text(table, {.row_limit = 2, .top_level_events_only = true});
+  EXPECT_EQ(top.find("first"), std::string::npos);
+  EXPECT_NE(top.find("third"), std::string::npos);
+  EXPECT_NE(text.find("Self CPU time total: 9.000us\n"),
+            std::string::npos);  // of all rows, printed or not
+}
+
+TEST(TableTest, WithStacksAndFlopsTorchSwapsTwoColumns) {
+  KeyAverages table;
+  table.with_flops = true;
+  table.rows = {row("aten::mm", 1)};
+  table.rows[0].flops = 2'500'000;
+  table.rows[0].stack = {"model.py(3): forward"};
+  const std::string torch = *key_averages_text(table);
+  EXPECT_LT(torch.find("Source Location"), torch.find("Total MFLOPs"));
+  EXPECT_LT(torch.find("2.500"), torch.find("model.py"));  // the values stand the other way round
+  table.style = analysis::TableStyle::kLanescope;
+  const std::string ours = *key_averages_text(table);
+  EXPECT_LT(ours.find("Total MFLOPs"), ours.find("Source Location"));
+}
+
+TEST(TableTest, CsvQuotesWhatNeedsIt) {
+  KeyAverages table;
+  table.rows = {row("a \"b\", c", 1)};
+  EXPECT_NE(key_averages_csv(table)->find("\r\n\"a \"\"b\"\", c\",,,,0,0,0,1,"), std::string::npos);
+}
+
+TEST(TreeTextTest, RowsOverTheLimitAreCounted) {
+  const Trace trace = std::move(Sketch().op("a", 0, 10).op("b", 20, 10).op("c", 40, 10)).trace();
+  const auto tree = analysis::compute_dispatch_tree(trace);
+  ASSERT_TRUE(tree);
+  const std::string text = dispatch_tree_text(*tree, {.max_rows = 1});
+  EXPECT_NE(text.find("... 2 more rows"), std::string::npos) << text;
+  EXPECT_EQ(text.find("\033["), std::string::npos);
+  EXPECT_NE(dispatch_tree_text(*tree, {.color = true}).find("\033[1ma\033[0m"), std::string::npos);
+}
+
+TEST(InfoTextTest, SaysWhatItDoesNotKnow) {
+  const std::string text = trace_info_text(analysis::compute_trace_info(Sketch().trace()));
+  EXPECT_NE(text.find("written by  unknown\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("steps       none"), std::string::npos);
+  EXPECT_TRUE(parse_json(trace_info_json(analysis::compute_trace_info(Sketch().trace()))));
+}
+
+}  // namespace
+}  // namespace lanescope::report
