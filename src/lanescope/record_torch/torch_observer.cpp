@@ -84,10 +84,6 @@ torch::profiler::impl::ProfilerConfig process_config(Experimental experimental) 
                                                experimental);
 }
 
-torch::profiler::impl::ProfilerConfig thread_config() {
-  return torch::profiler::impl::ProfilerConfig(torch::profiler::impl::ProfilerState::Disabled);
-}
-
 // One in the process slot makes _RecordFunctionFast write; one in a thread's slot gets that
 // thread's allocator reports.
 class ObserverState final : public ProfilerStateBase {
@@ -102,6 +98,14 @@ class ObserverState final : public ProfilerStateBase {
   void reportOutOfMemory(int64_t bytes, size_t total_allocated, size_t total_reserved,
                          c10::Device device) override {
     report(nullptr, bytes, total_allocated, total_reserved, device, true);
+  }
+  // A state outlives its recording on threads that nobody can reach; there it must read as off.
+  void set_enabled(bool enabled, bool with_inputs) {
+    using torch::profiler::impl::ProfilerState;
+    std::atomic_ref<ProfilerState>(config_.state)
+        .store(enabled ? ProfilerState::CPU : ProfilerState::Disabled, std::memory_order_relaxed);
+    std::atomic_ref<bool>(config_.report_input_shapes)
+        .store(with_inputs, std::memory_order_relaxed);
   }
   // Asked by allocators before each report, also on threads that kept this state after the
   // recording.
@@ -135,8 +139,8 @@ const std::shared_ptr<ObserverState>& process_state() {
   return *state;
 }
 const std::shared_ptr<ObserverState>& thread_state() {
-  static const auto* state =
-      new std::shared_ptr<ObserverState>(std::make_shared<ObserverState>(thread_config()));
+  static const auto* state = new std::shared_ptr<ObserverState>(std::make_shared<ObserverState>(
+      torch::profiler::impl::ProfilerConfig(torch::profiler::impl::ProfilerState::Disabled)));
   return *state;
 }
 
@@ -147,7 +151,11 @@ void leave_process_slot() {
   if (ProfilerStateBase::get(true) == process_state().get()) ProfilerStateBase::pop(true);
 }
 // torch shows allocator reports to the thread's own state only, so each thread that runs an
-// operator gets ours, unless torch.profiler's is there.
+// operator gets ours, unless torch.profiler's is there. C++ programs need it for memory only.
+bool wants_thread_slot(uint32_t options) {
+  return (options & LANESCOPE_RECORD_MEMORY) != 0 ||
+         ((options & kInputOptions) != 0 && announce_wanted.load(std::memory_order_relaxed));
+}
 void take_thread_slot() {
   if (!c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE))
     c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, thread_state());
@@ -320,7 +328,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
     const uint32_t options = observed_options.load(std::memory_order_relaxed);
     with_overload = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0;
     try {
-      if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
+      if (wants_thread_slot(options)) take_thread_slot();
       if (options & kInputOptions) info.detail = detail_of(fn);
     } catch (...) {  // out of memory: the range is worth more than its details
       info.detail = 0;
@@ -377,7 +385,8 @@ int start(void*, uint32_t options, char* line, size_t size) {
     if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
     observer().handle = at::INVALID_CALLBACK_HANDLE;
     observed_options.store(options, std::memory_order_relaxed);
-    if (options & LANESCOPE_RECORD_MEMORY) take_thread_slot();
+    thread_state()->set_enabled(true, (options & kInputOptions) != 0);
+    if (wants_thread_slot(options)) take_thread_slot();
     if (announce_wanted.load(std::memory_order_relaxed)) {
       announcing.store(true, std::memory_order_relaxed);
       take_process_slot();
@@ -392,6 +401,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
   } catch (...) {
     say(line, size, "torch refused the observer with an exception of unknown type");
   }
+  observed_options.store(0, std::memory_order_relaxed);
   return 1;
 }
 
@@ -399,6 +409,7 @@ void stop(void*) {
   try {
     const std::lock_guard lock(observer().mutex);
     observed_options.store(0, std::memory_order_relaxed);
+    thread_state()->set_enabled(false, false);
     if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
     observer().handle = at::INVALID_CALLBACK_HANDLE;
     if (announcing.exchange(false, std::memory_order_relaxed)) leave_process_slot();
@@ -477,8 +488,7 @@ void lanescope_torch_observer_step_aside(void) {
 void lanescope_torch_observer_step_back(void) {
   try {
     if (announcing.load(std::memory_order_relaxed)) take_process_slot();
-    if (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_MEMORY)
-      take_thread_slot();
+    if (wants_thread_slot(observed_options.load(std::memory_order_relaxed))) take_thread_slot();
   } catch (...) {  // out of memory: _RecordFunctionFast ranges are missing from here on
   }
 }
