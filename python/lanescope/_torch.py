@@ -111,6 +111,9 @@ def wrap_torch_profiler() -> None:
         _torch_profilers = 1 if getattr(profiler, "_is_profiler_enabled", False) else 0
         profiler._enable_profiler = _around(profiler._enable_profiler, 1)  # type: ignore[attr-defined]
         profiler._disable_profiler = _around(profiler._disable_profiler, -1)  # type: ignore[attr-defined]
+        toggle = getattr(profiler, "_toggle_collection_dynamic", None)  # it takes the first state it finds for its own
+        if toggle is not None:
+            profiler._toggle_collection_dynamic = _around(toggle, 0)  # type: ignore[attr-defined]
         _route()
 
 

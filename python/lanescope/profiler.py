@@ -33,8 +33,17 @@ def _warn(message: str, *, once: bool = False, stacklevel: int = 3) -> None:
     warnings.warn("lanescope: " + message, UserWarning, stacklevel=stacklevel + 1)
 
 
+# Where torch._C._profiler._ExperimentalConfig keeps a field: it shows few of them, but pickles all, in this order.
+_EXPERIMENTAL_FIELDS = {"capture_overload_names": 8}
+
+
 def _flag(config: object, name: str) -> bool:
-    return bool(getattr(config, name, False))
+    if hasattr(config, name):
+        return bool(getattr(config, name))
+    try:
+        return config.__getstate__()[_EXPERIMENTAL_FIELDS[name]] is True  # type: ignore[attr-defined]
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return False
 
 
 class profile:
