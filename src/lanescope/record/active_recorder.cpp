@@ -350,12 +350,13 @@ void ActiveRecorder::stop_session(Session& session) {
   flush_drops();
 }
 
-void ActiveRecorder::close(std::uint32_t id) {
+std::vector<std::string> ActiveRecorder::close(std::uint32_t id) {
   const MutexLock lock(control_);
-  if (Session* session = find(id)) close_session(*session);
+  Session* session = find(id);
+  return session ? close_session(*session) : std::vector<std::string>();
 }
 
-void ActiveRecorder::close_session(Session& session) {
+std::vector<std::string> ActiveRecorder::close_session(Session& session) {
   stop_session(session);
   std::vector<Source> sources;
   {
@@ -370,8 +371,10 @@ void ActiveRecorder::close_session(Session& session) {
   }
   if (const std::string refusal = spool_->refusal(); !refusal.empty())
     note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
+  std::vector<std::string> notes = std::move(session.notes);
   std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });
   if (sessions_.empty()) finish_spool();
+  return notes;
 }
 
 std::string ActiveRecorder::close_all() {
@@ -545,6 +548,8 @@ bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
   Spool* const spool = writable_.load(std::memory_order_acquire);
   if (!spool) return false;
   if (writer->owner != spool) {
+    if (getpid() != pid_)
+      return false;  // a child whose fork ran no handlers: the chunks are not mapped here
     std::uint32_t number = 0;
     spool::ThreadSlot* slot = spool->new_thread(&number);
     if (!slot) return false;

@@ -1,6 +1,8 @@
 // The one recorder of this process, behind every Recorder object and every thread's writer. The
 // only process-wide state of lanescope lives in active_recorder.cpp.
 #pragma once
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,7 +40,8 @@ class ActiveRecorder {
   void prepare(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   Result<void> start(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   void stop(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
-  void close(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  // Returns its notes.
+  std::vector<std::string> close(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   // Returns the path of the file that was cut short; nothing when no session was open.
   std::string close_all() LANESCOPE_EXCLUDES(control_);
   Result<void> add_metadata(std::uint32_t session, std::string_view key, std::string_view json)
@@ -81,13 +84,14 @@ class ActiveRecorder {
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
   void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
-  void close_session(Session& session) LANESCOPE_REQUIRES(control_);
+  std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
   void update_options() LANESCOPE_REQUIRES(control_);
   void finish_spool() LANESCOPE_REQUIRES(control_);
   bool wait_until_outside() LANESCOPE_REQUIRES(registry_);
   void name_threads() LANESCOPE_EXCLUDES(registry_);
   void flush_drops() LANESCOPE_REQUIRES(control_);
 
+  const int pid_ = getpid();
   Mutex control_;
   std::vector<std::unique_ptr<Session>> sessions_ LANESCOPE_GUARDED_BY(control_);
   std::uint32_t next_session_ LANESCOPE_GUARDED_BY(control_) = 1;

@@ -1,5 +1,7 @@
 #include "lanescope/record/intern_table.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 namespace lanescope::record {
@@ -32,6 +34,7 @@ void InternTable::attach(SpoolFile* file, ChunkPool* pool) noexcept {
   file_ = file;
   pool_ = pool;
   written_ = 0;
+  pid_ = getpid();
   write_pending();
 }
 
@@ -59,7 +62,7 @@ void InternTable::unlock_in_child() {
 }
 
 void InternTable::write_pending() {
-  if (!file_) return;
+  if (!file_ || getpid() != pid_) return;
   while (written_ < texts_.size() && write(written_)) ++written_;
 }
 

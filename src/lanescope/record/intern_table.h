@@ -45,6 +45,9 @@ class InternTable {
   SpoolFile* file_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
   ChunkPool* pool_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
   spool::ChunkHeader* chunk_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  // Of the process that has the chunk mapped; a fork that ran no handlers leaves us a copy without
+  // it.
+  int pid_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t written_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // ids below are in the spool
 };
 

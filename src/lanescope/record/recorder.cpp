@@ -26,8 +26,8 @@ void Recorder::stop() { ActiveRecorder::instance().stop(state_->session); }
 
 void Recorder::close() {
   state_->windows = window_count();
-  state_->last_notes = notes();
-  ActiveRecorder::instance().close(state_->session);
+  if (auto notes = ActiveRecorder::instance().close(state_->session); !notes.empty())
+    state_->last_notes = std::move(notes);
 }
 
 Result<void> Recorder::add_metadata_json(std::string_view key, std::string_view json) {

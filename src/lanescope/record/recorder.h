@@ -17,10 +17,10 @@
 namespace lanescope::record {
 
 struct RecorderOptions {
-  std::string spool_path;  // empty: a new file in `directory`
-  std::string directory;   // empty: $TMPDIR or /tmp. Made when it does not exist
-  bool temporary = false;  // the file goes when the last Recorder on it goes; one that was cut
-                           // short at exit stays
+  std::string spool_path = {};  // empty: a new file in `directory`
+  std::string directory = {};   // empty: $TMPDIR or /tmp. Made when it does not exist
+  bool temporary = false;       // the file goes when the last Recorder on it goes; one that was cut
+                                // short at exit stays
   std::uint64_t max_bytes =
       std::uint64_t{4} << 30;  // the file never grows beyond; later records are dropped, counted
   std::uint32_t ready_chunks =
