@@ -186,7 +186,12 @@ class Mender {
           close_top();
           return closed();
         }
-        if (open_.find(opener) == std::string::npos) return close_all();  // it belongs to the outside
+        if (open_.find(opener) == std::string::npos) {
+          if (c == '}' || open_.size() == 1) return close_all();  // it belongs to the outside
+          syntax();  // a `]` inside the args of an event closes nothing
+          ++at_;
+          return go(State::kBehind);
+        }
         syntax();
         close_top();
         return go(State::kBehind);
@@ -240,11 +245,9 @@ class Mender {
     } else if (token == "True" || token == "False" || token == "None") {
       mends_.add(Mend::kSyntax, from);
       out_ += token == "True" ? "true" : token == "False" ? "false" : "null";
-    } else if (const Decimal number = parse_decimal(token, 0);
-               number.status == DecimalStatus::kOk && !number.cut &&
-               token.find_first_of(".eE") == kNone) {  // +5, 007
+    } else if (const std::string number = plain_number(token); is_json_number(number)) {
       mends_.add(Mend::kSyntax, from);
-      out_ += std::to_string(number.value);
+      out_ += number;
     } else {  // a bare word is kept as a text
       mends_.add(Mend::kText, from);
       out_.push_back('"');
@@ -252,6 +255,16 @@ class Mender {
       out_.push_back('"');
     }
     return next;
+  }
+  // +5, 007 and .5 as JSON writes them; other tokens come out as some other token.
+  static std::string plain_number(std::string_view token) {
+    std::string number;
+    if (token[0] == '-') number.push_back('-');
+    if (token[0] == '-' || token[0] == '+') token.remove_prefix(1);
+    while (token.size() > 1 && token[0] == '0' && token[1] >= '0' && token[1] <= '9') token.remove_prefix(1);
+    if (token.starts_with('.')) number.push_back('0');
+    if (token.ends_with('.')) token.remove_suffix(1);
+    return number.append(token);
   }
   static bool starts_like(std::string_view token, std::string_view lower) {
     if (token.size() < lower.size()) return false;

@@ -13,7 +13,7 @@ namespace lanescope::testing {
 struct Fields {
   std::int64_t tid = 100;  // CPU rows; the process is 100
   std::int64_t device = 0, stream = 7;  // device rows
-  std::optional<std::int64_t> external_id, correlation, sequence, fwd_thread, bytes;
+  std::optional<std::int64_t> external_id = {}, correlation = {}, sequence = {}, fwd_thread = {}, bytes = {};
   std::string input_dims = {}, input_types = {}, call_stack = {}, overload = {};
 };
 

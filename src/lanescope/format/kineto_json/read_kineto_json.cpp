@@ -177,7 +177,10 @@ class DocumentReader {
       }
       if (c == ']') {
         if (after_comma) count(ImportIssue::kSyntax);
-        return window_.consume(1);
+        window_.consume(1);
+        if (!events_go_on()) return;
+        after_event = true;
+        continue;
       }
       if (c == ',') {
         if (!after_event) count(ImportIssue::kSyntax);
@@ -208,13 +211,35 @@ class DocumentReader {
         after_comma = outcome.used > 0 ? outcome.after_comma : after_comma;
         has_event_ = has_event_ || outcome.used > 0;
         window_.consume(outcome.used);
-        if (outcome.stop == EventReader::Stop::kArrayEnd) return;
+        if (outcome.stop == EventReader::Stop::kArrayEnd) {
+          if (!events_go_on()) return;
+          after_event = true;
+        }
       }
     }
   }
 
+  // Behind a `]`: another event, which no strict file has there, makes it a stray bracket.
+  bool events_go_on() {
+    constexpr std::size_t kLookahead = 256;
+    if (window_.text().size() < kLookahead) grow();
+    const std::string_view text = window_.text().substr(0, kLookahead);
+    const std::size_t comma = text.find_first_not_of(" \t\r\n");
+    if (comma == std::string_view::npos || text[comma] != ',') return false;
+    const std::size_t brace = text.find_first_not_of(" \t\r\n", comma + 1);
+    if (brace == std::string_view::npos || codec::find_event_start(text, brace) != brace) return false;
+    count(ImportIssue::kSyntax);
+    return true;
+  }
+
   // Something among the events that is no object. True: it was a whole value.
   bool skip_element(int c) {
+    const std::size_t inner = window_.text().find_first_not_of(" \t\r\n", 1);
+    if (c == '[' && inner != std::string_view::npos && codec::find_event_start(window_.text().substr(0, inner + 256), inner) == inner) {
+      count(ImportIssue::kSyntax);  // a stray bracket before an event
+      window_.consume(1);
+      return false;
+    }
     if (c != '}') {
       const codec::MendResult result = mend();
       if (result.status == codec::MendStatus::kDone) {

@@ -1,0 +1,192 @@
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <random>
+
+#include "lanescope/codec/json_mend.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/testing/sketch.h"
+#include "lanescope/testing/trace_text.h"
+
+namespace lanescope::format {
+namespace {
+
+Trace read(const std::string& text) {
+  auto trace = read_trace_bytes(text);
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message) << text;
+  return trace ? *std::move(trace) : Trace();
+}
+// Writes, checks that the text is strict JSON, reads it back.
+Trace round_trip(const Trace& trace) {
+  const std::string text = kineto_json_text(trace);
+  EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
+  Trace again = read(text);
+  EXPECT_EQ(testing::trace_text(trace), testing::trace_text(again)) << text;
+  return again;
+}
+
+TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
+  testing::Sketch sketch;
+  sketch.op("aten::mm", 1500, 2001, {.external_id = 3}).kernel("gemm \"x\"", 4000, 10, {.correlation = 9});
+  sketch.metadata("schemaVersion", "1").metadata("traceName", "\"t.json\"");
+  sketch.builder().set_base_time_ns(77);
+  const Scalar pid{false, 100}, device{false, 0}, stream{false, 7};
+  const CategoryId ac2g = sketch.builder().category("ac2g");
+  sketch.builder().add_flow('s', sketch.builder().flow_track(pid, pid), ac2g, sketch.builder().intern("ac2g"), {false, 9}, 1600, false);
+  sketch.builder().add_flow('f', sketch.builder().flow_track(device, stream), ac2g, sketch.builder().intern("ac2g"), {false, 9}, 4000, true);
+  EXPECT_EQ(kineto_json_text(sketch.trace()),
+            "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 77,\n  \"traceEvents\":[\n"
+            R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":100,"ts":1.500,"dur":2.001,"args":{"External id":3}},)" "\n"
+            R"({"ph":"s","cat":"ac2g","name":"ac2g","id":9,"pid":100,"tid":100,"ts":1.600},)" "\n"
+            R"({"ph":"X","cat":"kernel","name":"gemm \"x\"","pid":0,"tid":7,"ts":4.000,"dur":0.010,"args":{"device":0,"stream":7,"correlation":9}},)" "\n"
+            R"({"ph":"f","cat":"ac2g","name":"ac2g","id":9,"pid":0,"tid":7,"ts":4.000,"bp":"e"})" "\n"
+            "],\n  \"traceName\": \"t.json\"\n}\n");
+}
+
+TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
+  const Trace again = round_trip(Trace());
+  EXPECT_EQ(again.slices().size(), 0u);
+}
+
+TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
+  TraceBuilder builder;
+  ArgsTable& args = builder.args();
+  args.begin();
+  const auto key = [&](const char* text) { return builder.intern(text); };
+  args.add_int(key("External id"), ArgKey::kExternalId, 7);
+  args.add_int(key("min"), ArgKey::kCount, std::numeric_limits<std::int64_t>::min());
+  args.add_uint(key("max"), ArgKey::kCount, std::numeric_limits<std::uint64_t>::max());
+  for (const double value : {0.1, -0.0, 5.0, 1e22, 5e-324, 1.7976931348623157e308, std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()})
+    args.add_double(key(fmt::format("d{}", value).c_str()), ArgKey::kCount, value);
+  args.add(key("n"), ArgKey::kCount, ArgType::kNull);
+  args.add(key("t"), ArgKey::kCount, ArgType::kTrue);
+  args.add_string(key("s\"\n"), ArgKey::kCount, key("\x01 \" \\ \xe2\x82\xac /"));
+  args.add_json(key("j"), ArgKey::kCount, key("[1, {\"a\": []}]"));
+  args.add(key("event:finished"), ArgKey::kCount, ArgType::kFalse);
+  const Scalar pid{false, -5}, tid{true, 0, key("thread \"a\"")};
+  builder.add_slice(builder.track(pid, tid, false), builder.category("cpu_op"), key(""), -5, 1, args.end());
+  auto trace = std::move(builder).finish();
+  ASSERT_TRUE(trace);
+  round_trip(*trace);
+}
+
+TEST(WriteKinetoJsonTest, WhatJsonCannotHoldIsWrittenAsTheNearestThing) {
+  TraceBuilder builder;
+  builder.args().begin();
+  builder.args().add_double(builder.intern("nan"), ArgKey::kCount, std::nan(""));
+  builder.args().add_json(builder.intern("broken"), ArgKey::kCount, builder.intern("[1,"));
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.track({}, {}, false), builder.no_category(), builder.intern("bad \xff utf8"), 0, 1, args);
+  builder.add_metadata("user", "no json");
+  auto trace = std::move(builder).finish();
+  ASSERT_TRUE(trace);
+  const std::string text = kineto_json_text(*trace);
+  EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
+  EXPECT_NE(text.find(R"("name":"bad )" "\xef\xbf\xbd" R"( utf8","pid":0,"tid":0,"ts":0.000,"dur":0.001,"args":{"nan":null,"broken":"[1,"})"),
+            std::string::npos) << text;
+  EXPECT_NE(text.find(R"("user": "no json")"), std::string::npos) << text;
+}
+
+TEST(WriteKinetoJsonTest, OneStartMayHaveManyEndsAndChainsStayChains) {
+  const Trace trace = read(R"([
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":9},
+    {"ph":"s","cat":"g","name":"g","id":"x","pid":1,"tid":1,"ts":1},{"ph":"f","cat":"g","name":"g","id":"x","pid":1,"tid":2,"ts":2,"bp":"e"},
+    {"ph":"f","cat":"g","name":"g","id":"x","pid":1,"tid":3,"ts":3},
+    {"ph":"s","cat":"c","name":"c","id":1,"pid":1,"tid":1,"ts":1},{"ph":"t","cat":"c","name":"c","id":1,"pid":1,"tid":2,"ts":2},
+    {"ph":"t","cat":"c","name":"c","id":1,"pid":1,"tid":3,"ts":3},{"ph":"f","cat":"c","name":"c","id":1,"pid":1,"tid":4,"ts":4},
+    {"ph":"s","cat":"c","name":"c","id":1,"pid":1,"tid":1,"ts":5},{"ph":"f","cat":"c","name":"c","id":1,"pid":1,"tid":4,"ts":6}])");
+  ASSERT_EQ(trace.flows().size(), 6u);
+  round_trip(trace);
+  const std::string text = kineto_json_text(trace);
+  const auto times = [&](std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(times("\"ph\":\"s\""), 3u);
+  EXPECT_EQ(times("\"ph\":\"t\""), 2u);
+  EXPECT_EQ(times("\"ph\":\"f\""), 4u);
+}
+
+TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
+  round_trip(read(R"([
+    {"ph":"b","cat":"net","name":"outer","id":1,"pid":1,"ts":0},{"ph":"b","cat":"net","name":"inner","id":1,"pid":1,"ts":2},
+    {"ph":"n","cat":"net","name":"hop","id":1,"pid":1,"ts":3,"args":{"x":1}},
+    {"ph":"e","cat":"net","name":"inner","id":1,"pid":1,"ts":5},{"ph":"e","cat":"net","name":"outer","id":1,"pid":1,"ts":5},
+    {"ph":"b","cat":"net","name":"next","id":1,"pid":1,"ts":5},{"ph":"e","cat":"net","name":"next","id":1,"pid":1,"ts":6},
+    {"ph":"b","cat":"net","name":"zero","id":1,"pid":1,"ts":6},{"ph":"e","cat":"net","name":"zero","id":1,"pid":1,"ts":6},
+    {"ph":"C","name":"mem","id":3,"pid":1,"ts":1,"args":{"used":5}},{"ph":"C","name":"mem","id":3,"pid":1,"ts":2,"args":{"used":6.5}},
+    {"ph":"M","name":"thread_sort_index","pid":1,"tid":4,"args":{"sort_index":-3}},
+    {"ph":"M","name":"process_labels","pid":1,"args":{"labels":"CPU"}},
+    {"ph":"i","name":"now","pid":1,"tid":4,"ts":3,"s":"p","args":{"y":2}}])"));
+}
+
+TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    testing::Sketch sketch;
+    const auto number = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
+    for (int i = 0; i < 120; ++i) {
+      testing::Fields fields;
+      fields.tid = 100 + number(3);
+      fields.stream = 7 + number(2);
+      fields.external_id = number(9);
+      if (number(2) == 0) fields.correlation = number(40) * 100000000000;
+      if (number(4) == 0) fields.input_dims = fmt::format("[[{}]]", number(9));
+      const std::string name = fmt::format("op {}", number(6));
+      const std::int64_t start = number(3000) - 500, dur = number(200);
+      switch (number(5)) {
+        case 0: sketch.op(name, start, dur, fields); break;
+        case 1: sketch.runtime(name, start, dur, fields); break;
+        case 2: sketch.kernel(name, start, dur, fields); break;
+        case 3: sketch.memory(start, number(100) - 50); break;
+        default: {
+          TraceBuilder& builder = sketch.builder();
+          const char phase = "stf"[number(3)];
+          const Scalar pid{false, 100}, tid{false, 100 + number(3)};
+          builder.add_flow(phase, builder.flow_track(pid, tid), builder.category("ac2g"), builder.intern("ac2g"), {false, number(4)}, start,
+                           phase == 'f' && number(2) == 0);
+        }
+      }
+    }
+    SCOPED_TRACE(seed);
+    round_trip(round_trip(sketch.trace()));
+  }
+}
+
+TEST(WriteKinetoJsonTest, TheNameDecidesThePackingAndThePackedFileReadsBack) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / ("lanescope_write_" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  testing::Sketch sketch;
+  for (int i = 0; i < 20000; ++i) sketch.op("aten::add", i * 100, 50, {.external_id = i});
+  const Trace trace = sketch.trace();
+  std::uint64_t plain_bytes = 0;
+  for (const char* name : {"t.json", "t.json.gz", "t.json.zst"}) {
+    const auto stats = write_kineto_json(trace, folder / name);
+    ASSERT_TRUE(stats) << stats.error().message;
+    EXPECT_EQ(stats->events, 20000u);
+    EXPECT_EQ(stats->file_bytes, fs::file_size(folder / name));
+    if (plain_bytes == 0) plain_bytes = stats->file_bytes;
+    else EXPECT_LT(stats->file_bytes, plain_bytes / 4);
+    EXPECT_EQ(stats->text_bytes, plain_bytes);
+    const auto again = read_trace(folder / name);
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->slices().size(), 20000u);
+    EXPECT_EQ(testing::trace_text(trace), testing::trace_text(*again)) << name;
+  }
+  const auto refused = write_kineto_json(trace, folder / "none" / "t.json");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::kIo);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace lanescope::format

@@ -1,0 +1,314 @@
+#include "lanescope/format/read_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <string>
+
+#include "lanescope/testing/trace_text.h"
+
+namespace lanescope::format {
+namespace {
+
+using ::testing::HasSubstr;
+
+Trace read(std::string_view text, const ReadOptions& options = {}) {
+  auto trace = read_trace_bytes(text, options);
+  EXPECT_TRUE(trace) << (trace ? "" : trace.error().message) << "\n" << text.substr(0, 300);
+  return trace ? *std::move(trace) : Trace();
+}
+std::string error_of(std::string_view text) {
+  const auto trace = read_trace_bytes(text, {}, "file");
+  EXPECT_FALSE(trace) << text.substr(0, 100);
+  return trace ? "" : std::string(errc_name(trace.error().code)) + ": " + trace.error().message;
+}
+std::uint64_t count(const Trace& trace, ImportIssue issue) { return trace.import_stats()[issue].count; }
+std::uint64_t offset(const Trace& trace, ImportIssue issue) {
+  return trace.import_stats()[issue].first_offset.value_or(~0ull);
+}
+bool nothing_counted(const Trace& trace) {
+  for (std::size_t i = 0; i < kImportIssueCount; ++i)
+    if (count(trace, static_cast<ImportIssue>(i)) > 0) return false;
+  return true;
+}
+// The text of an argument as stored, with its type.
+std::string arg(const Trace& trace, std::uint32_t slice, std::string_view key) {
+  const ArgsView args = trace.slice_args(SliceId{slice});
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const ArgField& field = args.field(i);
+    if (trace.text(field.key) != key) continue;
+    const std::uint64_t bits = args.bits(field);
+    switch (field.type) {
+      case ArgType::kNull: return "null";
+      case ArgType::kFalse: return "false";
+      case ArgType::kTrue: return "true";
+      case ArgType::kInt32: return "int32 " + std::to_string(static_cast<std::int32_t>(bits));
+      case ArgType::kInt64: return "int64 " + std::to_string(static_cast<std::int64_t>(bits));
+      case ArgType::kUint64: return "uint64 " + std::to_string(bits);
+      case ArgType::kDouble: return "double " + std::to_string(std::bit_cast<double>(bits));
+      case ArgType::kString: return "string " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+      case ArgType::kJson: return "json " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+    }
+  }
+  return "absent";
+}
+std::string one_slice(std::string_view args) {
+  return "[{\"ph\":\"X\",\"name\":\"a\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":2,\"args\":" + std::string(args) + "}]";
+}
+
+TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
+  const Trace trace = read(R"([
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":4365001498111.380,"dur":161.169},
+    {"ph":"X","name":"b","pid":1,"tid":2,"ts":-0.001,"dur":1},
+    {"ph":"X","name":"c","pid":1,"tid":3,"ts":"1736405443861785.63","dur":"0.5"},
+    {"ph":"X","name":"d","pid":1,"tid":4,"ts":1.5e3,"dur":1E-3},
+    {"ph":"X","name":"e","pid":1,"tid":5,"ts":1.23456,"dur":0}])");
+  ASSERT_EQ(trace.slices().size(), 5u);
+  EXPECT_EQ(trace.slices().start_ns, (std::vector<std::int64_t>{4365001498111380, -1, 1736405443861785630, 1500000, 1234}));
+  EXPECT_EQ(trace.slices().dur_ns, (std::vector<std::int64_t>{161169, 1000, 500, 1, 0}));
+  EXPECT_EQ(count(trace, ImportIssue::kSubNanosecond), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kWrongType), 1u);  // the quoted times of one event
+}
+
+TEST(ReadTraceTest, TimesThatCannotBeAreCountedAndTheirNeighboursStay) {
+  const Trace trace = read(R"([
+    {"ph":"X","name":"a","pid":1,"tid":1,"ts":1e300,"dur":1},
+    {"ph":"X","name":"b","pid":1,"tid":1,"dur":1},
+    {"ph":"X","name":"c","pid":1,"tid":1,"ts":null,"dur":1},
+    {"ph":"X","name":"d","pid":1,"tid":1,"ts":5,"dur":-1},
+    {"ph":"X","name":"e","pid":1,"tid":1,"ts":9}])");
+  ASSERT_EQ(trace.slices().size(), 2u);
+  EXPECT_EQ(trace.name(SliceId{0}), "d");
+  EXPECT_EQ(trace.dur_ns(SliceId{0}), 0);
+  EXPECT_EQ(count(trace, ImportIssue::kBadTime), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kMissingField), 2u);
+  EXPECT_EQ(count(trace, ImportIssue::kNegativeDuration), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kMissingDuration), 1u);
+  EXPECT_EQ(trace.import_stats().events, 5u);
+}
+
+TEST(ReadTraceTest, ArgumentsKeepTypeOrderAndText) {
+  const Trace trace = read(one_slice(R"({"i": -7, "big": 5000000000, "huge": 18446744073709551615, "d": 0.5, "e": 1e400, "z": -0,
+    "over": 123456789012345678901234567890, "s": "a\u00e9\n\"", "t": true, "f": false, "n": null, "list": [1, [2.0, "x"]], "obj": {"k": {}}})"));
+  ASSERT_EQ(trace.slices().size(), 1u);
+  EXPECT_TRUE(nothing_counted(trace));
+  EXPECT_EQ(arg(trace, 0, "i"), "int32 -7");
+  EXPECT_EQ(arg(trace, 0, "big"), "int64 5000000000");
+  EXPECT_EQ(arg(trace, 0, "huge"), "uint64 18446744073709551615");
+  EXPECT_EQ(arg(trace, 0, "d"), "double 0.500000");
+  EXPECT_EQ(arg(trace, 0, "e"), "double inf");
+  EXPECT_EQ(arg(trace, 0, "z"), "double -0.000000");
+  EXPECT_EQ(arg(trace, 0, "over"), "double 123456789012345677877719597056.000000");
+  EXPECT_EQ(arg(trace, 0, "s"), "string a\xc3\xa9\n\"");
+  EXPECT_EQ(arg(trace, 0, "t"), "true");
+  EXPECT_EQ(arg(trace, 0, "f"), "false");
+  EXPECT_EQ(arg(trace, 0, "n"), "null");
+  EXPECT_EQ(arg(trace, 0, "list"), R"(json [1, [2.0, "x"]])");
+  EXPECT_EQ(arg(trace, 0, "obj"), R"(json {"k": {}})");
+  EXPECT_EQ(trace.text(trace.slice_args(SliceId{0}).field(0).key), "i");
+  EXPECT_EQ(trace.text(trace.slice_args(SliceId{0}).field(12).key), "obj");
+}
+
+TEST(ReadTraceTest, KnownArgumentsAreFoundByKey) {
+  const Trace trace = read(one_slice(R"({"External id": 7, "correlation": 9, "grid": [1,2,3], "Sequence number": 3})"));
+  const ArgsView args = trace.slice_args(SliceId{0});
+  EXPECT_EQ(args.integer(ArgKey::kExternalId), 7);
+  EXPECT_EQ(args.integer(ArgKey::kCorrelation), 9);
+  EXPECT_EQ(args.integer(ArgKey::kSequenceNumber), 3);
+  EXPECT_EQ(trace.text(*args.text(ArgKey::kGrid)), "[1,2,3]");
+  EXPECT_FALSE(args.has(ArgKey::kStream));
+}
+
+TEST(ReadTraceTest, FieldsWithoutAColumnAreKeptAsArguments) {
+  const Trace trace = read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"tts":5,"args":{"x":1},"cname":"good"}])");
+  EXPECT_EQ(arg(trace, 0, "x"), "int32 1");
+  EXPECT_EQ(arg(trace, 0, "event:tts"), "int32 5");
+  EXPECT_EQ(arg(trace, 0, "event:cname"), "string good");
+}
+
+TEST(ReadTraceTest, FieldsMayComeInAnyOrderAndKeysMayBeEscaped) {
+  const Trace trace = read(R"([{"args":{"x":1},"dur":3,"ts":2,"tid":"t","pid":4,"name":"a","cat":"kernel","\u0070h":"X"}])");
+  ASSERT_EQ(trace.slices().size(), 1u);
+  EXPECT_EQ(trace.kind(SliceId{0}), CategoryKind::kKernel);
+  EXPECT_EQ(trace.track(SliceId{0}).kind, TrackKind::kStream);
+  EXPECT_EQ(arg(trace, 0, "x"), "int32 1");
+}
+
+TEST(ReadTraceTest, AMissingCategoryIsNotAnEmptyOne) {
+  const Trace trace = read(R"([{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","name":"b","cat":"","ts":2,"dur":1}])");
+  ASSERT_EQ(trace.slices().size(), 2u);
+  EXPECT_EQ(trace.categories()[raw(trace.slices().category[0])].text, kNone<StringId>);
+  EXPECT_EQ(trace.text(trace.categories()[raw(trace.slices().category[1])].text), "");
+  EXPECT_NE(trace.categories()[raw(trace.slices().category[1])].text, kNone<StringId>);
+}
+
+TEST(ReadTraceTest, EveryPhaseGoesWhereItBelongs) {
+  const Trace trace = read(R"({"traceEvents": [
+    {"ph":"B","name":"outer","pid":1,"tid":1,"ts":0}, {"ph":"E","pid":1,"tid":1,"ts":10},
+    {"ph":"i","name":"now","pid":1,"tid":1,"ts":3,"s":"g"}, {"ph":"I","name":"now","pid":1,"tid":1,"ts":4}, {"ph":"R","name":"mark","ts":5},
+    {"ph":"C","name":"mem","pid":1,"ts":1,"args":{"used":5,"free":2.5}},
+    {"ph":"s","cat":"ac2g","name":"l","id":1,"pid":1,"tid":1,"ts":1}, {"ph":"t","cat":"ac2g","name":"l","id":1,"pid":1,"tid":1,"ts":2},
+    {"ph":"f","cat":"ac2g","name":"l","id":1,"pid":0,"tid":7,"ts":6,"bp":"e"},
+    {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":6,"dur":1},
+    {"ph":"b","cat":"net","name":"get","id":"0x1","pid":1,"ts":2}, {"ph":"n","cat":"net","name":"hop","id":"0x1","pid":1,"ts":3},
+    {"ph":"e","cat":"net","name":"get","id":"0x1","pid":1,"ts":8},
+    {"ph":"M","name":"process_name","pid":1,"args":{"name":"python"}}, {"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"main"}},
+    {"ph":"M","name":"num_cpus","args":{"number":4}}, {"ph":"?","name":"odd","ts":1}]})");
+  EXPECT_EQ(trace.import_stats().events, 17u);
+  EXPECT_EQ(testing::trace_text(trace),
+            "base 0\nwindow 0 10000\n"
+            "event '{\"ph\":\"M\",\"name\":\"num_cpus\",\"args\":{\"number\":4}}'\n"
+            "label thread 1/1 'main' -\n"
+            "process 1 'python' - -\n"
+            "slices of async 1/'0x1' 'net'\n  2000+6000 'get' 'net'\n"
+            "slices of stream 0/7\n  6000+1000 'k' 'kernel'\n"
+            "slices of thread 1/1\n  0+10000 'outer' -\n"
+            "instant async 1/'0x1' 'net' 3000 t 'hop' 'net'\n"
+            "instant thread 0/0 5000 t 'mark' -\n"
+            "instant thread 1/1 3000 g 'now' -\n"
+            "instant thread 1/1 4000 t 'now' -\n"
+            "value counter 1/0 'mem' 'free' 1000 4612811918334230528\n"
+            "value counter 1/0 'mem' 'used' 1000 4617315517961601024\n"
+            "flow 'ac2g' 'l' 1 thread 1/1 1000 -> thread 1/1 2000\n"
+            "flow 'ac2g' 'l' 1 thread 1/1 2000 -> stream 0/7 6000 e\n");
+  EXPECT_EQ(count(trace, ImportIssue::kUnknownPhase), 1u);
+}
+
+TEST(ReadTraceTest, EntriesBesideTheEventsAreKeptInAnyOrder) {
+  const Trace trace = read(R"({"schemaVersion": 1, "deviceProperties": [ {"id": 0} ],
+    "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "baseTimeNanoseconds": 1790857026000000000, "traceName": "x.json"})");
+  EXPECT_EQ(trace.base_time_ns(), 1790857026000000000);
+  EXPECT_EQ(trace.metadata_json("deviceProperties"), R"([ {"id": 0} ])");
+  EXPECT_EQ(trace.metadata_json("traceName"), R"("x.json")");
+  EXPECT_TRUE(nothing_counted(trace));
+}
+
+TEST(ReadTraceTest, AnEmptyArrayOfEventsIsAnEmptyTrace) {
+  for (const char* text : {"[]", " [ ] ", R"({"traceEvents":[]})", R"({"traceEvents":[ ], "x": 1})"}) {
+    const Trace trace = read(text);
+    EXPECT_EQ(trace.import_stats().events, 0u);
+    EXPECT_TRUE(nothing_counted(trace)) << text;
+  }
+}
+
+TEST(ReadTraceTest, OneBadEventNeverCostsItsNeighbours) {
+  const std::string good1 = R"({"ph":"X","name":"first","pid":1,"tid":1,"ts":1,"dur":1})";
+  const std::string good2 = R"({"ph":"X","name":"last","pid":1,"tid":1,"ts":9,"dur":1})";
+  struct Case {
+    const char* event;
+    ImportIssue issue;
+    bool kept;
+  };
+  for (const Case& bad : {
+           Case{R"({"ph":"X","name":"a "quoted" b","pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kUnescapedText, true},
+           Case{R"({"ph":"X","name":"C:\Users\x","pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kUnescapedText, true},
+           Case{"{\"ph\":\"X\",\"name\":\"new\nline\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}", ImportIssue::kUnescapedText, true},
+           Case{"{\"ph\":\"X\",\"name\":\"\xff\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}", ImportIssue::kInvalidUtf8, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":nan}})", ImportIssue::kNotANumber, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":[-inf]}})", ImportIssue::kNotANumber, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1,}})", ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"m","pid":1 "tid":1,"ts":5,"dur":1})", ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1})", ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1}})", ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"open, "pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kEventLost, false},
+           Case{R"({"ph":"X","name": {{{{ )", ImportIssue::kEventLost, false},
+           Case{R"({"ph":"X" : : "ts":5})", ImportIssue::kEventLost, false},
+           Case{"17", ImportIssue::kEventLost, false},
+           Case{"[1, 2]", ImportIssue::kEventLost, false},
+           Case{"null", ImportIssue::kEventLost, false},
+           Case{"garbage", ImportIssue::kEventLost, false},
+       }) {
+    const std::string text = "{\"traceEvents\": [\n" + good1 + ",\n" + bad.event + ",\n" + good2 + "\n]}";
+    const Trace trace = read(text);
+    SCOPED_TRACE(text);
+    ASSERT_EQ(trace.slices().size(), bad.kept ? 3u : 2u);
+    EXPECT_EQ(trace.name(SliceId{0}), "first");
+    EXPECT_EQ(trace.name(SliceId{bad.kept ? 2u : 1u}), "last");
+    EXPECT_GE(count(trace, bad.issue), 1u);
+    EXPECT_GE(offset(trace, bad.issue), text.find(bad.event));
+    EXPECT_LE(offset(trace, bad.issue), text.find(good2));
+    EXPECT_EQ(count(trace, ImportIssue::kTruncatedFile), 0u);
+  }
+}
+
+TEST(ReadTraceTest, CommasBetweenEventsMayBeMissingOrDoubled) {
+  const std::string event = R"({"ph":"X","name":"a","ts":1,"dur":1})";
+  for (const std::string& text : {event + event, event + ",," + event, event + "," + event + ",", "," + event + "," + event}) {
+    const Trace trace = read("{\"traceEvents\":[" + text + "]}");
+    EXPECT_EQ(trace.slices().size(), 2u) << text;
+    EXPECT_EQ(count(trace, ImportIssue::kSyntax), 1u) << text;
+    EXPECT_EQ(count(trace, ImportIssue::kEventLost), 0u) << text;
+  }
+}
+
+TEST(ReadTraceTest, ACutFileGivesItsCompleteEvents) {
+  const std::string event = R"({"ph":"X","name":"a","ts":1,"dur":1})";
+  const Trace trace = read("{\"traceEvents\":[" + event + "," + event + R"(,{"ph":"X","name":"b)");
+  EXPECT_EQ(trace.slices().size(), 2u);
+  EXPECT_EQ(count(trace, ImportIssue::kTruncatedFile), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kEventLost), 1u);
+  EXPECT_EQ(offset(trace, ImportIssue::kEventLost), 16 + 2 * (event.size() + 1));
+  EXPECT_EQ(count(read("[" + event + "," + event), ImportIssue::kTruncatedFile), 0u);  // allowed for bare arrays
+}
+
+TEST(ReadTraceTest, MetadataThatCannotBeReadDoesNotHideTheEvents) {
+  const Trace trace = read(R"({"a": 1, "bad": {{{{, "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "c": 3})");
+  EXPECT_EQ(trace.slices().size(), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kMetadataLost), 1u);
+  EXPECT_EQ(trace.metadata_json("c"), "3");
+}
+
+TEST(ReadTraceTest, ByteOrderMarkLineEndsAndBytesBehindTheTrace) {
+  const Trace trace = read("\xef\xbb\xbf{\r\n\"traceEvents\": [\r\n{\"ph\":\"X\",\r\n\"name\":\"a\",\"ts\":1,\"dur\":1}\r\n]\r\n}\r\nxyz");
+  EXPECT_EQ(trace.slices().size(), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kTrailingBytes), 1u);
+}
+
+TEST(ReadTraceTest, WhatIsNoTraceIsNamed) {
+  EXPECT_THAT(error_of(""), HasSubstr("an empty file"));
+  EXPECT_THAT(error_of("  \n "), HasSubstr("nothing but blanks"));
+  EXPECT_THAT(error_of("{}"), HasSubstr("without traceEvents (no keys)"));
+  EXPECT_THAT(error_of(R"({"a":1,"b":2})"), HasSubstr("its keys: a, b"));
+  EXPECT_THAT(error_of(R"({"schema":"1.0","nodes":[]})"), HasSubstr("execution trace"));
+  EXPECT_THAT(error_of(R"({"traceEvents":{}})"), HasSubstr("traceEvents that is not an array"));
+  EXPECT_THAT(error_of("[1,2,3]"), HasSubstr("array without a single event"));
+  EXPECT_THAT(error_of("<!DOCTYPE html><html>"), HasSubstr("an HTML page"));
+  EXPECT_THAT(error_of("hello world\nsecond line"), HasSubstr("text that is not JSON: \"hello world\""));
+  EXPECT_THAT(error_of(std::string("SQLite format 3\0abc", 19)), HasSubstr("SQLite"));
+  EXPECT_THAT(error_of("PK\x03\x04 something"), HasSubstr("zip archive"));
+  EXPECT_THAT(error_of(std::string("\x0a\x10\x08\x01\x02\x03", 6)), HasSubstr("protobuf"));
+  EXPECT_THAT(error_of(std::string("\x00\x01\x02\x03", 4)), HasSubstr("binary data (first bytes 00 01 02 03)"));
+  EXPECT_THAT(error_of("{\"schemaVersion\": 1, \"devicePr"), HasSubstr("the text ends early"));
+}
+
+TEST(ReadTraceTest, AnEventOverTheLimitIsLostAlone) {
+  ReadOptions options;
+  options.max_event_bytes = 300 * 1024;
+  const std::string good = R"({"ph":"X","name":"a","ts":1,"dur":1})";
+  const std::string huge = R"({"ph":"X","ts":1,"dur":1,"name":")" + std::string(2 << 20, 'x') + "\"}";
+  const Trace trace = read("{\"traceEvents\":[" + good + "," + huge + "," + good + "]}", options);
+  EXPECT_EQ(trace.slices().size(), 2u);
+  EXPECT_EQ(count(trace, ImportIssue::kEventLost), 1u);
+  EXPECT_LT(trace.memory_bytes(), 1u << 20);
+}
+
+TEST(ReadTraceTest, ProgressGrowsToTheSize) {
+  std::vector<std::uint64_t> seen;
+  ReadOptions options;
+  std::string text = "[";
+  for (int i = 0; i < 40000; ++i) text += R"({"ph":"X","name":"a","ts":1,"dur":1},)";
+  text += "]";
+  options.progress = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, text.size());
+    EXPECT_TRUE(seen.empty() || done >= seen.back());
+    seen.push_back(done);
+  };
+  EXPECT_EQ(read(text, options).slices().size(), 40000u);
+  ASSERT_GT(seen.size(), 3u);
+  EXPECT_EQ(seen.back(), text.size());
+}
+
+}  // namespace
+}  // namespace lanescope::format

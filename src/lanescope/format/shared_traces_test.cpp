@@ -1,0 +1,281 @@
+// Real traces, when the folder is there: every number of FACTS.json, computed by another program, against the Trace; every
+// slice against a plain DOM reader; every trace written and read back.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "lanescope/codec/decimal.h"
+#include "lanescope/codec/unpack.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/testing/trace_text.h"
+
+namespace lanescope::format {
+namespace {
+
+namespace fs = std::filesystem;
+namespace dom = simdjson::dom;
+
+fs::path shared_traces() {
+  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
+  return folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
+}
+#define LANESCOPE_NEED_TRACES()                                                                  \
+  if (!fs::exists(shared_traces()))                                                              \
+  GTEST_SKIP() << "no shared traces at " << shared_traces() << "; set LANESCOPE_SHARED_TRACES to their folder"
+
+std::string unpacked(const fs::path& path) {
+  auto file = codec::open_file(path);
+  auto source = codec::open_unpacked(*std::move(file));
+  std::string text, buffer(1 << 20, '\0');
+  for (;;) {
+    const auto count = (*source)->read(buffer);
+    if (!count || *count == 0) return text;
+    text.append(buffer, 0, *count);
+  }
+}
+
+// The sum of a column of nanoseconds by category text, as FACTS.json has it in microseconds.
+std::map<std::string, std::int64_t> dur_by_category(const Trace& trace) {
+  std::map<std::string, std::int64_t> sums;
+  for (std::size_t i = 0; i < trace.slices().size(); ++i) {
+    const StringId text = trace.categories()[raw(trace.slices().category[i])].text;
+    sums[text == kNone<StringId> ? "(none)" : std::string(trace.text(text))] += trace.slices().dur_ns[i];
+  }
+  return sums;
+}
+
+void compare_with_facts(const std::string& name, dom::object facts, const Result<Trace>& result) {
+  SCOPED_TRACE(name);
+  const std::string_view kind = facts["kind"];
+  bool not_a_trace = kind != "json" || !facts["not_a_trace"].error();
+  if (std::uint64_t bytes = 1; !facts["bytes"].get(bytes) && bytes == 0) not_a_trace = true;
+  if (not_a_trace) {
+    ASSERT_FALSE(result);
+    const std::string& message = result.error().message;
+    EXPECT_TRUE(message.find("expected a PyTorch or Chrome trace") != std::string::npos) << message;
+    const char* word = kind == "sqlite" ? "SQLite" : kind == "json" ? "found" : "protobuf";
+    EXPECT_NE(message.find(word), std::string::npos) << message;
+    return;
+  }
+  ASSERT_TRUE(result) << result.error().message;
+  const Trace& trace = *result;
+  const ImportStats& stats = trace.import_stats();
+  std::uint64_t number = 0;
+  if (!facts["text_bytes"].get(number)) {
+    EXPECT_EQ(stats.unpacked_bytes, number);
+  }
+  if (!facts["bytes"].get(number)) {
+    EXPECT_EQ(stats.input_bytes, number);
+  }
+  if (!facts["complete_events_before_error"].get(number)) {
+    EXPECT_GE(stats.events, number);
+    return;
+  }
+  if (facts["events"].get(number)) return;
+  EXPECT_EQ(stats.events, number);
+  EXPECT_EQ(stats[ImportIssue::kEventLost].count, 0u);
+  const auto of_phase = [&](const char* phase) {
+    std::uint64_t count = 0;
+    return facts["ph"][phase].get(count) ? 0 : count;
+  };
+  const bool paired = of_phase("B") + of_phase("E") + of_phase("b") + of_phase("e") > 0;
+  if (paired) {
+    EXPECT_GE(trace.slices().size(), of_phase("X"));
+    return;
+  }
+  EXPECT_EQ(trace.slices().size(), of_phase("X"));
+  EXPECT_EQ(trace.instants().size(), of_phase("i") + of_phase("I") + of_phase("R"));
+  EXPECT_GE(trace.counters().size(), of_phase("C"));
+  EXPECT_LE(trace.flows().size(), of_phase("f") + of_phase("t"));
+  EXPECT_GE(trace.flows().size() + stats[ImportIssue::kOrphanFlow].count, of_phase("f"));
+
+  std::uint64_t lanes = 0;
+  std::set<std::pair<std::uint32_t, std::string>> places;
+  for (const Track& track : trace.tracks())
+    if (track.slice_count > 0)
+      places.insert({raw(track.process), track.tid.is_text ? fmt::format("'{}'", trace.text(track.tid.text)) : fmt::format("{}", track.tid.number)});
+  if (!facts["x_lanes"].get(lanes)) {
+    EXPECT_EQ(places.size(), lanes);
+  }
+
+  std::int64_t first = INT64_MAX, last = INT64_MIN;
+  for (std::size_t i = 0; i < trace.slices().size(); ++i) {
+    first = std::min(first, trace.slices().start_ns[i]);
+    last = std::max(last, trace.slices().start_ns[i] + trace.slices().dur_ns[i]);
+  }
+  const bool cut = stats[ImportIssue::kSubNanosecond].count > 0;
+  std::string_view text;
+  if (!facts["x_first_ts"].get(text)) {
+    EXPECT_EQ(first, codec::parse_decimal(text, 3).value);
+  }
+  if (!facts["x_last_end"].get(text)) {
+    EXPECT_NEAR(static_cast<double>(last - codec::parse_decimal(text, 3).value), 0.0, cut ? 2.0 : 0.0);
+  }
+  auto sums = dur_by_category(trace);
+  for (const auto& [category, sum] : dom::object(facts["x_dur_sum_us_by_cat"])) {
+    const codec::Decimal expected = codec::parse_decimal(std::string_view(sum), 3);
+    const std::int64_t lost = expected.value - sums[std::string(category)];
+    EXPECT_GE(lost, 0) << category;
+    EXPECT_LE(lost, cut ? static_cast<std::int64_t>(stats[ImportIssue::kSubNanosecond].count) : 0) << category;
+  }
+}
+
+TEST(SharedTracesTest, EveryFileAgreesWithTheFactsAboutIt) {
+  LANESCOPE_NEED_TRACES();
+  dom::parser parser;
+  dom::object facts;
+  ASSERT_FALSE(parser.load((shared_traces() / "public" / "FACTS.json").string()).get(facts));
+  std::size_t files = 0;
+  for (const auto& [name, about] : facts) {
+    const fs::path path = shared_traces() / "public" / name;
+    if (!fs::is_regular_file(path)) continue;
+    compare_with_facts(std::string(name), about, read_trace(path));
+    ++files;
+  }
+  EXPECT_GE(files, 60u);
+}
+
+// What a value of the DOM looks like as trace_text() would print the argument; nested ones by their own text.
+std::string dom_value(dom::element value) {
+  switch (value.type()) {
+    case dom::element_type::NULL_VALUE: return "null";
+    case dom::element_type::BOOL: return bool(value) ? "true" : "false";
+    case dom::element_type::INT64: return std::to_string(std::int64_t(value));
+    case dom::element_type::UINT64: return std::to_string(std::uint64_t(value));
+    case dom::element_type::DOUBLE: return fmt::format("d{}", std::bit_cast<std::uint64_t>(double(value)));
+    case dom::element_type::STRING: return fmt::format("s{}", std::string_view(value));
+    default: return simdjson::minify(value);
+  }
+}
+std::string trace_value(const Trace& trace, const ArgsView& args, const ArgField& field, dom::parser& parser) {
+  const std::uint64_t bits = args.bits(field);
+  switch (field.type) {
+    case ArgType::kNull: return "null";
+    case ArgType::kFalse: return "false";
+    case ArgType::kTrue: return "true";
+    case ArgType::kInt32: return std::to_string(static_cast<std::int32_t>(bits));
+    case ArgType::kInt64: return std::to_string(static_cast<std::int64_t>(bits));
+    case ArgType::kUint64: return std::to_string(bits);
+    case ArgType::kDouble: return fmt::format("d{}", bits);
+    case ArgType::kString: return fmt::format("s{}", trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+    case ArgType::kJson: break;
+  }
+  dom::element nested;
+  const std::string text(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+  return parser.parse(text).get(nested) ? fmt::format("bad JSON {}", text) : std::string(simdjson::minify(nested));
+}
+
+// Event by event: the row that the i-th event became, if it is a slice.
+void compare_with_dom(const fs::path& path) {
+  SCOPED_TRACE(path);
+  const std::string text = unpacked(path);
+  dom::parser parser, nested;
+  dom::element document;
+  if (parser.parse(text).get(document)) return;  // damaged; other tests look at those
+  dom::array events;
+  if (document.get(events) && document["traceEvents"].get(events)) return;
+  const auto trace = read_trace_bytes(text);
+  ASSERT_TRUE(trace) << trace.error().message;
+  std::map<std::uint32_t, std::uint32_t> row_of_event;
+  for (std::uint32_t i = 0; i < trace->slices().size(); ++i) row_of_event[trace->slices().event_index[i]] = i;
+  std::uint32_t index = 0;
+  std::size_t failures = 0;
+  for (const dom::element event : events) {
+    const auto row = row_of_event.find(index++);
+    std::string_view phase;
+    if (event["ph"].get(phase) || phase != "X" || failures > 3) continue;
+    ASSERT_NE(row, row_of_event.end()) << "event " << index - 1;
+    const SliceId slice{row->second};
+    std::string_view name;
+    if (!event["name"].get(name)) {
+      EXPECT_EQ(trace->name(slice), name);
+    }
+    std::string expected, found;
+    dom::object args;
+    if (!event["args"].get(args))
+      for (const auto& [key, value] : args) expected += fmt::format("{}={}\n", key, dom_value(value));
+    const ArgsView view = trace->slice_args(slice);
+    for (std::size_t i = 0; i < view.size(); ++i) {
+      const std::string_view key = trace->text(view.field(i).key);
+      if (!key.starts_with("event:")) found += fmt::format("{}={}\n", key, trace_value(*trace, view, view.field(i), nested));
+    }
+    EXPECT_EQ(found, expected) << "event " << index - 1;
+    if (found != expected) ++failures;
+    double time = 0;
+    if (!event["ts"].get(time)) {
+      EXPECT_NEAR(static_cast<double>(trace->start_ns(slice)) / 1000.0, time, 0.01 + std::abs(time) * 1e-12);
+    }
+    if (!event["dur"].get(time)) {
+      EXPECT_NEAR(static_cast<double>(trace->dur_ns(slice)) / 1000.0, std::max(time, 0.0), 0.01);
+    }
+  }
+  EXPECT_EQ(index, trace->import_stats().events);
+}
+
+std::vector<fs::path> all_traces() {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(shared_traces())) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && name.find(".json") != std::string::npos && name != "FACTS.json") paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+TEST(SharedTracesTest, TheFastReaderEqualsAPlainOne) {
+  LANESCOPE_NEED_TRACES();
+  for (const fs::path& path : all_traces())
+    if (fs::file_size(path) < 1'000'000) compare_with_dom(path);
+}
+
+TEST(SharedTracesTest, EveryTraceWrittenReadsBackTheSame) {
+  LANESCOPE_NEED_TRACES();
+  std::size_t traces = 0;
+  for (const fs::path& path : all_traces()) {
+    if (fs::file_size(path) > 1'000'000) continue;  // the few largest take the time of all others together
+    SCOPED_TRACE(path);
+    const auto trace = read_trace(path);
+    if (!trace) continue;
+    const auto again = read_trace_bytes(kineto_json_text(*trace));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_TRUE(testing::trace_text(*trace) == testing::trace_text(*again));
+    EXPECT_FALSE(again->import_stats().lost_anything());
+    ++traces;
+  }
+  EXPECT_GE(traces, 70u);
+}
+
+TEST(SharedTracesTest, OurOwnTracesLoseNothing) {
+  LANESCOPE_NEED_TRACES();
+  for (const char* folder : {"h200", "ddp4"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(shared_traces() / folder)) {
+      if (!entry.is_regular_file() || entry.path().string().find(".json") == std::string::npos) continue;
+      SCOPED_TRACE(entry.path());
+      const auto trace = read_trace(entry.path());
+      ASSERT_TRUE(trace) << trace.error().message;
+      for (std::size_t i = 0; i < kImportIssueCount; ++i) {
+        const auto issue = static_cast<ImportIssue>(i);
+        if (issue == ImportIssue::kOrphanFlow || issue == ImportIssue::kOutOfOrder) continue;  // torch 2.11 writes both
+        EXPECT_EQ(trace->import_stats()[issue].count, 0u) << import_issue_info(issue).name;
+      }
+      EXPECT_GT(trace->slices().size(), 20u);
+      if (trace->import_stats().events > 50000) {
+        EXPECT_LE(trace->memory_bytes(), 100 * trace->import_stats().events);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lanescope::format
