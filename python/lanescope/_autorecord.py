@@ -162,7 +162,7 @@ class AutoRecording:
             original: Callable[..., Any] = profiler.step
 
             def step(prof: Any, *args: Any, **kwargs: Any) -> Any:
-                self.step(2)
+                self.step(2, marked=bool(getattr(prof, "record_steps", False)))
                 return original(prof, *args, **kwargs)
 
             profiler.step = step
@@ -177,10 +177,11 @@ class AutoRecording:
             return
         self.step(1)
 
-    def step(self, source: int) -> None:
+    def step(self, source: int, *, marked: bool = False) -> None:
         """A step begins, says ``source``: 3 the program itself, 2 its torch.profiler, 1 its optimizer.
 
-        Only the best source seen so far counts, so that a program with several is not counted twice.
+        Only the best source seen so far counts, so that a program with several is not counted twice. ``marked``: the
+        source opens ProfilerStep ranges itself.
         """
         if source < self._source or self._finished or os.getpid() != self._pid:
             return
@@ -193,7 +194,10 @@ class AutoRecording:
 
             if self._range is not None:
                 self._range.__exit__(None, None, None)
+                self._range = None
             self._step += 1
+            if marked:
+                return
             self._range = lanescope.record_function(f"ProfilerStep#{self._step}")
             self._range.__enter__()
         except Exception as error:
