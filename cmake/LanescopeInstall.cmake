@@ -1,6 +1,12 @@
 # CMake install: find_package(lanescope) gives lanescope::profiler and every layer below it; the command goes to bin/.
 include(CMakePackageConfigHelpers)
 get_property(libraries GLOBAL PROPERTY LANESCOPE_LIBRARIES)
+# The command is a program and `testing` is for our own tests; neither belongs to what a program links.
+list(REMOVE_ITEM libraries lanescope_cli lanescope_testing)
+# Installed shared libraries find each other wherever the prefix is moved to; the observer finds the torch it was built for.
+if(TARGET lanescope_record_torch)
+  set_target_properties(lanescope_record_torch PROPERTIES INSTALL_RPATH "$ORIGIN;${LANESCOPE_TORCH_DIR}/lib")
+endif()
 install(TARGETS ${libraries} EXPORT lanescope_targets FILE_SET HEADERS
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lanescope_development)
 install(EXPORT lanescope_targets NAMESPACE lanescope:: FILE lanescope-targets.cmake
