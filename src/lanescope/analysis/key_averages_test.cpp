@@ -1,0 +1,206 @@
+#include "lanescope/analysis/key_averages.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::analysis {
+namespace {
+
+using testing::Sketch;
+
+KeyAverages averages(const Trace& trace, TableStyle style, KeyAveragesOptions options = {}) {
+  options.style = style;
+  auto result = compute_key_averages(trace, options);
+  EXPECT_TRUE(result);
+  return std::move(*result);
+}
+
+const KeyAverage& row(const KeyAverages& table, std::string_view name, bool on_device = false) {
+  static const KeyAverage missing;
+  for (const KeyAverage& each : table.rows)
+    if (each.name == name && each.on_device == on_device) return each;
+  ADD_FAILURE() << "no row " << name;
+  return missing;
+}
+
+// One step: linear over addmm over one launch, whose kernel runs 5 ns. All ids agree.
+Sketch one_linear() {
+  return std::move(Sketch()
+                       .annotation("ProfilerStep#3", 0, 1000, {.external_id = 1})
+                       .op("aten::linear", 100, 400, {.external_id = 2})
+                       .op("aten::addmm", 150, 300, {.external_id = 3})
+                       .runtime("cudaLaunchKernel", 200, 100, {.external_id = 3, .correlation = 70})
+                       .kernel("gemm", 600, 5, {.external_id = 3, .correlation = 70}));
+}
+
+TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
+  const Trace trace = one_linear().trace();
+  for (const TableStyle style : {TableStyle::kTorch, TableStyle::kLanescope}) {
+    const KeyAverages table = averages(trace, style);
+    EXPECT_EQ(table.device, "cuda");
+    EXPECT_EQ(row(table, "ProfilerStep*").self_cpu_time_total_ns, 600);
+    EXPECT_EQ(row(table, "aten::linear").cpu_time_total_ns, 400);
+    EXPECT_EQ(row(table, "aten::linear").self_cpu_time_total_ns, 100);
+    EXPECT_EQ(row(table, "aten::linear").device_time_total_ns, 5);
+    EXPECT_EQ(row(table, "aten::linear").self_device_time_total_ns, 0);
+    EXPECT_EQ(row(table, "aten::addmm").self_device_time_total_ns, 5);
+    EXPECT_EQ(row(table, "cudaLaunchKernel").cpu_time_total_ns, 100);
+    EXPECT_EQ(row(table, "gemm", true).device_time_total_ns, 5);
+    EXPECT_FALSE(row(table, "aten::addmm").is_top_level);
+    EXPECT_TRUE(row(table, "ProfilerStep*").is_top_level);
+  }
+}
+
+// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar without the tick at
+// each end.
+TEST(KeyAveragesTest, AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWorkInLanescopeStyle) {
+  const Trace trace = std::move(one_linear()
+                                    .kernel("gemm", 690, 10, {.external_id = 3, .correlation = 70})
+                                    .gpu_annotation("ProfilerStep#3", 599, 102, {.external_id = 1}))
+                          .trace();
+  EXPECT_EQ(
+      row(averages(trace, TableStyle::kTorch), "ProfilerStep*", true).self_device_time_total_ns,
+      100);
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(row(ours, "ProfilerStep*", true).device_time_total_ns, 15);
+  EXPECT_EQ(row(ours, "ProfilerStep*", true).self_device_time_total_ns, 0);
+  EXPECT_EQ(ours.annotation_span_ns, 100);
+  EXPECT_EQ(ours.annotation_busy_ns, 15);
+}
+
+TEST(KeyAveragesTest, OverheadClaimsTheKernelsOfTheOperatorOpenAtItsStartInTorchStyleOnly) {
+  const Trace trace = std::move(one_linear().overhead("Buffer Flush", 310, 50)).trace();
+  const KeyAverages torch = averages(trace, TableStyle::kTorch);
+  EXPECT_EQ(row(torch, "Buffer Flush").device_time_total_ns, 5);
+  EXPECT_EQ(row(torch, "aten::linear").device_time_total_ns, 10);  // the same kernel twice
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(row(ours, "Buffer Flush").device_time_total_ns, 0);
+  EXPECT_EQ(row(ours, "aten::linear").device_time_total_ns, 5);
+  EXPECT_EQ(row(ours, "aten::addmm").self_cpu_time_total_ns, 300 - 100 - 50);
+  EXPECT_EQ(ours.corrections.overhead_claim_count, 1u);
+  EXPECT_EQ(ours.corrections.overhead_claim_ns, 5);
+}
+
+TEST(KeyAveragesTest, WarmUpWorkIsLeftOutOfLanescopeStyleAndCounted) {
+  const Trace trace = std::move(one_linear()
+                                    .kernel("leaked", 10, 30, {.correlation = 2})
+                                    .runtime("cudaLaunchKernel", -50, 10, {.correlation = 3})
+                                    .kernel("before the step", 50, 40, {.correlation = 3}))
+                          .trace();
+  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "leaked", true).count, 1);
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  for (const KeyAverage& each : ours.rows) EXPECT_NE(each.name, "leaked");
+  EXPECT_EQ(ours.corrections.unlaunched_count, 1u);
+  EXPECT_EQ(ours.corrections.unlaunched_ns, 30);
+  EXPECT_EQ(ours.corrections.before_first_step_count, 1u);
+  EXPECT_EQ(ours.corrections.before_first_step_ns, 40);
+  EXPECT_EQ(ours.device_busy_ns, 5);
+}
+
+TEST(KeyAveragesTest, WithoutAnyRecordedLaunchNothingIsLeftOut) {
+  const Trace trace =
+      std::move(Sketch().op("op", 0, 10, {.external_id = 1}).kernel("k", 20, 5, {.external_id = 1}))
+          .trace();
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(row(ours, "k", true).count, 1);
+  EXPECT_EQ(row(ours, "op").device_time_total_ns, 5);
+}
+
+// mean over mean as its only child is one call, to a fixpoint; with a second child both stay.
+TEST(KeyAveragesTest, AnOnlyChildOfTheSameNameIsTheSameCall) {
+  Trace trace =
+      std::move(Sketch().op("mean", 0, 100).op("mean", 10, 80).op("mean", 20, 60).op("sum", 30, 10))
+          .trace();
+  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").count, 1);
+  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").self_cpu_time_total_ns, 90);
+  trace = std::move(Sketch().op("mean", 0, 100).op("mean", 10, 20).op("sum", 40, 10)).trace();
+  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").count, 2);
+}
+
+// torch's parent takes the child's kernels in place of its own; lanescope keeps both.
+TEST(KeyAveragesTest, MergedCallsKeepTheKernelsOfBothInLanescopeStyle) {
+  const Trace trace =
+      std::move(Sketch()
+                    .op("f", 0, 100, {.external_id = 1})
+                    .op("f", 10, 50, {.external_id = 2})
+                    .runtime("inner", 20, 5, {.external_id = 2, .correlation = 5})
+                    .kernel("k", 200, 3, {.external_id = 2, .correlation = 5})
+                    .runtime("outer", 70, 5, {.tid = 300, .external_id = 1, .correlation = 6})
+                    .kernel("k", 210, 4, {.external_id = 1, .correlation = 5}))
+          .trace();
+  EXPECT_EQ(row(averages(trace, TableStyle::kLanescope), "f").device_time_total_ns, 7);
+}
+
+// Records at 20 (own thread) and 30 (another thread) lie inside the operator's time; one at 500 in
+// nobody's.
+TEST(KeyAveragesTest, MemoryOfOtherThreadsCountsInTorchStyleOnly) {
+  const Trace trace = std::move(Sketch()
+                                    .op("op", 0, 100)
+                                    .op("child", 10, 15)
+                                    .memory(20, 1000)
+                                    .memory(30, 64, 0, 200)
+                                    .memory(500, -1000)
+                                    .memory(40, 4096, 1))
+                          .trace();
+  const KeyAverages torch = averages(trace, TableStyle::kTorch);
+  EXPECT_TRUE(torch.profile_memory);
+  EXPECT_EQ(row(torch, "op").cpu_memory_bytes, 1064);
+  EXPECT_EQ(row(torch, "op").self_cpu_memory_bytes, 64);
+  EXPECT_EQ(row(torch, "op").device_memory_bytes, 4096);
+  EXPECT_EQ(row(torch, "[memory]").self_cpu_memory_bytes, -1000);
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(row(ours, "op").cpu_memory_bytes, 1000);
+  EXPECT_EQ(row(ours, "[memory]").count, 2);
+  EXPECT_EQ(ours.corrections.other_thread_memory_count, 1u);
+}
+
+TEST(KeyAveragesTest, GroupsByShapeOverloadAndStack) {
+  const Trace trace =
+      std::move(Sketch()
+                    .op("aten::mm", 0, 10, {.input_dims = "[[2,2]]", .call_stack = "a;b;c;"})
+                    .op("aten::mm", 20, 10, {.input_dims = "[[2,2]]", .call_stack = "a;x;c;"})
+                    .op("aten::mm", 40, 10,
+                        {.input_dims = "[[3,3]]", .call_stack = "a;b;", .overload = "out"}))
+          .trace();
+  EXPECT_EQ(averages(trace, TableStyle::kTorch).rows.size(), 1u);
+  EXPECT_EQ(averages(trace, TableStyle::kTorch, {.group_by_input_shape = true}).rows.size(), 2u);
+  EXPECT_EQ(
+      averages(trace, TableStyle::kTorch, {.group_by_overload_name = true}).rows[1].overload_name,
+      "out");
+  EXPECT_EQ(averages(trace, TableStyle::kTorch, {.group_by_stack_n = 1}).rows.size(), 1u);
+  const KeyAverages stacks = averages(trace, TableStyle::kTorch, {.group_by_stack_n = 2});
+  ASSERT_EQ(stacks.rows.size(), 2u);
+  EXPECT_EQ(stacks.rows[0].stack, (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(compute_key_averages(trace, {.group_by_stack_n = -1}));
+}
+
+TEST(KeyAveragesTest, OverloadsWrittenIntoTheNameAreTakenApart) {
+  const Trace trace = std::move(Sketch()
+                                    .op("aten::add.Tensor", 0, 10)
+                                    .op("aten::add", 20, 10)
+                                    .annotation("v1.2::x.y", 40, 1))
+                          .trace();
+  const KeyAverages table = averages(trace, TableStyle::kTorch);
+  EXPECT_EQ(row(table, "aten::add").count, 2);
+  EXPECT_EQ(row(table, "v1.2::x.y").count, 1);
+}
+
+TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
+  const Trace trace =
+      std::move(Sketch().op("_Z3addii", 0, 10).op("Pi", 20, 10).op("aten::is_leaf", 40, 10))
+          .trace();
+  const KeyAverages table = averages(trace, TableStyle::kTorch);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[0].name, "add(int, int)");
+  EXPECT_EQ(table.rows[1].name, "int*");
+}
+
+TEST(KeyAveragesTest, AnEmptyTraceHasNoRows) {
+  EXPECT_TRUE(averages(Sketch().trace(), TableStyle::kTorch).rows.empty());
+}
+
+}  // namespace
+}  // namespace lanescope::analysis

@@ -1,0 +1,71 @@
+#include "lanescope/analysis/trace_info.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::analysis {
+namespace {
+
+using testing::Sketch;
+
+TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
+  const TraceInfo info = compute_trace_info(
+      std::move(
+          Sketch()
+              .metadata("schemaVersion", "1")
+              .metadata("deviceProperties",
+                        R"([{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150109880320,
+                                                      "computeMajor": 9, "numSms": 132}, 7, {"name": 3}])")
+              .metadata("distributedInfo", R"({"backend": "nccl", "rank": 2, "world_size": 4})")
+              .metadata("record_shapes", "1")
+              .metadata("cuda_runtime_version", "13000")
+              .op("a", 1500, 10))
+          .trace());
+  EXPECT_EQ(info.producer, "torch.profiler (Kineto)");
+  ASSERT_EQ(info.devices.size(), 2u);  // the 7 is no device
+  EXPECT_EQ(info.devices[0].name, "NVIDIA H200");
+  EXPECT_EQ(info.devices[0].multiprocessor_count, 132);
+  EXPECT_FALSE(info.devices[1].id);
+  EXPECT_EQ(info.rank, 2);
+  EXPECT_EQ(info.world_size, 4);
+  EXPECT_EQ(info.recorded_with, (std::vector<std::string>{"record_shapes"}));
+  EXPECT_EQ(info.versions.size(), 1u);
+}
+
+TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
+  const TraceInfo info =
+      compute_trace_info(std::move(Sketch()
+                                       .annotation("ProfilerStep#4", 0, 100)
+                                       .annotation("ProfilerStep#5", 100, 300)
+                                       .op("a", 10, 50)
+                                       .runtime("cudaLaunchKernel", 20, 5, {.correlation = 1})
+                                       .kernel("k", 50, 20, {.correlation = 1})
+                                       .kernel("k", 60, 20, {.correlation = 2})
+                                       .gpu_annotation("ProfilerStep#4", 40, 200))
+                             .trace());
+  EXPECT_EQ(info.steps.count, 2u);
+  EXPECT_EQ(info.steps.first, 4);
+  EXPECT_EQ(info.steps.last, 5);
+  EXPECT_EQ(info.steps.median_ns, 100);
+  EXPECT_EQ(info.window_ns, 400);
+  EXPECT_FALSE(info.window_is_recorded);
+  ASSERT_EQ(info.streams.size(), 1u);
+  EXPECT_EQ(info.streams[0].busy_ns, 30);  // [50, 80), the annotation's bar apart
+  EXPECT_EQ(info.threads[0].busy_ns, 400);
+  EXPECT_EQ(info.device_work_count, 2u);
+  EXPECT_EQ(info.launched_count, 1u);
+  EXPECT_EQ(info.producer, "torch.profiler (Kineto)");  // by its categories
+  EXPECT_FALSE(info.rank);
+}
+
+TEST(TraceInfoTest, AFileWithoutSignsIsUnknown) {
+  EXPECT_EQ(compute_trace_info(std::move(Sketch().slice("js", "f", 0, 5)).trace()).producer,
+            "unknown");
+  EXPECT_EQ(
+      compute_trace_info(std::move(Sketch().metadata("lanescope_notes", "[]")).trace()).producer,
+      "lanescope");
+}
+
+}  // namespace
+}  // namespace lanescope::analysis
