@@ -25,8 +25,8 @@ struct RangeToken {
 struct RangeInfo {
   std::uint32_t name = 0;
   std::uint8_t scope = spool::kUserScope;
-  std::uint16_t flags = 0;  // spool::RecordFlag
-  std::int64_t sequence_number = -1;
+  std::uint16_t flags = 0;           // spool::RecordFlag
+  std::int64_t sequence_number = 0;  // with kHasSequence
   std::uint32_t forward_thread = 0;
   std::uint32_t detail = 0;
   std::uint64_t handle = 0;
@@ -99,15 +99,16 @@ namespace detail {
 inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo& info) noexcept {
   spool::Record* record = inside.reserve();
   if (!record) return {};
-  record->end_tsc = 0;
+  // A fresh chunk is zero, so what is 0 (end_tsc among it) is there already; with a constant `info`
+  // no test is left.
   record->name = info.name;
   record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
   record->scope = info.scope;
-  record->flags = info.flags;
-  record->a = info.sequence_number;
-  record->b = info.forward_thread;
-  record->c = info.detail;
-  record->d = info.handle;
+  if (info.flags != 0) record->flags = info.flags;
+  if (info.sequence_number != 0) record->a = info.sequence_number;
+  if (info.forward_thread != 0) record->b = info.forward_thread;
+  if (info.detail != 0) record->c = info.detail;
+  if (info.handle != 0) record->d = info.handle;
   const RangeToken token{writer->sequence, static_cast<std::uint32_t>(record - writer->first)};
   record->begin_tsc = ticks();  // last, so that the range does not hold our own cost
   inside.commit();
@@ -257,17 +258,39 @@ inline std::uint32_t intern_stable(const char* text, std::size_t size) noexcept 
   return id;
 }
 
-// The id of any text: known by its bytes. One hash over them.
+namespace detail {
+template <typename Word>
+std::uint64_t load(const char* at) noexcept {
+  Word word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  __extension__ using Wide = unsigned __int128;
+  const Wide product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd6e8feb86659fd93u);
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+// For finding only: who finds compares the bytes.
+inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
+  std::uint64_t hash = size;
+  if (size >= 16) {
+    for (std::size_t at = 0; at + 16 < size; at += 16)
+      hash = mix(hash ^ load<std::uint64_t>(text + at), load<std::uint64_t>(text + at + 8));
+    const char* const last = text + size - 16;
+    return mix(hash ^ load<std::uint64_t>(last), load<std::uint64_t>(last + 8));
+  }
+  if (size >= 8) return mix(hash ^ load<std::uint64_t>(text), load<std::uint64_t>(text + size - 8));
+  if (size >= 4) return mix(hash ^ load<std::uint32_t>(text), load<std::uint32_t>(text + size - 4));
+  for (std::size_t at = 0; at < size; ++at) hash = hash << 8 | static_cast<unsigned char>(text[at]);
+  return mix(hash, size);
+}
+}  // namespace detail
+
+// The id of any text: known by its bytes. One hash over them and one comparison.
 inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer || size > spool::kMaxTextBytes) return lanescope_intern(text, size, nullptr);
-  std::uint64_t hash = size * 0x9e3779b97f4a7c15u;
-  for (std::size_t at = 0; at < size; at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text + at, size - at < 8 ? size - at : 8);
-    hash = (hash ^ word) * 0xd6e8feb86659fd93u;
-    hash ^= hash >> 32;
-  }
+  const std::uint64_t hash = detail::hash_text(text, size);
   LanescopeTextName& entry = writer->text_names[hash & (kLanescopeTextCache - 1)];
   if (entry.hash == hash && entry.size == size && entry.text &&
       std::memcmp(entry.text, text, size) == 0)
