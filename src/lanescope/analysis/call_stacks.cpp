@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace lanescope::analysis {
@@ -36,16 +37,19 @@ class StackBuilder {
   CallStacks run() {
     out_.stack_of.assign(events_.size(), 0);
     collect_python_frames();
-    bool any = false;
+    bool any = false, is_verbose = false;
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       if (events_[i].slice == kNone<SliceId>) continue;
       const auto text = trace_.slice_args(events_[i].slice).text(ArgKey::kCallStack);
       if (!text) continue;
       out_.stack_of[i] = from_text(*text);
       any = true;
+      const std::vector<std::string>& frames = out_.stacks[out_.stack_of[i]];
+      is_verbose = is_verbose || (!frames.empty() && python_names_.contains(frames.back()));
     }
     if (!any) return std::move(out_);  // recorded without verbose: torch shows no stacks at all
-    for (std::uint32_t i = 0; i < events_.size(); ++i)
+    // TorchScript operators have a "Call stack" in any case; one that ends in a Python frame tells of verbose.
+    for (std::uint32_t i = 0; is_verbose && i < events_.size(); ++i)
       if (events_[i].slice != kNone<SliceId> &&
           trace_.kind(events_[i].slice) == CategoryKind::kPythonFunction)
         out_.stack_of[i] = from_parents(events_[i].slice);
@@ -83,6 +87,7 @@ class StackBuilder {
   void collect_python_frames() {
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
       if (trace_.kind(SliceId{i}) != CategoryKind::kPythonFunction) continue;
+      python_names_.insert(std::string(trace_.name(SliceId{i})));
       if (const auto id = trace_.slice_args(SliceId{i}).integer(ArgKey::kPythonId))
         python_by_id_.emplace(*id, SliceId{i});
     }
@@ -167,6 +172,7 @@ class StackBuilder {
   std::map<std::vector<std::string>, std::uint32_t> by_frames_;
   std::unordered_map<std::uint32_t, std::uint32_t> by_text_;
   std::unordered_map<std::int64_t, SliceId> python_by_id_;
+  std::unordered_set<std::string> python_names_;
 };
 
 }  // namespace
