@@ -1,0 +1,428 @@
+#include "lanescope/format/spool/read_spool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lanescope/codec/op_details.h"
+#include "lanescope/codec/spool_layout.h"
+#include "lanescope/format/spool/tick_map.h"
+
+namespace lanescope::format {
+namespace {
+
+using spool::ChunkKind;
+using spool::Record;
+using spool::RecordKind;
+using ::testing::HasSubstr;
+
+// A spool drawn by hand: one tick is 2 ns, tick 1000 is 5000 ns of the monotonic clock and kDay of
+// the real one.
+constexpr std::int64_t kDay = 86'400'000'000'000;
+
+class SpoolSketch {
+ public:
+  SpoolSketch() : bytes_(spool::kHeaderBytes, '\0') {
+    spool::FileHeader header{};
+    std::copy_n(spool::kMagic, sizeof header.magic, header.magic);
+    header.layout_version = spool::kLayoutVersion;
+    header.pid = 100;
+    header.ticks_per_second = 500'000'000;
+    header.state = spool::FileState::kFinished;
+    std::strcpy(header.process_name, "program");
+    std::memcpy(bytes_.data(), static_cast<const void*>(&header), sizeof header);
+    control_.push_back(anchor(1000, 5000));
+    control_.push_back(anchor(501'000, 1'005'000));
+  }
+  static Record anchor(std::uint64_t ticks, std::int64_t monotonic) {
+    Record record;
+    record.kind = static_cast<std::uint8_t>(RecordKind::kAnchor);
+    record.begin_tsc = ticks;
+    record.a = monotonic;
+    record.d = static_cast<std::uint64_t>(kDay + monotonic - 5000);
+    return record;
+  }
+  SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
+                      std::uint32_t session = 1) {
+    Record record;
+    record.a = cycle;
+    record.b = session;
+    record.begin_tsc = start;
+    record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStart);
+    control_.push_back(record);
+    if (stop == 0) return *this;
+    record.begin_tsc = stop;
+    record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStop);
+    control_.push_back(record);
+    return *this;
+  }
+  std::uint32_t text(std::string_view text) {
+    const std::uint32_t id = next_text_++;
+    const auto size = static_cast<std::uint32_t>(text.size());
+    texts_.append(reinterpret_cast<const char*>(&id), 4)
+        .append(reinterpret_cast<const char*>(&size), 4)
+        .append(text);
+    texts_.resize((texts_.size() + 7) / 8 * 8);
+    return id;
+  }
+  void thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped = 0) {
+    spool::ThreadSlot slot{};
+    slot.os_tid = tid;
+    slot.has_torch_tid = 1;
+    slot.torch_tid = torch_tid;
+    slot.dropped = dropped;
+    std::strcpy(slot.name, "worker");
+    threads_.append(reinterpret_cast<const char*>(&slot), sizeof slot);
+  }
+  Record range(std::string_view name, std::uint64_t begin, std::uint64_t end,
+               std::uint8_t scope = 0) {
+    Record record;
+    record.kind = static_cast<std::uint8_t>(RecordKind::kRange);
+    record.scope = scope;
+    record.begin_tsc = begin;
+    record.end_tsc = end;
+    record.name = text(name);
+    return record;
+  }
+  void records(std::uint32_t thread, std::uint32_t sequence, const std::vector<Record>& list,
+               bool closed = true) {
+    add(ChunkKind::kRecords,
+        {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(Record)},
+        static_cast<std::uint32_t>(list.size()), thread, sequence, closed);
+  }
+  std::string bytes() {
+    SpoolSketch whole = *this;
+    whole.add(ChunkKind::kTexts, texts_, static_cast<std::uint32_t>(texts_.size()));
+    if (!threads_.empty())
+      whole.add(ChunkKind::kThreads, threads_,
+                static_cast<std::uint32_t>(threads_.size() / sizeof(spool::ThreadSlot)));
+    whole.add(ChunkKind::kControl,
+              {reinterpret_cast<const char*>(control_.data()), control_.size() * sizeof(Record)},
+              static_cast<std::uint32_t>(control_.size()));
+    return whole.bytes_;
+  }
+
+ private:
+  void add(ChunkKind kind, std::string_view payload, std::uint32_t used,
+           std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0,
+           bool closed = true) {
+    std::vector<std::byte> chunk(spool::kChunkBytes);
+    spool::ChunkHeader header{};
+    header.magic = spool::kChunkMagic;
+    header.kind = kind;
+    header.thread = thread;
+    header.sequence = sequence;
+    header.used = used;
+    std::memcpy(chunk.data(), static_cast<const void*>(&header), sizeof header);
+    std::memcpy(chunk.data() + spool::kChunkHeaderBytes, payload.data(), payload.size());
+    header.checksum = spool::chunk_checksum(chunk.data(), used);
+    header.state = closed ? spool::ChunkState::kClosed : spool::ChunkState::kOpen;
+    std::memcpy(chunk.data(), static_cast<const void*>(&header), sizeof header);
+    bytes_.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
+  }
+  std::string bytes_, texts_, threads_;
+  std::uint32_t next_text_ = 1;
+  std::vector<Record> control_;
+};
+
+Trace read(const std::string& bytes, const ReadSpoolOptions& options = {}) {
+  auto trace = read_spool_bytes(bytes, options);
+  EXPECT_TRUE(trace) << trace.error().message;
+  return std::move(trace).value();
+}
+SliceId find(const Trace& trace, std::string_view name) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.name(SliceId{i}) == name) return SliceId{i};
+  return kNone<SliceId>;
+}
+std::uint64_t issues(const Trace& trace, ImportIssue issue) {
+  return trace.import_stats()[issue].count;
+}
+
+TEST(ReadSpoolTest, TicksBecomeNanosecondsSinceTheBase) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.records(0, 1, {spool.range("op", 3000, 4500)});
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.base_time_ns(), 0);  // one day after 1970 is before Kineto's first step
+  const SliceId op = find(trace, "op");
+  EXPECT_EQ(trace.start_ns(op), kDay + (3000 - 1000) * 2);
+  EXPECT_EQ(trace.dur_ns(op), (4500 - 3000) * 2);
+  EXPECT_EQ(trace.window_start_ns(), kDay + (2000 - 1000) * 2);
+  EXPECT_EQ(trace.window_end_ns(), kDay + (9000 - 1000) * 2);
+  EXPECT_EQ(trace.kind(op), CategoryKind::kCpuOp);
+  EXPECT_EQ(trace.track(op).tid.number, 101);
+  EXPECT_EQ(trace.text(trace.track(op).name), "thread 101 (worker)");
+  EXPECT_EQ(trace.text(trace.processes()[0].name), "program");
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+}
+
+TEST(ReadSpoolTest, ArgumentsAreThoseOfKineto) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  char buffer[256];
+  codec::OpDetailsWriter details(buffer, sizeof buffer);
+  const std::int64_t sizes[] = {4, 8}, strides[] = {8, 1};
+  details.tensor("float", sizes, strides);
+  details.integer(3);
+  Record op = spool.range("aten::mm", 3000, 4000);
+  op.flags = spool::kHasSequence | spool::kHasForwardThread;
+  op.a = 7;
+  op.c = spool.text(details.bytes());
+  const Record annotation = spool.range("mine", 2500, 4500, spool::kUserScope);
+  spool.records(0, 1, {annotation, op});
+  const Trace trace = read(spool.bytes());
+  const ArgsView args = trace.slice_args(find(trace, "aten::mm"));
+  EXPECT_EQ(args.integer(ArgKey::kExternalId), 2);
+  EXPECT_EQ(args.integer(ArgKey::kRecordFunctionId), 0);
+  EXPECT_EQ(args.integer(ArgKey::kSequenceNumber), 7);
+  EXPECT_EQ(args.integer(ArgKey::kFwdThreadId), 0);
+  EXPECT_EQ(args.integer(ArgKey::kEvIdx), 1);
+  EXPECT_EQ(trace.text(*args.text(ArgKey::kInputDims)), "[[4, 8], []]");
+  EXPECT_EQ(trace.text(*args.text(ArgKey::kInputType)), "[\"float\", \"Scalar\"]");
+  EXPECT_EQ(trace.text(*args.text(ArgKey::kInputStrides)), "[[8, 1], []]");
+  EXPECT_EQ(trace.text(*args.text(ArgKey::kConcreteInputs)), "[\"\", \"3\"]");
+  EXPECT_EQ(trace.kind(find(trace, "mine")), CategoryKind::kUserAnnotation);
+  EXPECT_FALSE(trace.slice_args(find(trace, "mine")).has(ArgKey::kSequenceNumber));
+}
+
+TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.thread(102, 2);
+  Record async = spool.range("async", 3100, 0);
+  async.d = 55;
+  Record async_again = spool.range("async again", 3600, 0);  // the handle was used again
+  async_again.d = 55;
+  Record end_of_slot;
+  end_of_slot.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
+  end_of_slot.end_tsc = 3500;
+  end_of_slot.a = (std::int64_t{1} << 32) | 0;
+  Record end_by_handle;
+  end_by_handle.kind = static_cast<std::uint8_t>(RecordKind::kEndByHandle);
+  end_by_handle.d = 55;
+  end_by_handle.end_tsc = 3300;
+  Record second_end = end_by_handle;
+  second_end.end_tsc = 3700;
+  spool.records(0, 1, {spool.range("rolled", 3000, 0), async, async_again});
+  spool.records(0, 2, {end_of_slot});
+  spool.records(1, 1, {second_end, end_by_handle});
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.dur_ns(find(trace, "rolled")), 1000);
+  EXPECT_EQ(trace.dur_ns(find(trace, "async")), 400);
+  EXPECT_EQ(trace.dur_ns(find(trace, "async again")), 200);
+  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 0u);
+}
+
+TEST(ReadSpoolTest, OpenRangesEndWithTheirWindowAndAreCounted) {
+  SpoolSketch spool;
+  spool.window(2000, 4000).window(6000, 8000, 1);
+  spool.thread(101, 1);
+  spool.records(0, 1,
+                {spool.range("open", 3000, 0), spool.range("too long", 3000, 7000),
+                 spool.range("between", 5000, 5500), spool.range("second", 6500, 7000)});
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.dur_ns(find(trace, "open")), 2000);
+  EXPECT_EQ(trace.dur_ns(find(trace, "too long")), 2000);
+  EXPECT_EQ(find(trace, "between"), kNone<SliceId>);
+  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 2u);
+  const Trace second = read(spool.bytes(), {.session = 1, .cycle = 1, .metadata = {}});
+  EXPECT_EQ(find(second, "open"), kNone<SliceId>);
+  EXPECT_EQ(second.dur_ns(find(second, "second")), 1000);
+  EXPECT_EQ(second.slices().size(), 2u);  // and the window's span
+  EXPECT_EQ(read(spool.bytes(), {.session = 9, .cycle = {}, .metadata = {}}).slices().size(), 0u);
+}
+
+TEST(ReadSpoolTest, AWindowThatAKilledProcessLeftOpenLastsToTheLastRecord) {
+  SpoolSketch spool;
+  spool.window(2000, 0);
+  spool.thread(101, 1);
+  spool.records(0, 1, {spool.range("a", 600'000, 601'000), spool.range("b", 602'000, 0)}, false);
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.dur_ns(find(trace, "a")), 2000);
+  EXPECT_EQ(trace.dur_ns(find(trace, "b")), 0);
+  EXPECT_EQ(issues(trace, ImportIssue::kOpenChunk), 1u);
+  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 1u);
+}
+
+TEST(ReadSpoolTest, MemoryEventsKeepAllTheirNumbers) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  Record memory;
+  memory.kind = static_cast<std::uint8_t>(RecordKind::kMemory);
+  spool::set_memory(memory, {.bytes = -512,
+                             .address = 0xfedcba9876543210,
+                             .total_allocated = 5'000'000'000,
+                             .total_reserved = 7'000'000'000,
+                             .device_type = 1,
+                             .device_index = 3});
+  memory.begin_tsc = 3000;
+  spool.records(0, 1, {memory});
+  const Trace trace = read(spool.bytes());
+  ASSERT_GE(trace.instants().size(), 1u);
+  std::size_t at = 0;
+  while (trace.text(trace.instants().name[at]) != "[memory]") ++at;
+  const ArgsView args = trace.args(trace.instants().args[at]);
+  EXPECT_EQ(trace.instants().time_ns[at], kDay + 4000);
+  EXPECT_EQ(args.integer(ArgKey::kMemoryBytes), -512);
+  EXPECT_EQ(args.integer(ArgKey::kTotalAllocated), 5'000'000'000);
+  EXPECT_EQ(args.integer(ArgKey::kTotalReserved), 7'000'000'000);
+  EXPECT_EQ(args.integer(ArgKey::kDeviceId), 3);
+  EXPECT_EQ(args.integer(ArgKey::kDeviceType), 1);
+  EXPECT_EQ(args.bits(*args.find(ArgKey::kAddr)), 0xfedcba9876543210u);
+}
+
+TEST(ReadSpoolTest, ABackwardOpIsJoinedToTheLastForwardOpOfItsSequenceNumber) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.thread(102, 2);
+  const auto with_sequence = [](Record record, std::uint32_t forward_thread) {
+    record.flags = spool::kHasSequence | spool::kHasForwardThread;
+    record.a = 4;
+    record.b = forward_thread;
+    return record;
+  };
+  spool.records(0, 1,
+                {with_sequence(spool.range("aten::matmul", 3000, 3900), 0),
+                 with_sequence(spool.range("aten::mm", 3100, 3800), 0)});
+  spool.records(
+      1, 1,
+      {with_sequence(spool.range("autograd::engine::evaluate_function: MmBackward0", 5000, 5900, 1),
+                     1),
+       with_sequence(spool.range("MmBackward0", 5100, 5800, 1), 1)});
+  const Trace trace = read(spool.bytes());
+  ASSERT_EQ(trace.flows().size(), 1u);
+  EXPECT_EQ(trace.flows()[0].from_ns, trace.start_ns(find(trace, "aten::mm")));
+  EXPECT_EQ(trace.flows()[0].to_ns, trace.start_ns(find(trace, "MmBackward0")));
+}
+
+TEST(ReadSpoolTest, DropsAreCounted) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1, 41);
+  spool.thread(102, 2, 1);
+  spool.records(0, 1, {spool.range("a", 3000, 3001)});
+  EXPECT_EQ(issues(read(spool.bytes()), ImportIssue::kDroppedRecords), 42u);
+}
+
+TEST(ReadSpoolTest, AChunkThatChangedIsCountedAndItsRecordsAreStillRead) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.records(0, 1, {spool.range("a", 3000, 3001), spool.range("b", 3010, 3020)});
+  std::string bytes = spool.bytes();
+  bytes[spool::kHeaderBytes + spool::kChunkHeaderBytes + 8] ^= 4;  // a's end_tsc: 3001 ^ 4 = 3005
+  const Trace trace = read(bytes);
+  EXPECT_EQ(issues(trace, ImportIssue::kChecksumMismatch), 1u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kChecksumMismatch].first_offset, spool::kHeaderBytes);
+  EXPECT_EQ(trace.dur_ns(find(trace, "a")), 10);
+  EXPECT_EQ(trace.dur_ns(find(trace, "b")), 20);
+}
+
+TEST(ReadSpoolTest, WhatIsNoSpoolIsRefusedInOneLine) {
+  for (const std::string& bytes :
+       {std::string(), std::string("{\"traceEvents\": []}"), std::string(5000, 'x')})
+    EXPECT_EQ(read_spool_bytes(bytes).error().code, Errc::kCorruptInput);
+  std::string newer = SpoolSketch().bytes();
+  newer[8] = 9;
+  EXPECT_EQ(read_spool_bytes(newer).error().code, Errc::kUnsupported);
+  EXPECT_THAT(read_spool_bytes(newer).error().message, HasSubstr("layout 9"));
+}
+
+std::string busy_spool() {
+  SpoolSketch spool;
+  spool.window(2000, 90'000).window(100'000, 0, 1, 2);
+  for (std::uint32_t thread = 0; thread < 3; ++thread) {
+    spool.thread(200 + thread, thread + 1);
+    std::vector<Record> records;
+    for (std::uint64_t i = 0; i < 200; ++i) {
+      Record record =
+          spool.range("op" + std::to_string(i), 3000 + i * 700, i % 7 == 0 ? 0 : 3300 + i * 700);
+      record.flags = spool::kHasSequence;
+      record.a = static_cast<std::int64_t>(i / 2);
+      record.b = i % 2;
+      record.d = i % 5;
+      records.push_back(record);
+      record.kind = static_cast<std::uint8_t>(i % 8);
+      records.push_back(record);
+    }
+    spool.records(thread, 1, records, thread != 2);
+  }
+  return spool.bytes();
+}
+
+TEST(ReadSpoolTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
+  const std::string bytes = busy_spool();
+  std::size_t most = 0;
+  for (std::size_t size = 0; size <= bytes.size(); size += 1021) {
+    const auto trace = read_spool_bytes(std::string_view(bytes).substr(0, size));
+    if (size < 8) {
+      EXPECT_FALSE(trace);
+      continue;
+    }
+    ASSERT_TRUE(trace) << size << ": " << trace.error().message;
+    if (size > spool::kHeaderBytes && (size - spool::kHeaderBytes) % spool::kChunkBytes != 0) {
+      EXPECT_GE(issues(*trace, ImportIssue::kTruncatedFile), 1u) << size;
+    }
+    most = std::max(most, trace->slices().size());
+  }
+  EXPECT_GT(most, 500u);
+}
+
+TEST(ReadSpoolTest, FlippedBitsNeverCrashTheReader) {
+  const std::string bytes = busy_spool();
+  std::mt19937 random(7);
+  for (int round = 0; round < 1500; ++round) {
+    std::string damaged = bytes;
+    const int flips = 1 + static_cast<int>(random() % 20);
+    for (int i = 0; i < flips; ++i) {
+      // Mostly where something is: headers and the front of each chunk.
+      std::size_t at = random() % damaged.size();
+      if (random() % 4 != 0) at = at / spool::kChunkBytes * spool::kChunkBytes + random() % 8192;
+      if (at >= 12) damaged[at % damaged.size()] ^= static_cast<char>(1u << random() % 8);
+    }
+    const auto trace = read_spool_bytes(damaged);
+    if (trace) {
+      EXPECT_LT(trace->memory_bytes(), 64u << 20);
+    }
+  }
+}
+
+TEST(TickMapTest, EveryAnchorIsMetAndTimeNeverRunsBackwards) {
+  // The rate changes from 2 to 3 ns a tick at the second anchor.
+  const TickMap map(
+      {{100, 1000, 50'000}, {2'000'100, 4'001'000, 4'050'000}, {4'000'100, 10'001'000, 10'050'000}},
+      1);
+  EXPECT_EQ(map.unix_ns(100), 50'000);
+  EXPECT_EQ(map.unix_ns(1'000'100), 2'050'000);
+  EXPECT_EQ(map.unix_ns(2'000'100), 4'050'000);
+  EXPECT_EQ(map.unix_ns(3'000'100), 7'050'000);
+  EXPECT_EQ(map.unix_ns(4'000'100), 10'050'000);
+  EXPECT_EQ(map.unix_ns(4'000'102),
+            10'050'005);  // outside: 10 ms in 4,000,000 ticks, 2.5 ns a tick
+  EXPECT_EQ(map.unix_ns(98), 49'995);
+  std::int64_t last = *map.unix_ns(0);
+  for (std::uint64_t tick = 1; tick < 6'000'000; tick += 997) {
+    EXPECT_GE(*map.unix_ns(tick), last);
+    last = *map.unix_ns(tick);
+  }
+}
+
+TEST(TickMapTest, WithoutTwoGoodAnchorsTheRoughRateServes) {
+  EXPECT_EQ(TickMap({{100, 1000, 1000}}, 500'000'000).unix_ns(200), 1200);
+  EXPECT_EQ(TickMap({}, 500'000'000).unix_ns(200), 400);
+  EXPECT_EQ(TickMap({}, 0).unix_ns(200), 200);
+  EXPECT_FALSE(TickMap({{100, 1000, 1000}}, 1).unix_ns(~std::uint64_t{0}));
+}
+
+}  // namespace
+}  // namespace lanescope::format
