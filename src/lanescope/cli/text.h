@@ -1,6 +1,7 @@
 // Text that people read, made from text that nobody vouches for: names in traces, file names,
 // flags.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
