@@ -52,19 +52,20 @@ void end_thread(void* writer) {
   munmap(writer, sizeof(LanescopeWriter));
 }
 
-void before_fork() {
+// The three of them hold the locks across fork(), which clang's check cannot follow.
+void before_fork() LANESCOPE_NO_THREAD_SAFETY {
   ActiveRecorder::instance().lock_for_fork();
   texts().lock_for_fork();
 }
 
-void after_fork_in_parent() {
+void after_fork_in_parent() LANESCOPE_NO_THREAD_SAFETY {
   texts().unlock_in_parent();
   ActiveRecorder::instance().unlock_in_parent();
 }
 
 // The child keeps no part in its parent's recording: switched off first, then a recorder of its own
 // that nobody started. The old one is left as it is: its threads and mappings do not exist here.
-void after_fork_in_child() {
+void after_fork_in_child() LANESCOPE_NO_THREAD_SAFETY {
   lanescope_recording.store(0, std::memory_order_relaxed);  // relaxed: the child has one thread
   lanescope_record_options.store(0, std::memory_order_relaxed);
   lanescope_thread_writer = nullptr;
