@@ -449,7 +449,9 @@ class Mender {
 }  // namespace
 
 MendResult mend_json(std::string_view text, bool at_end, std::string& out) {
-  return Mender(text, at_end, out).run();
+  const MendResult result = Mender(text, at_end, out).run();
+  if (result.mends.any()) out.erase(0, skip_blanks(out, 0));  // blanks behind a stray colon before the value
+  return result;
 }
 
 bool is_strict_json(std::string_view text) {

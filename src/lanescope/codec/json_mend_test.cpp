@@ -69,6 +69,7 @@ TEST(JsonMendTest, CommasAndBracketsArePutRight) {
   EXPECT_EQ(mended(R"({"a": 1,})", Mend::kSyntax), R"({"a": 1})");
   EXPECT_EQ(mended(R"({"a": 1,, "b": 2})", Mend::kSyntax), R"({"a": 1, "b": 2})");
   EXPECT_EQ(mended(R"({"a": 1 "b": 2})", Mend::kSyntax), R"({"a": 1 ,"b": 2})");
+  EXPECT_EQ(mended(": 5", Mend::kSyntax), "5");
   EXPECT_EQ(mended("[1 2,]", Mend::kSyntax, 2), "[1 ,2]");
   EXPECT_EQ(mended(R"({"a": , "b": 2})", Mend::kSyntax), R"({"a": null, "b": 2})");
   EXPECT_EQ(mended(R"({"a": [1, 2})", Mend::kSyntax), R"({"a": [1, 2]})");

@@ -27,6 +27,23 @@ bool is_identity(const std::vector<std::uint32_t>& order) {
   return true;
 }
 
+// Sorts what is a few sorted runs one behind the other, as writers leave it (thread by thread, then the runtime rows).
+template <typename Iterator, typename Less>
+void sort_runs(Iterator begin, Iterator end, Less less) {
+  std::vector<Iterator> bounds{begin};
+  while (bounds.back() != end && bounds.size() <= 64) bounds.push_back(std::is_sorted_until(bounds.back(), end, less));
+  if (bounds.back() != end) return std::sort(begin, end, less);
+  while (bounds.size() > 2) {
+    std::vector<Iterator> merged{begin};
+    for (std::size_t i = 0; i + 1 < bounds.size(); i += 2) {
+      const std::size_t last = std::min(i + 2, bounds.size() - 1);
+      std::inplace_merge(bounds[i], bounds[i + 1], bounds[last], less);
+      merged.push_back(bounds[last]);
+    }
+    bounds = std::move(merged);
+  }
+}
+
 // The number at the end of "stream 7", "stream 7 " or "7".
 std::optional<std::int64_t> trailing_number(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -399,7 +416,7 @@ void TraceBuilder::sort_slices() {
   for (std::size_t track = 0; track < trace_.tracks_.size(); ++track) {
     const auto begin = order.begin() + first[track], end = order.begin() + first[track + 1];
     if (!std::is_sorted(begin, end, less)) {
-      std::sort(begin, end, less);
+      sort_runs(begin, end, less);
       stats().count(ImportIssue::kOutOfOrder);
     }
     trace_.tracks_[track].first_slice = first[track];

@@ -119,7 +119,9 @@ struct EventReader::Event {
     ArgType type;
     std::uint64_t bits;
   };
-  StringId phase = kNone<StringId>, name = kNone<StringId>, category = kNone<StringId>;
+  char phase = '\0';  // '?': none that a reader could know
+  bool has_phase = false;
+  StringId name = kNone<StringId>, category = kNone<StringId>;
   std::optional<std::int64_t> time_ns, dur_ns;
   std::optional<Scalar> pid, tid, id;
   StringId scope = kNone<StringId>, bind = kNone<StringId>;
@@ -186,13 +188,13 @@ bool EventReader::read_field(Walk& walk, std::string_view key, Event& event) {
       if (key == "s" && walk.peek() == '"') return read_text(walk, event, event.scope);
       break;
     case 2:
-      if (key == "ph") return read_text(walk, event, event.phase);
+      if (key == "ph") return read_phase(walk, event);
       if (key == "ts") return read_time(walk, event, event.time_ns);
       if (key == "id") return read_scalar(walk, event, event.id);
       if (key == "bp") return read_text(walk, event, event.bind);
       break;
     case 3:
-      if (key == "cat") return read_text(walk, event, event.category);
+      if (key == "cat") return read_category(walk, event);
       if (key == "pid") return read_scalar(walk, event, event.pid);
       if (key == "tid") return read_scalar(walk, event, event.tid);
       if (key == "dur") return read_time(walk, event, event.dur_ns);
@@ -289,6 +291,41 @@ bool EventReader::read_text(Walk& walk, Event& event, StringId& text) {
   return true;
 }
 
+bool EventReader::read_phase(Walk& walk, Event& event) {
+  std::string_view raw;
+  if (walk.peek() == '"') {
+    if (!walk.take_string(raw)) return false;
+    if (raw.size() == 1 && raw[0] != '\\') {
+      event.phase = raw[0];
+    } else {  // an escaped letter, or no phase at all
+      if (!codec::unescape_json(raw, scratch_)) return false;
+      event.phase = scratch_.size() == 1 ? scratch_[0] : '?';
+    }
+    event.has_phase = true;
+    return true;
+  }
+  StringId text = kNone<StringId>;
+  if (!read_text(walk, event, text)) return false;
+  event.phase = '?';
+  event.has_phase = text != kNone<StringId>;
+  return true;
+}
+
+// Writers go category by category, so the last one is asked first.
+bool EventReader::read_category(Walk& walk, Event& event) {
+  const std::uint32_t* const before = walk.at;
+  std::string_view raw;
+  if (walk.take_string(raw) && last_category_ != kNone<StringId> && builder_.text(last_category_) == raw &&
+      raw.find('\\') == std::string_view::npos) {
+    event.category = last_category_;
+    return true;
+  }
+  walk.at = before;
+  if (!read_text(walk, event, event.category)) return false;
+  last_category_ = event.category;
+  return true;
+}
+
 bool EventReader::read_time(Walk& walk, Event& event, std::optional<std::int64_t>& time) {
   Value value;
   std::int64_t ns = 0;
@@ -377,7 +414,13 @@ bool EventReader::read_args(Walk& walk, Event& event) {
     const StringId id = entry->id;
     const ArgKey known = entry->known;
     Value value;
-    if (!read_value(walk, event, value)) return false;
+    const char first = walk.peek();
+    if (first >= '0' && first <= '9') {  // most arguments are plain integers
+      value.raw = walk.take_token();
+      if (!read_number(value)) return false;
+    } else if (!read_value(walk, event, value)) {
+      return false;
+    }
     args.add(id, known, value.type, value.bits);
   } while (walk.take(','));
   return walk.take('}');
@@ -459,10 +502,9 @@ void EventReader::commit(Event& event, std::string_view text, std::uint64_t offs
     if (issue) stats.count(*issue, offset);
     builder_.skip_event();
   };
-  const std::string_view phase_text = builder_.text(event.phase);
-  if (event.phase == kNone<StringId>) return drop(ImportIssue::kMissingField);
-  const char phase = phase_text.size() == 1 ? phase_text[0] : '\0';
-  if (!std::strchr("XBEiIRCstfbenSTFpM", phase) || phase == '\0') return drop(ImportIssue::kUnknownPhase);
+  if (!event.has_phase) return drop(ImportIssue::kMissingField);
+  const char phase = event.phase;
+  if (phase == '\0' || !std::strchr("XBEiIRCstfbenSTFpM", phase)) return drop(ImportIssue::kUnknownPhase);
   if (phase == 'M') {
     commit_metadata(event, args_id, text, offset);
     return drop();

@@ -68,6 +68,8 @@ class EventReader {
   bool read_args(Walk& walk, Event& event);
   bool read_other(Walk& walk, std::string_view key, Event& event);
   bool read_text(Walk& walk, Event& event, StringId& text);
+  bool read_phase(Walk& walk, Event& event);
+  bool read_category(Walk& walk, Event& event);
   bool read_time(Walk& walk, Event& event, std::optional<std::int64_t>& time);
   bool read_scalar(Walk& walk, Event& event, std::optional<Scalar>& scalar);
   bool read_value(Walk& walk, Event& event, Value& value);
@@ -93,6 +95,7 @@ class EventReader {
   std::vector<bool> strict_;  // by StringId: nested JSON that was checked
   std::array<TrackEntry, 64> tracks_;
   std::vector<std::pair<StringId, CategoryId>> categories_;
+  StringId last_category_ = kNone<StringId>;
 };
 
 }  // namespace lanescope::format
