@@ -195,7 +195,7 @@ def test_fast_ranges_and_their_keywords(tmp_path: pathlib.Path) -> None:
         with fast("plain"):
             with fast("rich", [x, 3, "text", None, [1, 2]], {"grid": 4, "scale": 0.5, "on": True, "file": "a.py",
                                                              "stages": ["x", "y"], "ignored": [1]}):
-                x.add(1)
+                x.add(x)
 
     rows = assert_same(program, tmp_path, shapes=True)
     assert [row[:3] for row in rows[0]] == [(0, "cpu_op", "plain"), (1, "cpu_op", "rich"), (2, "cpu_op", "aten::add")]
