@@ -220,3 +220,20 @@ def test_recover_opens_what_a_killed_process_left(run, tmp_path):
     assert calls_of(run("table", "train.json", "--style", "torch").out)["aten::mm"] == 50
     again = run("recover", "out", "-o", "train.json")
     assert again.code == 2 and "--force" in again.complaint()
+
+
+# --- self profile -----------------------------------------------------------------------------------------------------
+
+
+def test_self_profile_writes_a_trace_of_lanescope_that_lanescope_opens(run, matmul_trace):
+    plain = run("table", matmul_trace)
+    ran = run("--self-profile", "self.json", "table", matmul_trace)
+    assert (ran.code, ran.out, ran.err) == (0, plain.out, "")
+    calls = calls_of(run("table", "self.json").out)
+    assert calls == {"lanescope table": 1, "read trace": 1, "key averages": 1, "table text": 1}
+
+
+def test_self_profile_names_what_is_wrong_with_its_file(run, matmul_trace):
+    for name in ("-", "no/such/self.json"):
+        ran = run("--self-profile", name, "table", matmul_trace)
+        assert ran.code == 2 and ran.out == "" and "--self-profile" in ran.complaint()

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lanescope/cli/help.h"
+#include "lanescope/cli/self_profile.h"
 #include "lanescope/cli/text.h"
 
 namespace lanescope::cli {
@@ -121,6 +122,9 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   app_.set_version_flag("--version", version_line());
   app_.get_option("--version")->description("print the version");
   app_.get_option("--version")->configurable(false);
+  completions_[app_.add_option("--self-profile", self_profile_,
+                               "write a trace of lanescope itself; goes before the command")
+                   ->option_text("OUT")] = {Completes::kFile};
   add_table_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
@@ -205,7 +209,9 @@ int CommandLine::dispatch(Output& output) {
     write_help(output, app_.help());
     return kOk;
   }
-  return runs_.at(chosen.front())(output);
+  const auto run_command = [&] { return runs_.at(chosen.front())(output); };
+  if (self_profile_.empty()) return run_command();
+  return run_self_profiled(self_profile_, chosen.front()->get_name(), run_command, output);
 }
 
 int CommandLine::explain_mistake(const CLI::ParseError& error, Output& output) {

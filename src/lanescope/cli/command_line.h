@@ -81,6 +81,7 @@ class CommandLine {
   int explain_mistake(const CLI::ParseError& error, Output& output);
 
   CLI::App app_;
+  std::string self_profile_;
   std::map<const CLI::Option*, Completion> completions_;
   std::map<const CLI::App*, std::function<int(Output&)>> runs_;
   std::map<const CLI::App*, std::vector<std::string>*> programs_;

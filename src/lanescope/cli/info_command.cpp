@@ -4,6 +4,7 @@
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/record/range.h"
 #include "lanescope/report/trace_info_text.h"
 
 namespace lanescope::cli {
@@ -27,6 +28,7 @@ void add_info_command(CommandLine& line) {
     const std::optional<Trace> trace =
         open_trace(flags->path, output, &code, Damage::kShownByCaller);
     if (!trace) return code;
+    RecordFunction stage("trace info");
     const analysis::TraceInfo info = analysis::compute_trace_info(*trace);
     output.write(flags->json ? report::trace_info_json(info) : report::trace_info_text(info));
     return kOk;

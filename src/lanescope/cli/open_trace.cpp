@@ -15,6 +15,7 @@
 #include "lanescope/cli/text.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/record/range.h"
 
 namespace lanescope::cli {
 namespace {
@@ -163,6 +164,7 @@ std::vector<std::string> damage_lines(const ImportStats& stats, const std::strin
 }
 
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code, Damage damage) {
+  RecordFunction stage("read trace");
   Result<Trace> trace = [&] {
     ProgressLine line(
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
@@ -170,6 +172,7 @@ std::optional<Trace> open_trace(const std::string& path, Output& output, int* co
     options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
     return read(path, options);
   }();
+  stage.end();
   if (!trace) {
     output.complain(message_of(trace.error()));
     *code = trace.error().code == Errc::kUnavailable ? kFailed : kUsage;

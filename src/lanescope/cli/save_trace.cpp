@@ -7,6 +7,7 @@
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/record/range.h"
 
 namespace lanescope::cli {
 namespace {
@@ -43,6 +44,7 @@ Result<void> check_target(const std::string& path, bool force) {
 }
 
 int save_trace(const Trace& trace, const std::string& path, Output& output) {
+  RecordFunction stage("write trace");
   if (path == "-") {
     output.write(format::kineto_json_text(trace));
     return kOk;

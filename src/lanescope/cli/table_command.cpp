@@ -9,6 +9,7 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/record/range.h"
 #include "lanescope/report/key_averages_table.h"
 
 namespace lanescope::cli {
@@ -98,10 +99,13 @@ int run_table(const TableFlags& flags, Output& output) {
   grouping.group_by_input_shape = flags.by_shape;
   grouping.group_by_overload_name = flags.by_overload;
   grouping.group_by_stack_n = static_cast<int>(flags.group_by_stack.value_or(0));
+  RecordFunction stage("key averages");
   const Result<analysis::KeyAverages> table = analysis::compute_key_averages(*trace, grouping);
   if (table && options->sort_by.empty() && !torch_style) {
     options->sort_by = table->device.empty() ? "self_cpu_time_total" : "self_device_time_total";
   }
+  stage.end();
+  RecordFunction text_stage("table text");
   const Result<std::string> text = !table       ? Result<std::string>(table.error())
                                    : flags.json ? report::key_averages_json(*table, *options)
                                    : flags.csv  ? report::key_averages_csv(*table, *options)

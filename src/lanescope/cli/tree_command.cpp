@@ -4,12 +4,14 @@
 #include "lanescope/analysis/dispatch_tree.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/record/range.h"
 #include "lanescope/report/dispatch_tree_text.h"
 
 namespace lanescope::cli {
 namespace {
 
-constexpr int kWholeNames = 100'000;  // columns, where no terminal wraps lines: names stay whole for grep
+constexpr int kWholeNames =
+    100'000;  // columns, where no terminal wraps lines: names stay whole for grep
 
 struct TreeFlags {
   std::string path, op;
@@ -26,6 +28,7 @@ int run_tree(const TreeFlags& flags, Output& output) {
   options.op = flags.op;
   options.python_frames = flags.stacks;
   if (flags.depth) options.max_depth = static_cast<int>(*flags.depth);
+  RecordFunction stage("dispatch tree");
   const Result<analysis::DispatchTree> tree = analysis::compute_dispatch_tree(*trace, options);
   if (!tree) {
     output.complain("tree: " + message_of(tree.error()));
