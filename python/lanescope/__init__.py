@@ -37,7 +37,7 @@ from ._version import __version__
 from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
 from .events import EventList, FunctionEvent
 from .profiler import profile, tensorboard_trace_handler
-from .traces import read_trace, write_kineto_json
+from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
 
 __all__ = [
     "CorruptInputError",
@@ -57,7 +57,12 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "__version__",
+    "dispatch_tree",
+    "dispatch_tree_data",
+    "info",
+    "info_data",
     "key_averages",
+    "kineto_json",
     "profile",
     "read_trace",
     "record_function",

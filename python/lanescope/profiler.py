@@ -37,11 +37,11 @@ def _warn(message: str, *, once: bool = False, stacklevel: int = 3) -> None:
 _EXPERIMENTAL_FIELDS = {"capture_overload_names": 8}
 
 
-def _flag(config: object, name: str) -> bool:
+def _flag(config: Any, name: str) -> bool:
     if hasattr(config, name):
         return bool(getattr(config, name))
     try:
-        return config.__getstate__()[_EXPERIMENTAL_FIELDS[name]] is True  # type: ignore[attr-defined]
+        return config.__getstate__()[_EXPERIMENTAL_FIELDS[name]] is True
     except (AttributeError, IndexError, KeyError, TypeError):
         return False
 

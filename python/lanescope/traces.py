@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any, Callable, Dict, Optional, Union
 
 from . import _core
+from .averages import Table
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -23,3 +25,45 @@ def read_trace(path: PathLike, *, progress: Optional[Callable[[int, int], Any]] 
 def write_kineto_json(trace: _core.Trace, path: PathLike) -> None:
     """Writes the trace as clean Kineto JSON: sorted, escaped, complete flows; ``.gz`` and ``.zst`` by the name."""
     _core.write_kineto_json(trace, os.fspath(path))
+
+
+def kineto_json(trace: _core.Trace) -> str:
+    """The text that :func:`write_kineto_json` would write, unpacked."""
+    return _core.kineto_json(trace)
+
+
+def dispatch_tree(
+    trace: _core.Trace,
+    *,
+    step: Optional[int] = None,
+    op: str = "",
+    max_depth: int = 64,
+    width: int = 120,
+    max_rows: int = 400,
+) -> Table:
+    """What ``lanescope tree`` prints: step -> annotation -> operator -> launch -> kernel, with times.
+
+    ``step`` shows one ProfilerStep, ``op`` only what lies under operators of that name. Raises InvalidArgumentError for a
+    step that the trace lacks.
+    """
+    return Table(
+        _core.dispatch_tree(trace, step=step, op=op, max_depth=max_depth, width=width, max_rows=max_rows, json=False)
+    )
+
+
+def dispatch_tree_data(trace: _core.Trace, *, step: Optional[int] = None, op: str = "") -> Dict[str, Any]:
+    """The same as ``lanescope tree --json``, parsed; times in nanoseconds."""
+    text = _core.dispatch_tree(trace, step=step, op=op, max_depth=64, width=120, max_rows=-1, json=True)
+    data: Dict[str, Any] = json.loads(text)
+    return data
+
+
+def info(trace: _core.Trace) -> Table:
+    """What ``lanescope info`` prints: producer, devices, window, steps, events by category, what was lost or repaired."""
+    return Table(_core.trace_info(trace, json=False))
+
+
+def info_data(trace: _core.Trace) -> Dict[str, Any]:
+    """The same as ``lanescope info --json``, parsed."""
+    data: Dict[str, Any] = json.loads(_core.trace_info(trace, json=True))
+    return data

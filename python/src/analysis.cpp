@@ -8,9 +8,13 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/analysis/dispatch_tree.h"
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/analysis/torch_events.h"
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/report/dispatch_tree_text.h"
 #include "lanescope/report/key_averages_table.h"
+#include "lanescope/report/trace_info_text.h"
 
 namespace lanescope::python {
 namespace {
@@ -195,10 +199,35 @@ void bind_events(py::module_& m) {
         py::arg("trace"), py::kw_only(), py::arg("style") = "torch");
 }
 
+py::str tree_of(const Trace& trace, std::optional<std::int64_t> step, const std::string& op, int max_depth, int width,
+                int max_rows, bool json) {
+  analysis::DispatchTreeOptions options;
+  options.step = step;
+  options.op = op;
+  options.max_depth = max_depth;
+  report::TreeTextOptions text;
+  text.width = width;
+  text.max_rows = max_rows;
+  return to_str(value_or_raise(without_gil([&]() -> Result<std::string> {
+    LANESCOPE_TRY(const auto tree, analysis::compute_dispatch_tree(trace, options));
+    return json ? report::dispatch_tree_json(tree) : report::dispatch_tree_text(tree, text);
+  })));
+}
+
+py::str info_of(const Trace& trace, bool json) {
+  return to_str(without_gil([&] {
+    const analysis::TraceInfo info = analysis::compute_trace_info(trace);
+    return json ? report::trace_info_json(info) : report::trace_info_text(info);
+  }));
+}
+
 }  // namespace
 
 void bind_analysis(py::module_& m) {
   bind_events(m);
+  m.def("dispatch_tree", &tree_of, py::arg("trace"), py::kw_only(), py::arg("step"), py::arg("op"), py::arg("max_depth"),
+        py::arg("width"), py::arg("max_rows"), py::arg("json"));
+  m.def("trace_info", &info_of, py::arg("trace"), py::kw_only(), py::arg("json"));
   py::class_<KeyAverage>(m, "KeyAverage")
       .def_property_readonly("name", [](const KeyAverage& row) { return to_str(row.name); })
       .def_property_readonly("overload_name", [](const KeyAverage& row) { return to_str(row.overload_name); })

@@ -162,3 +162,16 @@ def test_the_table_of_a_real_trace_is_torchs_text(shared_traces):
 def test_import_needs_neither_torch_nor_numpy(run_python):
     code = "import sys, lanescope; print(sorted(m for m in ('torch', 'numpy', 'pandas') if m in sys.modules))"
     assert run_python(code=code).stdout.strip() == "[]"
+
+
+def test_tree_and_info_are_what_the_commands_print(path):
+    trace = lanescope.read_trace(path)
+    tree = lanescope.dispatch_tree(trace)
+    places = [tree.index(name) for name in ("ProfilerStep", "aten::mm", "cudaLaunchKernel", "gemm")]
+    assert places == sorted(places)  # each inside the one before
+    assert lanescope.dispatch_tree_data(trace, op="aten::mm")["lanescope"]["command"] == "tree"
+    with pytest.raises(ValueError, match="9"):
+        lanescope.dispatch_tree(trace, step=9)
+    assert "kernel" in lanescope.info(trace)
+    assert lanescope.info_data(trace)["lanescope"]["command"] == "info"
+    assert json.loads(lanescope.kineto_json(trace))["traceEvents"]
