@@ -22,6 +22,14 @@ struct JsonValue {
   std::vector<JsonValue> items;         // kArray
   std::vector<std::pair<std::string, JsonValue>> members;  // kObject, in the text's order
 
+  // Defined in the .cpp: clang 16 cannot build a member of pairs of the class itself from within the class.
+  JsonValue();
+  JsonValue(const JsonValue&);
+  JsonValue(JsonValue&&) noexcept;
+  JsonValue& operator=(const JsonValue&);
+  JsonValue& operator=(JsonValue&&) noexcept;
+  ~JsonValue();
+
   bool is_array() const { return kind == Kind::kArray; }
   bool is_object() const { return kind == Kind::kObject; }
   bool is_string() const { return kind == Kind::kString; }
