@@ -378,8 +378,8 @@ class TableText {
     std::vector<std::string> lines;
     if (notes.unlaunched_count > 0)
       lines.push_back(
-          fmt::format("{} device slices ({}) were launched before the window began (no launch call "
-                      "in the trace): left out",
+          fmt::format("{} device slices ({}) have no launch call in the trace, as work of the "
+                      "warm-up: left out",
                       notes.unlaunched_count, format_time_ns(notes.unlaunched_ns)));
     if (notes.before_first_step_count > 0)
       lines.push_back(
