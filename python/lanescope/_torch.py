@@ -111,10 +111,29 @@ def wrap_torch_profiler() -> None:
         _torch_profilers = 1 if getattr(profiler, "_is_profiler_enabled", False) else 0
         profiler._enable_profiler = _around(profiler._enable_profiler, 1)  # type: ignore[attr-defined]
         profiler._disable_profiler = _around(profiler._disable_profiler, -1)  # type: ignore[attr-defined]
+        if hasattr(profiler, "_run_on_profiler_stop"):
+            profiler._run_on_profiler_stop = _keep_flag(profiler._run_on_profiler_stop)  # type: ignore[attr-defined]
         toggle = getattr(profiler, "_toggle_collection_dynamic", None)  # it takes the first state it finds for its own
         if toggle is not None:
             profiler._toggle_collection_dynamic = _around(toggle, 0)  # type: ignore[attr-defined]
         _route()
+
+
+def _keep_flag(run_on_stop: Callable[[], None]) -> Callable[[], None]:
+    """torch clears its flag when its own profiler ends; while a window of ours is open it is set again."""
+
+    @functools.wraps(run_on_stop)
+    def call() -> None:
+        global _set_by_us
+        run_on_stop()
+        with _lock:
+            profiler = sys.modules.get("torch.autograd.profiler")
+            hook = getattr(profiler, "_run_on_profiler_start", None)
+            if _holders > 0 and hook is not None:
+                hook()
+                _set_by_us = True
+
+    return call
 
 
 def _route() -> None:

@@ -387,6 +387,7 @@ def test_torch_profiler_inside_lanescope(tmp_path: pathlib.Path) -> None:
         step("a")
         with theirs:
             step("b")
+        assert torch.autograd.profiler._is_profiler_enabled is True  # ours still records
         step("c")
     assert torch.autograd.profiler._is_profiler_enabled is False
     ours.export_chrome_trace(str(tmp_path / "ours.json"))
@@ -420,6 +421,7 @@ def test_overlapping_the_other_way_round(tmp_path: pathlib.Path) -> None:
         ours.start()
     step("a")
     theirs.stop()
+    assert torch.autograd.profiler._is_profiler_enabled is True
     step("b")
     ours.stop()
     assert torch.autograd.profiler._is_profiler_enabled is False
