@@ -366,32 +366,31 @@ class Writer {
   void write_args(ArgsId id) {
     const ArgsView args = trace_.args(id);
     if (args.empty()) return;
-    bool open = false;
-    std::size_t others = 0;
-    for (std::size_t i = 0; i < args.size(); ++i) {
-      const ArgField& field = args.field(i);
-      if (is_other_field(field.key)) {
-        ++others;
-        continue;
-      }
-      text_.add(open ? "," : ",\"args\":{");
-      open = true;
-      add_string(field.key);
+    // The reader puts fields of the event itself behind the arguments; only there are they taken for such.
+    std::size_t own = args.size();
+    while (own > 0 && is_other_field(args.field(own - 1))) --own;
+    for (std::size_t i = 0; i < own; ++i) {
+      text_.add(i > 0 ? "," : ",\"args\":{");
+      add_string(args.field(i).key);
       text_.add(':');
-      write_value(args, field);
+      write_value(args, args.field(i));
     }
-    if (open) text_.add('}');
-    for (std::size_t i = 0; others > 0 && i < args.size(); ++i) {
-      if (!is_other_field(args.field(i).key)) continue;
+    if (own > 0) text_.add('}');
+    for (std::size_t i = own; i < args.size(); ++i) {
       text_.add(",\"");
       codec::append_escaped_json(text_.raw(), trace_.text(args.field(i).key).substr(kOtherFieldPrefix.size()));
       text_.add("\":");
       write_value(args, args.field(i));
     }
   }
-  bool is_other_field(StringId key) const {
-    const std::string_view text = trace_.text(key);
-    return text.size() > kOtherFieldPrefix.size() && text.starts_with(kOtherFieldPrefix);
+  // An argument that a program named "event:ts" must not become the event's time.
+  bool is_other_field(const ArgField& field) const {
+    std::string_view key = trace_.text(field.key);
+    if (!key.starts_with(kOtherFieldPrefix)) return false;
+    key.remove_prefix(kOtherFieldPrefix.size());
+    for (const std::string_view known : {"ph", "ts", "dur", "name", "cat", "pid", "tid", "id", "id2", "bp", "s", "args"})
+      if (key == known) return false;
+    return true;
   }
   void write_value(const ArgsView& args, const ArgField& field) {
     const std::uint64_t bits = args.bits(field);

@@ -128,6 +128,12 @@ TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
     {"ph":"i","name":"now","pid":1,"tid":4,"ts":3,"s":"p","args":{"y":2}}])"));
 }
 
+// Found by the fuzzer.
+TEST(WriteKinetoJsonTest, ArgumentsNamedLikeFieldsOfTheEventStayArguments) {
+  round_trip(read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
+    {"ph":"X","name":"b","ts":5,"dur":1,"args":{"event:ts":3,"event:args":{"z":1}}}, {"ph":"X","name":"c","ts":9,"dur":1,"args":[1],"tts":4}])"));
+}
+
 TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
