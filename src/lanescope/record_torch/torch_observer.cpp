@@ -306,9 +306,18 @@ std::uint32_t intern_name(const char* name) {
   return intern_new_name(name, place);
 }
 
+// RecordFunction::overload_name() and torch.profiler's capture_overload_names came together.
+template <typename Function>
+const char* overload_of(const Function& fn) {
+  if constexpr (requires { fn.overload_name(); })
+    return fn.overload_name();
+  else
+    return "";
+}
+
 // With capture_overload_names torch.profiler shows "aten::add.Tensor".
 std::uint32_t intern_overload(const at::RecordFunction& fn) {
-  const char* overload = fn.overload_name();
+  const char* overload = overload_of(fn);
   if (!overload || !*overload) return intern_name(fn.name());
   char text[512];
   const int size = std::snprintf(text, sizeof text, "%s.%s", fn.name(), overload);
