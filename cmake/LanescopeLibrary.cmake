@@ -11,6 +11,12 @@ function(lanescope_flags target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
                         CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_compile_options(${target} PRIVATE ${LANESCOPE_WARNINGS})
+  # Some toolchains link libstdc++ statically into every library. Exported from ours, its symbols would mix with those of
+  # the libstdc++ that torch loads (importing torch after us then crashed); hidden, the two copies never meet.
+  get_target_property(type ${target} TYPE)
+  if(type MATCHES "SHARED|MODULE")
+    target_link_options(${target} PRIVATE LINKER:--exclude-libs,ALL)
+  endif()
   if(LANESCOPE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
@@ -53,7 +59,7 @@ function(lanescope_library name)
                           fmt::fmt-header-only GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE LANESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
-                         PROPERTIES SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]" TIMEOUT 300)
+                         PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)
   endif()
 endfunction()
 

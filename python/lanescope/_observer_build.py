@@ -173,6 +173,8 @@ def _locked(path: str) -> Iterator[None]:
 
 def _command(torch: Torch, compiler: List[str], out: str) -> List[str]:
     command = compiler + ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-DNDEBUG"]
+    # Where the compiler links libstdc++ statically, torch must not find its symbols in our library.
+    command.append("-Wl,--exclude-libs,ALL")
     command.append(f"-D_GLIBCXX_USE_CXX11_ABI={torch.cxx11_abi}")
     command.append(f"-I{INCLUDE_DIR}")
     for directory in torch.include_dirs:
