@@ -9,9 +9,44 @@
 namespace lanescope::format {
 namespace {
 
-bool before(const EventRef& a, const EventRef& b) {
-  return a.time_ns != b.time_ns ? a.time_ns < b.time_ns : a.kind < b.kind;
-}
+// The order of a file. What shares a time and a kind is told apart by nothing that depends on the order in which tracks or
+// strings were first met: a written trace, read and written again, must come out the same.
+class Before {
+ public:
+  explicit Before(const Trace& trace) : trace_(trace) {}
+  bool operator()(const EventRef& a, const EventRef& b) const {
+    if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
+    if (a.kind != b.kind) return a.kind < b.kind;
+    const SliceColumns& slices = trace_.slices();
+    switch (a.kind) {
+      case EventKind::kSlice:
+      case EventKind::kAsyncBegin:  // as on a track: longer first, then place in the file
+        if (slices.dur_ns[a.index] != slices.dur_ns[b.index]) return slices.dur_ns[a.index] > slices.dur_ns[b.index];
+        return slices.event_index[a.index] < slices.event_index[b.index];
+      case EventKind::kAsyncEnd:  // the other way round: inner slices end first
+        if (slices.start_ns[a.index] != slices.start_ns[b.index]) return slices.start_ns[a.index] > slices.start_ns[b.index];
+        return slices.event_index[a.index] > slices.event_index[b.index];
+      case EventKind::kInstant:
+      case EventKind::kCounter: return false;  // their runs are in order already
+      case EventKind::kFlowStart:
+      case EventKind::kFlowStep:
+      case EventKind::kFlowEnd: return flow_key(a) < flow_key(b);
+    }
+    return false;
+  }
+
+ private:
+  using ScalarKey = std::tuple<bool, std::int64_t, std::string_view>;
+  ScalarKey key(const Scalar& scalar) const { return {scalar.is_text, scalar.number, trace_.text(scalar.text)}; }
+  std::tuple<std::string_view, std::string_view, ScalarKey, ScalarKey, ScalarKey, bool> flow_key(const EventRef& event) const {
+    const Flow& flow = trace_.flows()[event.index];
+    const Track& track = trace_.track(event.kind == EventKind::kFlowStart ? flow.from_track : flow.to_track);
+    return {trace_.text(trace_.categories()[raw(flow.category)].text), trace_.text(flow.name), key(flow.id),
+            key(trace_.process(track.process).pid), key(track.tid), flow.binds_enclosing};
+  }
+
+  const Trace& trace_;
+};
 
 // Rows of flows in an order that brings arrows of one id together: by category, name, id, then `point`.
 template <typename Point>
@@ -61,7 +96,7 @@ Ends find_ends(std::span<const Flow> flows) {
 }
 
 // Sorted runs, one behind the other, become one: neighbours are merged until a single one is left.
-void merge_runs(std::vector<EventRef>& events, std::vector<std::size_t> bounds) {
+void merge_runs(std::vector<EventRef>& events, std::vector<std::size_t> bounds, const Before& before) {
   std::vector<EventRef> merged(events.size());
   while (bounds.size() > 2) {
     std::vector<std::size_t> next{0};
@@ -79,6 +114,7 @@ void merge_runs(std::vector<EventRef>& events, std::vector<std::size_t> bounds) 
 }  // namespace
 
 std::vector<EventRef> order_events(const Trace& trace) {
+  const Before before(trace);
   const SliceColumns& slices = trace.slices();
   const InstantColumns& instants = trace.instants();
   const CounterColumns& counters = trace.counters();
@@ -103,20 +139,26 @@ std::vector<EventRef> order_events(const Trace& trace) {
   }
   for (std::uint32_t i = 0; i < instants.size(); ++i) events.push_back({instants.time_ns[i], i, EventKind::kInstant});
   end_run();
-  for (std::uint32_t i = 0; i < counters.size(); ++i) {
-    if (i > 0 && counters.time_ns[i] < counters.time_ns[i - 1]) end_run();  // the next counter track
-    events.push_back({counters.time_ns[i], i, EventKind::kCounter});
+  std::vector<std::uint32_t> first_samples;  // of each counter track; the earliest counter comes first
+  for (std::uint32_t i = 0; i < counters.size(); ++i)
+    if (i == 0 || counters.track[i] != counters.track[i - 1]) first_samples.push_back(i);
+  std::stable_sort(first_samples.begin(), first_samples.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return counters.time_ns[a] < counters.time_ns[b]; });
+  for (const std::uint32_t first : first_samples) {
+    for (std::uint32_t i = first; i < counters.size() && counters.track[i] == counters.track[first]; ++i)
+      events.push_back({counters.time_ns[i], i, EventKind::kCounter});
+    end_run();
   }
-  end_run();
   const Ends ends = find_ends(trace.flows());
   for (std::uint32_t i = 0; i < trace.flows().size(); ++i)
     if (ends.writes_start[i]) events.push_back({trace.flows()[i].from_ns, i, EventKind::kFlowStart});
+  std::stable_sort(events.begin() + static_cast<std::ptrdiff_t>(bounds.back()), events.end(), before);
   end_run();
   for (std::uint32_t i = 0; i < trace.flows().size(); ++i)
     events.push_back({trace.flows()[i].to_ns, i, ends.end_is_step[i] ? EventKind::kFlowStep : EventKind::kFlowEnd});
   std::stable_sort(events.begin() + static_cast<std::ptrdiff_t>(bounds.back()), events.end(), before);
   end_run();
-  merge_runs(events, std::move(bounds));
+  merge_runs(events, std::move(bounds), before);
   return events;
 }
 

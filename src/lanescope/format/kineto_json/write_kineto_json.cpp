@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -241,6 +242,23 @@ class Writer {
     text_.add(key);
     text_.add("\":");
   }
+  // By process and thread, not by place in the Trace: a reader meets tracks in the order of the events.
+  std::vector<std::uint32_t> labelled_tracks() const {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) {
+      const Track& track = trace_.tracks()[i];
+      if (track.kind != TrackKind::kThread && track.kind != TrackKind::kStream) continue;
+      if (track.name != kNone<StringId> || track.sort_index) order.push_back(i);
+    }
+    const auto key = [&](std::uint32_t i) {
+      const Track& track = trace_.tracks()[i];
+      const Scalar& pid = trace_.process(track.process).pid;
+      return std::tuple(pid.is_text, pid.number, trace_.text(pid.text), track.tid.is_text, track.tid.number,
+                        trace_.text(track.tid.text), track.kind);
+    };
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    return order;
+  }
   void write_labels() {
     for (const Process& process : trace_.processes()) {
       std::string place = ",\"pid\":";
@@ -250,10 +268,9 @@ class Writer {
       write_label("process_labels", place, "labels", process.labels);
       write_label("process_sort_index", place, "sort_index", process.sort_index);
     }
-    for (std::size_t i = 0; i < trace_.tracks().size(); ++i) {
+    for (const std::uint32_t i : labelled_tracks()) {
       text_.flush_if_full();
       const Track& track = trace_.tracks()[i];
-      if (track.kind != TrackKind::kThread && track.kind != TrackKind::kStream) continue;
       write_label("thread_name", tracks_[i], "name", track.name);
       write_label("thread_sort_index", tracks_[i], "sort_index", track.sort_index);
     }

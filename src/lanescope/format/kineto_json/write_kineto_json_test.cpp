@@ -28,6 +28,7 @@ Trace round_trip(const Trace& trace) {
   EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
   Trace again = read(text);
   EXPECT_EQ(testing::trace_text(trace), testing::trace_text(again)) << text;
+  EXPECT_EQ(kineto_json_text(again), text);  // once clean, it stays byte for byte
   return again;
 }
 
@@ -47,6 +48,18 @@ TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
             R"({"ph":"X","cat":"kernel","name":"gemm \"x\"","pid":0,"tid":7,"ts":4.000,"dur":0.010,"args":{"device":0,"stream":7,"correlation":9}},)" "\n"
             R"({"ph":"f","cat":"ac2g","name":"ac2g","id":9,"pid":0,"tid":7,"ts":4.000,"bp":"e"})" "\n"
             "],\n  \"traceName\": \"t.json\"\n}\n");
+}
+
+TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet) {
+  // Tracks 2, 1 and the counters b, a are first met in an order that is not the order of their times; all share time 5.
+  const std::string head = R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
+                           R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
+  round_trip(read(head + R"({"ph":"X","name":"x","pid":9,"tid":2,"ts":5,"dur":1},{"ph":"X","name":"y","pid":9,"tid":1,"ts":5,"dur":2},)"
+                         R"({"ph":"X","name":"z","pid":9,"tid":1,"ts":1,"dur":1},)"
+                         R"({"ph":"C","name":"b","pid":9,"ts":5,"args":{"v":1}},{"ph":"C","name":"a","pid":9,"ts":5,"args":{"v":2}},)"
+                         R"({"ph":"C","name":"a","pid":9,"ts":1,"args":{"v":3}},)"
+                         R"({"ph":"s","name":"q","cat":"q","id":2,"pid":9,"tid":2,"ts":5},{"ph":"f","name":"q","cat":"q","id":2,"pid":9,"tid":1,"ts":5},)"
+                         R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
 }
 
 TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
