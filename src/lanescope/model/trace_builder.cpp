@@ -63,6 +63,11 @@ std::int64_t saturating_end(std::int64_t start, std::int64_t dur) {
   return __builtin_add_overflow(start, dur, &end) ? std::numeric_limits<std::int64_t>::max() : end;
 }
 
+std::int64_t saturating_length(std::int64_t start, std::int64_t end) {
+  std::int64_t length = 0;
+  return __builtin_sub_overflow(end, start, &length) ? std::numeric_limits<std::int64_t>::max() : length;
+}
+
 }  // namespace
 
 std::size_t TraceBuilder::ScalarHash::operator()(const Scalar& scalar) const {
@@ -82,9 +87,14 @@ CategoryId TraceBuilder::category(std::string_view text) {
   const StringId id = intern(text);
   const auto [it, added] = category_by_text_.try_emplace(raw(id), CategoryId{});
   if (added) {
-    // 65535 categories are a broken file; the rest share the last one.
-    if (trace_.categories_.size() < 65535) trace_.categories_.push_back({id, category_kind(text)});
-    it->second = CategoryId{static_cast<std::uint16_t>(trace_.categories_.size() - 1)};
+    // 65535 categories are a broken file; the rest have none, and are counted.
+    if (trace_.categories_.size() < 65535) {
+      it->second = CategoryId{static_cast<std::uint16_t>(trace_.categories_.size())};
+      trace_.categories_.push_back({id, category_kind(text)});
+    } else {
+      it->second = no_category();
+      stats().count(ImportIssue::kFieldLost);
+    }
   }
   return it->second;
 }
@@ -263,34 +273,33 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
     return a.track != b.track ? a.track < b.track : a.time_ns < b.time_ns;
   });
   std::vector<const OpenEvent*> open;
-  const auto close = [&](const OpenEvent& begin, std::int64_t end_ns, ArgsId args) {
-    push_slice(begin.track, begin.category, begin.name, begin.time_ns, end_ns - begin.time_ns, args, begin.event_index);
+  std::unordered_map<std::uint32_t, std::uint32_t> open_by_name;  // an end without begin is told without a walk
+  // Closes the innermost begin.
+  const auto close = [&](std::int64_t end_ns, ArgsId args) {
+    const OpenEvent& begin = *open.back();
+    open.pop_back();
+    --open_by_name[raw(begin.name)];
+    push_slice(begin.track, begin.category, begin.name, begin.time_ns, saturating_length(begin.time_ns, end_ns), args,
+               begin.event_index);
   };
   for (std::size_t i = 0; i < events.size(); ++i) {
     const OpenEvent& event = events[i];
     if (event.phase == 'B') {
       open.push_back(&event);
+      ++open_by_name[raw(event.name)];
+    } else if (const bool any = event.name == kNone<StringId>; any ? open.empty() : open_by_name[raw(event.name)] == 0) {
+      stats().count(ImportIssue::kEndWithoutBegin);
     } else {
-      auto match = open.rbegin();
-      if (event.name != kNone<StringId>)
-        match = std::find_if(open.rbegin(), open.rend(), [&](const OpenEvent* begin) { return begin->name == event.name; });
-      if (match == open.rend()) {
-        stats().count(ImportIssue::kEndWithoutBegin);
-      } else {
-        const auto inner = static_cast<std::size_t>(match - open.rbegin());
-        for (std::size_t k = 0; k < inner; ++k) {
-          stats().count(ImportIssue::kBeginWithoutEnd);
-          close(*open.back(), event.time_ns, open.back()->args);
-          open.pop_back();
-        }
-        close(*open.back(), event.time_ns, merge_args(open.back()->args, event.args));
-        open.pop_back();
+      while (!any && open.back()->name != event.name) {
+        stats().count(ImportIssue::kBeginWithoutEnd);
+        close(event.time_ns, open.back()->args);
       }
+      close(event.time_ns, merge_args(open.back()->args, event.args));
     }
     if (i + 1 == events.size() || events[i + 1].track != event.track) {
-      for (; !open.empty(); open.pop_back()) {
+      while (!open.empty()) {
         stats().count(ImportIssue::kBeginWithoutEnd);
-        close(*open.back(), std::max(last, open.back()->time_ns), open.back()->args);
+        close(std::max(last, open.back()->time_ns), open.back()->args);
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <utility>
 
 namespace lanescope {
@@ -129,6 +130,34 @@ TEST(TraceBuilderTest, BeginAndEndArgumentsAreMerged) {
   const Trace trace = b.done();
   EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kCorrelation), 7);
   EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kBytes), 8);
+}
+
+TEST(TraceBuilderTest, ARangeLongerThanTimeIsCutAtTheLongestDuration) {
+  Builder b;
+  b.add_begin(b.cpu, b.op, b.name("r"), INT64_MIN + 1, kNone<ArgsId>);
+  b.add_end(b.cpu, b.name("r"), INT64_MAX, kNone<ArgsId>);
+  EXPECT_EQ(b.done().dur_ns(SliceId{0}), INT64_MAX);
+}
+
+TEST(TraceBuilderTest, EndsWithoutBeginCostNoWalkOverTheOpenRanges) {
+  Builder b;
+  constexpr std::uint64_t kCount = 200'000;  // a walk each would be 4e10 steps
+  for (std::uint64_t i = 0; i < kCount; ++i) b.add_begin(b.cpu, b.op, b.name("open"), 1, kNone<ArgsId>);
+  for (std::uint64_t i = 0; i < kCount; ++i) b.add_end(b.cpu, b.name("other"), 2, kNone<ArgsId>);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.slices().size(), kCount);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kEndWithoutBegin].count, kCount);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kBeginWithoutEnd].count, kCount);
+}
+
+TEST(TraceBuilderTest, CategoriesBeyondTheLimitAreCountedAsLost) {
+  Builder b;  // "none" and one for b.op exist
+  CategoryId last{};
+  for (int i = 0; i < 65'535; ++i) last = b.category(std::to_string(i));
+  b.add_slice(b.cpu, last, b.name("r"), 0, 1, kNone<ArgsId>);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.categories()[raw(trace.slices().category[0])].text, kNone<StringId>);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kFieldLost].count, 2u);
 }
 
 }  // namespace
