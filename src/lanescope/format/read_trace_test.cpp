@@ -310,5 +310,12 @@ TEST(ReadTraceTest, ProgressGrowsToTheSize) {
   EXPECT_EQ(seen.back(), text.size());
 }
 
+TEST(ReadTraceTest, AListOfRecordsIsNoTrace) {
+  const auto trace = read_trace_bytes(R"([{"id":1,"user":"x"},{"id":2,"user":"y"}])");
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("objects that are no events"), std::string::npos) << trace.error().message;
+  EXPECT_TRUE(read_trace_bytes(R"([{"id":1},{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])"));
+}
+
 }  // namespace
 }  // namespace lanescope::format

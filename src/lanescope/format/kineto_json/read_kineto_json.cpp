@@ -305,7 +305,12 @@ class DocumentReader {
     const std::string expected = "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
     const auto error = [&](const std::string& found) { return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0}; };
     if (first == '[') {
-      if (has_event_ || builder_.event_count() > 0) return std::nullopt;
+      if (has_event_ || builder_.event_count() > 0) {
+        // Any list of records is objects in an array; of a trace at least one has a phase and a time.
+        const std::uint64_t strangers = stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
+        if (strangers == 0 || strangers < builder_.event_count()) return std::nullopt;
+        return error("a JSON array of objects that are no events (an event has a \"ph\" and a \"ts\")");
+      }
       if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0) return std::nullopt;
       return error("a JSON array without a single event");
     }
