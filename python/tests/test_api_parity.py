@@ -47,14 +47,16 @@ def test_profile_has_every_method_with_every_argument(name):
 
 @pytest.mark.parametrize("name", ["schedule", "tensorboard_trace_handler"])
 def test_functions_take_every_argument(name):
-    assert arguments(getattr(lanescope, name)) == arguments(getattr(torch_profiler, name))
+    theirs = arguments(getattr(torch_profiler, name))  # older torch has fewer; ours take all of the newest
+    assert arguments(getattr(lanescope, name))[: len(theirs)] == theirs
 
 
 def test_enumerations_have_the_same_numbers():
     theirs = {name: int(value) for name, value in torch_profiler.ProfilerActivity.__members__.items()}
     ours = {name: value.value for name, value in lanescope.ProfilerActivity.__members__.items()}
     assert {name: ours.get(name) for name in theirs} == theirs
-    assert {a.name: a.value for a in torch_profiler.ProfilerAction} == {a.name: a.value for a in lanescope.ProfilerAction}
+    for action in torch_profiler.ProfilerAction:  # torch before 2.13 has no DEVICE_STOPPED
+        assert lanescope.ProfilerAction[action.name].value == action.value
 
 
 def test_table_and_key_averages_take_every_argument():

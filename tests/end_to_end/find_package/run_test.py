@@ -39,7 +39,7 @@ def main():
     parser.add_argument("--compiler", default=None)
     arguments = parser.parse_args()
     here = pathlib.Path(__file__).resolve().parent
-    env = {name: value for name, value in os.environ.items() if name not in {"CPATH", "LD_LIBRARY_PATH"}}
+    env = {name: value for name, value in os.environ.items() if name != "CPATH"}
     with tempfile.TemporaryDirectory(prefix="lanescope-install-") as folder:
         root = pathlib.Path(folder)
         call(arguments.cmake, "--install", arguments.build_dir, "--prefix", root / "first", env=env)
