@@ -10,6 +10,7 @@
 #endif
 #if LANESCOPE_HAS_ZSTD
 #include <zstd.h>
+#include <zstd_errors.h>
 #endif
 
 namespace lanescope::codec {
@@ -103,7 +104,9 @@ class ZstdInflater final : public Inflater {
     InflateStep step;
     step.used = in.pos;
     step.made = out.pos;
-    if (ZSTD_isError(status))
+    if (ZSTD_getErrorCode(status) == ZSTD_error_frameParameter_windowTooLarge)
+      step.error = "its window is over 128 MB (zstd --long); pack it again without --long";
+    else if (ZSTD_isError(status))
       step.error = "the zstd stream is damaged";
     else
       step.member_ended = status == 0;

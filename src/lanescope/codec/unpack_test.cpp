@@ -112,6 +112,14 @@ TEST_P(PackedStreamTest, BytesBehindTheStreamAreReportedAndLeftOut) {
   EXPECT_EQ(result.report.trailing, bytes.size());
 }
 
+TEST(ZstdTest, AWindowTooLargeIsToldFromDamage) {
+  // A frame header that asks for 2^31 bytes of window, then one raw block "[]".
+  const Unpacked result = unpacked(std::string_view("\x28\xb5\x2f\xfd\x00\xa8\x11\x00\x00[]", 11));
+  EXPECT_EQ(result.text, "");
+  ASSERT_TRUE(result.report.damage);
+  EXPECT_NE(std::string_view(result.report.damage_reason).find("--long"), std::string_view::npos) << result.report.damage_reason;
+}
+
 TEST_P(PackedStreamTest, ABombIsRefused) {
   const std::string bytes = packed(std::string(8 << 20, ' '), GetParam());
   UnpackOptions options;
