@@ -317,5 +317,20 @@ TEST(ReadTraceTest, AListOfRecordsIsNoTrace) {
   EXPECT_TRUE(read_trace_bytes(R"([{"id":1},{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])"));
 }
 
+TEST(ReadTraceTest, EventsThatStartWithAnUnknownKeyCostNoSecondLook) {
+  constexpr std::uint32_t kCount = 120'000;
+  std::string text = R"({"traceEvents":[)";
+  for (std::uint32_t i = 0; i < kCount; ++i)
+    text += R"({"zz":1,"ph":"X","name":"a","pid":1,"tid":1,"ts":)" + std::to_string(i) + R"(,"dur":1},)";
+  text.back() = ']';
+  text += '}';
+  ReadOptions options;
+  options.max_event_bytes = 2 << 20;  // a quarter of the text: no window holds all events; a look each would be 2e11 steps
+  const auto trace = read_trace_bytes(text, options);
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->slices().size(), kCount);
+  EXPECT_EQ(trace->import_stats()[ImportIssue::kEventLost].count, 0u);
+}
+
 }  // namespace
 }  // namespace lanescope::format

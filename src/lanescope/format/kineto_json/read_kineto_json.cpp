@@ -202,7 +202,8 @@ class DocumentReader {
         const std::string_view text = window_.text();
         const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
         if (size == 0) {
-          if (!grow()) careful_until = window_.offset() + 1;
+          // One very long event, or a writer whose events start with another key: looking again for each would be quadratic.
+          if (text.size() >= 4 * kWindowBytes || !grow()) careful_until = window_.offset() + text.size();
           continue;
         }
         const EventReader::Outcome outcome = events_.read_events(text.substr(0, size), window_.offset());
