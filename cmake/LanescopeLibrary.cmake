@@ -1,4 +1,4 @@
-# lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt-header-only TESTS a_test.cpp)
+# lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
@@ -56,7 +56,7 @@ function(lanescope_library name)
     add_executable(${name}_test ${arg_TESTS})
     lanescope_flags(${name}_test)
     target_link_libraries(${name}_test PRIVATE lanescope::${name} ${test_deps} ${arg_EXTERNAL}
-                          fmt::fmt-header-only GTest::gmock GTest::gtest_main)
+                          fmt::fmt GTest::gmock GTest::gtest_main)
     target_compile_definitions(${name}_test PRIVATE LANESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST
                          PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)

@@ -46,7 +46,7 @@ function(lanescope_optional key label found how remedy)
   set(LANESCOPE_WITH_${key}_FOUND ${use} PARENT_SCOPE)
 endfunction()
 
-# Required: small, in every distribution. fmt is used header-only, so that installed libraries need no libfmt.
+# Required: small, in every distribution. fmt is used compiled: header-only it took five of six seconds of each source.
 find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(simdjson REQUIRED)

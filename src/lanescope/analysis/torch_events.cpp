@@ -8,6 +8,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <limits>
 #include <array>
 #include <cctype>
 #include <cstdlib>
@@ -197,9 +198,9 @@ class Builder {
     links_ = compute_launch_links(trace_);
     left_out_.assign(trace_.slices().size(), false);
     if (links_.launched_count == 0) return;  // no launches recorded at all: nothing can be said
-    const std::optional<std::int64_t> first_step =
-        trace_.steps().empty() ? std::nullopt
-                               : std::optional(trace_.start_ns(trace_.steps().front().slice));
+    const std::int64_t first_step_ns =  // without steps, nothing comes before the first one
+        trace_.steps().empty() ? std::numeric_limits<std::int64_t>::min()
+                               : trace_.start_ns(trace_.steps().front().slice);
     TorchEventsNotes& notes = out_.notes;
     for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
       const SliceId id{i};
@@ -209,7 +210,7 @@ class Builder {
         left_out_[i] = true;
         ++notes.unlaunched_count;
         notes.unlaunched_ns += trace_.dur_ns(id);
-      } else if (first_step && trace_.start_ns(launch) < *first_step) {
+      } else if (trace_.start_ns(launch) < first_step_ns) {
         left_out_[i] = true;
         ++notes.before_first_step_count;
         notes.before_first_step_ns += trace_.dur_ns(id);

@@ -21,7 +21,7 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"missing-duration", Severity::kRepaired, "a complete event without duration was read as zero long"},
     {"end-without-begin", Severity::kLost, "an end event had no open begin"},
     {"begin-without-end", Severity::kRepaired, "a begin event was never closed; it lasts to the end of the trace"},
-    {"orphan-flow", Severity::kLost, "a flow arrow had only one end"},
+    {"orphan-flow", Severity::kNote, "a flow arrow had only one end and is not kept"},
     {"out-of-order", Severity::kNote, "events were not sorted by time"},
     {"syntax", Severity::kRepaired, "JSON between events was mended"},
     {"metadata-lost", Severity::kLost, "a top-level entry could not be understood"},
