@@ -1,6 +1,8 @@
-// How fast a trace file becomes a Trace: MB/s of JSON text, events/s, memory an event, peak memory of the process. Beside it,
-// in turns: reading the bytes, finding the tokens (simdjson's first stage), and a bare simdjson on-demand pass.
-//   read_speed TRACE [ROUNDS]; a .gz or .zst is first unpacked beside the measurement, and read packed as well
+// How fast a trace file becomes a Trace: MB/s of JSON text, events/s, memory an event, peak memory
+// of the process. Beside it, in turns: reading the bytes, finding the tokens (simdjson's first
+// stage), and a bare simdjson on-demand pass.
+//   read_speed TRACE [ROUNDS]; a .gz or .zst is first unpacked beside the measurement, and read
+//   packed as well
 #include <fcntl.h>
 #include <simdjson.h>
 #include <sys/resource.h>
@@ -57,7 +59,8 @@ double peak_megabytes() {
 }
 
 // Every window of the file, with the padding that simdjson wants behind it.
-void for_each_window(const std::string& path, const std::function<std::size_t(std::span<char>)>& use) {
+void for_each_window(const std::string& path,
+                     const std::function<std::size_t(std::span<char>)>& use) {
   auto source = codec::open_file(path);
   if (!source) fail(source.error().message);
   std::vector<char> buffer((256 << 10) + codec::kJsonPadding);
@@ -92,14 +95,17 @@ std::size_t on_demand(simdjson::ondemand::parser& parser, std::span<char> window
   piece.reserve(piece.size() + simdjson::SIMDJSON_PADDING);
   simdjson::ondemand::document document;
   simdjson::ondemand::array events;
-  if (parser.iterate(piece.data(), piece.size(), piece.capacity()).get(document) || document.get_array().get(events)) return size;
+  if (parser.iterate(piece.data(), piece.size(), piece.capacity()).get(document) ||
+      document.get_array().get(events))
+    return size;
   for (auto event : events) {
     simdjson::ondemand::object fields;
     if (event.get_object().get(fields)) break;
     for (auto field : fields) {
       simdjson::ondemand::raw_json_string key;
       if (field.key().get(key)) break;
-      if (key == "ts" || key == "dur") sink += std::string_view(field.value().raw_json_token()).size();
+      if (key == "ts" || key == "dur")
+        sink += std::string_view(field.value().raw_json_token()).size();
     }
   }
   return size;
@@ -118,7 +124,9 @@ int main(int argc, char** argv) {
   std::string path = given;
   const bool is_packed = (*unpacked)->packing() != codec::Packing::kPlain;
   if (is_packed) {
-    path = (std::filesystem::temp_directory_path() / ("lanescope_read_speed_" + std::to_string(getpid()) + ".json")).string();
+    path = (std::filesystem::temp_directory_path() /
+            ("lanescope_read_speed_" + std::to_string(getpid()) + ".json"))
+               .string();
     std::FILE* file = std::fopen(path.c_str(), "wb");
     if (!file) fail("cannot write " + path);
     std::vector<char> buffer(1 << 20);
@@ -148,13 +156,23 @@ int main(int argc, char** argv) {
   std::vector<Line> lines;
   lines.push_back({"lanescope: file to Trace", [&] { read(path); }, {}, {}});
   if (is_packed) lines.push_back({"lanescope: packed file to Trace", [&] { read(given); }, {}, {}});
-  lines.push_back({"floor: read() of the bytes", [&] { for_each_window(path, [](std::span<char> window) { return window.size(); }); }, {}, {}});
-  lines.push_back({"floor: read() and token positions", [&] { for_each_window(path, [&](auto window) { return tokens_of(index, window); }); }, {}, {}});
+  lines.push_back(
+      {"floor: read() of the bytes",
+       [&] { for_each_window(path, [](std::span<char> window) { return window.size(); }); },
+       {},
+       {}});
+  lines.push_back(
+      {"floor: read() and token positions",
+       [&] { for_each_window(path, [&](auto window) { return tokens_of(index, window); }); },
+       {},
+       {}});
   lines.push_back({"peer: simdjson on-demand, ts and dur, keeps nothing",
                    [&] {
                      sink = 0;
                      for_each_window(path, [&](auto window) { return on_demand(parser, window); });
-                   }, {}, {}});
+                   },
+                   {},
+                   {}});
   read(path);  // page cache, and the peak before the peers run
   const double peak = peak_megabytes();
   for (int round = 0; round < rounds; ++round) {
@@ -178,17 +196,21 @@ int main(int argc, char** argv) {
   if (is_packed) std::filesystem::remove(path);
 
   const auto events = static_cast<double>(std::max<std::uint64_t>(trace.import_stats().events, 1));
-  std::printf("%.1f MB of JSON, %.0f events, %zu slices; medians of %d interleaved rounds\n", megabytes, events,
-              trace.slices().size(), rounds);
-  std::printf("%-52s %9s %9s %9s %9s %10s\n", "", "wall ms", "cpu ms", "best ms", "MB/s", "MB/s cpu");
+  std::printf("%.1f MB of JSON, %.0f events, %zu slices; medians of %d interleaved rounds\n",
+              megabytes, events, trace.slices().size(), rounds);
+  std::printf("%-52s %9s %9s %9s %9s %10s\n", "", "wall ms", "cpu ms", "best ms", "MB/s",
+              "MB/s cpu");
   for (const Line& line : lines)
-    std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", line.name, median(line.wall) * 1e3, median(line.cpu) * 1e3,
-                *std::min_element(line.wall.begin(), line.wall.end()) * 1e3, megabytes / median(line.wall),
-                megabytes / median(line.cpu));
-  std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", "lanescope: Trace to JSON text (/dev/null)", median(write_wall) * 1e3,
-              median(write_cpu) * 1e3, *std::min_element(write_wall.begin(), write_wall.end()) * 1e3,
+    std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", line.name, median(line.wall) * 1e3,
+                median(line.cpu) * 1e3, *std::min_element(line.wall.begin(), line.wall.end()) * 1e3,
+                megabytes / median(line.wall), megabytes / median(line.cpu));
+  std::printf("%-52s %9.1f %9.1f %9.1f %9.0f %10.0f\n", "lanescope: Trace to JSON text (/dev/null)",
+              median(write_wall) * 1e3, median(write_cpu) * 1e3,
+              *std::min_element(write_wall.begin(), write_wall.end()) * 1e3,
               text_megabytes / median(write_wall), text_megabytes / median(write_cpu));
-  std::printf("Trace: %.1f bytes an event (%.1f MB); peak memory of the process after one read: %.1f MB\n",
-              static_cast<double>(trace.memory_bytes()) / events, static_cast<double>(trace.memory_bytes()) / 1e6, peak);
+  std::printf(
+      "Trace: %.1f bytes an event (%.1f MB); peak memory of the process after one read: %.1f MB\n",
+      static_cast<double>(trace.memory_bytes()) / events,
+      static_cast<double>(trace.memory_bytes()) / 1e6, peak);
   return sink == 0 ? 1 : 0;
 }

@@ -235,7 +235,7 @@ class AutoRecording:
         self._profile.stop()
         reason = self._profile.empty_reason
         if reason:
-            say(f"nothing was recorded: {reason}")
+            say(reason)
             return
         trace_path = self._base + (".json.gz" if self._on("GZIP") else ".json")
         table_path = self._base + ".txt"

@@ -189,7 +189,7 @@ class KeyAverages(Sequence[FunctionEventAvg]):
             time_unit=time_unit,
         )
         if len(self) == 0 and self._empty_reason:
-            text += f"\nnothing was recorded: {self._empty_reason}\n"
+            text += f"{self._empty_reason}\n"
         return Table(text)
 
     def json(self, sort_by: Optional[str] = None, row_limit: int = -1) -> str:

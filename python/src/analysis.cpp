@@ -59,7 +59,8 @@ EventRow row_of(const TorchEvents& list, std::size_t at) {
   row.device_memory_bytes = event.device_memory_bytes;
   const auto kernels = list.kernels.begin() + event.kernels_first;
   row.kernels.assign(kernels, kernels + event.kernels_count);
-  for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent; child = list.events[child].next_sibling) {
+  for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent;
+       child = list.events[child].next_sibling) {
     row.children.push_back(child);
   }
   return row;
@@ -67,9 +68,11 @@ EventRow row_of(const TorchEvents& list, std::size_t at) {
 
 template <typename T>
 py::object field_view(const py::object& owner, const TorchEvents& list, T TorchEvent::*field) {
-  using Value = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>, std::type_identity<T>>::type;
+  using Value = typename std::conditional_t<std::is_enum_v<T>, std::underlying_type<T>,
+                                            std::type_identity<T>>::type;
   const T* first = list.events.empty() ? nullptr : &(list.events.front().*field);
-  py::array_t<Value> array({static_cast<py::ssize_t>(list.events.size())}, {static_cast<py::ssize_t>(sizeof(TorchEvent))},
+  py::array_t<Value> array({static_cast<py::ssize_t>(list.events.size())},
+                           {static_cast<py::ssize_t>(sizeof(TorchEvent))},
                            reinterpret_cast<const Value*>(first), owner);
   array.attr("setflags")(py::arg("write") = false);
   return array;
@@ -87,11 +90,12 @@ py::object column(const py::object& self, const std::string& name) {
   if (name == "is_removed") return field_view(self, list, &TorchEvent::is_removed);
   if (name == "parent") return field_view(self, list, &TorchEvent::parent);
   if (name == "cpu_memory_bytes") return field_view(self, list, &TorchEvent::cpu_memory_bytes);
-  if (name == "device_memory_bytes") return field_view(self, list, &TorchEvent::device_memory_bytes);
-  raise({Errc::kInvalidArgument,
-         "no column \"" + name +
-             "\"; there are slice, name_id, start_us, end_us, thread, on_device, is_annotation, is_removed, parent, "
-             "cpu_memory_bytes, device_memory_bytes"});
+  if (name == "device_memory_bytes")
+    return field_view(self, list, &TorchEvent::device_memory_bytes);
+  raise({Errc::kInvalidArgument, "no column \"" + name +
+                                     "\"; there are slice, name_id, start_us, end_us, thread, "
+                                     "on_device, is_annotation, is_removed, parent, "
+                                     "cpu_memory_bytes, device_memory_bytes"});
 }
 
 py::list strings(const std::vector<std::string>& texts) {
@@ -130,8 +134,9 @@ KeyAverage total_of(const KeyAverages& table) {
   return total;
 }
 
-KeyAverages averages_of(const Trace& trace, const std::string& style, bool by_shape, int by_stack, bool by_overload,
-                        std::optional<bool> profile_memory, std::optional<bool> with_flops) {
+KeyAverages averages_of(const Trace& trace, const std::string& style, bool by_shape, int by_stack,
+                        bool by_overload, std::optional<bool> profile_memory,
+                        std::optional<bool> with_flops) {
   analysis::KeyAveragesOptions options;
   options.style = parse_style(style);
   options.group_by_input_shape = by_shape;
@@ -144,9 +149,11 @@ KeyAverages averages_of(const Trace& trace, const std::string& style, bool by_sh
   return table;
 }
 
-report::TableOptions table_options(std::optional<std::string> sort_by, int row_limit, std::optional<int> src_width,
-                                   std::optional<int> name_width, std::optional<int> shapes_width,
-                                   std::optional<std::string> header, bool top_level, std::optional<std::string> unit) {
+report::TableOptions table_options(std::optional<std::string> sort_by, int row_limit,
+                                   std::optional<int> src_width, std::optional<int> name_width,
+                                   std::optional<int> shapes_width,
+                                   std::optional<std::string> header, bool top_level,
+                                   std::optional<std::string> unit) {
   report::TableOptions options;
   options.sort_by = std::move(sort_by).value_or("");
   options.row_limit = row_limit;
@@ -191,16 +198,17 @@ void bind_events(py::module_& m) {
       .def_property_readonly("kept", &kept)
       .def("row", &row_of, py::arg("at"))
       .def("column", &column, py::arg("name"));
-  m.def("torch_events",
-        [](const Trace& trace, const std::string& style) {
-          const TableStyle parsed = parse_style(style);
-          return without_gil([&] { return analysis::build_torch_events(trace, parsed); });
-        },
-        py::arg("trace"), py::kw_only(), py::arg("style") = "torch");
+  m.def(
+      "torch_events",
+      [](const Trace& trace, const std::string& style) {
+        const TableStyle parsed = parse_style(style);
+        return without_gil([&] { return analysis::build_torch_events(trace, parsed); });
+      },
+      py::arg("trace"), py::kw_only(), py::arg("style") = "torch");
 }
 
-py::str tree_of(const Trace& trace, std::optional<std::int64_t> step, const std::string& op, int max_depth, int width,
-                int max_rows, bool json) {
+py::str tree_of(const Trace& trace, std::optional<std::int64_t> step, const std::string& op,
+                int max_depth, int width, int max_rows, bool json) {
   analysis::DispatchTreeOptions options;
   options.step = step;
   options.op = op;
@@ -225,13 +233,15 @@ py::str info_of(const Trace& trace, bool json) {
 
 void bind_analysis(py::module_& m) {
   bind_events(m);
-  m.def("dispatch_tree", &tree_of, py::arg("trace"), py::kw_only(), py::arg("step"), py::arg("op"), py::arg("max_depth"),
-        py::arg("width"), py::arg("max_rows"), py::arg("json"));
+  m.def("dispatch_tree", &tree_of, py::arg("trace"), py::kw_only(), py::arg("step"), py::arg("op"),
+        py::arg("max_depth"), py::arg("width"), py::arg("max_rows"), py::arg("json"));
   m.def("trace_info", &info_of, py::arg("trace"), py::kw_only(), py::arg("json"));
   py::class_<KeyAverage>(m, "KeyAverage")
       .def_property_readonly("name", [](const KeyAverage& row) { return to_str(row.name); })
-      .def_property_readonly("overload_name", [](const KeyAverage& row) { return to_str(row.overload_name); })
-      .def_property_readonly("input_shapes", [](const KeyAverage& row) { return to_str(row.input_shapes); })
+      .def_property_readonly("overload_name",
+                             [](const KeyAverage& row) { return to_str(row.overload_name); })
+      .def_property_readonly("input_shapes",
+                             [](const KeyAverage& row) { return to_str(row.input_shapes); })
       .def_property_readonly("stack", [](const KeyAverage& row) { return strings(row.stack); })
       .def_readonly("on_device", &KeyAverage::on_device)
       .def_readonly("is_annotation", &KeyAverage::is_annotation)
@@ -248,23 +258,29 @@ void bind_analysis(py::module_& m) {
       .def_readonly("self_device_time_total_us", &KeyAverage::self_device_time_total_us);
   py::class_<KeyAverages>(m, "KeyAverages")
       .def("__len__", [](const KeyAverages& table) { return table.rows.size(); })
-      .def_property_readonly("device", [](const KeyAverages& table) { return to_str(table.device); })
+      .def_property_readonly("device",
+                             [](const KeyAverages& table) { return to_str(table.device); })
       .def_readonly("rows", &KeyAverages::rows)
       .def("total", &total_of)
-      .def("table",
-           [](const KeyAverages& table, std::optional<std::string> sort_by, int row_limit, std::optional<int> src_width,
-              std::optional<int> name_width, std::optional<int> shapes_width, std::optional<std::string> header,
-              bool top_level, std::optional<std::string> unit) {
-             const report::TableOptions options =
-                 table_options(std::move(sort_by), row_limit, src_width, name_width, shapes_width, std::move(header),
-                               top_level, std::move(unit));
-             return to_str(value_or_raise(without_gil([&] { return report::key_averages_text(table, options); })));
-           },
-           py::kw_only(), py::arg("sort_by"), py::arg("row_limit"), py::arg("max_src_column_width"),
-           py::arg("max_name_column_width"), py::arg("max_shapes_column_width"), py::arg("header"),
-           py::arg("top_level_events_only"), py::arg("time_unit"))
-      .def("json", rows_as(&report::key_averages_json), py::kw_only(), py::arg("sort_by"), py::arg("row_limit"))
-      .def("csv", rows_as(&report::key_averages_csv), py::kw_only(), py::arg("sort_by"), py::arg("row_limit"));
+      .def(
+          "table",
+          [](const KeyAverages& table, std::optional<std::string> sort_by, int row_limit,
+             std::optional<int> src_width, std::optional<int> name_width,
+             std::optional<int> shapes_width, std::optional<std::string> header, bool top_level,
+             std::optional<std::string> unit) {
+            const report::TableOptions options =
+                table_options(std::move(sort_by), row_limit, src_width, name_width, shapes_width,
+                              std::move(header), top_level, std::move(unit));
+            return to_str(value_or_raise(
+                without_gil([&] { return report::key_averages_text(table, options); })));
+          },
+          py::kw_only(), py::arg("sort_by"), py::arg("row_limit"), py::arg("max_src_column_width"),
+          py::arg("max_name_column_width"), py::arg("max_shapes_column_width"), py::arg("header"),
+          py::arg("top_level_events_only"), py::arg("time_unit"))
+      .def("json", rows_as(&report::key_averages_json), py::kw_only(), py::arg("sort_by"),
+           py::arg("row_limit"))
+      .def("csv", rows_as(&report::key_averages_csv), py::kw_only(), py::arg("sort_by"),
+           py::arg("row_limit"));
   m.def("key_averages", &averages_of, py::arg("trace"), py::kw_only(), py::arg("style") = "torch",
         py::arg("group_by_input_shape") = false, py::arg("group_by_stack_n") = 0,
         py::arg("group_by_overload_name") = false, py::arg("profile_memory") = py::none(),

@@ -1,4 +1,5 @@
-// Shared by the binding files: one bind_* function per C++ folder, errors as exceptions, text as str.
+// Shared by the binding files: one bind_* function per C++ folder, errors as exceptions, text as
+// str.
 #pragma once
 #include <pybind11/pybind11.h>
 

@@ -22,7 +22,8 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress)
       }
     };
   }
-  return std::make_shared<Trace>(value_or_raise(without_gil([&] { return format::read_trace(path, options); })));
+  return std::make_shared<Trace>(
+      value_or_raise(without_gil([&] { return format::read_trace(path, options); })));
 }
 
 void write(const Trace& trace, const std::string& path) {
@@ -34,9 +35,12 @@ void write(const Trace& trace, const std::string& path) {
 void bind_format(py::module_& m) {
   m.def("read_trace", &read, py::arg("path"), py::arg("progress") = py::none());
   m.def("write_kineto_json", &write, py::arg("trace"), py::arg("path"));
-  m.def("kineto_json", [](const Trace& trace) {
-    return to_str(without_gil([&] { return format::kineto_json_text(trace); }));
-  }, py::arg("trace"));
+  m.def(
+      "kineto_json",
+      [](const Trace& trace) {
+        return to_str(without_gil([&] { return format::kineto_json_text(trace); }));
+      },
+      py::arg("trace"));
 }
 
 }  // namespace lanescope::python

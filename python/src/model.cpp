@@ -1,4 +1,5 @@
-// model: a Trace's columns as read-only numpy views that keep the Trace alive; small things as Python values.
+// model: a Trace's columns as read-only numpy views that keep the Trace alive; small things as
+// Python values.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
@@ -27,7 +28,8 @@ template <typename T>
 py::array view(const py::object& owner, const std::vector<T>& column) {
   using Value = typename Element<T>::Type;
   static_assert(sizeof(Value) == sizeof(T));
-  py::array_t<Value> array({static_cast<py::ssize_t>(column.size())}, {static_cast<py::ssize_t>(sizeof(Value))},
+  py::array_t<Value> array({static_cast<py::ssize_t>(column.size())},
+                           {static_cast<py::ssize_t>(sizeof(Value))},
                            reinterpret_cast<const Value*>(column.data()), owner);
   array.attr("setflags")(py::arg("write") = false);
   return array;
@@ -52,10 +54,14 @@ py::object optional_text(const Trace& trace, StringId id) {
 
 const char* track_kind_name(TrackKind kind) {
   switch (kind) {
-    case TrackKind::kThread: return "thread";
-    case TrackKind::kStream: return "stream";
-    case TrackKind::kAsync: return "async";
-    case TrackKind::kCounter: return "counter";
+    case TrackKind::kThread:
+      return "thread";
+    case TrackKind::kStream:
+      return "stream";
+    case TrackKind::kAsync:
+      return "async";
+    case TrackKind::kCounter:
+      return "counter";
   }
   return "thread";
 }
@@ -66,9 +72,10 @@ py::list tracks(const Trace& trace) {
     py::dict row;
     row["kind"] = track_kind_name(track.kind);
     const bool has_process = track.process != kNone<ProcessId>;
-    row["process"] = has_process ? scalar(trace, trace.process(track.process).pid) : py::object(py::none());
-    row["process_name"] =
-        has_process ? optional_text(trace, trace.process(track.process).name) : py::object(py::none());
+    row["process"] =
+        has_process ? scalar(trace, trace.process(track.process).pid) : py::object(py::none());
+    row["process_name"] = has_process ? optional_text(trace, trace.process(track.process).name)
+                                      : py::object(py::none());
     row["thread"] = scalar(trace, track.tid);
     row["name"] = optional_text(trace, track.name);
     row["device"] = track.device;
@@ -82,7 +89,8 @@ py::list tracks(const Trace& trace) {
 
 py::list categories(const Trace& trace) {
   py::list list;
-  for (const Category& category : trace.categories()) list.append(to_str(trace.text(category.text)));
+  for (const Category& category : trace.categories())
+    list.append(to_str(trace.text(category.text)));
   return list;
 }
 
@@ -96,7 +104,8 @@ py::list names(const Trace& trace) {
 
 // Text that is JSON as the file had it: parsed where it is valid, else the text.
 py::object json_value(std::string_view text) {
-  static py::object* const loads = new py::object(py::module_::import("json").attr("loads"));  // outlives the module
+  static py::object* const loads =
+      new py::object(py::module_::import("json").attr("loads"));  // outlives the module
   try {
     return (*loads)(to_str(text));
   } catch (py::error_already_set& error) {
@@ -108,20 +117,27 @@ py::object json_value(std::string_view text) {
 py::object arg_value(const Trace& trace, const ArgsView& args, const ArgField& field) {
   const std::uint64_t bits = args.bits(field);
   switch (field.type) {
-    case ArgType::kNull: return py::none();
-    case ArgType::kFalse: return py::bool_(false);
-    case ArgType::kTrue: return py::bool_(true);
+    case ArgType::kNull:
+      return py::none();
+    case ArgType::kFalse:
+      return py::bool_(false);
+    case ArgType::kTrue:
+      return py::bool_(true);
     case ArgType::kInt32:
-    case ArgType::kInt64: return py::int_(*args.integer(&field));
-    case ArgType::kUint64: return py::int_(bits);
+    case ArgType::kInt64:
+      return py::int_(*args.integer(&field));
+    case ArgType::kUint64:
+      return py::int_(bits);
     case ArgType::kDouble: {
       double value;
       static_assert(sizeof(value) == sizeof(bits));
       std::memcpy(&value, &bits, sizeof(value));
       return py::float_(value);
     }
-    case ArgType::kString: return to_str(trace.text(static_cast<StringId>(bits)));
-    case ArgType::kJson: return json_value(trace.text(static_cast<StringId>(bits)));
+    case ArgType::kString:
+      return to_str(trace.text(static_cast<StringId>(bits)));
+    case ArgType::kJson:
+      return json_value(trace.text(static_cast<StringId>(bits)));
   }
   return py::none();
 }
@@ -138,7 +154,8 @@ py::dict args_dict(const Trace& trace, ArgsId id) {
 std::size_t checked_row(const Trace& trace, std::int64_t row) {
   const auto size = static_cast<std::int64_t>(trace.slices().size());
   if (row < 0) row += size;
-  if (row < 0 || row >= size) throw py::index_error("slice " + std::to_string(row) + " of " + std::to_string(size));
+  if (row < 0 || row >= size)
+    throw py::index_error("slice " + std::to_string(row) + " of " + std::to_string(size));
   return static_cast<std::size_t>(row);
 }
 
@@ -175,7 +192,9 @@ py::list import_stats(const Trace& trace) {
     const ImportIssueInfo& info = import_issue_info(issue);
     py::dict row;
     row["name"] = info.name;
-    row["severity"] = info.severity == Severity::kLost ? "lost" : info.severity == Severity::kRepaired ? "repaired" : "note";
+    row["severity"] = info.severity == Severity::kLost       ? "lost"
+                      : info.severity == Severity::kRepaired ? "repaired"
+                                                             : "note";
     row["description"] = info.description;
     row["count"] = counter.count;
     row["first_offset"] = counter.first_offset;
@@ -192,15 +211,16 @@ py::list steps(const Trace& trace) {
 
 py::dict metadata(const Trace& trace) {
   py::dict dict;
-  for (const Metadata& entry : trace.metadata()) dict[to_str(trace.text(entry.key))] = json_value(trace.text(entry.json));
+  for (const Metadata& entry : trace.metadata())
+    dict[to_str(trace.text(entry.key))] = json_value(trace.text(entry.json));
   return dict;
 }
 
 py::list flows(const Trace& trace) {
   py::list list;
   for (const Flow& flow : trace.flows()) {
-    list.append(py::make_tuple(scalar(trace, flow.id), optional_text(trace, flow.name), raw(flow.from_track), flow.from_ns,
-                               raw(flow.to_track), flow.to_ns));
+    list.append(py::make_tuple(scalar(trace, flow.id), optional_text(trace, flow.name),
+                               raw(flow.from_track), flow.from_ns, raw(flow.to_track), flow.to_ns));
   }
   return list;
 }
@@ -224,19 +244,32 @@ void bind_model(py::module_& m) {
       .def_property_readonly("flows", &flows)
       .def_property_readonly("import_stats", &import_stats)
       .def("integer_args", &integer_args, py::arg("key"), py::arg("missing") = -1)
-      .def_property_readonly("correlation", [](const Trace& t) { return integer_args(t, "correlation", -1); })
-      .def_property_readonly("external_id", [](const Trace& t) { return integer_args(t, "External id", -1); })
-      .def("args", [](const Trace& t, std::int64_t row) { return args_dict(t, t.slices().args[checked_row(t, row)]); },
-           py::arg("row"))
-      .def("instant_args",
-           [](const Trace& t, std::size_t row) {
-             if (row >= t.instants().size()) throw py::index_error("instant " + std::to_string(row));
-             return args_dict(t, t.instants().args[row]);
-           },
-           py::arg("row"))
-      .def("name", [](const Trace& t, std::int64_t row) { return to_str(t.text(t.slices().name[checked_row(t, row)])); },
-           py::arg("row"));
-  const auto add = [&trace](const char* name, auto getter) { trace.def_property_readonly(name, getter); };
+      .def_property_readonly("correlation",
+                             [](const Trace& t) { return integer_args(t, "correlation", -1); })
+      .def_property_readonly("external_id",
+                             [](const Trace& t) { return integer_args(t, "External id", -1); })
+      .def(
+          "args",
+          [](const Trace& t, std::int64_t row) {
+            return args_dict(t, t.slices().args[checked_row(t, row)]);
+          },
+          py::arg("row"))
+      .def(
+          "instant_args",
+          [](const Trace& t, std::size_t row) {
+            if (row >= t.instants().size()) throw py::index_error("instant " + std::to_string(row));
+            return args_dict(t, t.instants().args[row]);
+          },
+          py::arg("row"))
+      .def(
+          "name",
+          [](const Trace& t, std::int64_t row) {
+            return to_str(t.text(t.slices().name[checked_row(t, row)]));
+          },
+          py::arg("row"));
+  const auto add = [&trace](const char* name, auto getter) {
+    trace.def_property_readonly(name, getter);
+  };
   add("start_ns", column_of(&Trace::slices, &SliceColumns::start_ns));
   add("dur_ns", column_of(&Trace::slices, &SliceColumns::dur_ns));
   add("name_id", column_of(&Trace::slices, &SliceColumns::name));

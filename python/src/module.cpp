@@ -1,4 +1,5 @@
-// lanescope._core: the C++ layers as they are, one binding file per folder. What it means to users is in the package.
+// lanescope._core: the C++ layers as they are, one binding file per folder. What it means to users
+// is in the package.
 #include "bindings.h"
 
 PYBIND11_MODULE(_core, m) {

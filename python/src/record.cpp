@@ -1,5 +1,5 @@
-// record and profiler: Profiler with the schedule's answer handed in, so that an exception of a Python schedule comes out of
-// step() before anything has changed.
+// record and profiler: Profiler with the schedule's answer handed in, so that an exception of a
+// Python schedule comes out of step() before anything has changed.
 #include <pybind11/stl.h>
 
 #include <exception>
@@ -16,11 +16,13 @@ namespace {
 // Calls may come from any Python thread; the GIL is released inside, so they are serialised here.
 class PyProfiler {
  public:
-  PyProfiler(py::object schedule, int first_action, py::object on_trace_ready, ProfilerOptions options)
+  PyProfiler(py::object schedule, int first_action, py::object on_trace_ready,
+             ProfilerOptions options)
       : schedule_(std::move(schedule)),
         on_trace_ready_(std::move(on_trace_ready)),
         next_action_(static_cast<ProfilerAction>(first_action)) {
-    if (!schedule_.is_none()) options.schedule = [this](std::int64_t step) { return action_at(step); };
+    if (!schedule_.is_none())
+      options.schedule = [this](std::int64_t step) { return action_at(step); };
     options.on_trace_ready = [this](Profiler&) { call_trace_ready(); };
     profiler_.emplace(std::move(options));
   }
@@ -49,7 +51,8 @@ class PyProfiler {
   }
   std::shared_ptr<Trace> trace() {
     // Python has no const; the bindings of Trace only read.
-    return std::const_pointer_cast<Trace>(value_or_raise(without_gil([&] { return profiler_->trace(); })));
+    return std::const_pointer_cast<Trace>(
+        value_or_raise(without_gil([&] { return profiler_->trace(); })));
   }
   void export_chrome_trace(const std::string& path) {
     value_or_raise(without_gil([&] { return profiler_->export_chrome_trace(path); }));
@@ -57,7 +60,8 @@ class PyProfiler {
   py::list take_warnings() {
     const std::vector<std::string> all = profiler_->warnings();
     py::list fresh;
-    for (; warnings_taken_ < all.size(); ++warnings_taken_) fresh.append(to_str(all[warnings_taken_]));
+    for (; warnings_taken_ < all.size(); ++warnings_taken_)
+      fresh.append(to_str(all[warnings_taken_]));
     return fresh;
   }
   py::dict stats() const {
@@ -82,7 +86,8 @@ class PyProfiler {
       return ProfilerAction::kNone;
     }
   }
-  // Inside start, step or stop, without the GIL. An exception waits until the C++ call has returned.
+  // Inside start, step or stop, without the GIL. An exception waits until the C++ call has
+  // returned.
   void call_trace_ready() {
     py::gil_scoped_acquire acquire;
     if (on_trace_ready_.is_none()) return;
@@ -105,9 +110,11 @@ class PyProfiler {
   std::optional<Profiler> profiler_;
 };
 
-std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action, py::object on_trace_ready, bool record_shapes,
-                                          bool profile_memory, bool with_flops, bool capture_overload_names,
-                                          bool accumulate, std::string output_dir, std::string spool_path) {
+std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
+                                          py::object on_trace_ready, bool record_shapes,
+                                          bool profile_memory, bool with_flops,
+                                          bool capture_overload_names, bool accumulate,
+                                          std::string output_dir, std::string spool_path) {
   ProfilerOptions options;
   options.activities = {ProfilerActivity::kCpu};
   options.record_shapes = record_shapes;
@@ -117,7 +124,8 @@ std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
   options.spool_path = std::move(spool_path);
-  return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready), std::move(options));
+  return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready),
+                                      std::move(options));
 }
 
 }  // namespace
@@ -125,21 +133,24 @@ std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
 void bind_record(py::module_& m) {
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
-           py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_flops"),
-           py::arg("capture_overload_names"), py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"))
+           py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"),
+           py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
+           py::arg("output_dir"), py::arg("spool_path"))
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)
       .def("trace", &PyProfiler::trace)
       .def("export_chrome_trace", &PyProfiler::export_chrome_trace, py::arg("path"))
-      .def("add_metadata_json",
-           [](PyProfiler& self, const std::string& key, const std::string& json) {
-             value_or_raise(self.profiler().add_metadata_json(key, json));
-           },
-           py::arg("key"), py::arg("json"))
-      .def("empty_reason", [](PyProfiler& self) {
-        return to_str(without_gil([&] { return self.profiler().empty_reason(); }));
-      })
+      .def(
+          "add_metadata_json",
+          [](PyProfiler& self, const std::string& key, const std::string& json) {
+            value_or_raise(self.profiler().add_metadata_json(key, json));
+          },
+          py::arg("key"), py::arg("json"))
+      .def("empty_reason",
+           [](PyProfiler& self) {
+             return to_str(without_gil([&] { return self.profiler().empty_reason(); }));
+           })
       .def("spool_path", [](PyProfiler& self) { return to_str(self.profiler().spool_path()); })
       .def("take_warnings", &PyProfiler::take_warnings)
       .def("stats", &PyProfiler::stats);

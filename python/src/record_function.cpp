@@ -1,9 +1,10 @@
-// lanescope.record_function: a range from Python, as a plain CPython type because pybind11's call path costs several times
-// the range itself. Usable as context manager and as decorator.
+// lanescope.record_function: a range from Python, as a plain CPython type because pybind11's call
+// path costs several times the range itself. Usable as context manager and as decorator.
 //
-// Two listeners. lanescope's recorder is written to directly. torch's own listeners (torch.profiler, emit_nvtx) are called
-// only while one of them is on: then the range goes through torch's RecordFunction, where our torch observer, if it is
-// installed, sees it like any other; so nothing is recorded twice. Cost: bench/python_range_cost.py.
+// Two listeners. lanescope's recorder is written to directly. torch's own listeners
+// (torch.profiler, emit_nvtx) are called only while one of them is on: then the range goes through
+// torch's RecordFunction, where our torch observer, if it is installed, sees it like any other; so
+// nothing is recorded twice. Cost: bench/python_range_cost.py.
 #include <array>
 #include <cstddef>
 
@@ -14,9 +15,8 @@ namespace lanescope::python {
 namespace {
 
 struct RecordFunction {
-  PyObject_HEAD
-  PyObject* name;         // str
-  PyObject* args;         // str or None, shown by torch's listeners only
+  PyObject_HEAD PyObject* name;  // str
+  PyObject* args;                // str or None, shown by torch's listeners only
   PyObject* torch_range;  // while open and torch listens: torch's own record_function, else null
   std::uint32_t name_id;  // 0: not interned yet
   record::RangeToken token;
@@ -35,7 +35,8 @@ PyObject* enabled_key = nullptr;
 PyObject* module_key = nullptr;
 PyObject* record_function_key = nullptr;
 
-// What the package knows from its hooks around torch's enable and disable; unset: only torch's own flag tells.
+// What the package knows from its hooks around torch's enable and disable; unset: only torch's own
+// flag tells.
 struct TorchRouting {
   bool known = false;
   bool torch_listens = false;
@@ -53,14 +54,18 @@ bool torch_is_listening() {
   return PyDict_GetItemWithError(torch_profiler_dict, enabled_key) == Py_True;
 }
 
-// An opened torch range, or null: torch's listeners then miss this one, which is no reason to stop the program.
+// An opened torch range, or null: torch's listeners then miss this one, which is no reason to stop
+// the program.
 PyObject* open_torch_range(const RecordFunction* self) {
   if (!torch_profiler_dict) {
     PyObject* module = PyDict_GetItemWithError(PyImport_GetModuleDict(), module_key);
     if (module && PyModule_Check(module)) torch_profiler_dict = new_ref(PyModule_GetDict(module));
   }
-  PyObject* maker = torch_profiler_dict ? PyDict_GetItemWithError(torch_profiler_dict, record_function_key) : nullptr;
-  PyObject* range = maker ? PyObject_CallFunctionObjArgs(maker, self->name, self->args, nullptr) : nullptr;
+  PyObject* maker = torch_profiler_dict
+                        ? PyDict_GetItemWithError(torch_profiler_dict, record_function_key)
+                        : nullptr;
+  PyObject* range =
+      maker ? PyObject_CallFunctionObjArgs(maker, self->name, self->args, nullptr) : nullptr;
   PyObject* entered = range ? PyObject_CallMethod(range, "__enter__", nullptr) : nullptr;
   if (!entered) {
     PyErr_Clear();
@@ -116,7 +121,8 @@ RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFuncti
 
 PyObject* make(PyObject* name, PyObject* args) {
   if (!PyUnicode_Check(name)) {
-    PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s", Py_TYPE(name)->tp_name);
+    PyErr_Format(PyExc_TypeError, "record_function: expected a name of type str, found %.100s",
+                 Py_TYPE(name)->tp_name);
     return nullptr;
   }
   PyObject* object = record_function_type->tp_alloc(record_function_type, 0);
@@ -131,13 +137,15 @@ PyObject* type_new(PyTypeObject*, PyObject* positional, PyObject* keywords) {
   static const char* names[] = {"name", "args", nullptr};
   PyObject* name = nullptr;
   PyObject* args = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|O:record_function", const_cast<char**>(names), &name, &args)) {
+  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O|O:record_function",
+                                   const_cast<char**>(names), &name, &args)) {
     return nullptr;
   }
   return make(name, args);
 }
 
-PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t flags, PyObject* keywords) {
+PyObject* type_vectorcall(PyObject* type, PyObject* const* args, std::size_t flags,
+                          PyObject* keywords) {
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   if (count == 1 && !keywords) return make(args[0], Py_None);
   PyObject* positional = PyTuple_New(count);
@@ -178,35 +186,44 @@ PyObject* exit(PyObject* object, PyObject* const*, Py_ssize_t) {
   Py_RETURN_FALSE;
 }
 
-// As a decorator: every call opens a range of its own, so recursion and threads nest as they should.
+// As a decorator: every call opens a range of its own, so recursion and threads nest as they
+// should.
 PyObject* call(PyObject* object, PyObject* positional, PyObject* keywords) {
   PyObject* function = nullptr;
   static const char* names[] = {"func", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O:record_function", const_cast<char**>(names), &function)) {
+  if (!PyArg_ParseTupleAndKeywords(positional, keywords, "O:record_function",
+                                   const_cast<char**>(names), &function)) {
     return nullptr;
   }
   PyObject* module = PyImport_ImportModule("lanescope._decorate");
   if (!module) return nullptr;
   const RecordFunction* self = self_of(object);
-  PyObject* wrapped = PyObject_CallMethod(module, "decorate", "OOO", self->name, self->args, function);
+  PyObject* wrapped =
+      PyObject_CallMethod(module, "decorate", "OOO", self->name, self->args, function);
   Py_DECREF(module);
   return wrapped;
 }
 
-PyObject* repr(PyObject* object) { return PyUnicode_FromFormat("lanescope.record_function(%R)", self_of(object)->name); }
+PyObject* repr(PyObject* object) {
+  return PyUnicode_FromFormat("lanescope.record_function(%R)", self_of(object)->name);
+}
 PyObject* get_name(PyObject* object, void*) { return new_ref(self_of(object)->name); }
 PyObject* get_args(PyObject* object, void*) { return new_ref(self_of(object)->args); }
 
 constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
-    "A named range of this thread: a context manager, or a decorator whose every call is a range.\n\n"
-    "Recorded while a lanescope profile records; shown to torch.profiler and emit_nvtx while one of them is on. `args` is\n"
-    "kept for torch.profiler's signature. May be used again after it was left; for nesting make a new one.";
+    "A named range of this thread: a context manager, or a decorator whose every call is a "
+    "range.\n\n"
+    "Recorded while a lanescope profile records; shown to torch.profiler and emit_nvtx while one "
+    "of them is on. `args` is\n"
+    "kept for torch.profiler's signature. May be used again after it was left; for nesting make a "
+    "new one.";
 
 PyTypeObject* make_type() {
   static std::array<PyMethodDef, 3> methods = {{
       {"__enter__", enter, METH_NOARGS, "Begin the range."},
-      {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)), METH_FASTCALL, "End the range."},
+      {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exit)), METH_FASTCALL,
+       "End the range."},
       {nullptr, nullptr, 0, nullptr},
   }};
   static std::array<PyGetSetDef, 3> properties = {{
@@ -236,11 +253,17 @@ void bind_record_function(py::module_& m) {
   module_key = PyUnicode_InternFromString("torch.autograd.profiler");
   record_function_type = make_type();
   record_function_key = PyUnicode_InternFromString("record_function");
-  if (!record_function_type || !enabled_key || !module_key || !record_function_key) throw py::error_already_set();
-  m.add_object("record_function", py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(record_function_type)));
-  m.def("set_torch_routing", [](bool torch_listens, bool observer_records) {
-    routing = {.known = true, .torch_listens = torch_listens, .observer_records = observer_records};
-  }, py::arg("torch_listens"), py::arg("observer_records"));
+  if (!record_function_type || !enabled_key || !module_key || !record_function_key)
+    throw py::error_already_set();
+  m.add_object("record_function", py::reinterpret_borrow<py::object>(
+                                      reinterpret_cast<PyObject*>(record_function_type)));
+  m.def(
+      "set_torch_routing",
+      [](bool torch_listens, bool observer_records) {
+        routing = {
+            .known = true, .torch_listens = torch_listens, .observer_records = observer_records};
+      },
+      py::arg("torch_listens"), py::arg("observer_records"));
 }
 
 }  // namespace lanescope::python

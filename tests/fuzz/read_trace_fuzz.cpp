@@ -1,5 +1,5 @@
-// Any bytes: read_trace_bytes must return, in memory that fits the input; what it reads must be writable, and reading that
-// must be clean and say the same.
+// Any bytes: read_trace_bytes must return, in memory that fits the input; what it reads must be
+// writable, and reading that must be clean and say the same.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!trace.error().message.empty(), "an error says what was found");
     return 0;
   }
-  require(trace->memory_bytes() < (8u << 20) + 200 * trace->import_stats().unpacked_bytes, "memory fits the input");
+  require(trace->memory_bytes() < (8u << 20) + 200 * trace->import_stats().unpacked_bytes,
+          "memory fits the input");
   const std::string written = format::kineto_json_text(*trace);
   const auto again = format::read_trace_bytes(written);
   require(again.has_value(), "what was written can be read");

@@ -48,7 +48,8 @@ class StackBuilder {
       is_verbose = is_verbose || (!frames.empty() && python_names_.contains(frames.back()));
     }
     if (!any) return std::move(out_);  // recorded without verbose: torch shows no stacks at all
-    // TorchScript operators have a "Call stack" in any case; one that ends in a Python frame tells of verbose.
+    // TorchScript operators have a "Call stack" in any case; one that ends in a Python frame tells
+    // of verbose.
     for (std::uint32_t i = 0; is_verbose && i < events_.size(); ++i)
       if (events_[i].slice != kNone<SliceId> &&
           trace_.kind(events_[i].slice) == CategoryKind::kPythonFunction)
@@ -117,8 +118,8 @@ class StackBuilder {
     return trace_.slice_args(event.slice).integer(ArgKey::kSequenceNumber).value_or(-1);
   }
 
-  // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are what the engine's own row of the same
-  // name encloses, and other rows that name a forward thread.
+  // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are what the
+  // engine's own row of the same name encloses, and other rows that name a forward thread.
   bool is_backward(const TorchEvent& event) const {
     constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
     const std::string_view name = names_[event.name];
@@ -129,24 +130,30 @@ class StackBuilder {
     return fwd_thread(event) != 0 && !name.starts_with(kEngine);
   }
 
-  // torch looks forward stacks up by (sequence number, logical thread). A file has logical numbers of forward threads on
-  // backward rows only, so each such number stands for the track on which most of its sequence numbers are found; a
-  // backward row that has no number (AccumulateGrad) takes the commonest one, and -1 for its sequence number, as torch.
+  // torch looks forward stacks up by (sequence number, logical thread). A file has logical numbers
+  // of forward threads on backward rows only, so each such number stands for the track on which
+  // most of its sequence numbers are found; a backward row that has no number (AccumulateGrad)
+  // takes the commonest one, and -1 for its sequence number, as torch.
   void give_backward_forward_stacks() {
-    std::vector<std::uint32_t> backward(events_.size(), kNoEvent);  // the innermost backward row at or above
-    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t> forward;  // (sequence, track) -> first row's stack
+    std::vector<std::uint32_t> backward(events_.size(),
+                                        kNoEvent);  // the innermost backward row at or above
+    std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t>
+        forward;  // (sequence, track) -> first row's stack
     std::unordered_map<std::int64_t, std::uint32_t> track_of;
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       const TorchEvent& event = events_[i];
       if (event.is_removed || event.on_device) continue;
-      if (is_backward(event)) backward[i] = i;
-      else if (event.parent != kNoEvent) backward[i] = backward[event.parent];
+      if (is_backward(event))
+        backward[i] = i;
+      else if (event.parent != kNoEvent)
+        backward[i] = backward[event.parent];
       if (backward[i] != kNoEvent) continue;
       const std::int64_t sequence = sequence_of(event);
       forward.try_emplace({sequence, event.thread}, out_.stack_of[i]);
       if (fwd_thread(event) == 0) track_of.try_emplace(sequence, event.thread);
     }
-    std::map<std::int64_t, std::map<std::uint32_t, std::size_t>> votes;  // logical thread -> track -> voters; 0: everyone
+    std::map<std::int64_t, std::map<std::uint32_t, std::size_t>>
+        votes;  // logical thread -> track -> voters; 0: everyone
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       if (backward[i] != i || sequence_of(events_[i]) < 0) continue;
       const auto it = track_of.find(sequence_of(events_[i]));

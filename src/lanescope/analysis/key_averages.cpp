@@ -176,8 +176,8 @@ class Averager {
     if (!dims) return 0;
     const auto types = args.text(ArgKey::kInputType), concrete = args.text(ArgKey::kConcreteInputs);
     const StringId none = kNone<StringId>;
-    const std::array<std::uint32_t, 4> key{event.name, raw(*dims),
-                                           raw(types.value_or(none)), raw(concrete.value_or(none))};
+    const std::array<std::uint32_t, 4> key{event.name, raw(*dims), raw(types.value_or(none)),
+                                           raw(concrete.value_or(none))};
     const auto [it, added] = flops_by_inputs_.try_emplace(key, 0);
     if (added)
       it->second =

@@ -52,8 +52,7 @@ TEST(CloseNamesTest, NamesThatContainTheTextComeBeforeMisspelledOnes) {
   const std::vector<std::string_view> names{"aten::mm", "aten::matmul", "aten::addmm",
                                             "cudaLaunchKernel", "aten::add"};
   EXPECT_EQ(find_close_names("matmul", names), (std::vector<std::string>{"aten::matmul"}));
-  EXPECT_EQ(find_close_names("aten::matmull", names),
-            (std::vector<std::string>{"aten::matmul"}));
+  EXPECT_EQ(find_close_names("aten::matmull", names), (std::vector<std::string>{"aten::matmul"}));
   EXPECT_TRUE(find_close_names("zzz", names).empty());
 }
 

@@ -8,11 +8,11 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <limits>
 #include <array>
 #include <cctype>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string_view>
@@ -198,7 +198,7 @@ class Builder {
     links_ = compute_launch_links(trace_);
     left_out_.assign(trace_.slices().size(), false);
     if (links_.launched_count == 0) return;  // no launches recorded at all: nothing can be said
-    const std::int64_t first_step_ns =  // without steps, nothing comes before the first one
+    const std::int64_t first_step_ns =       // without steps, nothing comes before the first one
         trace_.steps().empty() ? std::numeric_limits<std::int64_t>::min()
                                : trace_.start_ns(trace_.steps().front().slice);
     TorchEventsNotes& notes = out_.notes;

@@ -22,7 +22,8 @@ struct JsonValue {
   std::vector<JsonValue> items;         // kArray
   std::vector<std::pair<std::string, JsonValue>> members;  // kObject, in the text's order
 
-  // Defined in the .cpp: clang 16 cannot build a member of pairs of the class itself from within the class.
+  // Defined in the .cpp: clang 16 cannot build a member of pairs of the class itself from within
+  // the class.
   JsonValue();
   JsonValue(const JsonValue&);
   JsonValue(JsonValue&&) noexcept;

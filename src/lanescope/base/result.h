@@ -1,4 +1,5 @@
-// A value or the reason there is none: how everything that can fail because of the outside world returns.
+// A value or the reason there is none: how everything that can fail because of the outside world
+// returns.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -26,28 +27,45 @@ const char* errc_name(Errc code);  // "io", "corrupt-input", ...; static storage
 struct Error {
   Errc code = Errc::kIo;
   std::string message;
-  std::optional<std::uint64_t> offset = std::nullopt;  // bytes into the (unpacked) input, where known
+  std::optional<std::uint64_t> offset =
+      std::nullopt;  // bytes into the (unpacked) input, where known
 };
 
 // Member names follow std::expected<T, Error>, which gcc 12 lacks. Not thread-safe, like any value.
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}   // NOLINT: implicit by design
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit by design
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
-  T& value() & { LANESCOPE_CHECK(has_value()); return std::get<0>(state_); }
-  const T& value() const& { LANESCOPE_CHECK(has_value()); return std::get<0>(state_); }
-  T&& value() && { LANESCOPE_CHECK(has_value()); return std::get<0>(std::move(state_)); }
+  T& value() & {
+    LANESCOPE_CHECK(has_value());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    LANESCOPE_CHECK(has_value());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    LANESCOPE_CHECK(has_value());
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  Error& error() { LANESCOPE_CHECK(!has_value()); return std::get<1>(state_); }
-  const Error& error() const { LANESCOPE_CHECK(!has_value()); return std::get<1>(state_); }
+  Error& error() {
+    LANESCOPE_CHECK(!has_value());
+    return std::get<1>(state_);
+  }
+  const Error& error() const {
+    LANESCOPE_CHECK(!has_value());
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -61,8 +79,14 @@ class [[nodiscard]] Result<void> {
   bool has_value() const { return !error_.has_value(); }
   explicit operator bool() const { return has_value(); }
   void value() const { LANESCOPE_CHECK(has_value()); }
-  Error& error() { LANESCOPE_CHECK(!has_value()); return *error_; }
-  const Error& error() const { LANESCOPE_CHECK(!has_value()); return *error_; }
+  Error& error() {
+    LANESCOPE_CHECK(!has_value());
+    return *error_;
+  }
+  const Error& error() const {
+    LANESCOPE_CHECK(!has_value());
+    return *error_;
+  }
 
  private:
   std::optional<Error> error_;
@@ -72,13 +96,14 @@ class [[nodiscard]] Result<void> {
 
 #define LANESCOPE_CONCAT_INNER(a, b) a##b
 #define LANESCOPE_CONCAT(a, b) LANESCOPE_CONCAT_INNER(a, b)
-// LANESCOPE_TRY(auto trace, read_trace(path)); declares `trace`, or returns the error to the caller.
-#define LANESCOPE_TRY(declaration, expression)                                       \
-  auto LANESCOPE_CONCAT(lanescope_result_, __LINE__) = (expression);                 \
-  if (!LANESCOPE_CONCAT(lanescope_result_, __LINE__))                                \
-    return std::move(LANESCOPE_CONCAT(lanescope_result_, __LINE__)).error();         \
+// LANESCOPE_TRY(auto trace, read_trace(path)); declares `trace`, or returns the error to the
+// caller.
+#define LANESCOPE_TRY(declaration, expression)                               \
+  auto LANESCOPE_CONCAT(lanescope_result_, __LINE__) = (expression);         \
+  if (!LANESCOPE_CONCAT(lanescope_result_, __LINE__))                        \
+    return std::move(LANESCOPE_CONCAT(lanescope_result_, __LINE__)).error(); \
   declaration = *std::move(LANESCOPE_CONCAT(lanescope_result_, __LINE__))
 // The same for Result<void>.
-#define LANESCOPE_TRY_VOID(expression)                                               \
-  if (auto lanescope_void_result = (expression); !lanescope_void_result)             \
+#define LANESCOPE_TRY_VOID(expression)                                   \
+  if (auto lanescope_void_result = (expression); !lanescope_void_result) \
   return std::move(lanescope_void_result).error()

@@ -95,7 +95,8 @@ void StringPool::grow() {
 }
 
 std::size_t StringPool::memory_bytes() const {
-  return entries_.capacity() * sizeof(Entry) + table_.capacity() * sizeof(std::uint32_t) + block_bytes_;
+  return entries_.capacity() * sizeof(Entry) + table_.capacity() * sizeof(std::uint32_t) +
+         block_bytes_;
 }
 
 }  // namespace lanescope

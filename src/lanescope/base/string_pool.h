@@ -1,4 +1,5 @@
-// Each distinct text once. Names, paths and raw argument text of a trace repeat; a 32-bit id is all that columns keep.
+// Each distinct text once. Names, paths and raw argument text of a trace repeat; a 32-bit id is all
+// that columns keep.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,9 +10,10 @@
 
 namespace lanescope {
 
-// Append-only. Ids count up from 0 in order of first appearance, so equal input gives equal ids. Views stay valid as long
-// as the pool does, moves included. intern: one thread; view and size: any number once interning has ended.
-// Cost: one hash and usually one comparison a call; 16 bytes an entry, 4-8 in the table, and the text itself.
+// Append-only. Ids count up from 0 in order of first appearance, so equal input gives equal ids.
+// Views stay valid as long as the pool does, moves included. intern: one thread; view and size: any
+// number once interning has ended. Cost: one hash and usually one comparison a call; 16 bytes an
+// entry, 4-8 in the table, and the text itself.
 class StringPool {
  public:
   StringPool();

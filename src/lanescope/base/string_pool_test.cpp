@@ -25,7 +25,8 @@ TEST(StringPoolTest, ViewsSurviveGrowthAndMoves) {
   StringPool moved = std::move(pool);
   EXPECT_EQ(early, "name 17");
   EXPECT_EQ(moved.view(large_id), large);
-  for (int i = 0; i < 50000; ++i) ASSERT_EQ(raw(moved.intern("name " + std::to_string(i))), static_cast<unsigned>(i));
+  for (int i = 0; i < 50000; ++i)
+    ASSERT_EQ(raw(moved.intern("name " + std::to_string(i))), static_cast<unsigned>(i));
 }
 
 TEST(StringPoolTest, TextsWithZeroBytesDiffer) {

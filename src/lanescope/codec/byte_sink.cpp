@@ -14,13 +14,15 @@ namespace {
 
 Error system_error(const char* verb, const std::string& name, int reason) {
   std::string message = std::string("cannot ") + verb + " " + name + ": " + std::strerror(reason);
-  if (reason == ENOSPC || reason == EDQUOT) message += " (nothing was changed; free some space and try again)";
+  if (reason == ENOSPC || reason == EDQUOT)
+    message += " (nothing was changed; free some space and try again)";
   return Error{Errc::kIo, std::move(message)};
 }
 
 class FileSink final : public ByteSink {
  public:
-  FileSink(int fd, std::string name, std::string partial) : fd_(fd), name_(std::move(name)), partial_(std::move(partial)) {}
+  FileSink(int fd, std::string name, std::string partial)
+      : fd_(fd), name_(std::move(name)), partial_(std::move(partial)) {}
   FileSink(const FileSink&) = delete;
   FileSink& operator=(const FileSink&) = delete;
   ~FileSink() override {
@@ -42,7 +44,8 @@ class FileSink final : public ByteSink {
     const int fd = std::exchange(fd_, -1);
     if (::close(fd) != 0 && errno != EINTR) return system_error("write", name_, errno);
     if (partial_.empty()) return {};
-    if (std::rename(partial_.c_str(), name_.c_str()) != 0) return system_error("write", name_, errno);
+    if (std::rename(partial_.c_str(), name_.c_str()) != 0)
+      return system_error("write", name_, errno);
     partial_.clear();
     return {};
   }
@@ -76,19 +79,25 @@ Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path)
   const std::string name = path.string();
   struct stat info {};
   const bool exists = ::stat(name.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) return Error{Errc::kIo, "cannot write " + name + ": it is a directory"};
+  if (exists && S_ISDIR(info.st_mode))
+    return Error{Errc::kIo, "cannot write " + name + ": it is a directory"};
   const bool direct = exists && !S_ISREG(info.st_mode);
   // A link keeps pointing where it did: what it points to is replaced.
   std::error_code no_link;
-  const std::string target = exists && !direct ? std::filesystem::canonical(path, no_link).string() : name;
+  const std::string target =
+      exists && !direct ? std::filesystem::canonical(path, no_link).string() : name;
   const std::string final_name = no_link ? name : target;
-  const std::string partial = direct ? std::string() : final_name + ".partial-" + std::to_string(::getpid());
-  const int fd = ::open(direct ? name.c_str() : partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const std::string partial =
+      direct ? std::string() : final_name + ".partial-" + std::to_string(::getpid());
+  const int fd = ::open(direct ? name.c_str() : partial.c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return system_error("write", name, errno);
   if (exists && !direct) static_cast<void>(::fchmod(fd, info.st_mode & 07777));
   return std::unique_ptr<ByteSink>(std::make_unique<FileSink>(fd, final_name, partial));
 }
 
-std::unique_ptr<ByteSink> string_sink(std::string& out) { return std::make_unique<StringSink>(out); }
+std::unique_ptr<ByteSink> string_sink(std::string& out) {
+  return std::make_unique<StringSink>(out);
+}
 
 }  // namespace lanescope::codec

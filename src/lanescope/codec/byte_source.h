@@ -1,4 +1,5 @@
-// Where bytes come from: a file or memory, read front to back through the caller's buffer, never held whole.
+// Where bytes come from: a file or memory, read front to back through the caller's buffer, never
+// held whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace lanescope::codec {
 
-// One reader, one thread. read() fills at most `into` and says how much; 0 is the end. Short reads are normal.
+// One reader, one thread. read() fills at most `into` and says how much; 0 is the end. Short reads
+// are normal.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

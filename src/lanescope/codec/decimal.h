@@ -13,8 +13,8 @@ struct Decimal {
   bool cut = false;        // a digit other than 0 was cut off
 };
 
-// [-+]digits[.digits][e[-+]digits], nothing before or behind. parse_decimal("4365001498111.3805", 3) is
-// {kOk, 4365001498111380, cut}. Cost: one pass, no allocation.
+// [-+]digits[.digits][e[-+]digits], nothing before or behind. parse_decimal("4365001498111.3805",
+// 3) is {kOk, 4365001498111380, cut}. Cost: one pass, no allocation.
 Decimal parse_decimal(std::string_view text, int scale);
 
 // A number as JSON allows it: -0.5e+3, but not +1, 01, .5 or 1.

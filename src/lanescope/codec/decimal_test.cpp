@@ -45,13 +45,16 @@ TEST(DecimalTest, TheLargestTimeFitsAndTheNextDoesNot) {
 }
 
 TEST(DecimalTest, OtherTextIsNotANumber) {
-  for (const char* text : {"", "-", ".", "1x", "x1", "1e", "1e+", "1.2.3", " 1", "nan", "0x10", "1 "})
+  for (const char* text :
+       {"", "-", ".", "1x", "x1", "1e", "1e+", "1.2.3", " 1", "nan", "0x10", "1 "})
     EXPECT_EQ(parse_decimal(text, 3).status, DecimalStatus::kNotANumber) << text;
 }
 
 TEST(DecimalTest, JsonNumbersAreStricter) {
-  for (const char* text : {"0", "-0", "1", "10.5", "1e5", "-0.5E-7"}) EXPECT_TRUE(is_json_number(text)) << text;
-  for (const char* text : {"", "+1", "01", ".5", "1.", "1e", "-", "0x1", "1 "}) EXPECT_FALSE(is_json_number(text)) << text;
+  for (const char* text : {"0", "-0", "1", "10.5", "1e5", "-0.5E-7"})
+    EXPECT_TRUE(is_json_number(text)) << text;
+  for (const char* text : {"", "+1", "01", ".5", "1.", "1e", "-", "0x1", "1 "})
+    EXPECT_FALSE(is_json_number(text)) << text;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// One decoder behind one step: what unpack.cpp drives. ISA-L where the build has it, else zlib; zstd where it is there.
+// One decoder behind one step: what unpack.cpp drives. ISA-L where the build has it, else zlib;
+// zstd where it is there.
 #pragma once
 #include <cstddef>
 #include <memory>

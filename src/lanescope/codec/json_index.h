@@ -1,4 +1,5 @@
-// Where the tokens of a piece of JSON start: simdjson's first stage, which also checks UTF-8 and that strings end.
+// Where the tokens of a piece of JSON start: simdjson's first stage, which also checks UTF-8 and
+// that strings end.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,9 +19,11 @@ class JsonIndex {
   JsonIndex& operator=(const JsonIndex&) = delete;
   ~JsonIndex();
 
-  // False: the text is not UTF-8, holds a raw control character in a string, or a string does not end. At most 4 GB.
+  // False: the text is not UTF-8, holds a raw control character in a string, or a string does not
+  // end. At most 4 GB.
   bool build(const char* text, std::size_t size);
-  // Offsets of {}[]:, and of the first byte of each string and scalar, ascending; `size` stands once behind the last.
+  // Offsets of {}[]:, and of the first byte of each string and scalar, ascending; `size` stands
+  // once behind the last.
   std::span<const std::uint32_t> tokens() const { return tokens_; }
 
  private:

@@ -1,6 +1,7 @@
-// Problem: a reader that stops at the first stray quote loses a whole trace for one bad kernel name. Idea: re-write value by
-// value with a parser that knows where it is (key, colon, value, behind a value) and, where strict JSON cannot go on, takes
-// the reading after which it can. Example: {"name": "a "b" c", "v": nan,} comes out as {"name": "a \"b\" c", "v": null}.
+// Problem: a reader that stops at the first stray quote loses a whole trace for one bad kernel
+// name. Idea: re-write value by value with a parser that knows where it is (key, colon, value,
+// behind a value) and, where strict JSON cannot go on, takes the reading after which it can.
+// Example: {"name": "a "b" c", "v": nan,} comes out as {"name": "a \"b\" c", "v": null}.
 #include "lanescope/codec/json_mend.h"
 
 #include <cstring>
@@ -26,7 +27,8 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
 
 // Keys that stand first in a trace event, in some writer.
 bool starts_event_key(std::string_view text, std::size_t quote) {
-  for (const std::string_view key : {"ph", "name", "cat", "ts", "pid", "tid", "dur", "id", "args", "bp", "s"}) {
+  for (const std::string_view key :
+       {"ph", "name", "cat", "ts", "pid", "tid", "dur", "id", "args", "bp", "s"}) {
     if (text.substr(quote + 1, key.size()) != key) continue;
     const std::size_t end = quote + 1 + key.size();
     if (end >= text.size() || text[end] != '"') continue;
@@ -54,11 +56,20 @@ class Mender {
       const char c = text_[at_];
       Step step{};
       switch (state) {
-        case State::kValue: step = value(c, fresh); break;
-        case State::kKey: step = key(c, fresh); break;
-        case State::kColon: step = colon(c); break;
-        case State::kBehind: step = behind(c); break;
-        case State::kDone: break;
+        case State::kValue:
+          step = value(c, fresh);
+          break;
+        case State::kKey:
+          step = key(c, fresh);
+          break;
+        case State::kColon:
+          step = colon(c);
+          break;
+        case State::kBehind:
+          step = behind(c);
+          break;
+        case State::kDone:
+          break;
       }
       if (step.status != MendStatus::kDone) return done(step.status);
       state = step.next;
@@ -124,14 +135,16 @@ class Mender {
         open_.push_back(c);
         take();
         return go(c == '{' ? State::kKey : State::kValue, true);
-      case '"': return string(false);
+      case '"':
+        return string(false);
       case ']':
         if (!in_array()) return in_object() ? null_value() : stop(MendStatus::kBroken);
         if (!fresh) drop_comma();
         ++at_;
         close_top();
         return closed();
-      case '}': return in_object() ? null_value() : stop(MendStatus::kBroken);
+      case '}':
+        return in_object() ? null_value() : stop(MendStatus::kBroken);
       case ',':
         if (in_object()) return null_value();
         if (open_.empty()) return stop(MendStatus::kBroken);
@@ -142,7 +155,8 @@ class Mender {
         syntax();
         ++at_;
         return go(State::kValue, fresh);
-      default: return scalar();
+      default:
+        return scalar();
     }
   }
 
@@ -261,7 +275,8 @@ class Mender {
     std::string number;
     if (token[0] == '-') number.push_back('-');
     if (token[0] == '-' || token[0] == '+') token.remove_prefix(1);
-    while (token.size() > 1 && token[0] == '0' && token[1] >= '0' && token[1] <= '9') token.remove_prefix(1);
+    while (token.size() > 1 && token[0] == '0' && token[1] >= '0' && token[1] <= '9')
+      token.remove_prefix(1);
     if (token.starts_with('.')) number.push_back('0');
     if (token.ends_with('.')) token.remove_suffix(1);
     return number.append(token);
@@ -273,7 +288,8 @@ class Mender {
     return true;
   }
 
-  // Writes the character at `i` so that it can stand inside a string; returns where the next one is.
+  // Writes the character at `i` so that it can stand inside a string; returns where the next one
+  // is.
   std::size_t text_byte(std::size_t i, std::size_t end) {
     const char c = text_[i];
     if (c == '"' || c == '\\') {
@@ -296,9 +312,12 @@ class Mender {
   }
   void escape_control(char c) {
     constexpr char kHex[] = "0123456789abcdef";
-    if (c == '\n') out_ += "\\n";
-    else if (c == '\t') out_ += "\\t";
-    else if (c == '\r') out_ += "\\r";
+    if (c == '\n')
+      out_ += "\\n";
+    else if (c == '\t')
+      out_ += "\\t";
+    else if (c == '\r')
+      out_ += "\\r";
     else {
       out_ += "\\u00";
       out_.push_back(kHex[(c >> 4) & 15]);
@@ -310,8 +329,8 @@ class Mender {
     take();
     for (;;) {
       std::size_t run = at_;
-      while (run < text_.size() && text_[run] != '"' && text_[run] != '\\' && !is_control(text_[run]) &&
-             static_cast<unsigned char>(text_[run]) < 0x80)
+      while (run < text_.size() && text_[run] != '"' && text_[run] != '\\' &&
+             !is_control(text_[run]) && static_cast<unsigned char>(text_[run]) < 0x80)
         ++run;
       out_.append(text_, at_, run - at_);
       at_ = run;
@@ -347,8 +366,10 @@ class Mender {
       std::size_t length = value < 0 ? 0 : 6;
       if (value >= 0xd800 && value < 0xdc00) {
         const int low = text_.substr(at_ + 6, 2) == "\\u" ? hex4_value(text_, at_ + 8) : -1;
-        if (low >= 0xdc00 && low < 0xe000) length = 12;
-        else return lone_surrogate();
+        if (low >= 0xdc00 && low < 0xe000)
+          length = 12;
+        else
+          return lone_surrogate();
       } else if (value >= 0xdc00 && value < 0xe000) {
         return lone_surrogate();
       }
@@ -357,7 +378,8 @@ class Mender {
         at_ += length;
         return;
       }
-    } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) && !(next == '"' && key_follows(at_ + 2))) {
+    } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) &&
+               !(next == '"' && key_follows(at_ + 2))) {
       out_.append(text_, at_, 2);
       at_ += 2;
       return;
@@ -371,7 +393,8 @@ class Mender {
     out_ += "\\ufffd";
     at_ += 6;
   }
-  // `, "key":` at `at`: in strict JSON that cannot stand inside a string, so the \" before it was a \ and an end.
+  // `, "key":` at `at`: in strict JSON that cannot stand inside a string, so the \" before it was a
+  // \ and an end.
   bool key_follows(std::size_t at) const {
     at = skip_blanks(text_, at);
     if (at >= text_.size() || text_[at] != ',') return false;
@@ -396,7 +419,9 @@ class Mender {
   Answer bracket_may_close(std::size_t at) const {
     at = skip_blanks(text_, at + 1);
     if (at >= text_.size()) return end_of_text();
-    return text_[at] == ',' || text_[at] == '}' || text_[at] == ']' || text_[at] == '{' ? Answer::kYes : Answer::kNo;
+    return text_[at] == ',' || text_[at] == '}' || text_[at] == ']' || text_[at] == '{'
+               ? Answer::kYes
+               : Answer::kNo;
   }
   Answer is_key_at(std::size_t quote) const {
     for (std::size_t at = quote + 1; at < quote + kKeyLookahead; ++at) {
@@ -417,11 +442,16 @@ class Mender {
     if (is_key) return text_[at] == ':' ? Answer::kYes : Answer::kNo;
     if (open_.empty()) return Answer::kYes;
     switch (text_[at]) {
-      case '}': return in_object() ? bracket_may_close(at) : Answer::kNo;
-      case ']': return in_array() ? bracket_may_close(at) : Answer::kNo;
-      case '"': return in_object() ? is_key_at(at) : Answer::kNo;
-      case ',': break;
-      default: return Answer::kNo;
+      case '}':
+        return in_object() ? bracket_may_close(at) : Answer::kNo;
+      case ']':
+        return in_array() ? bracket_may_close(at) : Answer::kNo;
+      case '"':
+        return in_object() ? is_key_at(at) : Answer::kNo;
+      case ',':
+        break;
+      default:
+        return Answer::kNo;
     }
     while (at < text_.size() && (text_[at] == ',' || is_blank(text_[at]))) ++at;
     if (at >= text_.size()) return end_of_text();
@@ -431,8 +461,10 @@ class Mender {
       if (c == '}') return bracket_may_close(at);
       // A lost closing bracket: the next event starts here.
       const std::size_t quote = skip_blanks(text_, at + 1);
-      return c == '{' && quote < text_.size() && text_[quote] == '"' && starts_event_key(text_, quote) ? Answer::kYes
-                                                                                                       : Answer::kNo;
+      return c == '{' && quote < text_.size() && text_[quote] == '"' &&
+                     starts_event_key(text_, quote)
+                 ? Answer::kYes
+                 : Answer::kNo;
     }
     return std::strchr("\"[{-0123456789tfnNI]", c) ? Answer::kYes : Answer::kNo;
   }
@@ -450,14 +482,16 @@ class Mender {
 
 MendResult mend_json(std::string_view text, bool at_end, std::string& out) {
   const MendResult result = Mender(text, at_end, out).run();
-  if (result.mends.any()) out.erase(0, skip_blanks(out, 0));  // blanks behind a stray colon before the value
+  if (result.mends.any())
+    out.erase(0, skip_blanks(out, 0));  // blanks behind a stray colon before the value
   return result;
 }
 
 bool is_strict_json(std::string_view text) {
   std::string out;
   const MendResult result = mend_json(text, true, out);
-  return result.status == MendStatus::kDone && result.used == text.size() && !result.mends.any() && out == text;
+  return result.status == MendStatus::kDone && result.used == text.size() && !result.mends.any() &&
+         out == text;
 }
 
 std::size_t find_event_start(std::string_view text, std::size_t from) {

@@ -1,4 +1,5 @@
-// One JSON value as profilers really write it, turned into strict JSON: the careful path for what the fast one refuses.
+// One JSON value as profilers really write it, turned into strict JSON: the careful path for what
+// the fast one refuses.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -46,19 +47,22 @@ struct MendResult {
   Mends mends;
 };
 
-// Mends the value at the start of `text` (no blanks before it) into `out`, which is cleared first. Strict input comes out
-// byte for byte and with no mends. `at_end`: nothing follows `text`. Nesting is limited to 512 levels.
-// A quote ends a string only where the grammar can go on behind it; a new trace event that starts inside a value ends the
-// value there. One pass, except behind stray quotes (up to 256 bytes each). Any thread.
+// Mends the value at the start of `text` (no blanks before it) into `out`, which is cleared first.
+// Strict input comes out byte for byte and with no mends. `at_end`: nothing follows `text`. Nesting
+// is limited to 512 levels. A quote ends a string only where the grammar can go on behind it; a new
+// trace event that starts inside a value ends the value there. One pass, except behind stray quotes
+// (up to 256 bytes each). Any thread.
 MendResult mend_json(std::string_view text, bool at_end, std::string& out);
 
 // Strict JSON, one value, no blanks around it.
 bool is_strict_json(std::string_view text);
 
-// The next `{` at or behind `from` that starts a trace event, told by its first key; npos when there is none.
+// The next `{` at or behind `from` that starts a trace event, told by its first key; npos when
+// there is none.
 std::size_t find_event_start(std::string_view text, std::size_t from);
-// Behind the last "}," of `text` that an event start follows, so that text[0, result) holds whole events; 0: none.
-// Optimistic: inside a string or nested list it can be wrong, which shows when the text before it is parsed.
+// Behind the last "}," of `text` that an event start follows, so that text[0, result) holds whole
+// events; 0: none. Optimistic: inside a string or nested list it can be wrong, which shows when the
+// text before it is parsed.
 std::size_t find_last_event_end(std::string_view text);
 
 }  // namespace lanescope::codec

@@ -18,8 +18,9 @@ std::string mended(std::string_view text, Mend expected, std::uint32_t times = 1
 
 TEST(JsonMendTest, StrictJsonComesOutByteForByte) {
   for (const char* text :
-       {R"({"a": [1, -2.5e3, true, null, "x\"\\\u00e9\ud83d\ude00"], "b": {} , "c":[ ]})", R"("text")", "12", "[]", R"({"k":"a,b}"})",
-        R"_({"name": "f(\"a\", \"b\")", "ph": "X"})_", "[\"\\\\\"]", R"({"a":"]","b":"}"})"}) {
+       {R"({"a": [1, -2.5e3, true, null, "x\"\\\u00e9\ud83d\ude00"], "b": {} , "c":[ ]})",
+        R"("text")", "12", "[]", R"({"k":"a,b}"})", R"_({"name": "f(\"a\", \"b\")", "ph": "X"})_",
+        "[\"\\\\\"]", R"({"a":"]","b":"}"})"}) {
     std::string out;
     const MendResult result = mend_json(text, true, out);
     EXPECT_EQ(result.status, MendStatus::kDone) << text;
@@ -39,14 +40,19 @@ TEST(JsonMendTest, StopsBehindTheValue) {
 }
 
 TEST(JsonMendTest, StrayQuotesAreEscaped) {
-  EXPECT_EQ(mended(R"({"name": "a "b" c", "ph": "X"})", Mend::kText, 2), R"({"name": "a \"b\" c", "ph": "X"})");
-  EXPECT_EQ(mended(R"_({"name": "f("a", "b")", "ph": "X"})_", Mend::kText, 4), R"_({"name": "f(\"a\", \"b\")", "ph": "X"})_");
-  EXPECT_EQ(mended(R"({"name": "{"a"}", "ph": "X"})", Mend::kText, 2), R"({"name": "{\"a\"}", "ph": "X"})");
+  EXPECT_EQ(mended(R"({"name": "a "b" c", "ph": "X"})", Mend::kText, 2),
+            R"({"name": "a \"b\" c", "ph": "X"})");
+  EXPECT_EQ(mended(R"_({"name": "f("a", "b")", "ph": "X"})_", Mend::kText, 4),
+            R"_({"name": "f(\"a\", \"b\")", "ph": "X"})_");
+  EXPECT_EQ(mended(R"({"name": "{"a"}", "ph": "X"})", Mend::kText, 2),
+            R"({"name": "{\"a\"}", "ph": "X"})");
 }
 
 TEST(JsonMendTest, LoneBackslashesAreDoubled) {
-  EXPECT_EQ(mended(R"({"name": "C:\Users\me", "x": 1})", Mend::kText, 2), R"({"name": "C:\\Users\\me", "x": 1})");
-  EXPECT_EQ(mended(R"({"name": "C:\dir\", "ph": "X"})", Mend::kText, 2), R"({"name": "C:\\dir\\", "ph": "X"})");
+  EXPECT_EQ(mended(R"({"name": "C:\Users\me", "x": 1})", Mend::kText, 2),
+            R"({"name": "C:\\Users\\me", "x": 1})");
+  EXPECT_EQ(mended(R"({"name": "C:\dir\", "ph": "X"})", Mend::kText, 2),
+            R"({"name": "C:\\dir\\", "ph": "X"})");
   EXPECT_EQ(mended(R"(["\u12g4"])", Mend::kText), R"(["\\u12g4"])");
 }
 
@@ -55,14 +61,21 @@ TEST(JsonMendTest, ControlCharactersAreEscaped) {
 }
 
 TEST(JsonMendTest, BytesThatAreNotUtf8BecomeReplacementCharacters) {
-  EXPECT_EQ(mended("[\"a\xff" "b\"]", Mend::kUtf8), "[\"a\xef\xbf\xbd" "b\"]");
-  EXPECT_EQ(mended("[\"\xed\xa0\x80\"]", Mend::kUtf8, 3), "[\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"]");
+  EXPECT_EQ(mended("[\"a\xff"
+                   "b\"]",
+                   Mend::kUtf8),
+            "[\"a\xef\xbf\xbd"
+            "b\"]");
+  EXPECT_EQ(mended("[\"\xed\xa0\x80\"]", Mend::kUtf8, 3),
+            "[\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"]");
   EXPECT_EQ(mended(R"(["\ud800x"])", Mend::kUtf8), R"(["\ufffdx"])");
 }
 
 TEST(JsonMendTest, NumbersThatAreNoneBecomeNullOrInfinite) {
-  EXPECT_EQ(mended("[nan, -nan, NaN, -nan(ind), 1.#QNAN]", Mend::kNotANumber, 5), "[null, null, null, null, null]");
-  EXPECT_EQ(mended("[inf, -inf, Infinity, -Infinity]", Mend::kNotANumber, 4), "[1e999, -1e999, 1e999, -1e999]");
+  EXPECT_EQ(mended("[nan, -nan, NaN, -nan(ind), 1.#QNAN]", Mend::kNotANumber, 5),
+            "[null, null, null, null, null]");
+  EXPECT_EQ(mended("[inf, -inf, Infinity, -Infinity]", Mend::kNotANumber, 4),
+            "[1e999, -1e999, 1e999, -1e999]");
 }
 
 TEST(JsonMendTest, CommasAndBracketsArePutRight) {
@@ -75,7 +88,8 @@ TEST(JsonMendTest, CommasAndBracketsArePutRight) {
   EXPECT_EQ(mended(R"({"a": [1, 2})", Mend::kSyntax), R"({"a": [1, 2]})");
   EXPECT_EQ(mended("[True, None, +5]", Mend::kSyntax, 3), "[true, null, 5]");
   EXPECT_EQ(mended("[007.25, .5, -3.]", Mend::kSyntax, 3), "[7.25, 0.5, -3]");
-  EXPECT_EQ(mended(R"({"args": {"dims": [1, 2]], "x": 3}})", Mend::kSyntax), R"({"args": {"dims": [1, 2], "x": 3}})");
+  EXPECT_EQ(mended(R"({"args": {"dims": [1, 2]], "x": 3}})", Mend::kSyntax),
+            R"({"args": {"dims": [1, 2], "x": 3}})");
 }
 
 TEST(JsonMendTest, AnEventThatStartsInsideAnotherEndsIt) {
@@ -89,7 +103,8 @@ TEST(JsonMendTest, AnEventThatStartsInsideAnotherEndsIt) {
 
 TEST(JsonMendTest, AStringThatNeverEndsDoesNotSwallowTheNextEvent) {
   std::string out;
-  const MendResult result = mend_json("{\"name\": \"abc}, {\"ph\": \"X\", \"name\": \"b\"}", true, out);
+  const MendResult result =
+      mend_json("{\"name\": \"abc}, {\"ph\": \"X\", \"name\": \"b\"}", true, out);
   EXPECT_EQ(result.status, MendStatus::kBroken);
   EXPECT_LE(result.used, 18u);
 }
@@ -104,8 +119,10 @@ TEST(JsonMendTest, AsksForMoreTextInsideAValue) {
 
 TEST(JsonMendTest, NestingIsLimited) {
   std::string out;
-  EXPECT_EQ(mend_json(std::string(500, '[') + std::string(500, ']'), true, out).status, MendStatus::kDone);
-  EXPECT_EQ(mend_json(std::string(600, '[') + std::string(600, ']'), true, out).status, MendStatus::kBroken);
+  EXPECT_EQ(mend_json(std::string(500, '[') + std::string(500, ']'), true, out).status,
+            MendStatus::kDone);
+  EXPECT_EQ(mend_json(std::string(600, '[') + std::string(600, ']'), true, out).status,
+            MendStatus::kBroken);
 }
 
 TEST(JsonMendTest, EventStartsAreFoundByTheirFirstKey) {

@@ -70,12 +70,26 @@ bool unescape_json(std::string_view raw, std::string& out) {
     const char kind = raw[at + 1];
     at += 2;
     switch (kind) {
-      case '"': case '\\': case '/': out.push_back(kind); break;
-      case 'b': out.push_back('\b'); break;
-      case 'f': out.push_back('\f'); break;
-      case 'n': out.push_back('\n'); break;
-      case 'r': out.push_back('\r'); break;
-      case 't': out.push_back('\t'); break;
+      case '"':
+      case '\\':
+      case '/':
+        out.push_back(kind);
+        break;
+      case 'b':
+        out.push_back('\b');
+        break;
+      case 'f':
+        out.push_back('\f');
+        break;
+      case 'n':
+        out.push_back('\n');
+        break;
+      case 'r':
+        out.push_back('\r');
+        break;
+      case 't':
+        out.push_back('\t');
+        break;
       case 'u': {
         int code = hex4_value(raw, at);
         if (code < 0 || (code >= 0xdc00 && code < 0xe000)) return false;
@@ -89,7 +103,8 @@ bool unescape_json(std::string_view raw, std::string& out) {
         append_utf8(out, static_cast<unsigned>(code));
         break;
       }
-      default: return false;
+      default:
+        return false;
     }
   }
   return true;
@@ -113,11 +128,21 @@ void append_escaped_json(std::string& out, std::string_view text) {
     out.append(text, run, at - run);
     run = ++at;
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (c >= 0x80) {
           out += "\xef\xbf\xbd";

@@ -21,13 +21,16 @@ namespace {
 
 constexpr std::size_t kOutputBytes = 256 * 1024;
 
-[[maybe_unused]] unsigned char* bytes(char* at) { return static_cast<unsigned char*>(static_cast<void*>(at)); }
+[[maybe_unused]] unsigned char* bytes(char* at) {
+  return static_cast<unsigned char*>(static_cast<void*>(at));
+}
 [[maybe_unused]] unsigned char* input_bytes(const char* at) { return bytes(const_cast<char*>(at)); }
 
 // What every packer shares: pack a piece, hand full output windows on.
 class PackedSink : public ByteSink {
  public:
-  explicit PackedSink(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)), output_(kOutputBytes) {}
+  explicit PackedSink(std::unique_ptr<ByteSink> sink)
+      : sink_(std::move(sink)), output_(kOutputBytes) {}
   Result<void> write(std::string_view text) override {
     while (!text.empty()) {  // the C interfaces count in 32 bits
       const std::string_view piece = text.substr(0, INT_MAX);
@@ -53,8 +56,8 @@ class GzipSink final : public PackedSink {
  public:
   GzipSink(std::unique_ptr<ByteSink> sink, int level)
       : PackedSink(std::move(sink)), stream_(std::make_unique<isal_zstream>()) {
-    constexpr std::array<unsigned, 4> kBufferBytes{ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL1_DEFAULT, ISAL_DEF_LVL2_DEFAULT,
-                                                   ISAL_DEF_LVL3_DEFAULT};
+    constexpr std::array<unsigned, 4> kBufferBytes{ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL1_DEFAULT,
+                                                   ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
     const int isal_level = level == 0 ? 2 : std::clamp(level, 1, 3);
     level_buffer_.resize(kBufferBytes[static_cast<std::size_t>(isal_level)]);
     isal_deflate_init(stream_.get());
@@ -72,7 +75,8 @@ class GzipSink final : public PackedSink {
     do {
       stream_->next_out = bytes(output_.data());
       stream_->avail_out = static_cast<unsigned>(output_.size());
-      if (isal_deflate(stream_.get()) != COMP_OK) return Error{Errc::kIo, "gzip compression failed"};
+      if (isal_deflate(stream_.get()) != COMP_OK)
+        return Error{Errc::kIo, "gzip compression failed"};
       LANESCOPE_TRY_VOID(sink_->write({output_.data(), output_.size() - stream_->avail_out}));
     } while (stream_->avail_out == 0);
     return {};
@@ -84,7 +88,8 @@ class GzipSink final : public PackedSink {
 class GzipSink final : public PackedSink {
  public:
   GzipSink(std::unique_ptr<ByteSink> sink, int level) : PackedSink(std::move(sink)) {
-    ok_ = deflateInit2(&stream_, level == 0 ? 4 : std::clamp(level, 1, 9), Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    ok_ = deflateInit2(&stream_, level == 0 ? 4 : std::clamp(level, 1, 9), Z_DEFLATED, 15 + 16, 8,
+                       Z_DEFAULT_STRATEGY) == Z_OK;
   }
   GzipSink(const GzipSink&) = delete;
   GzipSink& operator=(const GzipSink&) = delete;
@@ -111,7 +116,8 @@ class GzipSink final : public PackedSink {
 #if LANESCOPE_HAS_ZSTD
 class ZstdSink final : public PackedSink {
  public:
-  ZstdSink(std::unique_ptr<ByteSink> sink, int level) : PackedSink(std::move(sink)), context_(ZSTD_createCCtx()) {
+  ZstdSink(std::unique_ptr<ByteSink> sink, int level)
+      : PackedSink(std::move(sink)), context_(ZSTD_createCCtx()) {
     ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, level == 0 ? 3 : level);
     ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
   }
@@ -124,8 +130,10 @@ class ZstdSink final : public PackedSink {
     ZSTD_inBuffer in{piece.data(), piece.size(), 0};
     for (;;) {
       ZSTD_outBuffer out{output_.data(), output_.size(), 0};
-      const std::size_t left = ZSTD_compressStream2(context_, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(left)) return Error{Errc::kIo, std::string("zstd compression failed: ") + ZSTD_getErrorName(left)};
+      const std::size_t left =
+          ZSTD_compressStream2(context_, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+      if (ZSTD_isError(left))
+        return Error{Errc::kIo, std::string("zstd compression failed: ") + ZSTD_getErrorName(left)};
       LANESCOPE_TRY_VOID(sink_->write({output_.data(), out.pos}));
       if (last ? left == 0 : in.pos == in.size) return {};
     }
@@ -143,9 +151,11 @@ Packing packing_of_name(const std::filesystem::path& path) {
   return suffix == ".gz" ? Packing::kGzip : suffix == ".zst" ? Packing::kZstd : Packing::kPlain;
 }
 
-Result<std::unique_ptr<ByteSink>> pack_into(std::unique_ptr<ByteSink> sink, Packing packing, int level) {
+Result<std::unique_ptr<ByteSink>> pack_into(std::unique_ptr<ByteSink> sink, Packing packing,
+                                            int level) {
   if (packing == Packing::kPlain) return sink;
-  if (packing == Packing::kGzip) return std::unique_ptr<ByteSink>(std::make_unique<GzipSink>(std::move(sink), level));
+  if (packing == Packing::kGzip)
+    return std::unique_ptr<ByteSink>(std::make_unique<GzipSink>(std::move(sink), level));
 #if LANESCOPE_HAS_ZSTD
   return std::unique_ptr<ByteSink>(std::make_unique<ZstdSink>(std::move(sink), level));
 #else

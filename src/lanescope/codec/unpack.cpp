@@ -1,5 +1,6 @@
-// Problem: gzip and zstd streams arrive whole, cut, damaged or with padding behind them; the text before the damage is
-// still a trace. Idea: one input window, refilled when the decoder has eaten it; decoders differ only in one step.
+// Problem: gzip and zstd streams arrive whole, cut, damaged or with padding behind them; the text
+// before the damage is still a trace. Idea: one input window, refilled when the decoder has eaten
+// it; decoders differ only in one step.
 #include "lanescope/codec/unpack.h"
 
 #include <algorithm>
@@ -18,7 +19,8 @@ constexpr std::size_t kInputBytes = 256 * 1024;
 // The packed bytes, with a look at the next ones.
 class Input {
  public:
-  explicit Input(std::unique_ptr<ByteSource> source) : source_(std::move(source)), buffer_(kInputBytes) {}
+  explicit Input(std::unique_ptr<ByteSource> source)
+      : source_(std::move(source)), buffer_(kInputBytes) {}
 
   // Bytes at hand, at least `want` unless the source ends before.
   Result<std::string_view> peek(std::size_t want) {
@@ -28,8 +30,7 @@ class Input {
         end_ -= begin_;
         begin_ = 0;
       }
-      LANESCOPE_TRY(const std::size_t count,
-                    source_->read(std::span(buffer_).subspan(end_)));
+      LANESCOPE_TRY(const std::size_t count, source_->read(std::span(buffer_).subspan(end_)));
       if (count == 0) source_ended_ = true;
       end_ += count;
     }
@@ -171,7 +172,8 @@ Result<std::unique_ptr<UnpackedSource>> open_unpacked(std::unique_ptr<ByteSource
   const Packing packing = detect_packing(head);
   if (packing == Packing::kPlain)
     return std::unique_ptr<UnpackedSource>(std::make_unique<PlainSource>(std::move(input)));
-  std::unique_ptr<Inflater> inflater = packing == Packing::kGzip ? gzip_inflater() : zstd_inflater();
+  std::unique_ptr<Inflater> inflater =
+      packing == Packing::kGzip ? gzip_inflater() : zstd_inflater();
   if (!inflater)
     return Error{Errc::kUnavailable,
                  "found a zstd file, but this lanescope was built without libzstd"};

@@ -1,4 +1,5 @@
-// gzip and zstd, recognised by their first bytes and unpacked as they are read. Damage ends the text, not the reading.
+// gzip and zstd, recognised by their first bytes and unpacked as they are read. Damage ends the
+// text, not the reading.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,8 +15,8 @@ enum class Packing : std::uint8_t { kPlain, kGzip, kZstd };
 const char* packing_name(Packing packing);  // "plain", "gzip", "zstd"
 
 struct UnpackOptions {
-  // Real traces shrink 10 to 60 times. More than `max_ratio` times the packed bytes, once `free_bytes` are out, is taken
-  // for a decompression bomb: read() returns kLimit.
+  // Real traces shrink 10 to 60 times. More than `max_ratio` times the packed bytes, once
+  // `free_bytes` are out, is taken for a decompression bomb: read() returns kLimit.
   std::uint64_t max_ratio = 250;
   std::uint64_t free_bytes = 256ull << 20;
 };
@@ -27,7 +28,8 @@ struct UnpackReport {
   std::optional<std::uint64_t> trailing;  // packed offset of bytes after the last member
 };
 
-// Unpacked bytes. done_bytes() and total_bytes() count packed ones. Several gzip members or zstd frames are one text.
+// Unpacked bytes. done_bytes() and total_bytes() count packed ones. Several gzip members or zstd
+// frames are one text.
 class UnpackedSource : public ByteSource {
  public:
   virtual Packing packing() const = 0;
@@ -35,7 +37,8 @@ class UnpackedSource : public ByteSource {
   virtual std::uint64_t unpacked_bytes() const = 0;
 };
 
-// Memory: about 0.4 MB, whatever the stream claims. kUnavailable: the stream is zstd and this build has no zstd.
+// Memory: about 0.4 MB, whatever the stream claims. kUnavailable: the stream is zstd and this build
+// has no zstd.
 Result<std::unique_ptr<UnpackedSource>> open_unpacked(std::unique_ptr<ByteSource> packed,
                                                       const UnpackOptions& options = {});
 

@@ -22,7 +22,8 @@ std::string packed(std::string_view text, Packing packing) {
   std::string out;
   auto sink = pack_into(string_sink(out), packing);
   EXPECT_TRUE(sink);
-  for (std::size_t at = 0; at < text.size(); at += 5000) EXPECT_TRUE((*sink)->write(text.substr(at, 5000)));
+  for (std::size_t at = 0; at < text.size(); at += 5000)
+    EXPECT_TRUE((*sink)->write(text.substr(at, 5000)));
   EXPECT_TRUE((*sink)->finish());
   return out;
 }
@@ -32,7 +33,8 @@ struct Unpacked {
   UnpackReport report;
   std::optional<Error> error;
 };
-Unpacked unpacked(std::string_view bytes, std::size_t window = 3000, const UnpackOptions& options = {}) {
+Unpacked unpacked(std::string_view bytes, std::size_t window = 3000,
+                  const UnpackOptions& options = {}) {
   Unpacked result;
   auto source = open_unpacked(memory_source(bytes), options);
   if (!source) {
@@ -61,7 +63,8 @@ std::string sample(std::size_t size) {
 }
 
 class UnpackTest : public ::testing::TestWithParam<Packing> {};
-INSTANTIATE_TEST_SUITE_P(, UnpackTest, ::testing::Values(Packing::kPlain, Packing::kGzip, Packing::kZstd),
+INSTANTIATE_TEST_SUITE_P(, UnpackTest,
+                         ::testing::Values(Packing::kPlain, Packing::kGzip, Packing::kZstd),
                          [](const auto& test) { return std::string(packing_name(test.param)); });
 
 class PackedStreamTest : public ::testing::TestWithParam<Packing> {};
@@ -91,7 +94,8 @@ TEST_P(PackedStreamTest, ACutStreamGivesWhatItHeld) {
     EXPECT_TRUE(result.report.damage) << size;
     EXPECT_EQ(result.text, text.substr(0, result.text.size())) << size;
   }
-  EXPECT_GT(unpacked(std::string_view(bytes).substr(0, bytes.size() - 2)).text.size(), text.size() / 2);
+  EXPECT_GT(unpacked(std::string_view(bytes).substr(0, bytes.size() - 2)).text.size(),
+            text.size() / 2);
 }
 
 TEST_P(PackedStreamTest, FlippedBitsEndTheTextOrTheChecksumSaysSo) {
@@ -100,7 +104,9 @@ TEST_P(PackedStreamTest, FlippedBitsEndTheTextOrTheChecksumSaysSo) {
     std::string damaged = bytes;
     damaged[at] = static_cast<char>(damaged[at] ^ 4);
     const Unpacked result = unpacked(damaged);
-    EXPECT_TRUE(result.error || result.report.damage || result.report.trailing || result.text == text) << at;
+    EXPECT_TRUE(result.error || result.report.damage || result.report.trailing ||
+                result.text == text)
+        << at;
   }
 }
 
@@ -117,7 +123,8 @@ TEST(ZstdTest, AWindowTooLargeIsToldFromDamage) {
   const Unpacked result = unpacked(std::string_view("\x28\xb5\x2f\xfd\x00\xa8\x11\x00\x00[]", 11));
   EXPECT_EQ(result.text, "");
   ASSERT_TRUE(result.report.damage);
-  EXPECT_NE(std::string_view(result.report.damage_reason).find("--long"), std::string_view::npos) << result.report.damage_reason;
+  EXPECT_NE(std::string_view(result.report.damage_reason).find("--long"), std::string_view::npos)
+      << result.report.damage_reason;
 }
 
 TEST_P(PackedStreamTest, ABombIsRefused) {
@@ -174,7 +181,8 @@ TEST_F(ByteSinkTest, AMissingFolderSaysWhichFile) {
   const auto sink = create_file(folder_ / "none" / "a.json");
   ASSERT_FALSE(sink);
   EXPECT_EQ(sink.error().code, Errc::kIo);
-  EXPECT_NE(sink.error().message.find("none/a.json: No such file"), std::string::npos) << sink.error().message;
+  EXPECT_NE(sink.error().message.find("none/a.json: No such file"), std::string::npos)
+      << sink.error().message;
 }
 
 TEST_F(ByteSinkTest, AFullDiskIsAnErrorAndLeavesNoFile) {
@@ -190,7 +198,8 @@ TEST_F(ByteSinkTest, AFullDiskIsAnErrorAndLeavesNoFile) {
   {
     auto sink = create_file(path);
     ASSERT_TRUE(sink);
-    for (int i = 0; i < 4 && !failed; ++i) failed = !(*sink)->write(std::string(4096, 'x')).has_value();
+    for (int i = 0; i < 4 && !failed; ++i)
+      failed = !(*sink)->write(std::string(4096, 'x')).has_value();
   }
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, old_handler);

@@ -1,4 +1,5 @@
-// Damage of every kind to small traces: nothing crashes, nothing is read twice, and what was complete is there.
+// Damage of every kind to small traces: nothing crashes, nothing is read twice, and what was
+// complete is there.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +18,9 @@ namespace {
 constexpr int kSlices = 6;
 
 std::string small_trace() {
-  std::string text = "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [{\"id\": 0, \"name\": \"GPU \\\"x\\\"\"}],\n  \"traceEvents\": [\n";
+  std::string text =
+      "{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [{\"id\": 0, \"name\": \"GPU "
+      "\\\"x\\\"\"}],\n  \"traceEvents\": [\n";
   for (int i = 0; i < kSlices; ++i) {
     text += fmt::format(R"(  {{
     "ph": "X", "cat": "cpu_op", "name": "aten::\u00e9{0}", "pid": 5, "tid": 5,
@@ -28,9 +31,12 @@ std::string small_trace() {
   }},
   {{"ph": "s", "id": {0}, "pid": 5, "tid": 5, "ts": {0}00.5, "cat": "ac2g", "name": "ac2g"}},
   {{"ph": "f", "id": {0}, "pid": 0, "tid": 7, "ts": {0}10, "cat": "ac2g", "name": "ac2g", "bp": "e"}},
-)", i);
+)",
+                        i);
   }
-  text += "  {\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 5, \"tid\": 0, \"args\": {\"name\": \"python3\"}}\n  ],\n  \"traceName\": \"a.json\"\n}\n";
+  text +=
+      "  {\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 5, \"tid\": 0, \"args\": {\"name\": "
+      "\"python3\"}}\n  ],\n  \"traceName\": \"a.json\"\n}\n";
   return text;
 }
 
@@ -41,9 +47,11 @@ std::string packed(const std::string& text, codec::Packing packing) {
   return out;
 }
 
-std::size_t complete_slices(std::string_view text) {  // slices whose text is whole in a prefix of small_trace()
+std::size_t complete_slices(
+    std::string_view text) {  // slices whose text is whole in a prefix of small_trace()
   std::size_t count = 0;
-  for (std::size_t at = text.find("v, {\"\n    }\n  }"); at != std::string_view::npos; at = text.find("v, {\"\n    }\n  }", at + 1))
+  for (std::size_t at = text.find("v, {\"\n    }\n  }"); at != std::string_view::npos;
+       at = text.find("v, {\"\n    }\n  }", at + 1))
     ++count;
   return count;
 }
@@ -88,15 +96,18 @@ TEST(DamageTest, BytesMayTurnIntoOthersAnywhere) {
   ASSERT_TRUE(whole);
   const std::size_t events_at = text.find("\"traceEvents\": [") + 16;
   for (std::size_t at = 0; at < text.size(); at += 3) {
-    for (const char other : {'"', '\\', '{', '}', '[', ']', ',', ':', '\0', '\xff', 'x', '9', '\n'}) {
+    for (const char other :
+         {'"', '\\', '{', '}', '[', ']', ',', ':', '\0', '\xff', 'x', '9', '\n'}) {
       std::string damaged = text;
       damaged[at] = other;
       const auto trace = read_trace_bytes(damaged);
       if (!trace) {
-        EXPECT_LT(at, events_at) << "byte " << at << " to " << int{other} << ": " << trace.error().message;
+        EXPECT_LT(at, events_at) << "byte " << at << " to " << int{other} << ": "
+                                 << trace.error().message;
         continue;
       }
-      // One byte can cost its own event and, where it cuts the array short, those behind; never more appear than were there.
+      // One byte can cost its own event and, where it cuts the array short, those behind; never
+      // more appear than were there.
       EXPECT_LE(trace->slices().size(), unsigned{kSlices}) << at;
       if (other != ']' && other != '}' && at > events_at) {
         EXPECT_GE(trace->slices().size(), kSlices - 1u) << "byte " << at << " to " << int{other};
@@ -131,21 +142,50 @@ TEST(DamageTest, LinesMayBeMissingOrTwice) {
 // A fixed stretch of what the fuzzer does for hours: seeded, so a failure can be run again.
 TEST(DamageTest, RandomMutationsOfSmallTraces) {
   const std::string text = small_trace();
-  const std::vector<std::string> seeds{text, packed(text, codec::Packing::kGzip), packed(text, codec::Packing::kZstd),
-                                       std::string("[").append(text, text.find("  {\n")), text.substr(0, text.size() / 2)};
-  const std::vector<std::string> words{"\"", "\\", "{", "}", "[", "]", ",", ":", "null", "nan", "-inf", "1e999", "\"ph\": \"X\"", "\"args\": {",
-                                       "}, {\"ph\": \"X\"", "\xf0\x9f", "\\ud800", std::string(3, '\0'), "999999999999999999999", "]}"};
+  const std::vector<std::string> seeds{
+      text, packed(text, codec::Packing::kGzip), packed(text, codec::Packing::kZstd),
+      std::string("[").append(text, text.find("  {\n")), text.substr(0, text.size() / 2)};
+  const std::vector<std::string> words{"\"",
+                                       "\\",
+                                       "{",
+                                       "}",
+                                       "[",
+                                       "]",
+                                       ",",
+                                       ":",
+                                       "null",
+                                       "nan",
+                                       "-inf",
+                                       "1e999",
+                                       "\"ph\": \"X\"",
+                                       "\"args\": {",
+                                       "}, {\"ph\": \"X\"",
+                                       "\xf0\x9f",
+                                       "\\ud800",
+                                       std::string(3, '\0'),
+                                       "999999999999999999999",
+                                       "]}"};
   std::mt19937 random(20261121);
   for (int round = 0; round < 4000; ++round) {
     std::string damaged = seeds[random() % seeds.size()];
     for (std::size_t edits = 1 + random() % 6; edits > 0 && !damaged.empty(); --edits) {
       const std::size_t at = random() % damaged.size(), other = random() % damaged.size();
       switch (random() % 5) {
-        case 0: damaged[at] = static_cast<char>(random()); break;
-        case 1: damaged.insert(at, words[random() % words.size()]); break;
-        case 2: damaged.erase(at, 1 + random() % 40); break;
-        case 3: damaged.insert(at, damaged.substr(other, random() % 200)); break;
-        default: damaged.resize(at); break;
+        case 0:
+          damaged[at] = static_cast<char>(random());
+          break;
+        case 1:
+          damaged.insert(at, words[random() % words.size()]);
+          break;
+        case 2:
+          damaged.erase(at, 1 + random() % 40);
+          break;
+        case 3:
+          damaged.insert(at, damaged.substr(other, random() % 200));
+          break;
+        default:
+          damaged.resize(at);
+          break;
       }
     }
     const auto trace = read_trace_bytes(damaged);

@@ -13,12 +13,14 @@
 namespace lanescope::format {
 namespace {
 
-constexpr const char* kExpected = "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst), found ";
+constexpr const char* kExpected =
+    "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst), found ";
 
 // Hands out bytes that were looked at, then the rest of the source.
 class PeekedSource final : public codec::UnpackedSource {
  public:
-  explicit PeekedSource(std::unique_ptr<codec::UnpackedSource> source) : source_(std::move(source)) {}
+  explicit PeekedSource(std::unique_ptr<codec::UnpackedSource> source)
+      : source_(std::move(source)) {}
 
   Result<std::string_view> peek(std::size_t want) {
     head_.resize(want);
@@ -49,7 +51,8 @@ class PeekedSource final : public codec::UnpackedSource {
   std::size_t at_ = 0;
 };
 
-Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string_view name, const ReadOptions& options) {
+Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string_view name,
+                          const ReadOptions& options) {
   codec::UnpackOptions unpack;
   unpack.max_ratio = options.max_expansion_ratio;
   LANESCOPE_TRY(auto unpacked, codec::open_unpacked(std::move(packed), unpack));
@@ -61,7 +64,8 @@ Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string
       message += std::string(", ") + codec::packing_name(source.packing());
       message += source.report().damage ? ": " + source.report().damage_reason : " packed";
     }
-    return Error{head.empty() || source.report().damage ? Errc::kCorruptInput : Errc::kUnsupported, std::move(message), 0};
+    return Error{head.empty() || source.report().damage ? Errc::kCorruptInput : Errc::kUnsupported,
+                 std::move(message), 0};
   }
   return read_kineto_json(source, name, options);
 }
@@ -74,7 +78,8 @@ Result<std::filesystem::path> only_spool_in(const std::filesystem::path& directo
   message += ": expected a trace file or a directory with one recording (.lspool), found ";
   message += spools.empty() ? "a directory without any" : std::to_string(spools.size());
   if (!spools.empty()) message += " recordings; name one of them:";
-  for (std::size_t i = 0; i < spools.size() && i < 8; ++i) message.append(1, ' ').append(spools[i].filename().string());
+  for (std::size_t i = 0; i < spools.size() && i < 8; ++i)
+    message.append(1, ' ').append(spools[i].filename().string());
   return Error{Errc::kInvalidArgument, message};
 }
 
@@ -101,7 +106,8 @@ Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& o
   return read_source(std::move(file), path.string(), options);
 }
 
-Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options, std::string_view name) {
+Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options,
+                               std::string_view name) {
   if (is_spool(bytes)) return read_spool_bytes(bytes);
   return read_source(codec::memory_source(bytes), name, options);
 }

@@ -11,17 +11,21 @@
 namespace lanescope::format {
 
 struct ReadOptions {
-  // Called now and then from the reading thread: bytes of the file read, and its size (0: unknown, a pipe).
+  // Called now and then from the reading thread: bytes of the file read, and its size (0: unknown,
+  // a pipe).
   std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
-  // One event or metadata entry longer than this is lost and counted. Also bounds the text held in memory.
+  // One event or metadata entry longer than this is lost and counted. Also bounds the text held in
+  // memory.
   std::uint64_t max_event_bytes = 64ull << 20;
-  // A compressed file that grows more than this, beyond the first 256 MB of text, is refused with kLimit.
+  // A compressed file that grows more than this, beyond the first 256 MB of text, is refused with
+  // kLimit.
   std::uint64_t max_expansion_ratio = 250;
 };
 
-// JSON of torch.profiler, Kineto and Chrome (object or bare array), plain, gzip or zstd. Damage is repaired or skipped and
-// counted in Trace::import_stats(). Errors: kIo (open, read), kCorruptInput and kUnsupported (not a trace; the message says
-// what was found), kLimit. Streams: memory is that of the Trace and a few MB. Any thread; one thread is used.
+// JSON of torch.profiler, Kineto and Chrome (object or bare array), plain, gzip or zstd. Damage is
+// repaired or skipped and counted in Trace::import_stats(). Errors: kIo (open, read), kCorruptInput
+// and kUnsupported (not a trace; the message says what was found), kLimit. Streams: memory is that
+// of the Trace and a few MB. Any thread; one thread is used.
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 // The same for bytes in memory, which may be packed. `name` is what messages call them.
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options = {},

@@ -24,7 +24,9 @@ std::string error_of(std::string_view text) {
   EXPECT_FALSE(trace) << text.substr(0, 100);
   return trace ? "" : std::string(errc_name(trace.error().code)) + ": " + trace.error().message;
 }
-std::uint64_t count(const Trace& trace, ImportIssue issue) { return trace.import_stats()[issue].count; }
+std::uint64_t count(const Trace& trace, ImportIssue issue) {
+  return trace.import_stats()[issue].count;
+}
 std::uint64_t offset(const Trace& trace, ImportIssue issue) {
   return trace.import_stats()[issue].first_offset.value_or(~0ull);
 }
@@ -41,21 +43,32 @@ std::string arg(const Trace& trace, std::uint32_t slice, std::string_view key) {
     if (trace.text(field.key) != key) continue;
     const std::uint64_t bits = args.bits(field);
     switch (field.type) {
-      case ArgType::kNull: return "null";
-      case ArgType::kFalse: return "false";
-      case ArgType::kTrue: return "true";
-      case ArgType::kInt32: return "int32 " + std::to_string(static_cast<std::int32_t>(bits));
-      case ArgType::kInt64: return "int64 " + std::to_string(static_cast<std::int64_t>(bits));
-      case ArgType::kUint64: return "uint64 " + std::to_string(bits);
-      case ArgType::kDouble: return "double " + std::to_string(std::bit_cast<double>(bits));
-      case ArgType::kString: return "string " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
-      case ArgType::kJson: return "json " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+      case ArgType::kNull:
+        return "null";
+      case ArgType::kFalse:
+        return "false";
+      case ArgType::kTrue:
+        return "true";
+      case ArgType::kInt32:
+        return "int32 " + std::to_string(static_cast<std::int32_t>(bits));
+      case ArgType::kInt64:
+        return "int64 " + std::to_string(static_cast<std::int64_t>(bits));
+      case ArgType::kUint64:
+        return "uint64 " + std::to_string(bits);
+      case ArgType::kDouble:
+        return "double " + std::to_string(std::bit_cast<double>(bits));
+      case ArgType::kString:
+        return "string " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+      case ArgType::kJson:
+        return "json " + std::string(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
     }
   }
   return "absent";
 }
 std::string one_slice(std::string_view args) {
-  return "[{\"ph\":\"X\",\"name\":\"a\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":2,\"args\":" + std::string(args) + "}]";
+  return "[{\"ph\":\"X\",\"name\":\"a\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":2,\"ts\":1,\"dur\":2,"
+         "\"args\":" +
+         std::string(args) + "}]";
 }
 
 TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
@@ -66,7 +79,8 @@ TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
     {"ph":"X","name":"d","pid":1,"tid":4,"ts":1.5e3,"dur":1E-3},
     {"ph":"X","name":"e","pid":1,"tid":5,"ts":1.23456,"dur":0}])");
   ASSERT_EQ(trace.slices().size(), 5u);
-  EXPECT_EQ(trace.slices().start_ns, (std::vector<std::int64_t>{4365001498111380, -1, 1736405443861785630, 1500000, 1234}));
+  EXPECT_EQ(trace.slices().start_ns,
+            (std::vector<std::int64_t>{4365001498111380, -1, 1736405443861785630, 1500000, 1234}));
   EXPECT_EQ(trace.slices().dur_ns, (std::vector<std::int64_t>{161169, 1000, 500, 1, 0}));
   EXPECT_EQ(count(trace, ImportIssue::kSubNanosecond), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kWrongType), 1u);  // the quoted times of one event
@@ -75,6 +89,7 @@ TEST(ReadTraceTest, TimesAreExactNanosecondsFromTheDecimalText) {
 TEST(ReadTraceTest, TimesThatCannotBeAreCountedAndTheirNeighboursStay) {
   const Trace trace = read(R"([
     {"ph":"X","name":"a","pid":1,"tid":1,"ts":1e300,"dur":1},
+    {"ph":"X","name":"beyond 73 years","pid":1,"tid":1,"ts":2305843009213694.0,"dur":1},
     {"ph":"X","name":"b","pid":1,"tid":1,"dur":1},
     {"ph":"X","name":"c","pid":1,"tid":1,"ts":null,"dur":1},
     {"ph":"X","name":"d","pid":1,"tid":1,"ts":5,"dur":-1},
@@ -82,15 +97,16 @@ TEST(ReadTraceTest, TimesThatCannotBeAreCountedAndTheirNeighboursStay) {
   ASSERT_EQ(trace.slices().size(), 2u);
   EXPECT_EQ(trace.name(SliceId{0}), "d");
   EXPECT_EQ(trace.dur_ns(SliceId{0}), 0);
-  EXPECT_EQ(count(trace, ImportIssue::kBadTime), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kBadTime), 2u);
   EXPECT_EQ(count(trace, ImportIssue::kMissingField), 2u);
   EXPECT_EQ(count(trace, ImportIssue::kNegativeDuration), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kMissingDuration), 1u);
-  EXPECT_EQ(trace.import_stats().events, 5u);
+  EXPECT_EQ(trace.import_stats().events, 6u);
 }
 
 TEST(ReadTraceTest, ArgumentsKeepTypeOrderAndText) {
-  const Trace trace = read(one_slice(R"({"i": -7, "big": 5000000000, "huge": 18446744073709551615, "d": 0.5, "e": 1e400, "z": -0,
+  const Trace trace = read(one_slice(
+      R"({"i": -7, "big": 5000000000, "huge": 18446744073709551615, "d": 0.5, "e": 1e400, "z": -0,
     "over": 123456789012345678901234567890, "s": "a\u00e9\n\"", "t": true, "f": false, "n": null, "list": [1, [2.0, "x"]], "obj": {"k": {}}})"));
   ASSERT_EQ(trace.slices().size(), 1u);
   EXPECT_TRUE(nothing_counted(trace));
@@ -112,7 +128,8 @@ TEST(ReadTraceTest, ArgumentsKeepTypeOrderAndText) {
 }
 
 TEST(ReadTraceTest, KnownArgumentsAreFoundByKey) {
-  const Trace trace = read(one_slice(R"({"External id": 7, "correlation": 9, "grid": [1,2,3], "Sequence number": 3})"));
+  const Trace trace = read(
+      one_slice(R"({"External id": 7, "correlation": 9, "grid": [1,2,3], "Sequence number": 3})"));
   const ArgsView args = trace.slice_args(SliceId{0});
   EXPECT_EQ(args.integer(ArgKey::kExternalId), 7);
   EXPECT_EQ(args.integer(ArgKey::kCorrelation), 9);
@@ -122,14 +139,16 @@ TEST(ReadTraceTest, KnownArgumentsAreFoundByKey) {
 }
 
 TEST(ReadTraceTest, FieldsWithoutAColumnAreKeptAsArguments) {
-  const Trace trace = read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"tts":5,"args":{"x":1},"cname":"good"}])");
+  const Trace trace =
+      read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"tts":5,"args":{"x":1},"cname":"good"}])");
   EXPECT_EQ(arg(trace, 0, "x"), "int32 1");
   EXPECT_EQ(arg(trace, 0, "event:tts"), "int32 5");
   EXPECT_EQ(arg(trace, 0, "event:cname"), "string good");
 }
 
 TEST(ReadTraceTest, FieldsMayComeInAnyOrderAndKeysMayBeEscaped) {
-  const Trace trace = read(R"([{"args":{"x":1},"dur":3,"ts":2,"tid":"t","pid":4,"name":"a","cat":"kernel","\u0070h":"X"}])");
+  const Trace trace = read(
+      R"([{"args":{"x":1},"dur":3,"ts":2,"tid":"t","pid":4,"name":"a","cat":"kernel","\u0070h":"X"}])");
   ASSERT_EQ(trace.slices().size(), 1u);
   EXPECT_EQ(trace.kind(SliceId{0}), CategoryKind::kKernel);
   EXPECT_EQ(trace.track(SliceId{0}).kind, TrackKind::kStream);
@@ -137,7 +156,8 @@ TEST(ReadTraceTest, FieldsMayComeInAnyOrderAndKeysMayBeEscaped) {
 }
 
 TEST(ReadTraceTest, AMissingCategoryIsNotAnEmptyOne) {
-  const Trace trace = read(R"([{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","name":"b","cat":"","ts":2,"dur":1}])");
+  const Trace trace = read(
+      R"([{"ph":"X","name":"a","ts":1,"dur":1},{"ph":"X","name":"b","cat":"","ts":2,"dur":1}])");
   ASSERT_EQ(trace.slices().size(), 2u);
   EXPECT_EQ(trace.categories()[raw(trace.slices().category[0])].text, kNone<StringId>);
   EXPECT_EQ(trace.text(trace.categories()[raw(trace.slices().category[1])].text), "");
@@ -186,7 +206,8 @@ TEST(ReadTraceTest, EntriesBesideTheEventsAreKeptInAnyOrder) {
 }
 
 TEST(ReadTraceTest, AnEmptyArrayOfEventsIsAnEmptyTrace) {
-  for (const char* text : {"[]", " [ ] ", R"({"traceEvents":[]})", R"({"traceEvents":[ ], "x": 1})"}) {
+  for (const char* text :
+       {"[]", " [ ] ", R"({"traceEvents":[]})", R"({"traceEvents":[ ], "x": 1})"}) {
     const Trace trace = read(text);
     EXPECT_EQ(trace.import_stats().events, 0u);
     EXPECT_TRUE(nothing_counted(trace)) << text;
@@ -202,17 +223,28 @@ TEST(ReadTraceTest, OneBadEventNeverCostsItsNeighbours) {
     bool kept;
   };
   for (const Case& bad : {
-           Case{R"({"ph":"X","name":"a "quoted" b","pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kUnescapedText, true},
-           Case{R"({"ph":"X","name":"C:\Users\x","pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kUnescapedText, true},
-           Case{"{\"ph\":\"X\",\"name\":\"new\nline\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}", ImportIssue::kUnescapedText, true},
-           Case{"{\"ph\":\"X\",\"name\":\"\xff\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}", ImportIssue::kInvalidUtf8, true},
-           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":nan}})", ImportIssue::kNotANumber, true},
-           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":[-inf]}})", ImportIssue::kNotANumber, true},
-           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1,}})", ImportIssue::kSyntax, true},
-           Case{R"({"ph":"X","name":"m","pid":1 "tid":1,"ts":5,"dur":1})", ImportIssue::kSyntax, true},
-           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1})", ImportIssue::kSyntax, true},
-           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1}})", ImportIssue::kSyntax, true},
-           Case{R"({"ph":"X","name":"open, "pid":1,"tid":1,"ts":5,"dur":1})", ImportIssue::kEventLost, false},
+           Case{R"({"ph":"X","name":"a "quoted" b","pid":1,"tid":1,"ts":5,"dur":1})",
+                ImportIssue::kUnescapedText, true},
+           Case{R"({"ph":"X","name":"C:\Users\x","pid":1,"tid":1,"ts":5,"dur":1})",
+                ImportIssue::kUnescapedText, true},
+           Case{"{\"ph\":\"X\",\"name\":\"new\nline\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}",
+                ImportIssue::kUnescapedText, true},
+           Case{"{\"ph\":\"X\",\"name\":\"\xff\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":1}",
+                ImportIssue::kInvalidUtf8, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":nan}})",
+                ImportIssue::kNotANumber, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":[-inf]}})",
+                ImportIssue::kNotANumber, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1,}})",
+                ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"m","pid":1 "tid":1,"ts":5,"dur":1})", ImportIssue::kSyntax,
+                true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1,"args":{"x":1})",
+                ImportIssue::kSyntax, true},
+           Case{R"({"ph":"X","name":"m","pid":1,"tid":1,"ts":5,"dur":1}})", ImportIssue::kSyntax,
+                true},
+           Case{R"({"ph":"X","name":"open, "pid":1,"tid":1,"ts":5,"dur":1})",
+                ImportIssue::kEventLost, false},
            Case{R"({"ph":"X","name": {{{{ )", ImportIssue::kEventLost, false},
            Case{R"({"ph":"X" : : "ts":5})", ImportIssue::kEventLost, false},
            Case{"17", ImportIssue::kEventLost, false},
@@ -220,7 +252,8 @@ TEST(ReadTraceTest, OneBadEventNeverCostsItsNeighbours) {
            Case{"null", ImportIssue::kEventLost, false},
            Case{"garbage", ImportIssue::kEventLost, false},
        }) {
-    const std::string text = "{\"traceEvents\": [\n" + good1 + ",\n" + bad.event + ",\n" + good2 + "\n]}";
+    const std::string text =
+        "{\"traceEvents\": [\n" + good1 + ",\n" + bad.event + ",\n" + good2 + "\n]}";
     const Trace trace = read(text);
     SCOPED_TRACE(text);
     ASSERT_EQ(trace.slices().size(), bad.kept ? 3u : 2u);
@@ -235,7 +268,8 @@ TEST(ReadTraceTest, OneBadEventNeverCostsItsNeighbours) {
 
 TEST(ReadTraceTest, CommasBetweenEventsMayBeMissingOrDoubled) {
   const std::string event = R"({"ph":"X","name":"a","ts":1,"dur":1})";
-  for (const std::string& text : {event + event, event + ",," + event, event + "," + event + ",", "," + event + "," + event}) {
+  for (const std::string& text : {event + event, event + ",," + event, event + "," + event + ",",
+                                  "," + event + "," + event}) {
     const Trace trace = read("{\"traceEvents\":[" + text + "]}");
     EXPECT_EQ(trace.slices().size(), 2u) << text;
     EXPECT_EQ(count(trace, ImportIssue::kSyntax), 1u) << text;
@@ -250,18 +284,22 @@ TEST(ReadTraceTest, ACutFileGivesItsCompleteEvents) {
   EXPECT_EQ(count(trace, ImportIssue::kTruncatedFile), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kEventLost), 1u);
   EXPECT_EQ(offset(trace, ImportIssue::kEventLost), 16 + 2 * (event.size() + 1));
-  EXPECT_EQ(count(read("[" + event + "," + event), ImportIssue::kTruncatedFile), 0u);  // allowed for bare arrays
+  EXPECT_EQ(count(read("[" + event + "," + event), ImportIssue::kTruncatedFile),
+            0u);  // allowed for bare arrays
 }
 
 TEST(ReadTraceTest, MetadataThatCannotBeReadDoesNotHideTheEvents) {
-  const Trace trace = read(R"({"a": 1, "bad": {{{{, "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "c": 3})");
+  const Trace trace = read(
+      R"({"a": 1, "bad": {{{{, "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "c": 3})");
   EXPECT_EQ(trace.slices().size(), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kMetadataLost), 1u);
   EXPECT_EQ(trace.metadata_json("c"), "3");
 }
 
 TEST(ReadTraceTest, ByteOrderMarkLineEndsAndBytesBehindTheTrace) {
-  const Trace trace = read("\xef\xbb\xbf{\r\n\"traceEvents\": [\r\n{\"ph\":\"X\",\r\n\"name\":\"a\",\"ts\":1,\"dur\":1}\r\n]\r\n}\r\nxyz");
+  const Trace trace = read(
+      "\xef\xbb\xbf{\r\n\"traceEvents\": "
+      "[\r\n{\"ph\":\"X\",\r\n\"name\":\"a\",\"ts\":1,\"dur\":1}\r\n]\r\n}\r\nxyz");
   EXPECT_EQ(trace.slices().size(), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kTrailingBytes), 1u);
 }
@@ -275,11 +313,13 @@ TEST(ReadTraceTest, WhatIsNoTraceIsNamed) {
   EXPECT_THAT(error_of(R"({"traceEvents":{}})"), HasSubstr("traceEvents that is not an array"));
   EXPECT_THAT(error_of("[1,2,3]"), HasSubstr("array without a single event"));
   EXPECT_THAT(error_of("<!DOCTYPE html><html>"), HasSubstr("an HTML page"));
-  EXPECT_THAT(error_of("hello world\nsecond line"), HasSubstr("text that is not JSON: \"hello world\""));
+  EXPECT_THAT(error_of("hello world\nsecond line"),
+              HasSubstr("text that is not JSON: \"hello world\""));
   EXPECT_THAT(error_of(std::string("SQLite format 3\0abc", 19)), HasSubstr("SQLite"));
   EXPECT_THAT(error_of("PK\x03\x04 something"), HasSubstr("zip archive"));
   EXPECT_THAT(error_of(std::string("\x0a\x10\x08\x01\x02\x03", 6)), HasSubstr("protobuf"));
-  EXPECT_THAT(error_of(std::string("\x00\x01\x02\x03", 4)), HasSubstr("binary data (first bytes 00 01 02 03)"));
+  EXPECT_THAT(error_of(std::string("\x00\x01\x02\x03", 4)),
+              HasSubstr("binary data (first bytes 00 01 02 03)"));
   EXPECT_THAT(error_of("{\"schemaVersion\": 1, \"devicePr"), HasSubstr("the text ends early"));
 }
 
@@ -287,7 +327,8 @@ TEST(ReadTraceTest, AnEventOverTheLimitIsLostAlone) {
   ReadOptions options;
   options.max_event_bytes = 300 * 1024;
   const std::string good = R"({"ph":"X","name":"a","ts":1,"dur":1})";
-  const std::string huge = R"({"ph":"X","ts":1,"dur":1,"name":")" + std::string(2 << 20, 'x') + "\"}";
+  const std::string huge =
+      R"({"ph":"X","ts":1,"dur":1,"name":")" + std::string(2 << 20, 'x') + "\"}";
   const Trace trace = read("{\"traceEvents\":[" + good + "," + huge + "," + good + "]}", options);
   EXPECT_EQ(trace.slices().size(), 2u);
   EXPECT_EQ(count(trace, ImportIssue::kEventLost), 1u);
@@ -313,19 +354,24 @@ TEST(ReadTraceTest, ProgressGrowsToTheSize) {
 TEST(ReadTraceTest, AListOfRecordsIsNoTrace) {
   const auto trace = read_trace_bytes(R"([{"id":1,"user":"x"},{"id":2,"user":"y"}])");
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("objects that are no events"), std::string::npos) << trace.error().message;
-  EXPECT_TRUE(read_trace_bytes(R"([{"id":1},{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])"));
+  EXPECT_NE(trace.error().message.find("objects that are no events"), std::string::npos)
+      << trace.error().message;
+  EXPECT_TRUE(
+      read_trace_bytes(R"([{"id":1},{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])"));
 }
 
 TEST(ReadTraceTest, EventsThatStartWithAnUnknownKeyCostNoSecondLook) {
   constexpr std::uint32_t kCount = 120'000;
   std::string text = R"({"traceEvents":[)";
   for (std::uint32_t i = 0; i < kCount; ++i)
-    text += R"({"zz":1,"ph":"X","name":"a","pid":1,"tid":1,"ts":)" + std::to_string(i) + R"(,"dur":1},)";
+    text += R"({"zz":1,"ph":"X","name":"a","pid":1,"tid":1,"ts":)" + std::to_string(i) +
+            R"(,"dur":1},)";
   text.back() = ']';
   text += '}';
   ReadOptions options;
-  options.max_event_bytes = 2 << 20;  // a quarter of the text: no window holds all events; a look each would be 2e11 steps
+  options.max_event_bytes =
+      2
+      << 20;  // a quarter of the text: no window holds all events; a look each would be 2e11 steps
   const auto trace = read_trace_bytes(text, options);
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->slices().size(), kCount);

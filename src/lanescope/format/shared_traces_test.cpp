@@ -1,5 +1,5 @@
-// Real traces, when the folder is there: every number of FACTS.json, computed by another program, against the Trace; every
-// slice against a plain DOM reader; every trace written and read back.
+// Real traces, when the folder is there: every number of FACTS.json, computed by another program,
+// against the Trace; every slice against a plain DOM reader; every trace written and read back.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <simdjson.h>
@@ -30,9 +30,10 @@ fs::path shared_traces() {
   const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
   return folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
 }
-#define LANESCOPE_NEED_TRACES()                                                                  \
-  if (!fs::exists(shared_traces()))                                                              \
-  GTEST_SKIP() << "no shared traces at " << shared_traces() << "; set LANESCOPE_SHARED_TRACES to their folder"
+#define LANESCOPE_NEED_TRACES()                             \
+  if (!fs::exists(shared_traces()))                         \
+  GTEST_SKIP() << "no shared traces at " << shared_traces() \
+               << "; set LANESCOPE_SHARED_TRACES to their folder"
 
 std::string unpacked(const fs::path& path) {
   auto file = codec::open_file(path);
@@ -50,7 +51,8 @@ std::map<std::string, std::int64_t> dur_by_category(const Trace& trace) {
   std::map<std::string, std::int64_t> sums;
   for (std::size_t i = 0; i < trace.slices().size(); ++i) {
     const StringId text = trace.categories()[raw(trace.slices().category[i])].text;
-    sums[text == kNone<StringId> ? "(none)" : std::string(trace.text(text))] += trace.slices().dur_ns[i];
+    sums[text == kNone<StringId> ? "(none)" : std::string(trace.text(text))] +=
+        trace.slices().dur_ns[i];
   }
   return sums;
 }
@@ -104,7 +106,9 @@ void compare_with_facts(const std::string& name, dom::object facts, const Result
   std::set<std::pair<std::uint32_t, std::string>> places;
   for (const Track& track : trace.tracks())
     if (track.slice_count > 0)
-      places.insert({raw(track.process), track.tid.is_text ? fmt::format("'{}'", trace.text(track.tid.text)) : fmt::format("{}", track.tid.number)});
+      places.insert({raw(track.process), track.tid.is_text
+                                             ? fmt::format("'{}'", trace.text(track.tid.text))
+                                             : fmt::format("{}", track.tid.number)});
   if (!facts["x_lanes"].get(lanes)) {
     EXPECT_EQ(places.size(), lanes);
   }
@@ -120,14 +124,16 @@ void compare_with_facts(const std::string& name, dom::object facts, const Result
     EXPECT_EQ(first, codec::parse_decimal(text, 3).value);
   }
   if (!facts["x_last_end"].get(text)) {
-    EXPECT_NEAR(static_cast<double>(last - codec::parse_decimal(text, 3).value), 0.0, cut ? 2.0 : 0.0);
+    EXPECT_NEAR(static_cast<double>(last - codec::parse_decimal(text, 3).value), 0.0,
+                cut ? 2.0 : 0.0);
   }
   auto sums = dur_by_category(trace);
   for (const auto& [category, sum] : dom::object(facts["x_dur_sum_us_by_cat"])) {
     const codec::Decimal expected = codec::parse_decimal(std::string_view(sum), 3);
     const std::int64_t lost = expected.value - sums[std::string(category)];
     EXPECT_GE(lost, 0) << category;
-    EXPECT_LE(lost, cut ? static_cast<std::int64_t>(stats[ImportIssue::kSubNanosecond].count) : 0) << category;
+    EXPECT_LE(lost, cut ? static_cast<std::int64_t>(stats[ImportIssue::kSubNanosecond].count) : 0)
+        << category;
   }
 }
 
@@ -146,34 +152,53 @@ TEST(SharedTracesTest, EveryFileAgreesWithTheFactsAboutIt) {
   EXPECT_GE(files, 60u);
 }
 
-// What a value of the DOM looks like as trace_text() would print the argument; nested ones by their own text.
+// What a value of the DOM looks like as trace_text() would print the argument; nested ones by their
+// own text.
 std::string dom_value(dom::element value) {
   switch (value.type()) {
-    case dom::element_type::NULL_VALUE: return "null";
-    case dom::element_type::BOOL: return bool(value) ? "true" : "false";
-    case dom::element_type::INT64: return std::to_string(std::int64_t(value));
-    case dom::element_type::UINT64: return std::to_string(std::uint64_t(value));
-    case dom::element_type::DOUBLE: return fmt::format("d{}", std::bit_cast<std::uint64_t>(double(value)));
-    case dom::element_type::STRING: return fmt::format("s{}", std::string_view(value));
-    default: return simdjson::minify(value);
+    case dom::element_type::NULL_VALUE:
+      return "null";
+    case dom::element_type::BOOL:
+      return bool(value) ? "true" : "false";
+    case dom::element_type::INT64:
+      return std::to_string(std::int64_t(value));
+    case dom::element_type::UINT64:
+      return std::to_string(std::uint64_t(value));
+    case dom::element_type::DOUBLE:
+      return fmt::format("d{}", std::bit_cast<std::uint64_t>(double(value)));
+    case dom::element_type::STRING:
+      return fmt::format("s{}", std::string_view(value));
+    default:
+      return simdjson::minify(value);
   }
 }
-std::string trace_value(const Trace& trace, const ArgsView& args, const ArgField& field, dom::parser& parser) {
+std::string trace_value(const Trace& trace, const ArgsView& args, const ArgField& field,
+                        dom::parser& parser) {
   const std::uint64_t bits = args.bits(field);
   switch (field.type) {
-    case ArgType::kNull: return "null";
-    case ArgType::kFalse: return "false";
-    case ArgType::kTrue: return "true";
-    case ArgType::kInt32: return std::to_string(static_cast<std::int32_t>(bits));
-    case ArgType::kInt64: return std::to_string(static_cast<std::int64_t>(bits));
-    case ArgType::kUint64: return std::to_string(bits);
-    case ArgType::kDouble: return fmt::format("d{}", bits);
-    case ArgType::kString: return fmt::format("s{}", trace.text(StringId{static_cast<std::uint32_t>(bits)}));
-    case ArgType::kJson: break;
+    case ArgType::kNull:
+      return "null";
+    case ArgType::kFalse:
+      return "false";
+    case ArgType::kTrue:
+      return "true";
+    case ArgType::kInt32:
+      return std::to_string(static_cast<std::int32_t>(bits));
+    case ArgType::kInt64:
+      return std::to_string(static_cast<std::int64_t>(bits));
+    case ArgType::kUint64:
+      return std::to_string(bits);
+    case ArgType::kDouble:
+      return fmt::format("d{}", bits);
+    case ArgType::kString:
+      return fmt::format("s{}", trace.text(StringId{static_cast<std::uint32_t>(bits)}));
+    case ArgType::kJson:
+      break;
   }
   dom::element nested;
   const std::string text(trace.text(StringId{static_cast<std::uint32_t>(bits)}));
-  return parser.parse(text).get(nested) ? fmt::format("bad JSON {}", text) : std::string(simdjson::minify(nested));
+  return parser.parse(text).get(nested) ? fmt::format("bad JSON {}", text)
+                                        : std::string(simdjson::minify(nested));
 }
 
 // Event by event: the row that the i-th event became, if it is a slice.
@@ -188,7 +213,8 @@ void compare_with_dom(const fs::path& path) {
   const auto trace = read_trace_bytes(text);
   ASSERT_TRUE(trace) << trace.error().message;
   std::map<std::uint32_t, std::uint32_t> row_of_event;
-  for (std::uint32_t i = 0; i < trace->slices().size(); ++i) row_of_event[trace->slices().event_index[i]] = i;
+  for (std::uint32_t i = 0; i < trace->slices().size(); ++i)
+    row_of_event[trace->slices().event_index[i]] = i;
   std::uint32_t index = 0;
   std::size_t failures = 0;
   for (const dom::element event : events) {
@@ -204,17 +230,20 @@ void compare_with_dom(const fs::path& path) {
     std::string expected, found;
     dom::object args;
     if (!event["args"].get(args))
-      for (const auto& [key, value] : args) expected += fmt::format("{}={}\n", key, dom_value(value));
+      for (const auto& [key, value] : args)
+        expected += fmt::format("{}={}\n", key, dom_value(value));
     const ArgsView view = trace->slice_args(slice);
     for (std::size_t i = 0; i < view.size(); ++i) {
       const std::string_view key = trace->text(view.field(i).key);
-      if (!key.starts_with("event:")) found += fmt::format("{}={}\n", key, trace_value(*trace, view, view.field(i), nested));
+      if (!key.starts_with("event:"))
+        found += fmt::format("{}={}\n", key, trace_value(*trace, view, view.field(i), nested));
     }
     EXPECT_EQ(found, expected) << "event " << index - 1;
     if (found != expected) ++failures;
     double time = 0;
     if (!event["ts"].get(time)) {
-      EXPECT_NEAR(static_cast<double>(trace->start_ns(slice)) / 1000.0, time, 0.01 + std::abs(time) * 1e-12);
+      EXPECT_NEAR(static_cast<double>(trace->start_ns(slice)) / 1000.0, time,
+                  0.01 + std::abs(time) * 1e-12);
     }
     if (!event["dur"].get(time)) {
       EXPECT_NEAR(static_cast<double>(trace->dur_ns(slice)) / 1000.0, std::max(time, 0.0), 0.01);
@@ -227,7 +256,8 @@ std::vector<fs::path> all_traces() {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::recursive_directory_iterator(shared_traces())) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && name.find(".json") != std::string::npos && name != "FACTS.json") paths.push_back(entry.path());
+    if (entry.is_regular_file() && name.find(".json") != std::string::npos && name != "FACTS.json")
+      paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -243,7 +273,8 @@ TEST(SharedTracesTest, EveryTraceWrittenReadsBackTheSame) {
   LANESCOPE_NEED_TRACES();
   std::size_t traces = 0;
   for (const fs::path& path : all_traces()) {
-    if (fs::file_size(path) > 1'000'000) continue;  // the few largest take the time of all others together
+    if (fs::file_size(path) > 1'000'000)
+      continue;  // the few largest take the time of all others together
     SCOPED_TRACE(path);
     const auto trace = read_trace(path);
     if (!trace) continue;
@@ -260,13 +291,15 @@ TEST(SharedTracesTest, OurOwnTracesLoseNothing) {
   LANESCOPE_NEED_TRACES();
   for (const char* folder : {"h200", "ddp4"}) {
     for (const auto& entry : fs::recursive_directory_iterator(shared_traces() / folder)) {
-      if (!entry.is_regular_file() || entry.path().string().find(".json") == std::string::npos) continue;
+      if (!entry.is_regular_file() || entry.path().string().find(".json") == std::string::npos)
+        continue;
       SCOPED_TRACE(entry.path());
       const auto trace = read_trace(entry.path());
       ASSERT_TRUE(trace) << trace.error().message;
       for (std::size_t i = 0; i < kImportIssueCount; ++i) {
         const auto issue = static_cast<ImportIssue>(i);
-        if (issue == ImportIssue::kOrphanFlow || issue == ImportIssue::kOutOfOrder) continue;  // torch 2.11 writes both
+        if (issue == ImportIssue::kOrphanFlow || issue == ImportIssue::kOutOfOrder)
+          continue;  // torch 2.11 writes both
         EXPECT_EQ(trace->import_stats()[issue].count, 0u) << import_issue_info(issue).name;
       }
       EXPECT_GT(trace->slices().size(), 20u);

@@ -112,7 +112,8 @@ void ArgsTable::add(StringId key, ArgKey known, ArgType type, std::uint64_t bits
     return;
   }
   pending_.push_back({key, known, type});
-  pending_hash_ = mix(pending_hash_, (static_cast<std::uint64_t>(raw(key)) << 8) | static_cast<std::uint8_t>(type));
+  pending_hash_ = mix(
+      pending_hash_, (static_cast<std::uint64_t>(raw(key)) << 8) | static_cast<std::uint8_t>(type));
   if (count >= 1) words_.push_back(static_cast<std::uint32_t>(bits));
   if (count == 2) words_.push_back(static_cast<std::uint32_t>(bits >> 32));
 }
@@ -131,9 +132,13 @@ void ArgsTable::add_double(StringId key, ArgKey known, double value) {
   add(key, known, ArgType::kDouble, std::bit_cast<std::uint64_t>(value));
 }
 
-void ArgsTable::add_string(StringId key, ArgKey known, StringId value) { add(key, known, ArgType::kString, raw(value)); }
+void ArgsTable::add_string(StringId key, ArgKey known, StringId value) {
+  add(key, known, ArgType::kString, raw(value));
+}
 
-void ArgsTable::add_json(StringId key, ArgKey known, StringId raw_text) { add(key, known, ArgType::kJson, raw(raw_text)); }
+void ArgsTable::add_json(StringId key, ArgKey known, StringId raw_text) {
+  add(key, known, ArgType::kJson, raw(raw_text));
+}
 
 ArgsId ArgsTable::end(bool* overflowed) {
   if (overflowed) *overflowed = pending_overflow_;
@@ -165,7 +170,8 @@ std::uint32_t ArgsTable::shape_of_pending() {
   std::uint32_t word = 0;
   for (const Pending& field : pending_) {
     if (field.known != ArgKey::kCount)
-      shape.slots[static_cast<std::size_t>(field.known)] = static_cast<std::int16_t>(shape.fields.size());
+      shape.slots[static_cast<std::size_t>(field.known)] =
+          static_cast<std::int16_t>(shape.fields.size());
     shape.fields.push_back({field.key, field.type, static_cast<std::uint16_t>(word)});
     word += arg_words(field.type);
   }
@@ -183,7 +189,8 @@ ArgsView ArgsTable::view(ArgsId id) const {
 
 std::size_t ArgsTable::memory_bytes() const {
   std::size_t bytes = words_.capacity() * sizeof(std::uint32_t);
-  for (const ArgShape& shape : shapes_) bytes += sizeof(ArgShape) + shape.fields.capacity() * sizeof(ArgField) + 48;
+  for (const ArgShape& shape : shapes_)
+    bytes += sizeof(ArgShape) + shape.fields.capacity() * sizeof(ArgField) + 48;
   return bytes;
 }
 
@@ -211,7 +218,8 @@ std::optional<double> ArgsView::number(const ArgField* field) const {
 
 std::optional<StringId> ArgsView::text(ArgKey key) const {
   const ArgField* field = find(key);
-  if (!field || (field->type != ArgType::kString && field->type != ArgType::kJson)) return std::nullopt;
+  if (!field || (field->type != ArgType::kString && field->type != ArgType::kJson))
+    return std::nullopt;
   return StringId{words_[field->word]};
 }
 

@@ -1,8 +1,10 @@
-// An event's arguments: everything the file said of it, compact, in order, and typed where analyses need it.
+// An event's arguments: everything the file said of it, compact, in order, and typed where analyses
+// need it.
 //
-// Problem: a trace has few kinds of events and each kind repeats the same keys, so storing key and value per event wastes
-// most of the memory. Idea: the list of (key, type) is interned as an ArgShape; an event keeps its shape and 32-bit words.
-// Example: {"External id": 7, "Ev Idx": 3} is the shape [External id:int32, Ev Idx:int32] and the words [shape, 7, 3].
+// Problem: a trace has few kinds of events and each kind repeats the same keys, so storing key and
+// value per event wastes most of the memory. Idea: the list of (key, type) is interned as an
+// ArgShape; an event keeps its shape and 32-bit words. Example: {"External id": 7, "Ev Idx": 3} is
+// the shape [External id:int32, Ev Idx:int32] and the words [shape, 7, 3].
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,32 +19,96 @@
 
 namespace lanescope {
 
-// Keys that analyses ask for; a lookup through one of these costs two loads. Other keys stay reachable by text.
+// Keys that analyses ask for; a lookup through one of these costs two loads. Other keys stay
+// reachable by text.
 enum class ArgKey : std::uint8_t {
-  kExternalId, kRecordFunctionId, kSequenceNumber, kFwdThreadId, kEvIdx,
-  kInputDims, kInputType, kInputStrides, kConcreteInputs, kCallStack, kModuleHierarchy, kOverloadName,
-  kCorrelation, kCbid, kDevice, kContext, kStream, kQueued, kPriority,
-  kRegistersPerThread, kSharedMemory, kBlocksPerSm, kWarpsPerSm, kGrid, kBlock, kOccupancy,
-  kGraphId, kGraphNodeId, kBytes, kMemoryBandwidth,
-  kCollectiveName, kInMsgNelems, kOutMsgNelems, kInSplitSize, kOutSplitSize, kGroupSize, kDtype,
-  kProcessGroupName, kProcessGroupDescription, kProcessGroupRanks, kCollectiveSeq,
-  kMemoryBytes, kTotalAllocated, kTotalReserved, kAddr, kDeviceId, kDeviceType,
-  kPythonId, kPythonParentId, kPythonModuleId,
-  kCudaSyncKind, kWaitOnStream, kWaitOnEventCorrelation, kWaitOnEventId, kEventId,
+  kExternalId,
+  kRecordFunctionId,
+  kSequenceNumber,
+  kFwdThreadId,
+  kEvIdx,
+  kInputDims,
+  kInputType,
+  kInputStrides,
+  kConcreteInputs,
+  kCallStack,
+  kModuleHierarchy,
+  kOverloadName,
+  kCorrelation,
+  kCbid,
+  kDevice,
+  kContext,
+  kStream,
+  kQueued,
+  kPriority,
+  kRegistersPerThread,
+  kSharedMemory,
+  kBlocksPerSm,
+  kWarpsPerSm,
+  kGrid,
+  kBlock,
+  kOccupancy,
+  kGraphId,
+  kGraphNodeId,
+  kBytes,
+  kMemoryBandwidth,
+  kCollectiveName,
+  kInMsgNelems,
+  kOutMsgNelems,
+  kInSplitSize,
+  kOutSplitSize,
+  kGroupSize,
+  kDtype,
+  kProcessGroupName,
+  kProcessGroupDescription,
+  kProcessGroupRanks,
+  kCollectiveSeq,
+  kMemoryBytes,
+  kTotalAllocated,
+  kTotalReserved,
+  kAddr,
+  kDeviceId,
+  kDeviceType,
+  kPythonId,
+  kPythonParentId,
+  kPythonModuleId,
+  kCudaSyncKind,
+  kWaitOnStream,
+  kWaitOnEventCorrelation,
+  kWaitOnEventId,
+  kEventId,
   kFlops,
   kCount
 };
 inline constexpr std::size_t kArgKeyCount = static_cast<std::size_t>(ArgKey::kCount);
-// By any spelling a known writer uses ("External id", "external id", ...); kCount when it is none of them.
+// By any spelling a known writer uses ("External id", "external id", ...); kCount when it is none
+// of them.
 ArgKey arg_key(std::string_view text);
 std::string_view arg_key_text(ArgKey key);  // torch 2's spelling
 
-enum class ArgType : std::uint8_t { kNull, kFalse, kTrue, kInt32, kInt64, kUint64, kDouble, kString, kJson };
+enum class ArgType : std::uint8_t {
+  kNull,
+  kFalse,
+  kTrue,
+  kInt32,
+  kInt64,
+  kUint64,
+  kDouble,
+  kString,
+  kJson
+};
 constexpr std::uint32_t arg_words(ArgType type) {  // 32-bit words a value takes
   switch (type) {
-    case ArgType::kNull: case ArgType::kFalse: case ArgType::kTrue: return 0;
-    case ArgType::kInt32: case ArgType::kString: case ArgType::kJson: return 1;
-    default: return 2;
+    case ArgType::kNull:
+    case ArgType::kFalse:
+    case ArgType::kTrue:
+      return 0;
+    case ArgType::kInt32:
+    case ArgType::kString:
+    case ArgType::kJson:
+      return 1;
+    default:
+      return 2;
   }
 }
 
@@ -54,13 +120,15 @@ struct ArgField {
 
 struct ArgShape {
   std::vector<ArgField> fields;
-  std::array<std::int16_t, kArgKeyCount> slots;  // index into fields, -1 when absent; the last of equal keys wins
+  std::array<std::int16_t, kArgKeyCount>
+      slots;  // index into fields, -1 when absent; the last of equal keys wins
 };
 
 class ArgsView;
 
 // All arguments of one Trace. Written by TraceBuilder, read-only afterwards (any thread).
-// Strings are ids of the Trace's pool; kJson is the raw JSON text of a list or an object, as the file had it.
+// Strings are ids of the Trace's pool; kJson is the raw JSON text of a list or an object, as the
+// file had it.
 class ArgsTable {
  public:
   // The fields of one event: begin(), add_*() in file order, then end(). No fields: kNone<ArgsId>.
@@ -114,7 +182,9 @@ class ArgsView {
     return slot < 0 ? nullptr : &shape_->fields[static_cast<std::size_t>(slot)];
   }
   std::optional<std::int64_t> integer(ArgKey key) const { return integer(find(key)); }
-  std::optional<double> number(ArgKey key) const { return number(find(key)); }  // integers count as numbers
+  std::optional<double> number(ArgKey key) const {
+    return number(find(key));
+  }  // integers count as numbers
   std::optional<double> number(const ArgField* field) const;
   std::optional<StringId> text(ArgKey key) const;  // kString or kJson: text of the value
   std::optional<std::int64_t> integer(const ArgField* field) const;

@@ -25,8 +25,9 @@ TEST(ArgsTest, EventsWithTheSameKeysShareOneShape) {
 
 TEST(ArgsTest, IntegersKeepAll64Bits) {
   ArgsTable table;
-  for (const std::int64_t value : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX} + 1,
-                                   std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
+  for (const std::int64_t value :
+       {std::int64_t{0}, std::int64_t{-1}, std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX} + 1,
+        std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
     table.begin();
     table.add_int(StringId{0}, ArgKey::kBytes, value);
     EXPECT_EQ(table.view(table.end()).integer(ArgKey::kBytes), value);
@@ -44,7 +45,8 @@ TEST(ArgsTest, EverySpellingOfAKeyIsFound) {
   EXPECT_EQ(arg_key("external id"), ArgKey::kExternalId);
   EXPECT_EQ(arg_key("External id"), ArgKey::kExternalId);
   EXPECT_EQ(arg_key("no such key"), ArgKey::kCount);
-  for (std::size_t i = 0; i < kArgKeyCount; ++i) EXPECT_FALSE(arg_key_text(static_cast<ArgKey>(i)).empty()) << i;
+  for (std::size_t i = 0; i < kArgKeyCount; ++i)
+    EXPECT_FALSE(arg_key_text(static_cast<ArgKey>(i)).empty()) << i;
 }
 
 }  // namespace

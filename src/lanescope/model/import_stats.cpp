@@ -9,7 +9,8 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
     {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
     {"event-lost", Severity::kLost, "the event's text could not be understood"},
-    {"unescaped-text", Severity::kRepaired, "a string held an unescaped quote, backslash or control character"},
+    {"unescaped-text", Severity::kRepaired,
+     "a string held an unescaped quote, backslash or control character"},
     {"invalid-utf8", Severity::kRepaired, "bytes that are not UTF-8 became U+FFFD"},
     {"not-a-number", Severity::kRepaired, "NaN or Infinity stood where a number belongs"},
     {"wrong-type", Severity::kRepaired, "a field had another JSON type than the format says"},
@@ -18,24 +19,30 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"bad-time", Severity::kLost, "a time does not fit 64-bit nanoseconds"},
     {"sub-nanosecond", Severity::kNote, "digits below one nanosecond were cut off"},
     {"negative-duration", Severity::kRepaired, "a duration below zero was read as zero"},
-    {"missing-duration", Severity::kRepaired, "a complete event without duration was read as zero long"},
+    {"missing-duration", Severity::kRepaired,
+     "a complete event without duration was read as zero long"},
     {"end-without-begin", Severity::kLost, "an end event had no open begin"},
-    {"begin-without-end", Severity::kRepaired, "a begin event was never closed; it lasts to the end of the trace"},
+    {"begin-without-end", Severity::kRepaired,
+     "a begin event was never closed; it lasts to the end of the trace"},
     {"orphan-flow", Severity::kNote, "a flow arrow had only one end and is not kept"},
     {"out-of-order", Severity::kNote, "events were not sorted by time"},
     {"syntax", Severity::kRepaired, "JSON between events was mended"},
     {"metadata-lost", Severity::kLost, "a top-level entry could not be understood"},
     {"checksum-mismatch", Severity::kLost, "a closed chunk changed after it was written"},
-    {"open-chunk", Severity::kNote, "a chunk was still being written; its complete records were read"},
+    {"open-chunk", Severity::kNote,
+     "a chunk was still being written; its complete records were read"},
     {"dropped-records", Severity::kLost, "the recorder had no room for these records"},
-    {"open-range", Severity::kRepaired, "a range was still open when recording ended; it lasts to the end"},
+    {"open-range", Severity::kRepaired,
+     "a range was still open when recording ended; it lasts to the end"},
     {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
     {"field-lost", Severity::kLost, "one value of an event could not be kept"},
 }};
 
 }  // namespace
 
-const ImportIssueInfo& import_issue_info(ImportIssue issue) { return kIssues[static_cast<std::size_t>(issue)]; }
+const ImportIssueInfo& import_issue_info(ImportIssue issue) {
+  return kIssues[static_cast<std::size_t>(issue)];
+}
 
 bool ImportStats::lost_anything() const {
   for (std::size_t i = 0; i < kImportIssueCount; ++i)

@@ -1,4 +1,5 @@
-// What a reader met that was not as promised: counted, with the place of the first one, never silent.
+// What a reader met that was not as promised: counted, with the place of the first one, never
+// silent.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,38 +14,41 @@ enum class Severity : std::uint8_t {
 };
 
 enum class ImportIssue : std::uint8_t {
-  kTruncatedFile,       // the JSON ends before its last bracket
-  kTruncatedStream,     // the gzip or zstd stream ends early or is damaged; what could be unpacked was read
-  kTrailingBytes,       // bytes after the end of the trace or of the compressed stream
-  kEventLost,           // an event whose text could not be understood even after repair
-  kUnescapedText,       // a stray quote, backslash or control character inside a string
-  kInvalidUtf8,         // bytes replaced by U+FFFD
-  kNotANumber,          // NaN or Infinity where a number belongs
-  kWrongType,           // a field of another JSON type than the format says
-  kMissingField,        // an event without a field it needs (ts, name, ph)
-  kUnknownPhase,        // a "ph" that lanescope does not read
-  kBadTime,             // a time that does not fit 64-bit nanoseconds
-  kSubNanosecond,       // digits below one nanosecond were cut off
-  kNegativeDuration,    // dur < 0, read as 0
-  kMissingDuration,     // an X event without dur, read as 0
-  kEndWithoutBegin,     // E (or async end) with no open begin
-  kBeginWithoutEnd,     // B (or async begin) never closed; it lasts to the end of the trace
-  kOrphanFlow,          // a flow start without end, or an end without start
-  kOutOfOrder,          // events not sorted by time (normal for Kineto)
-  kSyntax,              // JSON mended between events: missing or doubled commas, stray bytes
-  kMetadataLost,        // a top-level entry that could not be understood
-  kChecksumMismatch,    // a spool chunk whose bytes changed after it was closed
-  kOpenChunk,           // a spool chunk its writer had not closed (killed process); its complete records were read
-  kDroppedRecords,      // records the recorder could not keep
-  kOpenRange,           // a range still open when recording ended
-  kMissingName,         // an event without name; it got an empty one
-  kFieldLost,           // one value of an event could not be kept: a counter that is no number, over 65535 words of args
+  kTruncatedFile,    // the JSON ends before its last bracket
+  kTruncatedStream,  // the gzip or zstd stream ends early or is damaged; what could be unpacked was
+                     // read
+  kTrailingBytes,    // bytes after the end of the trace or of the compressed stream
+  kEventLost,        // an event whose text could not be understood even after repair
+  kUnescapedText,    // a stray quote, backslash or control character inside a string
+  kInvalidUtf8,      // bytes replaced by U+FFFD
+  kNotANumber,       // NaN or Infinity where a number belongs
+  kWrongType,        // a field of another JSON type than the format says
+  kMissingField,     // an event without a field it needs (ts, name, ph)
+  kUnknownPhase,     // a "ph" that lanescope does not read
+  kBadTime,          // a time that does not fit 64-bit nanoseconds
+  kSubNanosecond,    // digits below one nanosecond were cut off
+  kNegativeDuration,  // dur < 0, read as 0
+  kMissingDuration,   // an X event without dur, read as 0
+  kEndWithoutBegin,   // E (or async end) with no open begin
+  kBeginWithoutEnd,   // B (or async begin) never closed; it lasts to the end of the trace
+  kOrphanFlow,        // a flow start without end, or an end without start
+  kOutOfOrder,        // events not sorted by time (normal for Kineto)
+  kSyntax,            // JSON mended between events: missing or doubled commas, stray bytes
+  kMetadataLost,      // a top-level entry that could not be understood
+  kChecksumMismatch,  // a spool chunk whose bytes changed after it was closed
+  kOpenChunk,  // a spool chunk its writer had not closed (killed process); its complete records
+               // were read
+  kDroppedRecords,  // records the recorder could not keep
+  kOpenRange,       // a range still open when recording ended
+  kMissingName,     // an event without name; it got an empty one
+  kFieldLost,  // one value of an event could not be kept: a counter that is no number, over 65535
+               // words of args
   kCount
 };
 inline constexpr std::size_t kImportIssueCount = static_cast<std::size_t>(ImportIssue::kCount);
 
 struct ImportIssueInfo {
-  const char* name;         // stable, for JSON: "truncated-file"
+  const char* name;  // stable, for JSON: "truncated-file"
   Severity severity;
   const char* description;  // one clause for people
 };
@@ -57,12 +61,15 @@ class ImportStats {
     std::uint64_t count = 0;
     std::optional<std::uint64_t> first_offset;  // bytes into the unpacked input
   };
-  void count(ImportIssue issue, std::optional<std::uint64_t> offset = std::nullopt, std::uint64_t times = 1) {
+  void count(ImportIssue issue, std::optional<std::uint64_t> offset = std::nullopt,
+             std::uint64_t times = 1) {
     Counter& counter = counters_[static_cast<std::size_t>(issue)];
     if (counter.count == 0) counter.first_offset = offset;
     counter.count += times;
   }
-  const Counter& operator[](ImportIssue issue) const { return counters_[static_cast<std::size_t>(issue)]; }
+  const Counter& operator[](ImportIssue issue) const {
+    return counters_[static_cast<std::size_t>(issue)];
+  }
   bool lost_anything() const;
 
   std::uint64_t input_bytes = 0;     // as on disk

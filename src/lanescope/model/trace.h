@@ -1,5 +1,6 @@
-// One trace, whatever file or recorder it came from: columns of slices, instants, counters, flows and their arguments.
-// Built once by TraceBuilder, never changed afterwards, read by any number of threads without locks.
+// One trace, whatever file or recorder it came from: columns of slices, instants, counters, flows
+// and their arguments. Built once by TraceBuilder, never changed afterwards, read by any number of
+// threads without locks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -40,13 +41,13 @@ enum class TrackKind : std::uint8_t {
 struct Track {
   TrackKind kind = TrackKind::kThread;
   ProcessId process = kNone<ProcessId>;
-  Scalar tid;                           // thread or stream; for kAsync the async id
-  StringId name = kNone<StringId>;      // thread_name; for kCounter the counter's name
-  StringId series = kNone<StringId>;    // kCounter: the argument's key; kAsync: the category text
+  Scalar tid;                         // thread or stream; for kAsync the async id
+  StringId name = kNone<StringId>;    // thread_name; for kCounter the counter's name
+  StringId series = kNone<StringId>;  // kCounter: the argument's key; kAsync: the category text
   std::optional<std::int64_t> sort_index;
-  std::optional<std::int32_t> device;   // kStream: device ordinal, where the file has one
-  std::optional<std::int64_t> stream;   // kStream: stream id ("stream 7" and 7 both give 7)
-  std::uint32_t first_slice = 0;        // slices [first_slice, first_slice + slice_count)
+  std::optional<std::int32_t> device;  // kStream: device ordinal, where the file has one
+  std::optional<std::int64_t> stream;  // kStream: stream id ("stream 7" and 7 both give 7)
+  std::uint32_t first_slice = 0;       // slices [first_slice, first_slice + slice_count)
   std::uint32_t slice_count = 0;
 };
 
@@ -55,7 +56,8 @@ struct Category {
   CategoryKind kind = CategoryKind::kOther;
 };
 
-// Slices in order of (track, start, longer first, place in the file). Half-open: [start, start + dur). Nanoseconds.
+// Slices in order of (track, start, longer first, place in the file). Half-open: [start, start +
+// dur). Nanoseconds.
 struct SliceColumns {
   std::vector<std::int64_t> start_ns;  // since Trace::base_time_ns()
   std::vector<std::int64_t> dur_ns;    // >= 0
@@ -87,7 +89,8 @@ struct CounterColumns {
   std::size_t size() const { return time_ns.size(); }
 };
 
-// A complete arrow. Half arrows are counted (ImportIssue::kOrphanFlow), not kept. One start may have several ends.
+// A complete arrow. Half arrows are counted (ImportIssue::kOrphanFlow), not kept. One start may
+// have several ends.
 struct Flow {
   Scalar id;
   StringId name = kNone<StringId>;
@@ -122,12 +125,15 @@ class Trace {
   std::span<const Process> processes() const { return processes_; }
   std::span<const Category> categories() const { return categories_; }
   std::span<const Step> steps() const { return steps_; }
-  // Top-level entries in file order, traceEvents left out: deviceProperties, distributedInfo, user metadata, ...
+  // Top-level entries in file order, traceEvents left out: deviceProperties, distributedInfo, user
+  // metadata, ...
   std::span<const Metadata> metadata() const { return metadata_; }
   // Metadata ("M") events that name neither a process nor a thread: the whole event's JSON.
   std::span<const StringId> other_metadata_events() const { return other_metadata_events_; }
 
-  std::string_view text(StringId id) const { return id == kNone<StringId> ? std::string_view() : strings_.view(id); }
+  std::string_view text(StringId id) const {
+    return id == kNone<StringId> ? std::string_view() : strings_.view(id);
+  }
   const StringPool& strings() const { return strings_; }
   ArgsView args(ArgsId id) const { return args_.view(id); }
   ArgsView slice_args(SliceId id) const { return args_.view(slices_.args[raw(id)]); }
@@ -142,8 +148,11 @@ class Trace {
   const Process& process(ProcessId id) const { return processes_[raw(id)]; }
   std::optional<std::string_view> metadata_json(std::string_view key) const;
 
-  std::int64_t base_time_ns() const { return base_time_ns_; }   // baseTimeNanoseconds; 0 when the file has none
-  // The capture window: the writer's own span where there is one, else first start to last end. Empty: [0, 0).
+  std::int64_t base_time_ns() const {
+    return base_time_ns_;
+  }  // baseTimeNanoseconds; 0 when the file has none
+  // The capture window: from the first to the last of the writer's own spans (one a cycle) where
+  // there are any, else first start to last end. Empty: [0, 0).
   std::int64_t window_start_ns() const { return window_start_ns_; }
   std::int64_t window_end_ns() const { return window_end_ns_; }
   bool has_window_span() const { return has_window_span_; }

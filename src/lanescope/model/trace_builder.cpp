@@ -1,6 +1,7 @@
-// Problem: files list events in any order, with begin and end apart and arrows as loose halves; analyses want columns that
-// are sorted and whole. Idea: append first, then once, at the end, pair what belongs together and sort by one permutation
-// applied column by column. Cost: O(n log n) at worst, O(n) for the usual nearly sorted file; one extra column of memory.
+// Problem: files list events in any order, with begin and end apart and arrows as loose halves;
+// analyses want columns that are sorted and whole. Idea: append first, then once, at the end, pair
+// what belongs together and sort by one permutation applied column by column. Cost: O(n log n) at
+// worst, O(n) for the usual nearly sorted file; one extra column of memory.
 #include "lanescope/model/trace_builder.h"
 
 #include <algorithm>
@@ -27,11 +28,13 @@ bool is_identity(const std::vector<std::uint32_t>& order) {
   return true;
 }
 
-// Sorts what is a few sorted runs one behind the other, as writers leave it (thread by thread, then the runtime rows).
+// Sorts what is a few sorted runs one behind the other, as writers leave it (thread by thread, then
+// the runtime rows).
 template <typename Iterator, typename Less>
 void sort_runs(Iterator begin, Iterator end, Less less) {
   std::vector<Iterator> bounds{begin};
-  while (bounds.back() != end && bounds.size() <= 64) bounds.push_back(std::is_sorted_until(bounds.back(), end, less));
+  while (bounds.back() != end && bounds.size() <= 64)
+    bounds.push_back(std::is_sorted_until(bounds.back(), end, less));
   if (bounds.back() != end) return std::sort(begin, end, less);
   while (bounds.size() > 2) {
     std::vector<Iterator> merged{begin};
@@ -51,7 +54,8 @@ std::optional<std::int64_t> trailing_number(std::string_view text) {
   while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') --at;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || at == text.size()) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || at == text.size())
+    return std::nullopt;
   return value;
 }
 
@@ -65,23 +69,29 @@ std::int64_t saturating_end(std::int64_t start, std::int64_t dur) {
 
 std::int64_t saturating_length(std::int64_t start, std::int64_t end) {
   std::int64_t length = 0;
-  return __builtin_sub_overflow(end, start, &length) ? std::numeric_limits<std::int64_t>::max() : length;
+  return __builtin_sub_overflow(end, start, &length) ? std::numeric_limits<std::int64_t>::max()
+                                                     : length;
 }
 
 }  // namespace
 
 std::size_t TraceBuilder::ScalarHash::operator()(const Scalar& scalar) const {
-  const std::uint64_t value = scalar.is_text ? ~static_cast<std::uint64_t>(raw(scalar.text)) : static_cast<std::uint64_t>(scalar.number);
+  const std::uint64_t value = scalar.is_text ? ~static_cast<std::uint64_t>(raw(scalar.text))
+                                             : static_cast<std::uint64_t>(scalar.number);
   return static_cast<std::size_t>((value ^ (value >> 31)) * 0x9e3779b97f4a7c15);
 }
 
 std::size_t TraceBuilder::TrackKeyHash::operator()(const TrackKey& key) const {
-  std::uint64_t hash = ScalarHash()(key.tid) ^ (static_cast<std::uint64_t>(raw(key.process)) << 8) ^ static_cast<std::uint64_t>(key.kind);
-  hash = (hash ^ (static_cast<std::uint64_t>(raw(key.name)) << 32) ^ raw(key.series)) * 0xd6e8feb86659fd93;
+  std::uint64_t hash = ScalarHash()(key.tid) ^ (static_cast<std::uint64_t>(raw(key.process)) << 8) ^
+                       static_cast<std::uint64_t>(key.kind);
+  hash = (hash ^ (static_cast<std::uint64_t>(raw(key.name)) << 32) ^ raw(key.series)) *
+         0xd6e8feb86659fd93;
   return static_cast<std::size_t>(hash ^ (hash >> 29));
 }
 
-TraceBuilder::TraceBuilder() { trace_.categories_.push_back({kNone<StringId>, CategoryKind::kNone}); }
+TraceBuilder::TraceBuilder() {
+  trace_.categories_.push_back({kNone<StringId>, CategoryKind::kNone});
+}
 
 CategoryId TraceBuilder::category(std::string_view text) {
   const StringId id = intern(text);
@@ -125,7 +135,8 @@ TrackId TraceBuilder::find_or_add_track(const TrackKey& key) {
 }
 
 TrackId TraceBuilder::track(const Scalar& pid, const Scalar& tid, bool on_stream) {
-  TrackKey key{on_stream ? TrackKind::kStream : TrackKind::kThread, process(pid), tid, kNone<StringId>, kNone<StringId>};
+  TrackKey key{on_stream ? TrackKind::kStream : TrackKind::kThread, process(pid), tid,
+               kNone<StringId>, kNone<StringId>};
   if (flow_only_tracks_.empty()) return find_or_add_track(key);
   if (const auto it = track_by_key_.find(key); it != track_by_key_.end()) {
     if (!on_stream) flow_only_tracks_.erase(raw(it->second));
@@ -134,7 +145,8 @@ TrackId TraceBuilder::track(const Scalar& pid, const Scalar& tid, bool on_stream
   if (!on_stream) return find_or_add_track(key);
   const TrackKey thread_key{TrackKind::kThread, key.process, tid, kNone<StringId>, kNone<StringId>};
   const auto thread = track_by_key_.find(thread_key);
-  if (thread == track_by_key_.end() || flow_only_tracks_.erase(raw(thread->second)) == 0) return find_or_add_track(key);
+  if (thread == track_by_key_.end() || flow_only_tracks_.erase(raw(thread->second)) == 0)
+    return find_or_add_track(key);
   const TrackId id = thread->second;  // an arrow came first: what it pointed to is this stream
   track_by_key_.erase(thread);
   track_by_key_.emplace(key, id);
@@ -153,15 +165,18 @@ TrackId TraceBuilder::flow_track(const Scalar& pid, const Scalar& tid) {
 }
 
 TrackId TraceBuilder::async_track(const Scalar& pid, std::string_view category, const Scalar& id) {
-  return find_or_add_track({TrackKind::kAsync, process(pid), id, kNone<StringId>, intern(category)});
+  return find_or_add_track(
+      {TrackKind::kAsync, process(pid), id, kNone<StringId>, intern(category)});
 }
 
-TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name, std::string_view series) {
+TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name,
+                                    std::string_view series) {
   return find_or_add_track({TrackKind::kCounter, process(pid), {}, intern(name), intern(series)});
 }
 
-void TraceBuilder::push_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns, std::int64_t dur_ns,
-                              ArgsId args, std::uint32_t event_index) {
+void TraceBuilder::push_slice(TrackId track, CategoryId category, StringId name,
+                              std::int64_t start_ns, std::int64_t dur_ns, ArgsId args,
+                              std::uint32_t event_index) {
   SliceColumns& slices = trace_.slices_;
   slices.start_ns.push_back(start_ns);
   slices.dur_ns.push_back(dur_ns);
@@ -172,17 +187,20 @@ void TraceBuilder::push_slice(TrackId track, CategoryId category, StringId name,
   slices.event_index.push_back(event_index);
 }
 
-void TraceBuilder::add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns, std::int64_t dur_ns, ArgsId args) {
+void TraceBuilder::add_slice(TrackId track, CategoryId category, StringId name,
+                             std::int64_t start_ns, std::int64_t dur_ns, ArgsId args) {
   if (dur_ns < 0) {
     stats().count(ImportIssue::kNegativeDuration);
     dur_ns = 0;
   }
-  // An end beyond 64-bit time would overflow every later sum; such a slice is cut at the end of time.
+  // An end beyond 64-bit time would overflow every later sum; such a slice is cut at the end of
+  // time.
   dur_ns = saturating_end(start_ns, dur_ns) - start_ns;
   push_slice(track, category, name, start_ns, dur_ns, args, event_index_++);
 }
 
-void TraceBuilder::add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns, ArgsId args) {
+void TraceBuilder::add_begin(TrackId track, CategoryId category, StringId name,
+                             std::int64_t time_ns, ArgsId args) {
   begin_end_.push_back({time_ns, track, category, 'B', name, args, event_index_++});
 }
 
@@ -190,11 +208,13 @@ void TraceBuilder::add_end(TrackId track, StringId name, std::int64_t time_ns, A
   begin_end_.push_back({time_ns, track, no_category(), 'E', name, args, event_index_++});
 }
 
-void TraceBuilder::add_async(char phase, TrackId async_track, CategoryId category, StringId name, std::int64_t time_ns, ArgsId args) {
+void TraceBuilder::add_async(char phase, TrackId async_track, CategoryId category, StringId name,
+                             std::int64_t time_ns, ArgsId args) {
   async_.push_back({time_ns, async_track, category, phase, name, args, event_index_++});
 }
 
-void TraceBuilder::add_instant(TrackId track, CategoryId category, StringId name, std::int64_t time_ns, char scope, ArgsId args) {
+void TraceBuilder::add_instant(TrackId track, CategoryId category, StringId name,
+                               std::int64_t time_ns, char scope, ArgsId args) {
   InstantColumns& instants = trace_.instants_;
   instants.time_ns.push_back(time_ns);
   instants.name.push_back(name);
@@ -211,13 +231,18 @@ void TraceBuilder::add_counter(TrackId counter_track, std::int64_t time_ns, doub
   trace_.counters_.value.push_back(value);
 }
 
-void TraceBuilder::add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id, std::int64_t time_ns,
-                            bool binds_enclosing) {
-  flow_points_.push_back({time_ns, id, name, track, category, phase, binds_enclosing, event_index_++});
+void TraceBuilder::add_flow(char phase, TrackId track, CategoryId category, StringId name,
+                            const Scalar& id, std::int64_t time_ns, bool binds_enclosing) {
+  flow_points_.push_back(
+      {time_ns, id, name, track, category, phase, binds_enclosing, event_index_++});
 }
 
-void TraceBuilder::set_process_name(const Scalar& pid, StringId name) { trace_.processes_[raw(process(pid))].name = name; }
-void TraceBuilder::set_process_labels(const Scalar& pid, StringId labels) { trace_.processes_[raw(process(pid))].labels = labels; }
+void TraceBuilder::set_process_name(const Scalar& pid, StringId name) {
+  trace_.processes_[raw(process(pid))].name = name;
+}
+void TraceBuilder::set_process_labels(const Scalar& pid, StringId labels) {
+  trace_.processes_[raw(process(pid))].labels = labels;
+}
 void TraceBuilder::set_process_sort_index(const Scalar& pid, std::int64_t index) {
   trace_.processes_[raw(process(pid))].sort_index = index;
 }
@@ -247,10 +272,12 @@ ArgsId TraceBuilder::merge_args(ArgsId first, ArgsId second) {
   std::vector<Field> fields;
   for (const ArgsId id : {first, second}) {
     const ArgsView view = trace_.args_.view(id);
-    for (std::size_t i = 0; i < view.size(); ++i) fields.push_back({view.field(i).key, view.field(i).type, view.bits(view.field(i))});
+    for (std::size_t i = 0; i < view.size(); ++i)
+      fields.push_back({view.field(i).key, view.field(i).type, view.bits(view.field(i))});
   }
   trace_.args_.begin();
-  for (const Field& field : fields) trace_.args_.add(field.key, arg_key(text(field.key)), field.type, field.bits);
+  for (const Field& field : fields)
+    trace_.args_.add(field.key, arg_key(text(field.key)), field.type, field.bits);
   return trace_.args_.end();
 }
 
@@ -264,8 +291,8 @@ std::int64_t TraceBuilder::last_time_ns() const {
   return last;
 }
 
-// Stacks per track, in time order; equal times keep the file's order. An end that names an outer begin also closes the
-// inner ones (their end was lost); an end that matches nothing is counted.
+// Stacks per track, in time order; equal times keep the file's order. An end that names an outer
+// begin also closes the inner ones (their end was lost); an end that matches nothing is counted.
 void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
   if (events.empty()) return;
   const std::int64_t last = last_time_ns();
@@ -273,21 +300,23 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
     return a.track != b.track ? a.track < b.track : a.time_ns < b.time_ns;
   });
   std::vector<const OpenEvent*> open;
-  std::unordered_map<std::uint32_t, std::uint32_t> open_by_name;  // an end without begin is told without a walk
+  std::unordered_map<std::uint32_t, std::uint32_t>
+      open_by_name;  // an end without begin is told without a walk
   // Closes the innermost begin.
   const auto close = [&](std::int64_t end_ns, ArgsId args) {
     const OpenEvent& begin = *open.back();
     open.pop_back();
     --open_by_name[raw(begin.name)];
-    push_slice(begin.track, begin.category, begin.name, begin.time_ns, saturating_length(begin.time_ns, end_ns), args,
-               begin.event_index);
+    push_slice(begin.track, begin.category, begin.name, begin.time_ns,
+               saturating_length(begin.time_ns, end_ns), args, begin.event_index);
   };
   for (std::size_t i = 0; i < events.size(); ++i) {
     const OpenEvent& event = events[i];
     if (event.phase == 'B') {
       open.push_back(&event);
       ++open_by_name[raw(event.name)];
-    } else if (const bool any = event.name == kNone<StringId>; any ? open.empty() : open_by_name[raw(event.name)] == 0) {
+    } else if (const bool any = event.name == kNone<StringId>;
+               any ? open.empty() : open_by_name[raw(event.name)] == 0) {
       stats().count(ImportIssue::kEndWithoutBegin);
     } else {
       while (!any && open.back()->name != event.name) {
@@ -307,8 +336,9 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
   events.shrink_to_fit();
 }
 
-// Points of one (category, name, id), in time order: each step or end is reached from the latest start or step before it.
-// Ids are reused in old files; time decides. One start with many ends is a CUDA graph launch.
+// Points of one (category, name, id), in time order: each step or end is reached from the latest
+// start or step before it. Ids are reused in old files; time decides. One start with many ends is a
+// CUDA graph launch.
 void TraceBuilder::pair_flows() {
   if (flow_points_.empty()) return;
   const auto key_less = [](const FlowPoint& a, const FlowPoint& b) {
@@ -391,7 +421,8 @@ void TraceBuilder::apply_thread_labels() {
     const ProcessId owner = process(label.pid);
     bool found = false;
     for (const TrackKind kind : {TrackKind::kThread, TrackKind::kStream}) {
-      const auto it = track_by_key_.find({kind, owner, label.tid, kNone<StringId>, kNone<StringId>});
+      const auto it =
+          track_by_key_.find({kind, owner, label.tid, kNone<StringId>, kNone<StringId>});
       if (it == track_by_key_.end()) continue;
       found = true;
       Track& track = trace_.tracks_[raw(it->second)];
@@ -454,8 +485,9 @@ void TraceBuilder::sort_instants() {
   InstantColumns& instants = trace_.instants_;
   std::vector<std::uint32_t> order(instants.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return instants.time_ns[a] < instants.time_ns[b]; });
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return instants.time_ns[a] < instants.time_ns[b];
+  });
   permute(instants.time_ns, order);
   permute(instants.name, order);
   permute(instants.track, order);
@@ -470,7 +502,8 @@ void TraceBuilder::sort_counters() {
   std::vector<std::uint32_t> order(counters.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return counters.track[a] != counters.track[b] ? counters.track[a] < counters.track[b] : counters.time_ns[a] < counters.time_ns[b];
+    return counters.track[a] != counters.track[b] ? counters.track[a] < counters.track[b]
+                                                  : counters.time_ns[a] < counters.time_ns[b];
   });
   permute(counters.time_ns, order);
   permute(counters.track, order);
@@ -482,8 +515,10 @@ void TraceBuilder::name_streams() {
     if (track.kind != TrackKind::kStream) continue;
     const Scalar& pid = trace_.processes_[raw(track.process)].pid;
     const auto device = pid.is_text ? trailing_number(text(pid.text)) : std::optional(pid.number);
-    if (device && *device >= 0 && *device <= INT32_MAX) track.device = static_cast<std::int32_t>(*device);
-    track.stream = track.tid.is_text ? trailing_number(text(track.tid.text)) : std::optional(track.tid.number);
+    if (device && *device >= 0 && *device <= INT32_MAX)
+      track.device = static_cast<std::int32_t>(*device);
+    track.stream =
+        track.tid.is_text ? trailing_number(text(track.tid.text)) : std::optional(track.tid.number);
   }
 }
 
@@ -495,49 +530,60 @@ void TraceBuilder::find_steps() {
     const std::string_view name = trace_.strings_.view(StringId{i});
     if (!name.starts_with(kPrefix)) continue;
     std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+    const auto [end, error] =
+        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
     if (error == std::errc() && end == name.data() + name.size()) number_by_name.emplace(i, number);
   }
   if (number_by_name.empty()) return;
   for (std::uint32_t i = 0; i < slices.size(); ++i) {
     const auto it = number_by_name.find(raw(slices.name[i]));
-    if (it == number_by_name.end() || trace_.tracks_[raw(slices.track[i])].kind != TrackKind::kThread) continue;
+    if (it == number_by_name.end() ||
+        trace_.tracks_[raw(slices.track[i])].kind != TrackKind::kThread)
+      continue;
     if (kind(slices.category[i]) == CategoryKind::kGpuUserAnnotation) continue;
     trace_.steps_.push_back({it->second, SliceId{i}});
   }
-  std::stable_sort(trace_.steps_.begin(), trace_.steps_.end(),
-                   [&](const Step& a, const Step& b) { return trace_.start_ns(a.slice) < trace_.start_ns(b.slice); });
+  std::stable_sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step& a, const Step& b) {
+    return trace_.start_ns(a.slice) < trace_.start_ns(b.slice);
+  });
 }
 
 void TraceBuilder::find_window() {
   if (trace_.has_window_span_) return;
   const SliceColumns& slices = trace_.slices_;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max(), last = std::numeric_limits<std::int64_t>::min();
+  struct Extent {
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    void cover(std::int64_t start, std::int64_t end) {
+      first = std::min(first, start);
+      last = std::max(last, end);
+    }
+  };
+  Extent all, spans;  // a recording of several cycles has a span for each
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const std::int64_t end = saturating_end(slices.start_ns[i], slices.dur_ns[i]);
-    if (kind(slices.category[i]) == CategoryKind::kTrace) {
-      if (trace_.has_window_span_) continue;
-      trace_.window_start_ns_ = slices.start_ns[i];
-      trace_.window_end_ns_ = end;
-      trace_.has_window_span_ = true;
-    }
-    first = std::min(first, slices.start_ns[i]);
-    last = std::max(last, end);
+    all.cover(slices.start_ns[i], end);
+    if (kind(slices.category[i]) != CategoryKind::kTrace) continue;
+    spans.cover(slices.start_ns[i], end);
+    trace_.has_window_span_ = true;
   }
-  if (!trace_.has_window_span_ && slices.size() > 0) {
-    trace_.window_start_ns_ = first;
-    trace_.window_end_ns_ = last;
-  }
+  if (slices.size() == 0) return;
+  const Extent& window = trace_.has_window_span_ ? spans : all;
+  trace_.window_start_ns_ = window.first;
+  trace_.window_end_ns_ = window.last;
 }
 
 Result<Trace> TraceBuilder::finish() && {
-  if (trace_.slices_.size() + begin_end_.size() + async_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
+  if (trace_.slices_.size() + begin_end_.size() + async_.size() >=
+      std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
   pair_begin_end(begin_end_);
   for (OpenEvent& event : async_) {  // S/T/F/p are the older spelling of b/n/e
-    if (event.phase == 'b' || event.phase == 'S') event.phase = 'B';
-    else if (event.phase == 'e' || event.phase == 'F') event.phase = 'E';
+    if (event.phase == 'b' || event.phase == 'S')
+      event.phase = 'B';
+    else if (event.phase == 'e' || event.phase == 'F')
+      event.phase = 'E';
   }
   for (const OpenEvent& event : async_) {
     if (event.phase == 'B' || event.phase == 'E') continue;
@@ -550,7 +596,8 @@ Result<Trace> TraceBuilder::finish() && {
     instants.event_index.push_back(event.event_index);
     instants.scope.push_back('t');
   }
-  std::erase_if(async_, [](const OpenEvent& event) { return event.phase != 'B' && event.phase != 'E'; });
+  std::erase_if(async_,
+                [](const OpenEvent& event) { return event.phase != 'B' && event.phase != 'E'; });
   pair_begin_end(async_);
   pair_flows();
   apply_thread_labels();

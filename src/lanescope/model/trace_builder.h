@@ -1,4 +1,5 @@
-// The one way to make a Trace: readers and the recorder add events in any order, finish() sorts, pairs and freezes.
+// The one way to make a Trace: readers and the recorder add events in any order, finish() sorts,
+// pairs and freezes.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -11,8 +12,9 @@
 
 namespace lanescope {
 
-// One thread. Times are nanoseconds since base_time_ns. Whatever does not pair up (ends without begin, half flows) is
-// counted in stats(). Memory: the finished Trace plus, during finish(), one extra column at a time.
+// One thread. Times are nanoseconds since base_time_ns. Whatever does not pair up (ends without
+// begin, half flows) is counted in stats(). Memory: the finished Trace plus, during finish(), one
+// extra column at a time.
 class TraceBuilder {
  public:
   TraceBuilder();
@@ -26,7 +28,8 @@ class TraceBuilder {
   ProcessId process(const Scalar& pid);
   // The thread (or, for device rows, the stream) of that pid and tid; made on first use.
   TrackId track(const Scalar& pid, const Scalar& tid, bool on_stream);
-  // Where an arrow's end points: the stream of that pid and tid if there is one or will be, else the thread.
+  // Where an arrow's end points: the stream of that pid and tid if there is one or will be, else
+  // the thread.
   TrackId flow_track(const Scalar& pid, const Scalar& tid);
   TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
   TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
@@ -34,17 +37,23 @@ class TraceBuilder {
   ArgsTable& args() { return trace_.args_; }
 
   // Every add_* is one event (one event_index), in file order. dur < 0 is counted and read as 0.
-  void add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns, std::int64_t dur_ns, ArgsId args);
-  void add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns, ArgsId args);
-  // `name` may be kNone: it ends the innermost open begin. Otherwise the innermost one of that name.
+  void add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns,
+                 std::int64_t dur_ns, ArgsId args);
+  void add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns,
+                 ArgsId args);
+  // `name` may be kNone: it ends the innermost open begin. Otherwise the innermost one of that
+  // name.
   void add_end(TrackId track, StringId name, std::int64_t time_ns, ArgsId args);
-  void add_async(char phase, TrackId async_track, CategoryId category, StringId name, std::int64_t time_ns, ArgsId args);
-  void add_instant(TrackId track, CategoryId category, StringId name, std::int64_t time_ns, char scope, ArgsId args);
+  void add_async(char phase, TrackId async_track, CategoryId category, StringId name,
+                 std::int64_t time_ns, ArgsId args);
+  void add_instant(TrackId track, CategoryId category, StringId name, std::int64_t time_ns,
+                   char scope, ArgsId args);
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
   // phase: 's' start, 't' step, 'f' end.
-  void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id, std::int64_t time_ns,
-                bool binds_enclosing);
-  // An event that leaves nothing in the columns (metadata, lost ones) still takes its place in the file order.
+  void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
+                std::int64_t time_ns, bool binds_enclosing);
+  // An event that leaves nothing in the columns (metadata, lost ones) still takes its place in the
+  // file order.
   void skip_event() { ++event_index_; }
 
   void set_process_name(const Scalar& pid, StringId name);
@@ -52,7 +61,9 @@ class TraceBuilder {
   void set_process_sort_index(const Scalar& pid, std::int64_t index);
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
-  void add_metadata_event(StringId event_json) { trace_.other_metadata_events_.push_back(event_json); }
+  void add_metadata_event(StringId event_json) {
+    trace_.other_metadata_events_.push_back(event_json);
+  }
   void add_metadata(std::string_view key, std::string_view json);
   void set_base_time_ns(std::int64_t ns) { trace_.base_time_ns_ = ns; }
   std::int64_t base_time_ns() const { return trace_.base_time_ns_; }
@@ -105,7 +116,8 @@ class TraceBuilder {
   };
 
   TrackId find_or_add_track(const TrackKey& key);
-  void push_slice(TrackId, CategoryId, StringId, std::int64_t start_ns, std::int64_t dur_ns, ArgsId, std::uint32_t event_index);
+  void push_slice(TrackId, CategoryId, StringId, std::int64_t start_ns, std::int64_t dur_ns, ArgsId,
+                  std::uint32_t event_index);
   std::int64_t last_time_ns() const;
   void pair_begin_end(std::vector<OpenEvent>& events);
   ArgsId merge_args(ArgsId first, ArgsId second);
@@ -127,7 +139,8 @@ class TraceBuilder {
   std::unordered_map<Scalar, ProcessId, ScalarHash> process_by_pid_;
   std::unordered_map<TrackKey, TrackId, TrackKeyHash> track_by_key_;
   std::unordered_map<std::uint32_t, CategoryId> category_by_text_;
-  std::unordered_set<std::uint32_t> flow_only_tracks_;  // threads that only arrows have named so far
+  std::unordered_set<std::uint32_t>
+      flow_only_tracks_;  // threads that only arrows have named so far
 };
 
 }  // namespace lanescope

@@ -52,9 +52,9 @@ TEST(TraceBuilderTest, BeginAndEndPairByNestingAndName) {
   b.add_slice(b.cpu, b.op, b.name("x"), 13, 7, kNone<ArgsId>);  // ends at 20
   const Trace trace = b.done();
   ASSERT_EQ(trace.slices().size(), 4u);
-  EXPECT_EQ(trace.dur_ns(SliceId{0}), 9);   // outer
-  EXPECT_EQ(trace.dur_ns(SliceId{1}), 7);   // lost end: closed with outer
-  EXPECT_EQ(trace.dur_ns(SliceId{2}), 8);   // open: to the end of the trace
+  EXPECT_EQ(trace.dur_ns(SliceId{0}), 9);  // outer
+  EXPECT_EQ(trace.dur_ns(SliceId{1}), 7);  // lost end: closed with outer
+  EXPECT_EQ(trace.dur_ns(SliceId{2}), 8);  // open: to the end of the trace
   EXPECT_EQ(trace.import_stats()[ImportIssue::kBeginWithoutEnd].count, 2u);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kEndWithoutBegin].count, 1u);
 }
@@ -99,11 +99,24 @@ TEST(TraceBuilderTest, StepsComeFromProfilerStepRangesOfTheCpu) {
   b.add_slice(b.cpu, note, b.name("ProfilerStep#3"), 50, 10, kNone<ArgsId>);
   b.add_slice(b.cpu, note, b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
   b.add_slice(b.cpu, note, b.name("ProfilerStep#"), 10, 10, kNone<ArgsId>);
-  b.add_slice(b.track(number(0), number(7), true), b.category("gpu_user_annotation"), b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
+  b.add_slice(b.track(number(0), number(7), true), b.category("gpu_user_annotation"),
+              b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
   const Trace trace = b.done();
   ASSERT_EQ(trace.steps().size(), 2u);
   EXPECT_EQ(trace.steps()[0].number, 2);
   EXPECT_EQ(trace.steps()[1].number, 3);
+}
+
+TEST(TraceBuilderTest, TheWindowReachesFromTheFirstCaptureSpanToTheLast) {
+  Builder b;
+  b.add_slice(b.cpu, b.op, b.name("before any span"), 10, 5, kNone<ArgsId>);
+  for (const std::int64_t start : {200, 100})
+    b.add_slice(b.cpu, b.category("Trace"), b.name("PyTorch Profiler (0)"), start, 50,
+                kNone<ArgsId>);
+  const Trace trace = b.done();
+  EXPECT_TRUE(trace.has_window_span());
+  EXPECT_EQ(trace.window_start_ns(), 100);
+  EXPECT_EQ(trace.window_end_ns(), 250);
 }
 
 TEST(TraceBuilderTest, NegativeAndEndlessDurationsAreMended) {
@@ -122,7 +135,8 @@ TEST(TraceBuilderTest, BeginAndEndArgumentsAreMerged) {
   ArgsId ids[2];
   for (int i = 0; i < 2; ++i) {
     b.args().begin();
-    b.args().add_int(b.name(i == 0 ? "correlation" : "bytes"), i == 0 ? ArgKey::kCorrelation : ArgKey::kBytes, 7 + i);
+    b.args().add_int(b.name(i == 0 ? "correlation" : "bytes"),
+                     i == 0 ? ArgKey::kCorrelation : ArgKey::kBytes, 7 + i);
     ids[i] = b.args().end();
   }
   b.add_begin(b.cpu, b.op, b.name("r"), 0, ids[0]);
@@ -142,7 +156,8 @@ TEST(TraceBuilderTest, ARangeLongerThanTimeIsCutAtTheLongestDuration) {
 TEST(TraceBuilderTest, EndsWithoutBeginCostNoWalkOverTheOpenRanges) {
   Builder b;
   constexpr std::uint64_t kCount = 200'000;  // a walk each would be 4e10 steps
-  for (std::uint64_t i = 0; i < kCount; ++i) b.add_begin(b.cpu, b.op, b.name("open"), 1, kNone<ArgsId>);
+  for (std::uint64_t i = 0; i < kCount; ++i)
+    b.add_begin(b.cpu, b.op, b.name("open"), 1, kNone<ArgsId>);
   for (std::uint64_t i = 0; i < kCount; ++i) b.add_end(b.cpu, b.name("other"), 2, kNone<ArgsId>);
   const Trace trace = b.done();
   EXPECT_EQ(trace.slices().size(), kCount);

@@ -17,15 +17,19 @@ void Sketch::field_int(std::string_view key, std::optional<std::int64_t> value) 
 void Sketch::field_text(std::string_view key, std::string_view value, bool json) {
   if (value.empty()) return;
   const StringId text = builder_.intern(value);
-  if (json) builder_.args().add_json(builder_.intern(key), arg_key(key), text);
-  else builder_.args().add_string(builder_.intern(key), arg_key(key), text);
+  if (json)
+    builder_.args().add_json(builder_.intern(key), arg_key(key), text);
+  else
+    builder_.args().add_string(builder_.intern(key), arg_key(key), text);
 }
 
-Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int64_t start_ns,
+                      std::int64_t dur_ns, const Fields& fields) {
   const CategoryId id = builder_.category(category);
   const bool on_stream = is_on_stream(builder_.kind(id));
-  const TrackId track = on_stream ? builder_.track(number(fields.device), number(fields.stream), true)
-                                  : builder_.track(number(kProcess), number(fields.tid), false);
+  const TrackId track = on_stream
+                            ? builder_.track(number(fields.device), number(fields.stream), true)
+                            : builder_.track(number(kProcess), number(fields.tid), false);
   builder_.args().begin();
   field_int("External id", fields.external_id);
   field_int("Sequence number", fields.sequence);
@@ -44,39 +48,48 @@ Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int
   return *this;
 }
 
-Sketch& Sketch::op(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::op(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                   const Fields& fields) {
   return slice("cpu_op", name, start_ns, dur_ns, fields);
 }
-Sketch& Sketch::annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                           const Fields& fields) {
   return slice("user_annotation", name, start_ns, dur_ns, fields);
 }
-Sketch& Sketch::runtime(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::runtime(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                        const Fields& fields) {
   return slice("cuda_runtime", name, start_ns, dur_ns, fields);
 }
-Sketch& Sketch::driver(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::driver(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                       const Fields& fields) {
   return slice("cuda_driver", name, start_ns, dur_ns, fields);
 }
-Sketch& Sketch::kernel(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::kernel(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                       const Fields& fields) {
   return slice("kernel", name, start_ns, dur_ns, fields);
 }
-Sketch& Sketch::gpu_annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns, const Fields& fields) {
+Sketch& Sketch::gpu_annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                               const Fields& fields) {
   return slice("gpu_user_annotation", name, start_ns, dur_ns, fields);
 }
 
 Sketch& Sketch::overhead(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns) {
   const TrackId track = builder_.track(number(-1), number(0), false);
-  builder_.add_slice(track, builder_.category("overhead"), builder_.intern(name), start_ns, dur_ns, kNone<ArgsId>);
+  builder_.add_slice(track, builder_.category("overhead"), builder_.intern(name), start_ns, dur_ns,
+                     kNone<ArgsId>);
   return *this;
 }
 
-Sketch& Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type, std::int64_t tid) {
+Sketch& Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type,
+                       std::int64_t tid) {
   builder_.args().begin();
   field_int("Device Type", device_type);
   field_int("Device Id", device_type == 0 ? -1 : 0);
   field_int("Bytes", bytes);
   const ArgsId args = builder_.args().end();
-  builder_.add_instant(builder_.track(number(kProcess), number(tid), false), builder_.category("cpu_instant_event"),
-                       builder_.intern("[memory]"), time_ns, 't', args);
+  builder_.add_instant(builder_.track(number(kProcess), number(tid), false),
+                       builder_.category("cpu_instant_event"), builder_.intern("[memory]"), time_ns,
+                       't', args);
   return *this;
 }
 

@@ -16,12 +16,14 @@ class Writer {
     for (const Track& track : trace_.tracks()) tracks_.push_back(track_name(track));
     std::vector<std::string> lines;
     lines.push_back("base " + std::to_string(trace_.base_time_ns()));
-    lines.push_back("window " + std::to_string(trace_.window_start_ns()) + " " + std::to_string(trace_.window_end_ns()));
+    lines.push_back("window " + std::to_string(trace_.window_start_ns()) + " " +
+                    std::to_string(trace_.window_end_ns()));
     std::map<std::string, std::string> metadata;
     for (const Metadata& entry : trace_.metadata())
       metadata[std::string(trace_.text(entry.key))] = trace_.text(entry.json);
     for (const auto& [key, json] : metadata) lines.push_back("metadata " + key + " " + json);
-    for (const StringId event : trace_.other_metadata_events()) lines.push_back("event " + text(event));
+    for (const StringId event : trace_.other_metadata_events())
+      lines.push_back("event " + text(event));
     add_labels(lines);
     add_slices(lines);
     add_others(lines);
@@ -31,15 +33,21 @@ class Writer {
   }
 
  private:
-  std::string text(StringId id) const { return id == kNone<StringId> ? "-" : "'" + std::string(trace_.text(id)) + "'"; }
-  std::string scalar(const Scalar& value) const { return value.is_text ? text(value.text) : std::to_string(value.number); }
+  std::string text(StringId id) const {
+    return id == kNone<StringId> ? "-" : "'" + std::string(trace_.text(id)) + "'";
+  }
+  std::string scalar(const Scalar& value) const {
+    return value.is_text ? text(value.text) : std::to_string(value.number);
+  }
   std::string category(CategoryId id) const { return text(trace_.categories()[raw(id)].text); }
   std::string track_name(const Track& track) const {
     constexpr const char* kKinds[] = {"thread", "stream", "async", "counter"};
-    std::string name = std::string(kKinds[static_cast<int>(track.kind)]) + " " + scalar(trace_.process(track.process).pid);
+    std::string name = std::string(kKinds[static_cast<int>(track.kind)]) + " " +
+                       scalar(trace_.process(track.process).pid);
     name += "/" + scalar(track.tid);
     if (track.kind == TrackKind::kCounter) name += " " + text(track.name);
-    if (track.kind == TrackKind::kCounter || track.kind == TrackKind::kAsync) name += " " + text(track.series);
+    if (track.kind == TrackKind::kCounter || track.kind == TrackKind::kAsync)
+      name += " " + text(track.series);
     return name;
   }
   std::string args(ArgsId id) const {
@@ -47,10 +55,13 @@ class Writer {
     std::string out;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const ArgField& field = view.field(i);
-      out += " " + std::string(trace_.text(field.key)) + "=" + std::to_string(static_cast<int>(field.type)) + ":";
+      out += " " + std::string(trace_.text(field.key)) + "=" +
+             std::to_string(static_cast<int>(field.type)) + ":";
       const std::uint64_t bits = view.bits(field);
-      if (field.type == ArgType::kString || field.type == ArgType::kJson) out += text(StringId{static_cast<std::uint32_t>(bits)});
-      else out += std::to_string(bits);
+      if (field.type == ArgType::kString || field.type == ArgType::kJson)
+        out += text(StringId{static_cast<std::uint32_t>(bits)});
+      else
+        out += std::to_string(bits);
     }
     return out;
   }
@@ -62,15 +73,20 @@ class Writer {
 
   void add_labels(std::vector<std::string>& lines) const {
     std::vector<std::string> labels;
-    const auto index = [](const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : "-"; };
+    const auto index = [](const std::optional<std::int64_t>& value) {
+      return value ? std::to_string(*value) : "-";
+    };
     for (const Process& process : trace_.processes())
-      if (process.name != kNone<StringId> || process.labels != kNone<StringId> || process.sort_index)
-        labels.push_back("process " + scalar(process.pid) + " " + text(process.name) + " " + text(process.labels) + " " +
-                         index(process.sort_index));
+      if (process.name != kNone<StringId> || process.labels != kNone<StringId> ||
+          process.sort_index)
+        labels.push_back("process " + scalar(process.pid) + " " + text(process.name) + " " +
+                         text(process.labels) + " " + index(process.sort_index));
     for (std::size_t i = 0; i < tracks_.size(); ++i) {
       const Track& track = trace_.tracks()[i];
-      if (track.kind == TrackKind::kCounter || (track.name == kNone<StringId> && !track.sort_index)) continue;
-      labels.push_back("label " + tracks_[i] + " " + text(track.name) + " " + index(track.sort_index));
+      if (track.kind == TrackKind::kCounter || (track.name == kNone<StringId> && !track.sort_index))
+        continue;
+      labels.push_back("label " + tracks_[i] + " " + text(track.name) + " " +
+                       index(track.sort_index));
     }
     sorted(lines, labels);
   }
@@ -81,8 +97,9 @@ class Writer {
       const Track& track = trace_.tracks()[t];
       std::string& out = by_track[tracks_[t]];
       for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
-        out += "\n  " + std::to_string(slices.start_ns[i]) + "+" + std::to_string(slices.dur_ns[i]) + " " +
-               text(slices.name[i]) + " " + category(slices.category[i]) + args(slices.args[i]);
+        out += "\n  " + std::to_string(slices.start_ns[i]) + "+" +
+               std::to_string(slices.dur_ns[i]) + " " + text(slices.name[i]) + " " +
+               category(slices.category[i]) + args(slices.args[i]);
     }
     for (const auto& [name, out] : by_track)
       if (!out.empty()) lines.push_back("slices of " + name + out);
@@ -91,19 +108,22 @@ class Writer {
     std::vector<std::string> found;
     const InstantColumns& instants = trace_.instants();
     for (std::size_t i = 0; i < instants.size(); ++i)
-      found.push_back("instant " + tracks_[raw(instants.track[i])] + " " + std::to_string(instants.time_ns[i]) + " " +
-                      instants.scope[i] + " " + text(instants.name[i]) + " " + category(instants.category[i]) +
+      found.push_back("instant " + tracks_[raw(instants.track[i])] + " " +
+                      std::to_string(instants.time_ns[i]) + " " + instants.scope[i] + " " +
+                      text(instants.name[i]) + " " + category(instants.category[i]) +
                       args(instants.args[i]));
     sorted(lines, found);
     const CounterColumns& counters = trace_.counters();
     for (std::size_t i = 0; i < counters.size(); ++i)
-      found.push_back("value " + tracks_[raw(counters.track[i])] + " " + std::to_string(counters.time_ns[i]) + " " +
+      found.push_back("value " + tracks_[raw(counters.track[i])] + " " +
+                      std::to_string(counters.time_ns[i]) + " " +
                       std::to_string(std::bit_cast<std::uint64_t>(counters.value[i])));
     sorted(lines, found);
     for (const Flow& flow : trace_.flows())
-      found.push_back("flow " + category(flow.category) + " " + text(flow.name) + " " + scalar(flow.id) + " " +
-                      tracks_[raw(flow.from_track)] + " " + std::to_string(flow.from_ns) + " -> " +
-                      tracks_[raw(flow.to_track)] + " " + std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
+      found.push_back("flow " + category(flow.category) + " " + text(flow.name) + " " +
+                      scalar(flow.id) + " " + tracks_[raw(flow.from_track)] + " " +
+                      std::to_string(flow.from_ns) + " -> " + tracks_[raw(flow.to_track)] + " " +
+                      std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
     sorted(lines, found);
   }
 

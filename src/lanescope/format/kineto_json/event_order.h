@@ -1,4 +1,5 @@
-// All events of a Trace in order of time, as a writer needs them: halves of arrows and of async slices included.
+// All events of a Trace in order of time, as a writer needs them: halves of arrows and of async
+// slices included.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,9 +9,14 @@
 namespace lanescope::format {
 
 enum class EventKind : std::uint8_t {
-  kAsyncEnd,    // before what begins at the same time
-  kSlice, kAsyncBegin, kInstant, kCounter,
-  kFlowStart, kFlowStep, kFlowEnd,  // behind the slices they bind to
+  kAsyncEnd,  // before what begins at the same time
+  kSlice,
+  kAsyncBegin,
+  kInstant,
+  kCounter,
+  kFlowStart,
+  kFlowStep,
+  kFlowEnd,  // behind the slices they bind to
 };
 
 struct EventRef {
@@ -19,9 +25,10 @@ struct EventRef {
   EventKind kind;
 };
 
-// By time; equal times: ends of async slices, then slices (longer first), instants, counters, arrows. Of arrows that share
-// a start only the first has its kFlowStart; an end from which another arrow of the same id goes on is a kFlowStep.
-// Async slices of no length have a kAsyncBegin only. O(n log runs) time, 32 bytes an event while it runs.
+// By time; equal times: ends of async slices, then slices (longer first), instants, counters,
+// arrows. Of arrows that share a start only the first has its kFlowStart; an end from which another
+// arrow of the same id goes on is a kFlowStep. Async slices of no length have a kAsyncBegin only.
+// O(n log runs) time, 32 bytes an event while it runs.
 std::vector<EventRef> order_events(const Trace& trace);
 
 }  // namespace lanescope::format

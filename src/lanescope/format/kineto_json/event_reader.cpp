@@ -1,7 +1,8 @@
-// Problem: 250 bytes of JSON an event, a dozen fields in any order, hundreds of thousands of events. Idea: simdjson finds
-// where tokens start; one walk over those positions picks the fields up without copying, and predicts each argument's key
-// from the one before it, because writers repeat themselves. Whatever is not strict JSON is refused before anything of the
-// event was added; the careful path then mends its text and comes back here. Cost: about one pass over the text.
+// Problem: 250 bytes of JSON an event, a dozen fields in any order, hundreds of thousands of
+// events. Idea: simdjson finds where tokens start; one walk over those positions picks the fields
+// up without copying, and predicts each argument's key from the one before it, because writers
+// repeat themselves. Whatever is not strict JSON is refused before anything of the event was added;
+// the careful path then mends its text and comes back here. Cost: about one pass over the text.
 #include "lanescope/format/kineto_json/event_reader.h"
 
 #include <bit>
@@ -17,14 +18,21 @@
 namespace lanescope::format {
 namespace {
 
+// 73 years either way: far beyond any clock since 1970, and starts, ends and their differences then
+// fit 64 bits.
+constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+bool is_possible_time(std::int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
+
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// Microseconds with up to three decimals, which is how nearly all times are written. False: see the general parser.
+// Microseconds with up to three decimals, which is how nearly all times are written. False: see the
+// general parser.
 bool parse_plain_time(std::string_view token, std::int64_t& ns) {
   if (token.size() > 18) return false;
   std::int64_t value = 0;
   std::size_t at = 0;
-  for (; at < token.size() && token[at] >= '0' && token[at] <= '9'; ++at) value = value * 10 + (token[at] - '0');
+  for (; at < token.size() && token[at] >= '0' && token[at] <= '9'; ++at)
+    value = value * 10 + (token[at] - '0');
   if (at == 0 || at > 14) return false;
   int decimals = 0;
   if (at < token.size()) {
@@ -40,14 +48,17 @@ bool parse_plain_time(std::string_view token, std::int64_t& ns) {
   return true;
 }
 
-// NaN and the infinities as C++, Python and JavaScript print them. Empty: the token is none of them.
+// NaN and the infinities as C++, Python and JavaScript print them. Empty: the token is none of
+// them.
 std::optional<double> not_a_number(std::string_view token) {
   std::string_view bare = token;
   const bool negative = !bare.empty() && bare[0] == '-';
   if (negative) bare.remove_prefix(1);
-  if (bare == "nan" || bare == "NaN" || bare == "NAN") return std::numeric_limits<double>::quiet_NaN();
+  if (bare == "nan" || bare == "NaN" || bare == "NAN")
+    return std::numeric_limits<double>::quiet_NaN();
   if (bare == "inf" || bare == "Infinity" || bare == "Inf" || bare == "INF")
-    return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+    return negative ? -std::numeric_limits<double>::infinity()
+                    : std::numeric_limits<double>::infinity();
   return std::nullopt;
 }
 
@@ -204,12 +215,14 @@ bool EventReader::read_field(Walk& walk, std::string_view key, Event& event) {
       if (key == "name") return read_text(walk, event, event.name);
       if (key == "args" && walk.peek() == '{') return read_args(walk, event);
       break;
-    default: break;
+    default:
+      break;
   }
   return read_other(walk, key, event);
 }
 
-// Any value: its type, its bits as ArgsTable takes them, and its text (of a string: what stands between the quotes).
+// Any value: its type, its bits as ArgsTable takes them, and its text (of a string: what stands
+// between the quotes).
 bool EventReader::read_value(Walk& walk, Event& event, Value& value) {
   const char first = walk.peek();
   if (first == '"') {
@@ -240,7 +253,8 @@ bool EventReader::read_value(Walk& walk, Event& event, Value& value) {
   const std::optional<double> odd = not_a_number(value.raw);
   if (!odd) return false;
   event.note(ImportIssue::kNotANumber);
-  value.type = *odd != *odd ? ArgType::kNull : ArgType::kDouble;  // JSON has no NaN; 1e999 is infinite
+  value.type =
+      *odd != *odd ? ArgType::kNull : ArgType::kDouble;  // JSON has no NaN; 1e999 is infinite
   if (value.type == ArgType::kDouble) value.bits = std::bit_cast<std::uint64_t>(*odd);
   return true;
 }
@@ -252,8 +266,10 @@ bool EventReader::read_number(Value& value) {
     std::int64_t whole = 0;
     std::size_t at = negative ? 1 : 0;
     const std::size_t digits = at;
-    for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) whole = whole * 10 + (text[at] - '0');
-    const bool plain = at == text.size() && at > digits && (text[digits] != '0' || at == digits + 1);
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+      whole = whole * 10 + (text[at] - '0');
+    const bool plain =
+        at == text.size() && at > digits && (text[digits] != '0' || at == digits + 1);
     if (plain && (whole != 0 || !negative)) {
       set_integer(value, negative ? -whole : whole);
       return true;
@@ -315,8 +331,8 @@ bool EventReader::read_phase(Walk& walk, Event& event) {
 bool EventReader::read_category(Walk& walk, Event& event) {
   const std::uint32_t* const before = walk.at;
   std::string_view raw;
-  if (walk.take_string(raw) && last_category_ != kNone<StringId> && builder_.text(last_category_) == raw &&
-      raw.find('\\') == std::string_view::npos) {
+  if (walk.take_string(raw) && last_category_ != kNone<StringId> &&
+      builder_.text(last_category_) == raw && raw.find('\\') == std::string_view::npos) {
     event.category = last_category_;
     return true;
   }
@@ -335,7 +351,7 @@ bool EventReader::read_time(Walk& walk, Event& event, std::optional<std::int64_t
   } else {
     const std::uint32_t* const before = walk.at;
     if (walk.ended()) return false;
-    if (parse_plain_time(walk.take_token(), ns)) {
+    if (parse_plain_time(walk.take_token(), ns) && is_possible_time(ns)) {
       time = ns;
       return true;
     }
@@ -346,7 +362,8 @@ bool EventReader::read_time(Walk& walk, Event& event, std::optional<std::int64_t
   const codec::Decimal decimal = codec::parse_decimal(value.raw, 3);
   if (decimal.status == codec::DecimalStatus::kNotANumber) {
     event.note(value.type == ArgType::kDouble ? ImportIssue::kBadTime : ImportIssue::kWrongType);
-  } else if (decimal.status == codec::DecimalStatus::kOutOfRange) {
+  } else if (decimal.status == codec::DecimalStatus::kOutOfRange ||
+             !is_possible_time(decimal.value)) {
     event.note(ImportIssue::kBadTime);
   } else {
     if (decimal.cut) event.note(ImportIssue::kSubNanosecond);
@@ -360,9 +377,12 @@ bool EventReader::read_scalar(Walk& walk, Event& event, std::optional<Scalar>& s
   if (!read_value(walk, event, value)) return false;
   Scalar result;
   switch (value.type) {
-    case ArgType::kNull: return true;
+    case ArgType::kNull:
+      return true;
     case ArgType::kInt32:
-    case ArgType::kInt64: result.number = static_cast<std::int64_t>(value.bits); break;
+    case ArgType::kInt64:
+      result.number = static_cast<std::int64_t>(value.bits);
+      break;
     case ArgType::kString:
       result.is_text = true;
       result.text = StringId{static_cast<std::uint32_t>(value.bits)};
@@ -382,7 +402,8 @@ bool EventReader::read_scalar(Walk& walk, Event& event, std::optional<Scalar>& s
   return true;
 }
 
-// A field of the event that lanescope has no column for is kept among the arguments under "event:<key>".
+// A field of the event that lanescope has no column for is kept among the arguments under
+// "event:<key>".
 bool EventReader::read_other(Walk& walk, std::string_view key, Event& event) {
   Value value;
   if (!read_value(walk, event, value)) return false;
@@ -433,7 +454,8 @@ const EventReader::KeyEntry& EventReader::arg_key_entry(std::string_view key) {
     return keys_[guess];
   }
   const StringId id = builder_.intern(key);
-  const auto [it, added] = key_by_text_.try_emplace(raw(id), static_cast<std::uint32_t>(keys_.size()));
+  const auto [it, added] =
+      key_by_text_.try_emplace(raw(id), static_cast<std::uint32_t>(keys_.size()));
   if (added) keys_.push_back({std::string(key), id, arg_key(key), 0});
   keys_[key_at_].next = it->second;
   key_at_ = it->second;
@@ -470,7 +492,8 @@ TrackId EventReader::track_of(const Scalar& pid, const Scalar& tid, TrackUse use
   const auto mix = [](const Scalar& scalar) {
     return scalar.is_text ? raw(scalar.text) * 31u : static_cast<std::uint32_t>(scalar.number);
   };
-  TrackEntry& entry = tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
+  TrackEntry& entry =
+      tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
   if (!entry.used || entry.use != use || !(entry.pid == pid) || !(entry.tid == tid)) {
     entry.track = use == TrackUse::kFlow ? builder_.flow_track(pid, tid)
                                          : builder_.track(pid, tid, use == TrackUse::kStream);
@@ -492,7 +515,8 @@ void EventReader::commit(Event& event, std::string_view text, std::uint64_t offs
     args.begin();
     event.args_open = true;
   }
-  for (const Event::Other& other : event.others) args.add(other.key, ArgKey::kCount, other.type, other.bits);
+  for (const Event::Other& other : event.others)
+    args.add(other.key, ArgKey::kCount, other.type, other.bits);
   bool overflowed = false;
   const ArgsId args_id = event.args_open ? args.end(&overflowed) : kNone<ArgsId>;
   if (overflowed) stats.count(ImportIssue::kFieldLost, offset);
@@ -504,7 +528,8 @@ void EventReader::commit(Event& event, std::string_view text, std::uint64_t offs
   };
   if (!event.has_phase) return drop(ImportIssue::kMissingField);
   const char phase = event.phase;
-  if (phase == '\0' || !std::strchr("XBEiIRCstfbenSTFpM", phase)) return drop(ImportIssue::kUnknownPhase);
+  if (phase == '\0' || !std::strchr("XBEiIRCstfbenSTFpM", phase))
+    return drop(ImportIssue::kUnknownPhase);
   if (phase == 'M') {
     commit_metadata(event, args_id, text, offset);
     return drop();
@@ -522,39 +547,49 @@ void EventReader::commit(Event& event, std::string_view text, std::uint64_t offs
     stats.count(ImportIssue::kMissingName, offset);
   }
   const auto track = [&] {
-    return track_of(pid, tid, is_on_stream(builder_.kind(category)) ? TrackUse::kStream : TrackUse::kThread);
+    return track_of(pid, tid,
+                    is_on_stream(builder_.kind(category)) ? TrackUse::kStream : TrackUse::kThread);
   };
   switch (phase) {
     case 'X':
       if (!event.dur_ns) stats.count(ImportIssue::kMissingDuration, offset);
       builder_.add_slice(track(), category, event.name, time, event.dur_ns.value_or(0), args_id);
       return;
-    case 'B': builder_.add_begin(track(), category, event.name, time, args_id); return;
-    case 'E': builder_.add_end(track(), event.name, time, args_id); return;
-    case 'i': case 'I': case 'R': {
+    case 'B':
+      builder_.add_begin(track(), category, event.name, time, args_id);
+      return;
+    case 'E':
+      builder_.add_end(track(), event.name, time, args_id);
+      return;
+    case 'i':
+    case 'I':
+    case 'R': {
       const std::string_view scope = builder_.text(event.scope);
-      builder_.add_instant(track(), category, event.name, time, scope == "p" || scope == "g" ? scope[0] : 't', args_id);
+      builder_.add_instant(track(), category, event.name, time,
+                           scope == "p" || scope == "g" ? scope[0] : 't', args_id);
       return;
     }
     case 'C': {
       commit_counter(event, pid, time, args_id, offset);
       return drop();
     }
-    case 's': case 't': case 'f':
+    case 's':
+    case 't':
+    case 'f':
       if (!event.id) return drop(ImportIssue::kMissingField);
       if (args_id != kNone<ArgsId>) args.cancel();  // arrows carry no arguments
-      builder_.add_flow(phase, track_of(pid, tid, TrackUse::kFlow), category, event.name, *event.id, time,
-                        builder_.text(event.bind) == "e");
+      builder_.add_flow(phase, track_of(pid, tid, TrackUse::kFlow), category, event.name, *event.id,
+                        time, builder_.text(event.bind) == "e");
       return;
     default:
       if (!event.id) return drop(ImportIssue::kMissingField);
-      builder_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id), category, event.name,
-                         time, args_id);
+      builder_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id),
+                         category, event.name, time, args_id);
   }
 }
 
-void EventReader::commit_counter(const Event& event, const Scalar& pid, std::int64_t time, ArgsId args_id,
-                                 std::uint64_t offset) {
+void EventReader::commit_counter(const Event& event, const Scalar& pid, std::int64_t time,
+                                 ArgsId args_id, std::uint64_t offset) {
   const ArgsView args = builder_.args().view(args_id);
   struct Sample {
     StringId series;
@@ -567,9 +602,12 @@ void EventReader::commit_counter(const Event& event, const Scalar& pid, std::int
     if (const auto value = args.number(&field)) {
       samples.push_back({field.key, *value});
     } else if (field.type == ArgType::kString) {
-      const std::string_view text = builder_.text(StringId{static_cast<std::uint32_t>(args.bits(field))});
-      if (codec::is_json_number(text)) samples.push_back({field.key, parse_double(text)});
-      else lost = true;
+      const std::string_view text =
+          builder_.text(StringId{static_cast<std::uint32_t>(args.bits(field))});
+      if (codec::is_json_number(text))
+        samples.push_back({field.key, parse_double(text)});
+      else
+        lost = true;
     } else {
       lost = true;
     }
@@ -578,20 +616,27 @@ void EventReader::commit_counter(const Event& event, const Scalar& pid, std::int
   std::string name(builder_.text(event.name));
   if (event.id) {  // several counters of one name
     name.push_back('[');
-    if (event.id->is_text) name.append(builder_.text(event.id->text));
-    else name.append(std::to_string(event.id->number));
+    if (event.id->is_text)
+      name.append(builder_.text(event.id->text));
+    else
+      name.append(std::to_string(event.id->number));
     name.push_back(']');
   }
   for (const Sample& sample : samples)
-    builder_.add_counter(builder_.counter_track(pid, name, std::string(builder_.text(sample.series))), time, sample.value);
+    builder_.add_counter(
+        builder_.counter_track(pid, name, std::string(builder_.text(sample.series))), time,
+        sample.value);
 }
 
-void EventReader::commit_metadata(const Event& event, ArgsId args_id, std::string_view text, std::uint64_t offset) {
+void EventReader::commit_metadata(const Event& event, ArgsId args_id, std::string_view text,
+                                  std::uint64_t offset) {
   const std::string_view name = builder_.text(event.name);
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
   const ArgsView args = builder_.args().view(args_id);
   const ArgField* found = nullptr;
-  const std::string_view wanted = name == "process_labels" ? "labels" : name.ends_with("_sort_index") ? "sort_index" : "name";
+  const std::string_view wanted = name == "process_labels"        ? "labels"
+                                  : name.ends_with("_sort_index") ? "sort_index"
+                                                                  : "name";
   for (std::size_t i = 0; i < args.size(); ++i)
     if (builder_.text(args.field(i).key) == wanted) found = &args.field(i);
   if (found && (found->type == ArgType::kString || found->type == ArgType::kJson)) {

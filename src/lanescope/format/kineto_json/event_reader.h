@@ -14,7 +14,8 @@
 
 namespace lanescope::format {
 
-// Arguments under this prefix were fields of the event itself that lanescope has no column for: "event:finished".
+// Arguments under this prefix were fields of the event itself that lanescope has no column for:
+// "event:finished".
 inline constexpr std::string_view kOtherFieldPrefix = "event:";
 
 // Fields of an event, in docs/formats/kineto_json.md. One thread; borrows the builder.
@@ -32,9 +33,10 @@ class EventReader {
     std::size_t used = 0;
     bool after_comma = false;  // the last token used was a comma
   };
-  // Starts at a `{`: events with commas between them, the array's `]` and whatever follows it. `offset` is text's place in the unpacked
-  // input, for counters. Each event is added when all of it was understood, so reading can go on at text[used].
-  // `text` is followed by codec::kJsonPadding readable bytes.
+  // Starts at a `{`: events with commas between them, the array's `]` and whatever follows it.
+  // `offset` is text's place in the unpacked input, for counters. Each event is added when all of
+  // it was understood, so reading can go on at text[used]. `text` is followed by
+  // codec::kJsonPadding readable bytes.
   Outcome read_events(std::string_view text, std::uint64_t offset);
 
   // One event's strict JSON, as mended, that stood at `offset`. False: it is no event even so.
@@ -62,7 +64,8 @@ class EventReader {
     TrackId track{};
   };
 
-  // False: the text is not strict JSON (or not what the caller asked for); the event must be dropped.
+  // False: the text is not strict JSON (or not what the caller asked for); the event must be
+  // dropped.
   bool read_event(Walk& walk, Event& event);
   bool read_field(Walk& walk, std::string_view key, Event& event);
   bool read_args(Walk& walk, Event& event);
@@ -76,8 +79,10 @@ class EventReader {
   static bool read_number(Value& value);
 
   void commit(Event& event, std::string_view text, std::uint64_t offset);
-  void commit_counter(const Event& event, const Scalar& pid, std::int64_t time, ArgsId args, std::uint64_t offset);
-  void commit_metadata(const Event& event, ArgsId args, std::string_view text, std::uint64_t offset);
+  void commit_counter(const Event& event, const Scalar& pid, std::int64_t time, ArgsId args,
+                      std::uint64_t offset);
+  void commit_metadata(const Event& event, ArgsId args, std::string_view text,
+                       std::uint64_t offset);
 
   StringId intern_string(std::string_view raw, bool& ok);
   StringId intern_json(std::string_view text, bool& strict);

@@ -1,6 +1,7 @@
-// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window slides over the text; up
-// to the last event that ends in it, the fast reader takes everything in one go. What it refuses goes, event by event and
-// up to the end of that window, through the mender. Cost: one pass; a refusal costs the careful path for one window.
+// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window
+// slides over the text; up to the last event that ends in it, the fast reader takes everything in
+// one go. What it refuses goes, event by event and up to the end of that window, through the
+// mender. Cost: one pass; a refusal costs the careful path for one window.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@
 namespace lanescope::format {
 namespace {
 
-constexpr std::size_t kWindowBytes = 256 * 1024;  // stays in a core's second-level cache, tokens included
+constexpr std::size_t kWindowBytes =
+    256 * 1024;  // stays in a core's second-level cache, tokens included
 constexpr int kEnd = -1;
 
 class DocumentReader {
@@ -66,14 +68,17 @@ class DocumentReader {
     for (;;) {
       const std::string_view text = window_.text();
       std::size_t at = 0;
-      while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t')) ++at;
+      while (at < text.size() &&
+             (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
+        ++at;
       window_.consume(at);
       if (at < text.size()) return static_cast<unsigned char>(text[at]);
       if (!grow() && window_.text().empty()) return kEnd;
     }
   }
 
-  // Mends the value at hand, reading on as far as it needs. The text of the value is then in mended_.
+  // Mends the value at hand, reading on as far as it needs. The text of the value is then in
+  // mended_.
   codec::MendResult mend() {
     for (;;) {
       const codec::MendResult result = codec::mend_json(window_.text(), window_.at_end(), mended_);
@@ -89,7 +94,8 @@ class DocumentReader {
         {codec::Mend::kSyntax, ImportIssue::kSyntax},
     };
     for (const auto& [mend, issue] : kIssues)
-      if (mends[mend].count > 0) stats().count(issue, window_.offset() + mends[mend].first, mends[mend].count);
+      if (mends[mend].count > 0)
+        stats().count(issue, window_.offset() + mends[mend].first, mends[mend].count);
   }
 
   void read_object() {
@@ -110,11 +116,14 @@ class DocumentReader {
     const codec::MendResult key = mend();
     if (key.status != codec::MendStatus::kDone) return lost_entry(key);
     std::string plain;
-    if (!codec::unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain)) return false;
+    if (!codec::unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain))
+      return false;
     count_mends(key.mends);
     window_.consume(key.used);
-    if (next() == ':') window_.consume(1);
-    else count(ImportIssue::kSyntax);
+    if (next() == ':')
+      window_.consume(1);
+    else
+      count(ImportIssue::kSyntax);
     const int c = next();
     if (plain == "traceEvents" && c == '[') {
       window_.consume(1);
@@ -141,8 +150,10 @@ class DocumentReader {
     std::string_view text = mended_;
     if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
     const codec::Decimal base = codec::parse_decimal(text, 0);
-    if (base.status == codec::DecimalStatus::kOk) builder_.set_base_time_ns(base.value);
-    else count(ImportIssue::kBadTime);
+    if (base.status == codec::DecimalStatus::kOk)
+      builder_.set_base_time_ns(base.value);
+    else
+      count(ImportIssue::kBadTime);
   }
 
   // After metadata that could not be understood: on to the events, if they are still to come.
@@ -202,11 +213,14 @@ class DocumentReader {
         const std::string_view text = window_.text();
         const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
         if (size == 0) {
-          // One very long event, or a writer whose events start with another key: looking again for each would be quadratic.
-          if (text.size() >= 4 * kWindowBytes || !grow()) careful_until = window_.offset() + text.size();
+          // One very long event, or a writer whose events start with another key: looking again for
+          // each would be quadratic.
+          if (text.size() >= 4 * kWindowBytes || !grow())
+            careful_until = window_.offset() + text.size();
           continue;
         }
-        const EventReader::Outcome outcome = events_.read_events(text.substr(0, size), window_.offset());
+        const EventReader::Outcome outcome =
+            events_.read_events(text.substr(0, size), window_.offset());
         if (outcome.stop == EventReader::Stop::kRefused) careful_until = window_.offset() + size;
         after_event = outcome.used > 0 ? !outcome.after_comma : after_event;
         after_comma = outcome.used > 0 ? outcome.after_comma : after_comma;
@@ -228,7 +242,8 @@ class DocumentReader {
     const std::size_t comma = text.find_first_not_of(" \t\r\n");
     if (comma == std::string_view::npos || text[comma] != ',') return false;
     const std::size_t brace = text.find_first_not_of(" \t\r\n", comma + 1);
-    if (brace == std::string_view::npos || codec::find_event_start(text, brace) != brace) return false;
+    if (brace == std::string_view::npos || codec::find_event_start(text, brace) != brace)
+      return false;
     count(ImportIssue::kSyntax);
     return true;
   }
@@ -236,7 +251,8 @@ class DocumentReader {
   // Something among the events that is no object. True: it was a whole value.
   bool skip_element(int c) {
     const std::size_t inner = window_.text().find_first_not_of(" \t\r\n", 1);
-    if (c == '[' && inner != std::string_view::npos && codec::find_event_start(window_.text().substr(0, inner + 256), inner) == inner) {
+    if (c == '[' && inner != std::string_view::npos &&
+        codec::find_event_start(window_.text().substr(0, inner + 256), inner) == inner) {
       count(ImportIssue::kSyntax);  // a stray bracket before an event
       window_.consume(1);
       return false;
@@ -255,7 +271,8 @@ class DocumentReader {
     return false;
   }
 
-  // One event through the mender. False: the text is over. `exhausted`: no more second looks at text that was lost.
+  // One event through the mender. False: the text is over. `exhausted`: no more second looks at
+  // text that was lost.
   bool read_carefully(bool exhausted) {
     const codec::MendResult result = mend();
     if (result.status == codec::MendStatus::kDone) {
@@ -278,7 +295,8 @@ class DocumentReader {
         window_.consume(start);
         return true;
       }
-      // An event start can lie across the end of the window; its first key and what is before it are short.
+      // An event start can lie across the end of the window; its first key and what is before it
+      // are short.
       constexpr std::size_t kOverlap = 256;
       if (window_.at_end() || text.size() < kOverlap) {
         window_.consume(text.size());
@@ -303,30 +321,41 @@ class DocumentReader {
   }
 
   std::optional<Error> no_trace(int first) {
-    const std::string expected = "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
-    const auto error = [&](const std::string& found) { return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0}; };
+    const std::string expected =
+        "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
+    const auto error = [&](const std::string& found) {
+      return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0};
+    };
     if (first == '[') {
       if (has_event_ || builder_.event_count() > 0) {
-        // Any list of records is objects in an array; of a trace at least one has a phase and a time.
-        const std::uint64_t strangers = stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
+        // Any list of records is objects in an array; of a trace at least one has a phase and a
+        // time.
+        const std::uint64_t strangers =
+            stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
         if (strangers == 0 || strangers < builder_.event_count()) return std::nullopt;
-        return error("a JSON array of objects that are no events (an event has a \"ph\" and a \"ts\")");
+        return error(
+            "a JSON array of objects that are no events (an event has a \"ph\" and a \"ts\")");
       }
-      if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0) return std::nullopt;
+      if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0)
+        return std::nullopt;
       return error("a JSON array without a single event");
     }
     if (first == '{') {
       if (has_events_) return std::nullopt;
       const bool cut = stats()[ImportIssue::kTruncatedFile].count > 0;
-      const auto has = [&](std::string_view key) { return std::find(keys_.begin(), keys_.end(), key) != keys_.end(); };
+      const auto has = [&](std::string_view key) {
+        return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
+      };
       if (has("traceEvents")) return error("a traceEvents that is not an array");
       if (has("nodes") && (has("schema") || has("start_ts")))
         return error("a PyTorch execution trace (operators as graph nodes, without times)");
       std::string keys;
-      for (std::size_t i = 0; i < std::min<std::size_t>(keys_.size(), 6); ++i) keys += (i ? ", " : "") + keys_[i];
+      for (std::size_t i = 0; i < std::min<std::size_t>(keys_.size(), 6); ++i)
+        keys += (i ? ", " : "") + keys_[i];
       if (keys_.size() > 6) keys += ", ...";
       return error(std::string("a JSON object without traceEvents (") +
-                   (cut ? "the text ends early; " : "") + (keys.empty() ? "no keys" : "its keys: " + keys) + ")");
+                   (cut ? "the text ends early; " : "") +
+                   (keys.empty() ? "no keys" : "its keys: " + keys) + ")");
     }
     return error("text that is no JSON object or array");
   }
@@ -352,7 +381,8 @@ class DocumentReader {
 
 }  // namespace
 
-Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options) {
+Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
+                               const ReadOptions& options) {
   return DocumentReader(source, name, options).run();
 }
 

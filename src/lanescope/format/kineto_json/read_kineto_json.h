@@ -1,4 +1,5 @@
-// Kineto and Chrome trace JSON: an object with "traceEvents", or the bare array. Format: docs/formats/kineto_json.md.
+// Kineto and Chrome trace JSON: an object with "traceEvents", or the bare array. Format:
+// docs/formats/kineto_json.md.
 #pragma once
 #include "lanescope/base/result.h"
 #include "lanescope/codec/unpack.h"
@@ -6,8 +7,10 @@
 
 namespace lanescope::format {
 
-// Reads `source` to its end. Damage is counted in the Trace's import_stats(); text that holds no trace at all is
-// kCorruptInput, with one line that says what was found. kIo and kLimit come from the source. `name` is for messages.
-Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options);
+// Reads `source` to its end. Damage is counted in the Trace's import_stats(); text that holds no
+// trace at all is kCorruptInput, with one line that says what was found. kIo and kLimit come from
+// the source. `name` is for messages.
+Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
+                               const ReadOptions& options);
 
 }  // namespace lanescope::format

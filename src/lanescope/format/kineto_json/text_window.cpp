@@ -24,7 +24,8 @@ bool TextWindow::grow() {
     end_ = held;
   }
   if (held * 2 >= buffer_.size() - codec::kJsonPadding)
-    buffer_.resize(std::max(window_bytes_, std::min(max_bytes_, held * 2)) + window_bytes_ + codec::kJsonPadding);
+    buffer_.resize(std::max(window_bytes_, std::min(max_bytes_, held * 2)) + window_bytes_ +
+                   codec::kJsonPadding);
   const std::size_t room = buffer_.size() - codec::kJsonPadding;
   while (end_ < room) {
     const auto count = source_.read(std::span(buffer_).subspan(end_, room - end_));

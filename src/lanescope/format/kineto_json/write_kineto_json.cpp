@@ -1,6 +1,7 @@
-// Problem: an export is what a profiler's user waits for. Idea: everything that repeats (category, process and thread, keys,
-// names) is turned into text once; an event is then a few copies and two numbers. Order: columns are sorted runs already
-// (one a track), so merging them is cheaper than sorting. Cost: O(n log tracks) to order, one pass to write.
+// Problem: an export is what a profiler's user waits for. Idea: everything that repeats (category,
+// process and thread, keys, names) is turned into text once; an event is then a few copies and two
+// numbers. Order: columns are sorted runs already (one a track), so merging them is cheaper than
+// sorting. Cost: O(n log tracks) to order, one pass to write.
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 
 #include <algorithm>
@@ -54,7 +55,8 @@ class Text {
     *at++ = static_cast<char>('0' + decimals % 10);
     buffer_.append(digits, static_cast<std::size_t>(at - digits));
   }
-  // The shortest text that reads back as the same double, never as an integer. JSON knows no NaN; 1e999 is infinite.
+  // The shortest text that reads back as the same double, never as an integer. JSON knows no NaN;
+  // 1e999 is infinite.
   void add_double(double value) {
     if (std::isnan(value)) return add("null");
     if (std::isinf(value)) return add(value < 0 ? "-1e999" : "1e999");
@@ -89,7 +91,10 @@ class Text {
 class Writer {
  public:
   Writer(const Trace& trace, const WriteOptions& options, codec::ByteSink& sink)
-      : trace_(trace), options_(options), text_(sink), string_state_(trace.strings().size(), kUnknown) {
+      : trace_(trace),
+        options_(options),
+        text_(sink),
+        string_state_(trace.strings().size(), kUnknown) {
     for (const Category& category : trace.categories()) {
       std::string& fragment = categories_.emplace_back();
       if (category.text == kNone<StringId>) continue;
@@ -113,7 +118,8 @@ class Writer {
       if (options_.progress && i % 65536 == 0) options_.progress(i, order.size());
     }
     stats.events = events_;
-    if (events_ > 0) text_.raw().erase(text_.raw().size() - 2, 1);  // the comma behind the last event
+    if (events_ > 0)
+      text_.raw().erase(text_.raw().size() - 2, 1);  // the comma behind the last event
     text_.add(']');
     write_tail();
     text_.add("\n}\n");
@@ -168,8 +174,10 @@ class Writer {
     if (json_state_.empty()) json_state_.resize(string_state_.size(), kUnknown);
     std::uint8_t& state = json_state_[raw(id)];
     if (state == kUnknown) state = codec::is_strict_json(trace_.text(id)) ? kStrictJson : kNotJson;
-    if (state == kStrictJson) text_.add(trace_.text(id));
-    else add_string(id);
+    if (state == kStrictJson)
+      text_.add(trace_.text(id));
+    else
+      add_string(id);
   }
 
   const Metadata* find_metadata(std::string_view key) const {
@@ -185,7 +193,8 @@ class Writer {
     add_json(entry.json);
     text_.add(",\n");
   }
-  // Torch's order: schemaVersion, deviceProperties, the rest, displayTimeUnit, baseTimeNanoseconds, the events, traceName.
+  // Torch's order: schemaVersion, deviceProperties, the rest, displayTimeUnit, baseTimeNanoseconds,
+  // the events, traceName.
   void write_head() {
     const auto is_placed = [](std::string_view key) {
       return key == "schemaVersion" || key == "deviceProperties" || key == "displayTimeUnit" ||
@@ -226,7 +235,8 @@ class Writer {
     text_.add('}');
     end_event();
   }
-  void write_label(const char* name, const std::string& place, const char* key, std::optional<std::int64_t> value) {
+  void write_label(const char* name, const std::string& place, const char* key,
+                   std::optional<std::int64_t> value) {
     if (!value) return;
     begin_label(name, place, key);
     text_.add_integer(*value);
@@ -242,7 +252,8 @@ class Writer {
     text_.add(key);
     text_.add("\":");
   }
-  // By process and thread, not by place in the Trace: a reader meets tracks in the order of the events.
+  // By process and thread, not by place in the Trace: a reader meets tracks in the order of the
+  // events.
   std::vector<std::uint32_t> labelled_tracks() const {
     std::vector<std::uint32_t> order;
     for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) {
@@ -253,10 +264,11 @@ class Writer {
     const auto key = [&](std::uint32_t i) {
       const Track& track = trace_.tracks()[i];
       const Scalar& pid = trace_.process(track.process).pid;
-      return std::tuple(pid.is_text, pid.number, trace_.text(pid.text), track.tid.is_text, track.tid.number,
-                        trace_.text(track.tid.text), track.kind);
+      return std::tuple(pid.is_text, pid.number, trace_.text(pid.text), track.tid.is_text,
+                        track.tid.number, trace_.text(track.tid.text), track.kind);
     };
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     return order;
   }
   void write_labels() {
@@ -299,14 +311,22 @@ class Writer {
 
   void write_event(const EventRef& event) {
     switch (event.kind) {
-      case EventKind::kSlice: return write_slice(event.index);
-      case EventKind::kAsyncBegin: return write_async_begin(event.index);
-      case EventKind::kAsyncEnd: return write_async_end(event.index);
-      case EventKind::kInstant: return write_instant(event.index);
-      case EventKind::kCounter: return write_counter(event.index);
-      case EventKind::kFlowStart: return write_flow('s', event.index);
-      case EventKind::kFlowStep: return write_flow('t', event.index);
-      case EventKind::kFlowEnd: return write_flow('f', event.index);
+      case EventKind::kSlice:
+        return write_slice(event.index);
+      case EventKind::kAsyncBegin:
+        return write_async_begin(event.index);
+      case EventKind::kAsyncEnd:
+        return write_async_end(event.index);
+      case EventKind::kInstant:
+        return write_instant(event.index);
+      case EventKind::kCounter:
+        return write_counter(event.index);
+      case EventKind::kFlowStart:
+        return write_flow('s', event.index);
+      case EventKind::kFlowStep:
+        return write_flow('t', event.index);
+      case EventKind::kFlowEnd:
+        return write_flow('f', event.index);
     }
   }
   void write_slice(std::uint32_t i) {
@@ -345,7 +365,9 @@ class Writer {
   void write_instant(std::uint32_t i) {
     const InstantColumns& instants = trace_.instants();
     const bool async = is_async(instants.track[i]);
-    begin_event(async ? 'n' : 'i', async ? async_category(instants.track[i]) : category(instants.category[i]), instants.name[i]);
+    begin_event(async ? 'n' : 'i',
+                async ? async_category(instants.track[i]) : category(instants.category[i]),
+                instants.name[i]);
     text_.add(place(instants.track[i]));
     add_time(",\"ts\":", instants.time_ns[i]);
     if (!async) {
@@ -383,7 +405,8 @@ class Writer {
   void write_args(ArgsId id) {
     const ArgsView args = trace_.args(id);
     if (args.empty()) return;
-    // The reader puts fields of the event itself behind the arguments; only there are they taken for such.
+    // The reader puts fields of the event itself behind the arguments; only there are they taken
+    // for such.
     std::size_t own = args.size();
     while (own > 0 && is_other_field(args.field(own - 1))) --own;
     for (std::size_t i = 0; i < own; ++i) {
@@ -395,7 +418,8 @@ class Writer {
     if (own > 0) text_.add('}');
     for (std::size_t i = own; i < args.size(); ++i) {
       text_.add(",\"");
-      codec::append_escaped_json(text_.raw(), trace_.text(args.field(i).key).substr(kOtherFieldPrefix.size()));
+      codec::append_escaped_json(text_.raw(),
+                                 trace_.text(args.field(i).key).substr(kOtherFieldPrefix.size()));
       text_.add("\":");
       write_value(args, args.field(i));
     }
@@ -405,22 +429,32 @@ class Writer {
     std::string_view key = trace_.text(field.key);
     if (!key.starts_with(kOtherFieldPrefix)) return false;
     key.remove_prefix(kOtherFieldPrefix.size());
-    for (const std::string_view known : {"ph", "ts", "dur", "name", "cat", "pid", "tid", "id", "id2", "bp", "s", "args"})
+    for (const std::string_view known :
+         {"ph", "ts", "dur", "name", "cat", "pid", "tid", "id", "id2", "bp", "s", "args"})
       if (key == known) return false;
     return true;
   }
   void write_value(const ArgsView& args, const ArgField& field) {
     const std::uint64_t bits = args.bits(field);
     switch (field.type) {
-      case ArgType::kNull: return text_.add("null");
-      case ArgType::kFalse: return text_.add("false");
-      case ArgType::kTrue: return text_.add("true");
-      case ArgType::kInt32: return text_.add_integer(static_cast<std::int32_t>(bits));
-      case ArgType::kInt64: return text_.add_integer(static_cast<std::int64_t>(bits));
-      case ArgType::kUint64: return text_.add(std::to_string(bits));
-      case ArgType::kDouble: return text_.add_double(std::bit_cast<double>(bits));
-      case ArgType::kString: return add_string(StringId{static_cast<std::uint32_t>(bits)});
-      case ArgType::kJson: return add_json(StringId{static_cast<std::uint32_t>(bits)});
+      case ArgType::kNull:
+        return text_.add("null");
+      case ArgType::kFalse:
+        return text_.add("false");
+      case ArgType::kTrue:
+        return text_.add("true");
+      case ArgType::kInt32:
+        return text_.add_integer(static_cast<std::int32_t>(bits));
+      case ArgType::kInt64:
+        return text_.add_integer(static_cast<std::int64_t>(bits));
+      case ArgType::kUint64:
+        return text_.add(std::to_string(bits));
+      case ArgType::kDouble:
+        return text_.add_double(std::bit_cast<double>(bits));
+      case ArgType::kString:
+        return add_string(StringId{static_cast<std::uint32_t>(bits)});
+      case ArgType::kJson:
+        return add_json(StringId{static_cast<std::uint32_t>(bits)});
     }
   }
 
@@ -434,9 +468,11 @@ class Writer {
 
 }  // namespace
 
-Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path, const WriteOptions& options) {
+Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path,
+                                     const WriteOptions& options) {
   LANESCOPE_TRY(auto file, codec::create_file(path));
-  LANESCOPE_TRY(auto sink, codec::pack_into(std::move(file), codec::packing_of_name(path), options.compression_level));
+  LANESCOPE_TRY(auto sink, codec::pack_into(std::move(file), codec::packing_of_name(path),
+                                            options.compression_level));
   LANESCOPE_TRY(WriteStats stats, Writer(trace, options, *sink).run());
   LANESCOPE_TRY_VOID(sink->finish());
   stats.file_bytes = sink->written_bytes();

@@ -1,4 +1,5 @@
-// A Trace as clean Kineto JSON: what torch.profiler would have written, sorted, escaped and with whole arrows.
+// A Trace as clean Kineto JSON: what torch.profiler would have written, sorted, escaped and with
+// whole arrows.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -22,10 +23,12 @@ struct WriteStats {
   std::uint64_t file_bytes = 0;  // after packing
 };
 
-// Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears when it is complete.
-// Reading it back gives the same Trace, except that events are numbered in order of time. Errors: kIo (permission, disk
-// full; the old file is untouched), kUnavailable (zst without libzstd). Memory: 16 bytes an event and 2 MB.
-Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path, const WriteOptions& options = {});
+// Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears
+// when it is complete. Reading it back gives the same Trace, except that events are numbered in
+// order of time. Errors: kIo (permission, disk full; the old file is untouched), kUnavailable (zst
+// without libzstd). Memory: 16 bytes an event and 2 MB.
+Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path,
+                                     const WriteOptions& options = {});
 // Plain JSON in memory.
 std::string kineto_json_text(const Trace& trace, const WriteOptions& options = {});
 

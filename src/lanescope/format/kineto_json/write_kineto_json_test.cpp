@@ -34,32 +34,44 @@ Trace round_trip(const Trace& trace) {
 
 TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
   testing::Sketch sketch;
-  sketch.op("aten::mm", 1500, 2001, {.external_id = 3}).kernel("gemm \"x\"", 4000, 10, {.correlation = 9});
+  sketch.op("aten::mm", 1500, 2001, {.external_id = 3})
+      .kernel("gemm \"x\"", 4000, 10, {.correlation = 9});
   sketch.metadata("schemaVersion", "1").metadata("traceName", "\"t.json\"");
   sketch.builder().set_base_time_ns(77);
   const Scalar pid{false, 100}, device{false, 0}, stream{false, 7};
   const CategoryId ac2g = sketch.builder().category("ac2g");
-  sketch.builder().add_flow('s', sketch.builder().flow_track(pid, pid), ac2g, sketch.builder().intern("ac2g"), {false, 9}, 1600, false);
-  sketch.builder().add_flow('f', sketch.builder().flow_track(device, stream), ac2g, sketch.builder().intern("ac2g"), {false, 9}, 4000, true);
-  EXPECT_EQ(kineto_json_text(sketch.trace()),
-            "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 77,\n  \"traceEvents\":[\n"
-            R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":100,"ts":1.500,"dur":2.001,"args":{"External id":3}},)" "\n"
-            R"({"ph":"s","cat":"ac2g","name":"ac2g","id":9,"pid":100,"tid":100,"ts":1.600},)" "\n"
-            R"({"ph":"X","cat":"kernel","name":"gemm \"x\"","pid":0,"tid":7,"ts":4.000,"dur":0.010,"args":{"device":0,"stream":7,"correlation":9}},)" "\n"
-            R"({"ph":"f","cat":"ac2g","name":"ac2g","id":9,"pid":0,"tid":7,"ts":4.000,"bp":"e"})" "\n"
-            "],\n  \"traceName\": \"t.json\"\n}\n");
+  sketch.builder().add_flow('s', sketch.builder().flow_track(pid, pid), ac2g,
+                            sketch.builder().intern("ac2g"), {false, 9}, 1600, false);
+  sketch.builder().add_flow('f', sketch.builder().flow_track(device, stream), ac2g,
+                            sketch.builder().intern("ac2g"), {false, 9}, 4000, true);
+  EXPECT_EQ(
+      kineto_json_text(sketch.trace()),
+      "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 77,\n  \"traceEvents\":[\n"
+      R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":100,"ts":1.500,"dur":2.001,"args":{"External id":3}},)"
+      "\n"
+      R"({"ph":"s","cat":"ac2g","name":"ac2g","id":9,"pid":100,"tid":100,"ts":1.600},)"
+      "\n"
+      R"({"ph":"X","cat":"kernel","name":"gemm \"x\"","pid":0,"tid":7,"ts":4.000,"dur":0.010,"args":{"device":0,"stream":7,"correlation":9}},)"
+      "\n"
+      R"({"ph":"f","cat":"ac2g","name":"ac2g","id":9,"pid":0,"tid":7,"ts":4.000,"bp":"e"})"
+      "\n"
+      "],\n  \"traceName\": \"t.json\"\n}\n");
 }
 
 TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet) {
-  // Tracks 2, 1 and the counters b, a are first met in an order that is not the order of their times; all share time 5.
-  const std::string head = R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
-                           R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
-  round_trip(read(head + R"({"ph":"X","name":"x","pid":9,"tid":2,"ts":5,"dur":1},{"ph":"X","name":"y","pid":9,"tid":1,"ts":5,"dur":2},)"
-                         R"({"ph":"X","name":"z","pid":9,"tid":1,"ts":1,"dur":1},)"
-                         R"({"ph":"C","name":"b","pid":9,"ts":5,"args":{"v":1}},{"ph":"C","name":"a","pid":9,"ts":5,"args":{"v":2}},)"
-                         R"({"ph":"C","name":"a","pid":9,"ts":1,"args":{"v":3}},)"
-                         R"({"ph":"s","name":"q","cat":"q","id":2,"pid":9,"tid":2,"ts":5},{"ph":"f","name":"q","cat":"q","id":2,"pid":9,"tid":1,"ts":5},)"
-                         R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
+  // Tracks 2, 1 and the counters b, a are first met in an order that is not the order of their
+  // times; all share time 5.
+  const std::string head =
+      R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
+      R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
+  round_trip(read(
+      head +
+      R"({"ph":"X","name":"x","pid":9,"tid":2,"ts":5,"dur":1},{"ph":"X","name":"y","pid":9,"tid":1,"ts":5,"dur":2},)"
+      R"({"ph":"X","name":"z","pid":9,"tid":1,"ts":1,"dur":1},)"
+      R"({"ph":"C","name":"b","pid":9,"ts":5,"args":{"v":1}},{"ph":"C","name":"a","pid":9,"ts":5,"args":{"v":2}},)"
+      R"({"ph":"C","name":"a","pid":9,"ts":1,"args":{"v":3}},)"
+      R"({"ph":"s","name":"q","cat":"q","id":2,"pid":9,"tid":2,"ts":5},{"ph":"f","name":"q","cat":"q","id":2,"pid":9,"tid":1,"ts":5},)"
+      R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
 }
 
 TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
@@ -75,8 +87,9 @@ TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   args.add_int(key("External id"), ArgKey::kExternalId, 7);
   args.add_int(key("min"), ArgKey::kCount, std::numeric_limits<std::int64_t>::min());
   args.add_uint(key("max"), ArgKey::kCount, std::numeric_limits<std::uint64_t>::max());
-  for (const double value : {0.1, -0.0, 5.0, 1e22, 5e-324, 1.7976931348623157e308, std::numeric_limits<double>::infinity(),
-                             -std::numeric_limits<double>::infinity()})
+  for (const double value :
+       {0.1, -0.0, 5.0, 1e22, 5e-324, 1.7976931348623157e308,
+        std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()})
     args.add_double(key(fmt::format("d{}", value).c_str()), ArgKey::kCount, value);
   args.add(key("n"), ArgKey::kCount, ArgType::kNull);
   args.add(key("t"), ArgKey::kCount, ArgType::kTrue);
@@ -84,7 +97,8 @@ TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   args.add_json(key("j"), ArgKey::kCount, key("[1, {\"a\": []}]"));
   args.add(key("event:finished"), ArgKey::kCount, ArgType::kFalse);
   const Scalar pid{false, -5}, tid{true, 0, key("thread \"a\"")};
-  builder.add_slice(builder.track(pid, tid, false), builder.category("cpu_op"), key(""), -5, 1, args.end());
+  builder.add_slice(builder.track(pid, tid, false), builder.category("cpu_op"), key(""), -5, 1,
+                    args.end());
   auto trace = std::move(builder).finish();
   ASSERT_TRUE(trace);
   round_trip(*trace);
@@ -96,14 +110,20 @@ TEST(WriteKinetoJsonTest, WhatJsonCannotHoldIsWrittenAsTheNearestThing) {
   builder.args().add_double(builder.intern("nan"), ArgKey::kCount, std::nan(""));
   builder.args().add_json(builder.intern("broken"), ArgKey::kCount, builder.intern("[1,"));
   const ArgsId args = builder.args().end();
-  builder.add_slice(builder.track({}, {}, false), builder.no_category(), builder.intern("bad \xff utf8"), 0, 1, args);
+  builder.add_slice(builder.track({}, {}, false), builder.no_category(),
+                    builder.intern("bad \xff utf8"), 0, 1, args);
   builder.add_metadata("user", "no json");
   auto trace = std::move(builder).finish();
   ASSERT_TRUE(trace);
   const std::string text = kineto_json_text(*trace);
   EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
-  EXPECT_NE(text.find(R"("name":"bad )" "\xef\xbf\xbd" R"( utf8","pid":0,"tid":0,"ts":0.000,"dur":0.001,"args":{"nan":null,"broken":"[1,"})"),
-            std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          R"("name":"bad )"
+          "\xef\xbf\xbd"
+          R"( utf8","pid":0,"tid":0,"ts":0.000,"dur":0.001,"args":{"nan":null,"broken":"[1,"})"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find(R"("user": "no json")"), std::string::npos) << text;
 }
 
@@ -120,7 +140,8 @@ TEST(WriteKinetoJsonTest, OneStartMayHaveManyEndsAndChainsStayChains) {
   const std::string text = kineto_json_text(trace);
   const auto times = [&](std::string_view what) {
     std::size_t count = 0;
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++count;
     return count;
   };
   EXPECT_EQ(times("\"ph\":\"s\""), 3u);
@@ -143,7 +164,8 @@ TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
 
 // Found by the fuzzer.
 TEST(WriteKinetoJsonTest, ArgumentsNamedLikeFieldsOfTheEventStayArguments) {
-  round_trip(read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
+  round_trip(
+      read(R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
     {"ph":"X","name":"b","ts":5,"dur":1,"args":{"event:ts":3,"event:args":{"z":1}}}, {"ph":"X","name":"c","ts":9,"dur":1,"args":[1],"tts":4}])"));
 }
 
@@ -151,7 +173,9 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     testing::Sketch sketch;
-    const auto number = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
+    const auto number = [&](int limit) {
+      return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit));
+    };
     for (int i = 0; i < 120; ++i) {
       testing::Fields fields;
       fields.tid = 100 + number(3);
@@ -162,15 +186,24 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
       const std::string name = fmt::format("op {}", number(6));
       const std::int64_t start = number(3000) - 500, dur = number(200);
       switch (number(5)) {
-        case 0: sketch.op(name, start, dur, fields); break;
-        case 1: sketch.runtime(name, start, dur, fields); break;
-        case 2: sketch.kernel(name, start, dur, fields); break;
-        case 3: sketch.memory(start, number(100) - 50); break;
+        case 0:
+          sketch.op(name, start, dur, fields);
+          break;
+        case 1:
+          sketch.runtime(name, start, dur, fields);
+          break;
+        case 2:
+          sketch.kernel(name, start, dur, fields);
+          break;
+        case 3:
+          sketch.memory(start, number(100) - 50);
+          break;
         default: {
           TraceBuilder& builder = sketch.builder();
           const char phase = "stf"[number(3)];
           const Scalar pid{false, 100}, tid{false, 100 + number(3)};
-          builder.add_flow(phase, builder.flow_track(pid, tid), builder.category("ac2g"), builder.intern("ac2g"), {false, number(4)}, start,
+          builder.add_flow(phase, builder.flow_track(pid, tid), builder.category("ac2g"),
+                           builder.intern("ac2g"), {false, number(4)}, start,
                            phase == 'f' && number(2) == 0);
         }
       }
@@ -182,7 +215,8 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
 
 TEST(WriteKinetoJsonTest, TheNameDecidesThePackingAndThePackedFileReadsBack) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(::testing::TempDir()) / ("lanescope_write_" + std::to_string(::getpid()));
+  const fs::path folder =
+      fs::path(::testing::TempDir()) / ("lanescope_write_" + std::to_string(::getpid()));
   fs::create_directories(folder);
   testing::Sketch sketch;
   for (int i = 0; i < 20000; ++i) sketch.op("aten::add", i * 100, 50, {.external_id = i});
@@ -193,8 +227,10 @@ TEST(WriteKinetoJsonTest, TheNameDecidesThePackingAndThePackedFileReadsBack) {
     ASSERT_TRUE(stats) << stats.error().message;
     EXPECT_EQ(stats->events, 20000u);
     EXPECT_EQ(stats->file_bytes, fs::file_size(folder / name));
-    if (plain_bytes == 0) plain_bytes = stats->file_bytes;
-    else EXPECT_LT(stats->file_bytes, plain_bytes / 4);
+    if (plain_bytes == 0)
+      plain_bytes = stats->file_bytes;
+    else
+      EXPECT_LT(stats->file_bytes, plain_bytes / 4);
     EXPECT_EQ(stats->text_bytes, plain_bytes);
     const auto again = read_trace(folder / name);
     ASSERT_TRUE(again) << again.error().message;

@@ -249,6 +249,7 @@ class SpoolReader {
       if (!options_.session || session == *options_.session)
         notes += (notes.empty() ? "" : ", ") + quoted(line);
     if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
+    builder_.add_metadata("lanescope_version", quoted(LANESCOPE_VERSION));
     builder_.add_metadata("displayTimeUnit", "\"ms\"");
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base_ns_));
   }
