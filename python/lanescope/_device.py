@@ -1,8 +1,9 @@
-"""Where an event ran, in torch's words and numbers."""
+"""Where an event ran, and for how long, in torch's words and numbers."""
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Protocol
 
 
 class DeviceType(IntEnum):
@@ -32,3 +33,32 @@ def format_time(us: float) -> str:
     if us >= 1e3:
         return f"{us / 1e3:.3f}ms"
     return f"{us:.3f}us"
+
+
+class _HasTimes(Protocol):
+    """Microseconds."""
+
+    @property
+    def cpu_time_total(self) -> float: ...
+    @property
+    def self_cpu_time_total(self) -> float: ...
+    @property
+    def device_time_total(self) -> float: ...
+
+
+class TimeTexts:
+    """The times that events and rows of averages both have, as torch's table prints them."""
+
+    __slots__ = ()
+
+    @property
+    def cpu_time_total_str(self: _HasTimes) -> str:
+        return format_time(self.cpu_time_total)
+
+    @property
+    def self_cpu_time_total_str(self: _HasTimes) -> str:
+        return format_time(self.self_cpu_time_total)
+
+    @property
+    def device_time_total_str(self: _HasTimes) -> str:
+        return format_time(self.device_time_total)

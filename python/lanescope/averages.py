@@ -6,10 +6,10 @@ import html
 from typing import Any, Iterator, List, Optional, Sequence, Union, overload
 
 from . import _core
-from ._device import DeviceType, device_type, format_time
+from ._device import DeviceType, TimeTexts, device_type, format_time
 
 
-class FunctionEventAvg:
+class FunctionEventAvg(TimeTexts):
     """One row of :class:`KeyAverages`: all events of one name. Times in microseconds, memory in bytes.
 
     Fields are those of torch.profiler's FunctionEventAvg; each is defined in docs/definitions.md#key-averages.
@@ -79,20 +79,8 @@ class FunctionEventAvg:
         return format_time(self.cpu_time)
 
     @property
-    def cpu_time_total_str(self) -> str:
-        return format_time(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        return format_time(self.self_cpu_time_total)
-
-    @property
     def device_time_str(self) -> str:
         return format_time(self.device_time)
-
-    @property
-    def device_time_total_str(self) -> str:
-        return format_time(self.device_time_total)
 
     @property
     def self_device_time_total_str(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
-from ._device import DeviceType, device_type, format_time
+from ._device import DeviceType, TimeTexts, device_type, format_time
 from .averages import KeyAverages
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Kernel(NamedTuple):
     duration: float
 
 
-class FunctionEvent:
+class FunctionEvent(TimeTexts):
     """One event, with the fields of torch.profiler's FunctionEvent that lanescope has. Microseconds and bytes.
 
     Reads from the trace on demand; two objects for one event are equal.
@@ -208,18 +208,6 @@ class FunctionEvent:
     cuda_time = device_time_total
     cuda_time_total = device_time_total
     self_cuda_time_total = self_device_time_total
-
-    @property
-    def cpu_time_total_str(self) -> str:
-        return format_time(self.cpu_time_total)
-
-    @property
-    def self_cpu_time_total_str(self) -> str:
-        return format_time(self.self_cpu_time_total)
-
-    @property
-    def device_time_total_str(self) -> str:
-        return format_time(self.device_time_total)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FunctionEvent):
