@@ -16,7 +16,7 @@
 namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;  // 1: the same without kActivities chunks
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;
@@ -53,6 +53,7 @@ enum RecordFlag : std::uint16_t {
   kHasSequence = 1,       // a is a sequence number
   kHasForwardThread = 2,  // b is the forward thread (torch's numbering)
   kAsync = 4,             // may end on another thread
+  kNvtx = 8,              // an NVTX range
 };
 
 // 48 bytes. Fields a range does not need are 0.
@@ -98,11 +99,12 @@ inline MemoryFields memory_fields(const Record& record) {
 }
 
 enum class ChunkKind : std::uint32_t {
-  kFree = 0,     // prepared, never used
-  kRecords = 1,  // of one thread
-  kTexts = 2,    // {u32 id, u32 size, bytes, padding to 8} ...; used counts bytes
-  kThreads = 3,  // ThreadSlot; used counts slots
-  kControl = 4,  // Record; used counts records
+  kFree = 0,        // prepared, never used
+  kRecords = 1,     // of one thread
+  kTexts = 2,       // {u32 id, u32 size, bytes, padding to 8} ...; used counts bytes
+  kThreads = 3,     // ThreadSlot; used counts slots
+  kControl = 4,     // Record; used counts records
+  kActivities = 5,  // of an activity source, see activity_layout.h; used counts records
 };
 
 enum class ChunkState : std::uint32_t {
@@ -162,6 +164,7 @@ struct FileHeader {
   std::atomic<std::uint64_t> dropped_texts;           // texts that found no place
   char process_name[64];
   char host_name[64];
+  std::atomic<std::uint64_t> dropped_activities;  // of activity sources: lost by them, or no room
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 

@@ -206,6 +206,8 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
       temporary_names_.push_back(name_);
     }
     writable_.store(spool_.get(), std::memory_order_release);
+    const MutexLock gate(source_gate_);
+    source_spool_ = spool_.get();
   }
   auto session = std::make_unique<Session>();
   session->id = next_session_++;
@@ -399,6 +401,10 @@ std::string ActiveRecorder::close_all() {
 void ActiveRecorder::finish_spool() {
   bool all_outside = true;
   {
+    const MutexLock gate(source_gate_);
+    source_spool_ = nullptr;
+  }
+  {
     const MutexLock lock(registry_);
     all_outside = wait_until_outside();
     writable_.store(nullptr, std::memory_order_release);
@@ -412,7 +418,7 @@ void ActiveRecorder::finish_spool() {
   last_stats_ = {};
   spool_->thread_totals(&last_stats_.dropped_records, &last_stats_.depth_overflow,
                         &last_stats_.threads);
-  last_stats_.dropped_records += spool_->drops_without_thread();
+  last_stats_.dropped_records += spool_->drops_without_thread() + spool_->activity_drops();
   spool_->finish(!all_outside);
   last_stats_.file_bytes = spool_->bytes();
   name_.reset();
@@ -495,7 +501,7 @@ RecorderStats ActiveRecorder::stats() {
   if (!spool_) return last_stats_;
   RecorderStats stats;
   spool_->thread_totals(&stats.dropped_records, &stats.depth_overflow, &stats.threads);
-  stats.dropped_records += spool_->drops_without_thread();
+  stats.dropped_records += spool_->drops_without_thread() + spool_->activity_drops();
   stats.file_bytes = spool_->bytes();
   return stats;
 }
@@ -527,6 +533,34 @@ void ActiveRecorder::unregister_source(const LanescopeActivitySource* source) {
     std::erase_if(sources_, [&](const Source& known) { return known.table == source; });
   }
   if (running && source->stop) source->stop(source->self);
+}
+
+// Control records of session 0 count for every session.
+constexpr std::uint32_t kEverySession = 0;
+
+std::uint32_t ActiveRecorder::source_write(const spool::Record* records,
+                                           std::uint32_t count) noexcept {
+  const MutexLock gate(source_gate_);
+  return source_spool_ ? source_spool_->write_activities(records, count) : 0;
+}
+
+void ActiveRecorder::source_count_drops(std::uint64_t count) noexcept {
+  const MutexLock gate(source_gate_);
+  if (source_spool_) source_spool_->count_activity_drops(count);
+}
+
+bool ActiveRecorder::source_metadata(std::string_view key, std::string_view json) {
+  if (key.size() > spool::kMaxTextBytes || json.size() > Recorder::kMaxMetadataBytes) return false;
+  const MutexLock gate(source_gate_);
+  if (!source_spool_) return false;
+  spool::Record record;
+  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
+  record.begin_tsc = ticks();
+  record.name = texts().intern(key);
+  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.b = kEverySession;
+  source_spool_->write_control(record);
+  return true;
 }
 
 // ---- Threads ----
@@ -649,6 +683,23 @@ void lanescope_unregister_source(const LanescopeActivitySource* source) noexcept
   try {
     ActiveRecorder::instance().unregister_source(source);
   } catch (...) {
+  }
+}
+
+std::uint32_t lanescope_source_write(const void* records, std::uint32_t count) noexcept {
+  return ActiveRecorder::instance().source_write(
+      static_cast<const lanescope::spool::Record*>(records), count);
+}
+
+void lanescope_source_count_drops(std::uint64_t count) noexcept {
+  ActiveRecorder::instance().source_count_drops(count);
+}
+
+int lanescope_source_metadata(const char* key, const char* json) noexcept {
+  try {
+    return key && json && ActiveRecorder::instance().source_metadata(key, json) ? 0 : 1;
+  } catch (...) {
+    return 1;
   }
 }
 

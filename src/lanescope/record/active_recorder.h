@@ -54,6 +54,13 @@ class ActiveRecorder {
   int register_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
   void unregister_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
 
+  // What activity_source.h offers to sources.
+  std::uint32_t source_write(const spool::Record* records, std::uint32_t count) noexcept
+      LANESCOPE_EXCLUDES(source_gate_);
+  void source_count_drops(std::uint64_t count) noexcept LANESCOPE_EXCLUDES(source_gate_);
+  bool source_metadata(std::string_view key, std::string_view json)
+      LANESCOPE_EXCLUDES(source_gate_);
+
   void add_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
   // The thread ends: its chunk is handed in.
   void remove_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
@@ -104,6 +111,10 @@ class ActiveRecorder {
   // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk(); only
   // cleared when no thread is inside (LanescopeWriter::busy), so what is loaded inside stays alive.
   std::atomic<Spool*> writable_{nullptr};
+
+  // spool_ for activity sources, which may call from any thread of theirs, control_ held or not.
+  Mutex source_gate_;  // taken after control_
+  Spool* source_spool_ LANESCOPE_GUARDED_BY(source_gate_) = nullptr;
 
   Mutex registry_;
   std::vector<LanescopeWriter*> writers_ LANESCOPE_GUARDED_BY(registry_);

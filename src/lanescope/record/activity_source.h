@@ -22,8 +22,8 @@ struct LanescopeActivitySource {
   int (*prepare)(void* self, uint32_t options, char* line, size_t size);
   // A window opens. Called before records are accepted. 0 is success.
   int (*start)(void* self, uint32_t options, char* line, size_t size);
-  // The window has closed: records are no longer accepted. Called once for each start that
-  // succeeded.
+  // The window has closed: threads record no more. What the source still holds of the window it
+  // writes now, with lanescope_source_write(). Called once for each start that succeeded.
   void (*stop)(void* self);
   // The recording is over. What it cost, in one line; 0 when there is one.
   int (*cost_line)(void* self, char* line, size_t size);
@@ -37,5 +37,17 @@ LANESCOPE_RECORD_EXPORT int lanescope_register_source(
 // Stops it first if it runs. Unknown sources: nothing happens.
 LANESCOPE_RECORD_EXPORT void lanescope_unregister_source(
     const struct LanescopeActivitySource* source) noexcept;
+
+// Appends records of activity_layout.h to the spool that is being written; `count` of 48 bytes.
+// A record with its kContinued one is never parted, so both must be in one call. From any thread
+// (takes a lock), between start and the return of stop. Returns how many were kept; the rest is
+// counted as dropped. Costs a copy.
+LANESCOPE_RECORD_EXPORT uint32_t lanescope_source_write(const void* records,
+                                                        uint32_t count) noexcept;
+// Records that the source itself lost.
+LANESCOPE_RECORD_EXPORT void lanescope_source_count_drops(uint64_t count) noexcept;
+// A top-level entry of the traces of all sessions; `json` is one JSON value of at most 120 KiB. The
+// last of equal keys wins. When lanescope_source_write() may be called; 0 is success.
+LANESCOPE_RECORD_EXPORT int lanescope_source_metadata(const char* key, const char* json) noexcept;
 
 }  // extern "C"

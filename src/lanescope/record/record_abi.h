@@ -12,7 +12,7 @@
 // Changes with any change of LanescopeWriter, Record or the functions below. Compare with
 // lanescope_record_abi() before anything else: LANESCOPE_RECORD_ABI is what the header says, the
 // function what the loaded library says.
-#define LANESCOPE_RECORD_ABI 1u
+#define LANESCOPE_RECORD_ABI 2u
 
 // What to record beyond names and times; union over the open sessions.
 #define LANESCOPE_RECORD_SHAPES 1u
@@ -21,6 +21,8 @@
 #define LANESCOPE_RECORD_FLOPS 8u
 #define LANESCOPE_RECORD_MODULES 16u
 #define LANESCOPE_RECORD_OVERLOAD_NAMES 32u
+#define LANESCOPE_RECORD_ALL_API \
+  64u  // every call of the CUDA runtime and driver, not only those that matter
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u

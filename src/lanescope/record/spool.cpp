@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lanescope/codec/activity_layout.h"
 #include "lanescope/record/tick_clock.h"
 
 namespace lanescope::record {
@@ -217,6 +218,33 @@ void Spool::write_control(const spool::Record& record) noexcept {
   control_->used.store(used + 1, std::memory_order_release);  // pairs with the reader's acquire
 }
 
+std::uint32_t Spool::write_activities(const spool::Record* records, std::uint32_t count) noexcept {
+  const MutexLock lock(activities_mutex_);
+  constexpr auto kContinued = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
+  std::uint32_t at = 0;
+  while (at < count) {
+    std::uint32_t used = activities_ ? activities_->used.load(std::memory_order_relaxed) : 0;
+    std::uint32_t fit = activities_ ? std::min(count - at, spool::kRecordsPerChunk - used) : 0;
+    if (at + fit < count && fit != 0 && records[at + fit].kind == kContinued) --fit;
+    if (fit == 0) {
+      spool::ChunkHeader* fresh = take_or_make();
+      if (!fresh) break;
+      SpoolFile::claim(fresh, spool::ChunkKind::kActivities, spool::kNoThread, ++activity_chunks_);
+      if (activities_) file_->close_chunk(activities_);
+      activities_ = fresh;
+      continue;
+    }
+    auto* to = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(activities_) +
+                                                spool::kChunkHeaderBytes);
+    std::copy_n(records + at, fit, to + used);
+    activities_->used.store(used + fit,
+                            std::memory_order_release);  // pairs with the reader's acquire
+    at += fit;
+  }
+  if (at < count) count_activity_drops(count - at);
+  return at;
+}
+
 void Spool::write_anchor() noexcept {
   const Anchor anchor = read_anchor();
   spool::Record record;
@@ -238,6 +266,11 @@ void Spool::finish(bool leave_mapped) noexcept {
   write_anchor();
   close_full_chunks();
   texts_->detach();
+  {
+    const MutexLock lock(activities_mutex_);
+    if (activities_) file_->close_chunk(activities_);
+    activities_ = nullptr;
+  }
   while (spool::ChunkHeader* chunk = pool_.take()) file_->discard_chunk(chunk);
   {
     const MutexLock lock(mutex_);

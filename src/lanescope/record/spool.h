@@ -52,6 +52,16 @@ class Spool {
   void thread_totals(std::uint64_t* dropped, std::uint64_t* depth_overflow,
                      std::uint32_t* threads) const noexcept LANESCOPE_EXCLUDES(mutex_);
   void write_control(const spool::Record& record) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Records of an activity source; one with its kContinued record stays in one chunk. Returns how
+  // many were kept; the others are counted.
+  std::uint32_t write_activities(const spool::Record* records, std::uint32_t count) noexcept
+      LANESCOPE_EXCLUDES(activities_mutex_);
+  void count_activity_drops(std::uint64_t count) noexcept {
+    file_->header().dropped_activities.fetch_add(count, std::memory_order_relaxed);
+  }
+  std::uint64_t activity_drops() const noexcept {
+    return file_->header().dropped_activities.load(std::memory_order_relaxed);
+  }
   // Reads all clocks at one moment.
   void write_anchor() noexcept LANESCOPE_EXCLUDES(mutex_);
   // No thread may write any more, and every chunk that a thread held was handed in. `leave_mapped`:
@@ -77,6 +87,9 @@ class Spool {
   bool window_open_ LANESCOPE_GUARDED_BY(mutex_) = false;
   bool ending_ LANESCOPE_GUARDED_BY(mutex_) = false;
   spool::ChunkHeader* control_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
+  Mutex activities_mutex_;  // a lock of its own: the source writes much, the rest little
+  spool::ChunkHeader* activities_ LANESCOPE_GUARDED_BY(activities_mutex_) = nullptr;
+  std::uint32_t activity_chunks_ LANESCOPE_GUARDED_BY(activities_mutex_) = 0;
   std::vector<spool::ChunkHeader*> thread_chunks_ LANESCOPE_GUARDED_BY(mutex_);
   Mutex refill_mutex_;  // one filler at a time; taken before nothing else of ours
 };

@@ -236,7 +236,7 @@ class SpoolReader {
         known->second = json;
     };
     for (const SpoolMetadata& entry : index_.metadata) {
-      if (options_.session && entry.session != *options_.session) continue;
+      if (options_.session && entry.session != 0 && entry.session != *options_.session) continue;
       if (entry.json.empty())
         builder_.stats().count(ImportIssue::kMetadataLost);
       else

@@ -134,11 +134,12 @@ Result<void> read_file_header(const SpoolBytes& bytes, SpoolIndex* index, Import
     return Error{Errc::kCorruptInput, "expected a lanescope recording (.lspool), found other bytes",
                  0};
   const auto version = load<std::uint32_t>(header + offsetof(FileHeader, layout_version));
-  if (got == sizeof header && version != spool::kLayoutVersion)
-    return Error{Errc::kUnsupported,
-                 fmt::format("a lanescope recording of layout {}; this lanescope reads layout {}",
-                             version, spool::kLayoutVersion),
-                 8};
+  if (got == sizeof header && (version == 0 || version > spool::kLayoutVersion))
+    return Error{
+        Errc::kUnsupported,
+        fmt::format("a lanescope recording of layout {}; this lanescope reads layouts 1 to {}",
+                    version, spool::kLayoutVersion),
+        8};
   index->pid = load<std::uint64_t>(header + offsetof(FileHeader, pid));
   index->ticks_per_second = load<std::uint64_t>(header + offsetof(FileHeader, ticks_per_second));
   index->finished = load<std::uint32_t>(header + offsetof(FileHeader, state)) ==
@@ -149,6 +150,8 @@ Result<void> read_file_header(const SpoolBytes& bytes, SpoolIndex* index, Import
       until_zero(header + offsetof(FileHeader, host_name), sizeof FileHeader::host_name);
   const auto drops = load<std::uint64_t>(header + offsetof(FileHeader, dropped_without_thread));
   if (drops != 0) stats->count(ImportIssue::kDroppedRecords, std::nullopt, drops);
+  const auto lost = load<std::uint64_t>(header + offsetof(FileHeader, dropped_activities));
+  if (lost != 0) stats->count(ImportIssue::kDroppedRecords, std::nullopt, lost);
   return {};
 }
 
@@ -172,6 +175,9 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
     switch (chunk.kind) {
       case spool::ChunkKind::kRecords:
         list = &index.record_chunks;
+        break;
+      case spool::ChunkKind::kActivities:
+        list = &index.activity_chunks;
         break;
       case spool::ChunkKind::kTexts:
         list = &texts;
@@ -206,6 +212,9 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
                    [](const SpoolChunk& a, const SpoolChunk& b) {
                      return a.thread != b.thread ? a.thread < b.thread : a.sequence < b.sequence;
                    });
+  std::stable_sort(
+      index.activity_chunks.begin(), index.activity_chunks.end(),
+      [](const SpoolChunk& a, const SpoolChunk& b) { return a.sequence < b.sequence; });
   return index;
 }
 

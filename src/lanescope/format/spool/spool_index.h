@@ -49,7 +49,7 @@ struct SpoolWindow {
 };
 
 struct SpoolMetadata {
-  std::uint32_t session = 0;
+  std::uint32_t session = 0;  // 0: every session
   std::string key, json;
 };
 
@@ -57,8 +57,9 @@ struct SpoolIndex {
   std::uint64_t pid = 0, ticks_per_second = 0;
   std::string process_name, host_name;
   bool finished = false;
-  std::vector<SpoolChunk> record_chunks;  // by thread, then sequence
-  std::vector<std::string> texts;         // by id; those that are missing are empty
+  std::vector<SpoolChunk> record_chunks;    // by thread, then sequence
+  std::vector<SpoolChunk> activity_chunks;  // by sequence: codec/activity_layout.h
+  std::vector<std::string> texts;           // by id; those that are missing are empty
   std::vector<bool> has_text;
   std::vector<SpoolThread> threads;  // by number
   std::vector<SpoolWindow> windows;  // as written
