@@ -4,6 +4,9 @@ get_property(libraries GLOBAL PROPERTY LANESCOPE_LIBRARIES)
 # The command is a program and `testing` is for our own tests; neither belongs to what a program links.
 list(REMOVE_ITEM libraries lanescope_cli lanescope_testing)
 # Installed shared libraries find each other wherever the prefix is moved to; the observer finds the torch it was built for.
+if(TARGET lanescope_record_cupti)
+  set_target_properties(lanescope_record_cupti PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
 if(TARGET lanescope_record_torch)
   set_target_properties(lanescope_record_torch PROPERTIES INSTALL_RPATH "$ORIGIN;${LANESCOPE_TORCH_DIR}/lib")
 endif()

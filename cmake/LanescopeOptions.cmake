@@ -103,6 +103,38 @@ if(LANESCOPE_WITH_TORCH_FOUND)
   target_link_options(lanescope_libtorch INTERFACE "LINKER:-rpath,${LANESCOPE_TORCH_DIR}/lib")
 endif()
 
+# CUPTI's headers (and those of CUDA and NVTX that they need): from a CUDA toolkit, or from the wheels nvidia-cuda-cupti,
+# nvidia-cuda-runtime and nvidia-nvtx of that interpreter. Only headers: at run time the program's own libcupti is used.
+if(NOT LANESCOPE_CUPTI_INCLUDE_DIRS)
+  set(cuda_places $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /opt/cuda)
+  if(Python3_Interpreter_FOUND)
+    execute_process(
+      COMMAND ${Python3_EXECUTABLE} -c
+        "import importlib.util as u; s = u.find_spec('nvidia'); print(';'.join(s.submodule_search_locations) if s else '')"
+      OUTPUT_VARIABLE nvidia_dirs OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    foreach(dir IN LISTS nvidia_dirs)
+      list(APPEND cuda_places ${dir}/cu13 ${dir}/cuda_cupti ${dir}/cuda_runtime ${dir}/nvtx)
+    endforeach()
+  endif()
+  set(cupti_dirs)
+  set(cupti_complete TRUE)
+  foreach(header cupti.h cuda.h cuda_runtime_api.h nvtx3/nvToolsExt.h)
+    unset(found_dir)
+    find_path(found_dir ${header} NO_CACHE PATHS ${cuda_places} PATH_SUFFIXES include extras/CUPTI/include)
+    if(found_dir)
+      list(APPEND cupti_dirs ${found_dir})
+    else()
+      set(cupti_complete FALSE)
+    endif()
+  endforeach()
+  if(cupti_complete)
+    list(REMOVE_DUPLICATES cupti_dirs)
+    set(LANESCOPE_CUPTI_INCLUDE_DIRS ${cupti_dirs})
+  endif()
+endif()
+lanescope_optional(CUPTI "the GPU recorder (CUPTI)" "${LANESCOPE_CUPTI_INCLUDE_DIRS}" "${LANESCOPE_CUPTI_INCLUDE_DIRS}"
+                   "pip install nvidia-cuda-cupti nvidia-cuda-runtime nvidia-nvtx, or install a CUDA toolkit (12.0 or newer)")
+
 if(LANESCOPE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

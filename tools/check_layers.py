@@ -14,6 +14,7 @@ MAY_USE = {
     "format": ["codec", "model"],
     "record": ["codec", "model"],
     "record_torch": ["record"],
+    "record_cupti": ["record"],
     "analysis": ["model"],
     "report": ["analysis"],
     "profiler": ["record", "format", "report"],

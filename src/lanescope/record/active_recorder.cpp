@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "lanescope/record/gpu_source.h"
 #include "lanescope/record/thread_writer.h"
 
 #ifndef MADV_WIPEONFORK
@@ -227,6 +228,9 @@ void ActiveRecorder::prepare_session(Session& session) {
   if (session.prepared) return;
   session.prepared = true;
   spool_->prepare();
+  if (session.activities & LANESCOPE_ACTIVITY_CUDA)
+    if (const std::string problem = load_gpu_source(); !problem.empty())
+      note(session, "cupti: " + problem);
   std::vector<Source> sources;
   {
     const MutexLock lock(registry_);

@@ -26,8 +26,9 @@ struct RecorderOptions {
   std::uint32_t ready_chunks =
       32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
   std::uint32_t activities =
-      LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;  // which sources are asked
-  std::uint32_t options = 0;                             // LANESCOPE_RECORD_*
+      LANESCOPE_ACTIVITY_CPU;  // which sources are asked; LANESCOPE_ACTIVITY_CUDA loads the GPU
+                               // source
+  std::uint32_t options = 0;   // LANESCOPE_RECORD_*
 };
 
 // Of the whole spool, all sessions.

@@ -1,0 +1,76 @@
+// libcupti and libcuda as found in this process: the libcupti that torch has loaded, or the best
+// one to load, behind a table of functions. Nothing is linked, so machines without CUDA lose
+// nothing.
+#pragma once
+#include <cupti.h>
+
+#include <cstdint>
+#include <string>
+
+namespace lanescope::record_cupti {
+
+// Functions every supported CUPTI (12.0 and newer) has.
+#define LANESCOPE_CUPTI_FUNCTIONS(X)        \
+  X(cuptiGetVersion)                        \
+  X(cuptiGetResultString)                   \
+  X(cuptiActivityEnable)                    \
+  X(cuptiActivityDisable)                   \
+  X(cuptiActivityRegisterCallbacks)         \
+  X(cuptiActivityGetNextRecord)             \
+  X(cuptiActivityGetNumDroppedRecords)      \
+  X(cuptiActivityFlushAll)                  \
+  X(cuptiActivityFlushPeriod)               \
+  X(cuptiActivitySetAttribute)              \
+  X(cuptiActivityRegisterTimestampCallback) \
+  X(cuptiSetThreadIdType)                   \
+  X(cuptiSubscribe)                         \
+  X(cuptiUnsubscribe)
+
+// Null where the library is older.
+#define LANESCOPE_CUPTI_OPTIONAL_FUNCTIONS(X) \
+  X(cuptiActivityEnableRuntimeApi)            \
+  X(cuptiActivityEnableDriverApi)
+
+struct CuptiLibrary {
+  std::string path;
+  std::uint32_t version = 0;  // as cuptiGetVersion() says: 130001 is CUDA 13.0 update 1, 18 is 12.0
+#define LANESCOPE_DECLARE(name) decltype(&::name) name = nullptr;
+  LANESCOPE_CUPTI_FUNCTIONS(LANESCOPE_DECLARE)
+  LANESCOPE_CUPTI_OPTIONAL_FUNCTIONS(LANESCOPE_DECLARE)
+#undef LANESCOPE_DECLARE
+};
+
+// Finds it once a process; `line` says why not. The library stays loaded. Looks for one that is
+// loaded already, then LANESCOPE_CUPTI_LIBRARY (a path), then beside the `nvidia` packages that
+// torch brings, then in CUDA_HOME, CUDA_PATH, /usr/local/cuda, then by name.
+const CuptiLibrary* find_cupti(std::string* line);
+
+// libcuda.so.1, if this machine has a driver.
+struct CudaDriver {
+  int version = 0;  // 13000 is CUDA 13.0; 0: it did not say
+#define LANESCOPE_CUDA_FUNCTIONS(X) \
+  X(cuInit)                         \
+  X(cuDriverGetVersion)             \
+  X(cuDeviceGetCount)               \
+  X(cuDeviceGet)                    \
+  X(cuDeviceGetName)                \
+  X(cuDeviceGetAttribute)           \
+  X(cuCtxSynchronize)               \
+  X(cuCtxGetCurrent)                \
+  X(cuDevicePrimaryCtxGetState)     \
+  X(cuDevicePrimaryCtxRetain)       \
+  X(cuThreadExchangeStreamCaptureMode)
+#define LANESCOPE_DECLARE(name) decltype(&::name) name = nullptr;
+  LANESCOPE_CUDA_FUNCTIONS(LANESCOPE_DECLARE)
+#undef LANESCOPE_DECLARE
+  // Names with a version suffix that cuda.h hides behind macros.
+  CUresult (*cuDeviceTotalMem)(std::size_t*, CUdevice) = nullptr;
+  CUresult (*cuDeviceGetUuid)(CUuuid*, CUdevice) = nullptr;     // of the GPU
+  CUresult (*cuDeviceGetMigUuid)(CUuuid*, CUdevice) = nullptr;  // of the MIG instance, if it is one
+  CUresult (*cuCtxPushCurrent)(CUcontext) = nullptr;
+  CUresult (*cuCtxPopCurrent)(CUcontext*) = nullptr;
+  CUresult (*cuDevicePrimaryCtxRelease)(CUdevice) = nullptr;
+};
+const CudaDriver* find_driver(std::string* line);
+
+}  // namespace lanescope::record_cupti

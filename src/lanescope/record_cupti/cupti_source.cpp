@@ -1,0 +1,436 @@
+#include "lanescope/record_cupti/cupti_source.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "lanescope/record/activity_source.h"
+#include "lanescope/record/tick_clock.h"
+#include "lanescope/record_cupti/activity_decoder.h"
+#include "lanescope/record_cupti/api_lists.h"
+#include "lanescope/record_cupti/buffer_pool.h"
+#include "lanescope/record_cupti/cupti_library.h"
+#include "lanescope/record_cupti/gpu_devices.h"
+#include "lanescope/record_cupti/native_recording.h"
+#include "lanescope/record_cupti/nvtx_injection.h"
+
+namespace lanescope::record_cupti {
+namespace {
+
+// The budget: at most 96 MiB of buffers, however fast a program launches. CUPTI gives each thread
+// its own, so small ones waste less.
+constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxBuffers = 96;
+constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding thread
+// How old a record can be when the program is killed.
+constexpr std::uint32_t kFlushPeriodMs = 1000;
+constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
+
+constexpr CUpti_ActivityKind kKinds[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,   CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+    CUPTI_ACTIVITY_KIND_OVERHEAD};
+
+void say(char* line, std::size_t size, const std::string& text) {
+  if (line && size != 0) std::snprintf(line, size, "%s", text.c_str());
+}
+
+std::uint64_t CUPTIAPI read_ticks() { return record::ticks(); }
+
+// One a process; CUPTI's callbacks have no argument of ours, and CUPTI itself is one a process.
+class CuptiSource {
+ public:
+  static CuptiSource& instance() {
+    static auto* source = new CuptiSource();  // CUPTI's threads outlive static destructors
+    return *source;
+  }
+
+  int prepare(char* line, std::size_t size);
+  int start(std::uint32_t options, char* line, std::size_t size);
+  void stop();
+  int cost_line(char* line, std::size_t size);
+  void forked() { forked_ = prepared_; }
+
+ private:
+  static void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* records);
+  static void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
+                                std::size_t valid);
+  bool set_up(std::string* line);
+  bool enable(std::uint32_t options, std::string* line);
+  void disable();
+  void set_calls(std::uint8_t on);
+  void decode_completed();
+  void run();
+  void write_metadata();
+  std::string error(CUptiResult result) const;
+
+  std::mutex mutex_;  // guards what follows; never taken by CUPTI's callbacks
+  const CuptiLibrary* cupti_ = nullptr;
+  const CudaDriver* driver_ = nullptr;
+  bool prepared_ = false, forked_ = false;
+  bool whole_domains_ = false;  // the API kinds are on, not single calls
+  ApiFilter calls_ = calls_that_matter();
+  std::thread thread_;
+  std::uint64_t cupti_drops_ = 0;
+
+  BufferPool pool_{kBufferBytes, kMaxBuffers};
+  sem_t completed_{};
+  std::mutex decode_mutex_;  // guards the decoder
+  std::unique_ptr<ActivityDecoder> decoder_;
+};
+
+void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
+  CuptiSource& source = instance();
+  *records = 0;  // as many as fit
+  *buffer = source.pool_.take();
+  *size = *buffer ? kBufferBytes : 0;
+  if (*buffer || source.cupti_->version >= kRefusalIsFine) return;
+  *buffer = source.pool_.take_spill();
+  *size = *buffer ? BufferPool::kSpillBytes : 0;
+}
+
+void CuptiSource::complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
+                           std::size_t valid) {
+  if (!buffer) return;
+  CuptiSource& source = instance();
+  source.pool_.complete({buffer, valid, size});
+  sem_post(&source.completed_);
+}
+
+std::string CuptiSource::error(CUptiResult result) const {
+  const char* text = nullptr;
+  if (cupti_->cuptiGetResultString(result, &text) != CUPTI_SUCCESS || !text) text = "CUPTI error";
+  return std::string(text) + " (" + std::to_string(static_cast<int>(result)) + ")";
+}
+
+// Everything that may be done once only: registering the clock a second time spoils records.
+bool CuptiSource::set_up(std::string* line) {
+  driver_ = find_driver(line);
+  if (!driver_) return false;
+  cupti_ = find_cupti(line);
+  if (!cupti_) return false;
+  CUpti_SubscriberHandle subscriber = nullptr;
+  const CUptiResult taken = cupti_->cuptiSubscribe(&subscriber, nullptr, nullptr);
+  if (taken == CUPTI_SUCCESS) {
+    cupti_->cuptiUnsubscribe(subscriber);  // only asked: others may want it
+  } else if (taken != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    *line = "CUPTI cannot be used: " + error(taken);
+    return false;
+  } else if (const char* other = std::getenv("NSYS_PROFILING_SESSION_ID")) {
+    *line = std::string("Nsight Systems (session ") + other +
+            ") records this program already; stop it to record the GPU here";
+    return false;
+  }
+  std::uint8_t on = 1;
+  std::size_t size = sizeof on;
+  cupti_->cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
+  cupti_->cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  const CUptiResult clock = cupti_->cuptiActivityRegisterTimestampCallback(read_ticks);
+  if (clock != CUPTI_SUCCESS) {
+    *line = "CUPTI does not take the recorder's clock: " + error(clock);
+    return false;
+  }
+  pool_.prepare(kReadyBuffers);
+  sem_init(&completed_, 0, 0);
+  decoder_ =
+      std::make_unique<ActivityDecoder>(cupti_->version, lanescope_source_write, lanescope_intern);
+  // The program's signals are the program's.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "lanescope-gpu");
+    thread_.detach();
+  } catch (...) {
+    *line = "cannot start the thread that reads CUPTI's buffers";
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return line->empty();
+}
+
+int CuptiSource::prepare(char* line, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  if (forked_) {
+    say(line, size, "CUPTI does not work in a forked child of a process that used it");
+    return 1;
+  }
+  if (prepared_) return 0;
+  std::string problem;
+  if (!set_up(&problem)) {
+    say(line, size, problem);
+    return 1;
+  }
+  // What the first enable costs (CUPTI attaches to CUDA) belongs into the warm-up.
+  if (!enable(0, &problem)) {
+    say(line, size, problem);
+    return 1;
+  }
+  disable();
+  prepared_ = true;
+  return 0;
+}
+
+void CuptiSource::set_calls(std::uint8_t on) {
+  for (CUpti_CallbackId cbid = 0; cbid < calls_.runtime.size(); ++cbid)
+    if (calls_.runtime[cbid]) cupti_->cuptiActivityEnableRuntimeApi(cbid, on);
+  for (CUpti_CallbackId cbid = 0; cbid < calls_.driver.size(); ++cbid)
+    if (calls_.driver[cbid]) cupti_->cuptiActivityEnableDriverApi(cbid, on);
+}
+
+bool CuptiSource::enable(std::uint32_t options, std::string* line) {
+  // Another profiler of this process may have put its own there since.
+  CUptiResult result = cupti_->cuptiActivityRegisterCallbacks(request, complete);
+  if (result != CUPTI_SUCCESS) {
+    *line = "CUPTI does not take our buffers: " + error(result);
+    return false;
+  }
+  for (const CUpti_ActivityKind kind : kKinds) {
+    result = cupti_->cuptiActivityEnable(kind);
+    if (result == CUPTI_SUCCESS) continue;
+    if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      *line = "CUPTI records no kernels here: " + error(result);
+      return false;
+    }
+  }
+  const bool all = (options & LANESCOPE_RECORD_ALL_API) != 0;
+  whole_domains_ =
+      all || !cupti_->cuptiActivityEnableRuntimeApi || !cupti_->cuptiActivityEnableDriverApi;
+  {
+    ApiFilter filter = calls_;
+    filter.everything = all;
+    const std::lock_guard lock(decode_mutex_);
+    decoder_->set_filter(std::move(filter));
+  }
+  if (whole_domains_) {
+    cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+  } else {
+    set_calls(1);
+  }
+  return true;
+}
+
+void CuptiSource::disable() {
+  if (whole_domains_) {
+    cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+  } else {
+    set_calls(0);
+  }
+  for (const CUpti_ActivityKind kind : kKinds) cupti_->cuptiActivityDisable(kind);
+}
+
+int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  std::string problem;
+  if (!enable(options, &problem)) {
+    say(line, size, problem);
+    return 1;
+  }
+  cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
+  return 0;
+}
+
+void CuptiSource::stop() {
+  const std::lock_guard lock(mutex_);
+  if (forked_) return;
+  cupti_->cuptiActivityFlushPeriod(0);
+  synchronize_devices(*driver_);
+  disable();
+  cupti_->cuptiActivityFlushAll(0);
+  decode_completed();
+  write_metadata();
+}
+
+// Called by the decoding thread, and by who stops.
+void CuptiSource::decode_completed() {
+  const std::lock_guard lock(decode_mutex_);
+  std::size_t spilled = 0;
+  while (true) {
+    const Buffer buffer = pool_.next_completed();
+    if (!buffer.data) break;
+    CUpti_Activity* record = nullptr;
+    while (cupti_->cuptiActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) ==
+           CUPTI_SUCCESS) {
+      if (BufferPool::is_spill(buffer))
+        ++spilled;
+      else
+        decoder_->decode(record);
+    }
+    pool_.recycle(buffer);
+    std::size_t dropped = 0;
+    cupti_->cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
+    dropped += std::exchange(spilled, 0);
+    if (dropped != 0) {
+      lanescope_source_count_drops(dropped);
+      cupti_drops_ += dropped;
+    }
+  }
+  decoder_->flush();
+}
+
+void CuptiSource::run() {
+  while (true) {
+    while (sem_wait(&completed_) != 0) {
+    }
+    decode_completed();
+    pool_.prepare(kReadyBuffers);
+  }
+}
+
+void CuptiSource::write_metadata() {
+  lanescope_source_metadata("deviceProperties", devices_json(*driver_).c_str());
+  lanescope_source_metadata("cuda_driver_version", std::to_string(driver_->version).c_str());
+  lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
+  const std::lock_guard lock(decode_mutex_);
+  char counts[256];
+  std::snprintf(counts, sizeof counts,
+                "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
+                "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu}",
+                static_cast<unsigned long long>(decoder_->decoded()),
+                static_cast<unsigned long long>(decoder_->unknown()),
+                static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
+                static_cast<unsigned long long>(pool_.refused()));
+  lanescope_source_metadata("lanescope_cupti", counts);
+}
+
+int CuptiSource::cost_line(char* line, std::size_t size) {
+  const std::lock_guard lock(mutex_);
+  if (!prepared_ || cupti_drops_ == 0) return 1;
+  say(line, size,
+      std::to_string(cupti_drops_) +
+          " GPU records were dropped: more than 96 MiB of them waited to be read");
+  return 0;
+}
+
+int prepare(void*, std::uint32_t, char* line, std::size_t size) {
+  try {
+    return CuptiSource::instance().prepare(line, size);
+  } catch (...) {
+    say(line, size, "out of memory");
+    return 1;
+  }
+}
+int start(void*, std::uint32_t options, char* line, std::size_t size) {
+  try {
+    return CuptiSource::instance().start(options, line, size);
+  } catch (...) {
+    say(line, size, "out of memory");
+    return 1;
+  }
+}
+void stop(void*) {
+  try {
+    CuptiSource::instance().stop();
+  } catch (...) {  // out of memory: what was decoded is in the file
+  }
+}
+int cost_line(void*, char* line, std::size_t size) {
+  try {
+    return CuptiSource::instance().cost_line(line, size);
+  } catch (...) {
+    return 1;
+  }
+}
+
+const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
+                                         LANESCOPE_ACTIVITY_CUDA,
+                                         "cupti",
+                                         nullptr,
+                                         prepare,
+                                         start,
+                                         stop,
+                                         cost_line};
+
+void in_child() { CuptiSource::instance().forked(); }
+
+}  // namespace
+
+std::string describe_gpu_recording() {
+  std::string problem;
+  const CudaDriver* driver = find_driver(&problem);
+  if (driver) {
+    if (const CUresult result = driver->cuInit(0); result != CUDA_SUCCESS) {
+      problem = "CUDA could not be initialised (cuInit answered " +
+                std::to_string(static_cast<int>(result)) + ")";
+    }
+  }
+  std::string line;
+  const CuptiLibrary* cupti = find_cupti(&line);
+  if (!cupti && problem.empty()) problem = line;
+  std::string subscriber = "unknown";
+  if (cupti && driver && problem.empty()) {
+    CUpti_SubscriberHandle handle = nullptr;
+    const CUptiResult taken = cupti->cuptiSubscribe(&handle, nullptr, nullptr);
+    if (taken == CUPTI_SUCCESS) {
+      cupti->cuptiUnsubscribe(handle);
+      subscriber = "free";
+    } else {
+      const char* text = nullptr;
+      cupti->cuptiGetResultString(taken, &text);
+      subscriber = text ? text : "taken";
+    }
+  }
+  return "{\"cupti_library\": " + (cupti ? json_text(cupti->path) : std::string("null")) +
+         ", \"cupti_version\": " + std::to_string(cupti ? cupti->version : 0) +
+         ", \"driver_version\": " + std::to_string(driver ? driver->version : 0) +
+         ", \"subscriber\": " + json_text(subscriber) +
+         ", \"problem\": " + (problem.empty() ? std::string("null") : json_text(problem)) +
+         ", \"devices\": " + (driver ? devices_json(*driver) : std::string("[]")) + "}";
+}
+
+}  // namespace lanescope::record_cupti
+
+extern "C" {
+
+uint32_t lanescope_cupti_abi(void) { return LANESCOPE_RECORD_ABI; }
+
+int lanescope_cupti_install(char* line, size_t size) {
+  namespace cupti = lanescope::record_cupti;
+  if (lanescope_record_abi() != LANESCOPE_RECORD_ABI) {
+    cupti::say(line, size,
+               "the GPU source and the recorder are of different versions of lanescope");
+    return 1;
+  }
+  const int refused = lanescope_register_source(&cupti::kSource);
+  if (refused == 0) pthread_atfork(nullptr, nullptr, cupti::in_child);
+  if (refused == 0 || refused == 3) return 0;  // 3: it is there already
+  cupti::say(line, size, "the recorder takes no more sources");
+  return 1;
+}
+
+int lanescope_cupti_describe(char* json, size_t size) {
+  try {
+    const std::string text = lanescope::record_cupti::describe_gpu_recording();
+    if (text.size() + 1 > size) return 1;
+    std::memcpy(json, text.c_str(), text.size() + 1);
+    return 0;
+  } catch (...) {
+    return 1;
+  }
+}
+
+int InitializeInjection(void) {
+  char line[256] = "";
+  if (lanescope_cupti_install(line, sizeof line) == 0)
+    lanescope::record_cupti::start_native_recording();
+  return 1;  // anything else would make CUDA itself fail
+}
+
+int InitializeInjectionNvtx2(const void* (*export_table)(uint32_t)) {
+  return lanescope::record_cupti::take_nvtx(export_table) ? 1 : 0;
+}
+
+}  // extern "C"

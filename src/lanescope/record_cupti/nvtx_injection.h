@@ -1,0 +1,11 @@
+// NVTX ranges of the program and its libraries become ranges of the recorder: push/pop and
+// start/end, marks, domains, registered strings. Costs one load when nothing is recorded.
+#pragma once
+#include <cstdint>
+
+namespace lanescope::record_cupti {
+
+// Puts our functions into the program's table of NVTX functions. False: an NVTX that offers none.
+bool take_nvtx(const void* (*export_table)(std::uint32_t));
+
+}  // namespace lanescope::record_cupti
