@@ -100,7 +100,10 @@ bool load_cupti(CuptiLibrary* library, std::string* line) {
     *library = {};
     library->path = path;
     if (const std::string loaded = loaded_path(); !loaded.empty()) library->path = loaded;
-    if (fill(handle, library, line)) return true;
+    if (fill(handle, library, line)) {
+      line->clear();
+      return true;
+    }
   }
   return false;
 }

@@ -36,6 +36,9 @@ constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding th
 constexpr std::uint32_t kFlushPeriodMs = 1000;
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 
+// Room for calls that later versions add; what a version does not know it refuses.
+constexpr CUpti_CallbackId kMostCalls = 1200;
+
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
@@ -69,7 +72,7 @@ class CuptiSource {
   bool set_up(std::string* line);
   bool enable(std::uint32_t options, std::string* line);
   void disable();
-  void set_calls(std::uint8_t on);
+  void enable_calls(bool all);
   void decode_completed();
   void run();
   void write_metadata();
@@ -79,7 +82,6 @@ class CuptiSource {
   const CuptiLibrary* cupti_ = nullptr;
   const CudaDriver* driver_ = nullptr;
   bool prepared_ = false, forked_ = false;
-  bool whole_domains_ = false;  // the API kinds are on, not single calls
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
   std::uint64_t cupti_drops_ = 0;
@@ -182,11 +184,19 @@ int CuptiSource::prepare(char* line, std::size_t size) {
   return 0;
 }
 
-void CuptiSource::set_calls(std::uint8_t on) {
-  for (CUpti_CallbackId cbid = 0; cbid < calls_.runtime.size(); ++cbid)
-    if (calls_.runtime[cbid]) cupti_->cuptiActivityEnableRuntimeApi(cbid, on);
-  for (CUpti_CallbackId cbid = 0; cbid < calls_.driver.size(); ++cbid)
-    if (calls_.driver[cbid]) cupti_->cuptiActivityEnableDriverApi(cbid, on);
+// The whole domain first, then off with what nobody reads: a single call that is switched on by
+// itself is recorded only where CUPTI came before the CUDA context (measured, CUDA 13.0).
+void CuptiSource::enable_calls(bool all) {
+  cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+  cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+  if (all || !cupti_->cuptiActivityEnableRuntimeApi || !cupti_->cuptiActivityEnableDriverApi)
+    return;  // the decoder filters as well
+  for (CUpti_CallbackId cbid = 1; cbid < kMostCalls; ++cbid) {
+    if (!calls_.wants(CUPTI_ACTIVITY_KIND_RUNTIME, cbid))
+      cupti_->cuptiActivityEnableRuntimeApi(cbid, 0);
+    if (!calls_.wants(CUPTI_ACTIVITY_KIND_DRIVER, cbid))
+      cupti_->cuptiActivityEnableDriverApi(cbid, 0);
+  }
 }
 
 bool CuptiSource::enable(std::uint32_t options, std::string* line) {
@@ -205,30 +215,19 @@ bool CuptiSource::enable(std::uint32_t options, std::string* line) {
     }
   }
   const bool all = (options & LANESCOPE_RECORD_ALL_API) != 0;
-  whole_domains_ =
-      all || !cupti_->cuptiActivityEnableRuntimeApi || !cupti_->cuptiActivityEnableDriverApi;
   {
     ApiFilter filter = calls_;
     filter.everything = all;
     const std::lock_guard lock(decode_mutex_);
     decoder_->set_filter(std::move(filter));
   }
-  if (whole_domains_) {
-    cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
-    cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
-  } else {
-    set_calls(1);
-  }
+  enable_calls(all);
   return true;
 }
 
 void CuptiSource::disable() {
-  if (whole_domains_) {
-    cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
-    cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-  } else {
-    set_calls(0);
-  }
+  cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
+  cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
   for (const CUpti_ActivityKind kind : kKinds) cupti_->cuptiActivityDisable(kind);
 }
 
