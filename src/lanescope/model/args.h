@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -141,7 +142,16 @@ class ArgsTable {
   void add_json(StringId key, ArgKey known, StringId raw_text);
   // At most 65535 words an event; more: the rest is left out and `overflowed` is set.
   ArgsId end(bool* overflowed = nullptr);
-  // Takes back everything since begin(), also after end() when nothing has begun since.
+  // The shape of an event's arguments, and another event that has it: its values' words in order.
+  std::uint32_t shape(ArgsId id) const { return words_[raw(id)]; }
+  ArgsId add_event(std::uint32_t shape, std::span<const std::uint32_t> words) {
+    event_start_ = words_.size();
+    words_.push_back(shape);
+    words_.insert(words_.end(), words.begin(), words.end());
+    return ArgsId{static_cast<std::uint32_t>(event_start_)};
+  }
+  // Takes back everything since begin() or add_event(), also after end() when nothing has begun
+  // since.
   void cancel();
 
   ArgsView view(ArgsId id) const;

@@ -6,10 +6,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "lanescope/codec/json_index.h"
+#include "lanescope/format/kineto_json/event_patterns.h"
+#include "lanescope/format/kineto_json/event_sink.h"
+#include "lanescope/format/kineto_json/json_walk.h"
+#include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -44,63 +47,77 @@ class EventReader {
 
  private:
   struct Event;
-  struct Walk;
-  struct Value {
-    ArgType type = ArgType::kNull;
-    std::uint64_t bits = 0;
-    std::string_view raw;
-  };
-  enum class TrackUse : std::uint8_t { kThread, kStream, kFlow };
   struct KeyEntry {
     std::string text;
     StringId id = kNone<StringId>;
     ArgKey known = ArgKey::kCount;
     std::uint32_t next = 0;  // the entry that followed this one last time
   };
-  struct TrackEntry {
-    Scalar pid, tid;
-    TrackUse use = TrackUse::kThread;
-    bool used = false;
-    TrackId track{};
+
+  // The arguments of the event that read_known() is at, as ArgsTable keeps them.
+  struct KnownArgs {
+    std::size_t count = 0, word_count = 0;
+    EventPatterns::ArgTypes types{};
+    std::array<std::uint32_t, EventPatterns::kMaxArgs> edges;  // one an argument: its key
+    std::array<std::uint32_t, 2 * EventPatterns::kMaxArgs> words;
+
+    void reset() {
+      count = word_count = 0;
+      types = {};
+    }
+    void add(ArgType type, std::uint64_t bits) {
+      types[count / 16] |= static_cast<std::uint64_t>(type) << (count % 16 * 4);
+      ++count;
+      words[word_count] = static_cast<std::uint32_t>(bits);
+      if (type == ArgType::kInt32) {
+        ++word_count;
+        return;
+      }
+      words[word_count + 1] = static_cast<std::uint32_t>(bits >> 32);  // kept if the type has two
+      word_count += arg_words(type);
+    }
+    ArgType type(std::size_t i) const {
+      return static_cast<ArgType>(types[i / 16] >> (i % 16 * 4) & 15);
+    }
   };
 
+  // False: the event does not look like any before it; nothing was added and the walk stands where
+  // it did.
+  bool read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset);
+  bool read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset);
+  bool read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end);
+  ArgsId add_known_args(EventPatterns::Pattern& pattern);
   // False: the text is not strict JSON (or not what the caller asked for); the event must be
   // dropped.
-  bool read_event(Walk& walk, Event& event);
-  bool read_field(Walk& walk, std::string_view key, Event& event);
-  bool read_args(Walk& walk, Event& event);
-  bool read_other(Walk& walk, std::string_view key, Event& event);
-  bool read_text(Walk& walk, Event& event, StringId& text);
-  bool read_phase(Walk& walk, Event& event);
-  bool read_category(Walk& walk, Event& event);
-  bool read_time(Walk& walk, Event& event, std::optional<std::int64_t>& time);
-  bool read_scalar(Walk& walk, Event& event, std::optional<Scalar>& scalar);
-  bool read_value(Walk& walk, Event& event, Value& value);
-  static bool read_number(Value& value);
-
+  bool read_event(JsonWalk& walk, Event& event);
+  bool read_field(JsonWalk& walk, std::string_view key, Event& event);
+  bool read_args(JsonWalk& walk, Event& event);
+  bool read_other(JsonWalk& walk, std::string_view key, Event& event);
+  bool read_value(JsonWalk& walk, Event& event, ArgValue& value);
+  bool read_text(JsonWalk& walk, Event& event, StringId& text);
+  bool read_phase(JsonWalk& walk, Event& event);
+  bool read_time(JsonWalk& walk, Event& event, std::optional<std::int64_t>& time);
+  bool read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar>& scalar);
   void commit(Event& event, std::string_view text, std::uint64_t offset);
-  void commit_counter(const Event& event, const Scalar& pid, std::int64_t time, ArgsId args,
-                      std::uint64_t offset);
-  void commit_metadata(const Event& event, ArgsId args, std::string_view text,
-                       std::uint64_t offset);
-
-  StringId intern_string(std::string_view raw, bool& ok);
-  StringId intern_json(std::string_view text, bool& strict);
   const KeyEntry& arg_key_entry(std::string_view key);
-  CategoryId category_of(StringId text);
-  TrackId track_of(const Scalar& pid, const Scalar& tid, TrackUse use);
+
+  // Where a value of the event being drafted stands, once the walk is behind it.
+  void draft_value(ValueSlot slot, const JsonWalk& walk, const std::uint32_t* from,
+                   const KeyEntry* key = nullptr);
 
   TraceBuilder& builder_;
+  EventSink sink_;
+  ValueReader values_;
   codec::JsonIndex index_;
-  bool escapes_ = true;  // the text at hand holds a backslash
+  EventPatterns patterns_;
+  EventDraft draft_;
+  bool drafting_ = false;
+  const std::uint32_t* tokens_ = nullptr;  // of the text at hand
   std::string scratch_;
   std::vector<KeyEntry> keys_;  // [0] stands before the first key of every event
   std::uint32_t key_at_ = 0;
   std::unordered_map<std::uint32_t, std::uint32_t> key_by_text_;
-  std::vector<bool> strict_;  // by StringId: nested JSON that was checked
-  std::array<TrackEntry, 64> tracks_;
-  std::vector<std::pair<StringId, CategoryId>> categories_;
-  StringId last_category_ = kNone<StringId>;
+  KnownArgs known_;
 };
 
 }  // namespace lanescope::format

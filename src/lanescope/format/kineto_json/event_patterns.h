@@ -1,0 +1,141 @@
+// How events of one writer look: the text between their values, which repeats byte for byte.
+//
+// Problem: nine tenths of a trace are keys, quotes, blanks and commas that the event before had
+// too. Idea: a tree whose edges are pieces of text. From the root, an edge holds the text from an
+// event's `{` to its first value, the edges behind it hold what stood between that value and the
+// next, and a last one everything up to the event's `}`. Whoever reads an event compares whole
+// pieces and parses values only. Example: {"ph":"X","ts":5,"args":{"a":1}} is the pieces
+// `{"ph":"X","ts":`, `,"args":{"a":` and `}}`. Phase and category count as text, not as values.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/model/args.h"
+
+namespace lanescope::format {
+
+enum class ValueSlot : std::uint8_t { kEnd, kName, kTime, kDuration, kPid, kTid, kId, kArg };
+
+// An event that was read in full, piece by piece, ready to be learned.
+struct EventDraft {
+  struct Value {
+    ValueSlot slot;
+    ArgKey known;  // of kArg, as is `key`
+    StringId key;
+    std::uint32_t begin, end;              // bytes of the text
+    std::uint32_t begin_token, end_token;  // tokens of it
+  };
+  bool usable = true;  // false: something in it that patterns do not cover
+  char phase = '\0';
+  StringId category = kNone<StringId>, scope = kNone<StringId>, bind = kNone<StringId>;
+  std::vector<Value> values;
+
+  void reset() {
+    values.clear();
+    usable = true;
+    phase = '\0';
+    category = scope = bind = kNone<StringId>;
+  }
+};
+
+// One thread. Memory: at most kMaxTextBytes and kMaxEdges edges, whatever the file holds; when they
+// are used up everything is forgotten and learning starts again.
+class EventPatterns {
+ public:
+  static constexpr std::size_t kMaxTextBytes = 128 * 1024, kMaxEdges = 2048, kMaxArgs = 32;
+
+  using ArgTypes = std::array<std::uint64_t, kMaxArgs / 16>;  // four bits an argument
+
+  // What an event says without values, and the argument types that the last such event had.
+  struct Pattern {
+    char phase;
+    StringId category, scope, bind;
+    ArgTypes types{};
+    std::uint32_t shape = 0;
+    bool has_shape = false;
+    std::uint32_t next = 0;  // the root's edge that the event behind it took
+  };
+  struct Edge {
+    std::size_t text = 0;      // place in texts_
+    std::uint32_t size = 0;    // bytes
+    std::uint32_t tokens = 0;  // JSON tokens that start in them
+    ValueSlot slot = ValueSlot::kEnd;
+    ArgKey known = ArgKey::kCount;
+    StringId key = kNone<StringId>;
+    std::uint32_t pattern = 0;  // of kEnd
+    std::uint32_t first_child = 0, next_sibling = 0, last_taken = 0;
+  };
+  static constexpr std::uint32_t kRoot = 0;
+
+  EventPatterns();
+
+  // The edge behind `from` whose text stands at `at`, kRoot when there is none. `left` bytes of
+  // text, then codec::kJsonPadding.
+  std::uint32_t find(std::uint32_t from, const char* at, std::size_t left) {
+    const std::uint32_t guess = edges_[from].last_taken;
+    if (guess != kRoot && matches(edges_[guess], at, left)) return guess;
+    return find_other(from, at, left);
+  }
+  const Edge& edge(std::uint32_t index) const { return edges_[index]; }
+  // The event that an edge with kEnd completes; the next event probably starts as it did then.
+  Pattern& finish(std::uint32_t end);
+
+  // Whether an event that found no way through the tree should be drafted and learned: not when
+  // most of those lately learned were of no use.
+  bool wants_draft();
+  // `event` is the text of the draft's event, `first_token` the number of its `{`, `end_token` that
+  // of the token behind its `}`.
+  void learn(const EventDraft& draft, std::string_view text, std::uint32_t begin, std::uint32_t end,
+             std::uint32_t first_token, std::uint32_t end_token);
+
+ private:
+  static std::uint64_t load(const char* at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+  // Word by word; the last one overlaps the one before it. Short texts have zeros behind them.
+  bool matches(const Edge& edge, const char* at, std::size_t left) const {
+    constexpr std::size_t kWord = sizeof(std::uint64_t);
+    if (edge.size > left) return false;
+    const char* const text = texts_.data() + edge.text;
+    if (edge.size < kWord) {
+      const std::size_t unused = 8 * (kWord - edge.size);
+      const std::uint64_t differs = load(text) ^ load(at);
+      return (std::endian::native == std::endian::little ? differs << unused : differs >> unused) ==
+             0;
+    }
+    const std::size_t last = edge.size - kWord;
+    if (load(text + last) != load(at + last)) return false;
+    for (std::size_t i = 0; i < last; i += kWord)
+      if (load(text + i) != load(at + i)) return false;
+    return true;
+  }
+  std::uint32_t find_other(std::uint32_t from, const char* at, std::size_t left);
+  std::uint32_t add(std::uint32_t from, std::string_view text, std::uint32_t tokens,
+                    const EventDraft::Value& value);
+  void forget();
+
+  std::string texts_;
+  std::vector<Edge> edges_;  // [kRoot] has no text
+  std::vector<Pattern> patterns_;
+  std::uint32_t last_pattern_ = 0;  // [0] stands before the first event
+  std::uint32_t credit_ = 0;        // events that may be learned
+  std::uint32_t waiting_ = 0;       // events that were not
+};
+
+inline EventPatterns::Pattern& EventPatterns::finish(std::uint32_t end) {
+  last_pattern_ = edges_[end].pattern;
+  Pattern& pattern = patterns_[last_pattern_];
+  edges_[kRoot].last_taken = pattern.next;
+  if (credit_ < kMaxEdges) ++credit_;
+  return pattern;
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,61 @@
+// One understood trace event becomes calls of TraceBuilder.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+
+// What an event's fields said; docs/formats/kineto_json.md lists them.
+struct EventFields {
+  char phase = '\0';  // '?': none that a reader could know
+  bool has_phase = false;
+  StringId name = kNone<StringId>, category = kNone<StringId>;
+  StringId scope = kNone<StringId>, bind = kNone<StringId>;
+  std::optional<std::int64_t> time_ns, dur_ns;
+  std::optional<Scalar> pid, tid, id;
+};
+
+// One bit an ImportIssue, for what was noticed before it is known whether the event counts.
+using IssueBits = std::uint32_t;
+static_assert(kImportIssueCount <= 32);
+constexpr IssueBits issue_bit(ImportIssue issue) { return 1u << static_cast<unsigned>(issue); }
+
+// One thread; borrows the builder.
+class EventSink {
+ public:
+  explicit EventSink(TraceBuilder& builder) : builder_(builder) {}
+
+  // Adds the event, or counts why it cannot be added. `args` are its arguments, the last that the
+  // builder's ArgsTable was given; `text` is the whole event's JSON and stood at `offset`.
+  void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
+           std::uint64_t offset);
+
+ private:
+  enum class TrackUse : std::uint8_t { kThread, kStream, kFlow };
+  struct TrackEntry {
+    Scalar pid, tid;
+    TrackUse use = TrackUse::kThread;
+    bool used = false;
+    TrackId track{};
+  };
+
+  void drop(ArgsId args);
+  void add_timed(const EventFields& event, ArgsId args, std::uint64_t offset);
+  void add_counter(const EventFields& event, StringId name, ArgsId args, std::uint64_t offset);
+  void add_metadata(const EventFields& event, ArgsId args, std::string_view text,
+                    std::uint64_t offset);
+  CategoryId category_of(StringId text);
+  TrackId track_of(const Scalar& pid, const Scalar& tid, TrackUse use);
+
+  TraceBuilder& builder_;
+  std::array<TrackEntry, 64> tracks_;
+  std::vector<std::pair<StringId, CategoryId>> categories_;
+};
+
+}  // namespace lanescope::format

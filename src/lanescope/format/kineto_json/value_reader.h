@@ -1,0 +1,72 @@
+// Single values of trace events: JSON text becomes a type and bits as ArgsTable takes them.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/format/kineto_json/json_walk.h"
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+
+struct ArgValue {
+  ArgType type = ArgType::kNull;
+  std::uint64_t bits = 0;
+  std::string_view raw;  // its text; of a string: what stands between the quotes
+};
+
+// 73 years either way: far beyond any clock since 1970, and starts, ends and their differences then
+// fit 64 bits.
+constexpr bool is_possible_time(std::int64_t ns) {
+  constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+  return ns >= -kMaxTimeNs && ns <= kMaxTimeNs;
+}
+
+// Microseconds with up to three decimals, which is how nearly all times are written, as
+// nanoseconds. False: see codec::parse_decimal. `token` lies in a text with codec::kJsonPadding.
+bool parse_plain_time(std::string_view token, std::int64_t& ns);
+
+// Any JSON number, as the narrowest type that holds it. False: it is none. Padding as above.
+bool read_number(ArgValue& value);
+
+inline bool has_escape(std::string_view raw) { return raw.find('\\') != std::string_view::npos; }
+
+// A number's text as a double: 1e400 is infinite, 1e-400 is zero.
+double parse_double(std::string_view token);
+
+// Reads values and keeps texts in the builder's string pool; remembers the latest ones, because
+// events repeat them. One thread; borrows the builder. Texts need codec::kJsonPadding.
+class ValueReader {
+ public:
+  explicit ValueReader(TraceBuilder& builder) : builder_(builder) {}
+
+  // The value at the walk. False: it is not strict JSON, nor one of the numbers that writers
+  // misspell (NaN, inf), which raise `odd`.
+  bool read(JsonWalk& walk, ArgValue& value, bool& odd);
+  // What stands between two quotes. False: a bad escape.
+  bool read_string(std::string_view raw, StringId& id);
+
+ private:
+  struct RecentText {
+    const char* text = nullptr;  // the string pool's copy
+    std::size_t size = 0;
+    StringId id{};
+  };
+  struct RecentReal {
+    std::array<std::uint64_t, 2> text{};  // padded with zeros
+    std::uint64_t bits = 0;
+  };
+  bool read_nested(std::string_view text, StringId& id);
+  bool read_real(ArgValue& value);
+
+  TraceBuilder& builder_;
+  std::string scratch_;
+  std::vector<bool> strict_;  // by StringId: nested JSON that was checked
+  std::array<RecentText, 256> recent_texts_;
+  std::array<RecentText, 64> recent_nested_;  // strict ones only
+  std::array<RecentReal, 64> recent_reals_;
+};
+
+}  // namespace lanescope::format
