@@ -79,7 +79,8 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
     ahead.at += edge.tokens;
     at += edge.size;
     if (edge.slot == ValueSlot::kEnd) break;
-    if (ahead.ended() || ahead.text + *ahead.at != at) return false;  // more blanks than before
+    if (ahead.ended()) return false;
+    at = ahead.text + *ahead.at;  // only blanks can stand before it
     if (edge.slot == ValueSlot::kArg) known_.edges[known_.count] = index;
     const std::size_t size = ahead.at[1] - ahead.at[0];
     std::uint64_t whole = 0;
