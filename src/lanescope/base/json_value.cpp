@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "lanescope/base/json_escape.h"
+
 namespace lanescope {
 namespace {
 
@@ -108,86 +110,15 @@ class Parser {
     return take('}');
   }
 
-  bool hex4(std::uint32_t& out) {
-    if (end_ - at_ < 4) return false;
-    const auto [stop, error] = std::from_chars(at_, at_ + 4, out, 16);
-    if (error != std::errc() || stop != at_ + 4) return false;
-    at_ += 4;
-    return true;
-  }
-
-  static void append_utf8(std::string& out, std::uint32_t c) {
-    const auto put = [&](std::uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-    if (c < 0x80) {
-      put(c);
-    } else if (c < 0x800) {
-      put(0xC0 | (c >> 6));
-      put(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-      put(0xE0 | (c >> 12));
-      put(0x80 | ((c >> 6) & 0x3F));
-      put(0x80 | (c & 0x3F));
-    } else {
-      put(0xF0 | (c >> 18));
-      put(0x80 | ((c >> 12) & 0x3F));
-      put(0x80 | ((c >> 6) & 0x3F));
-      put(0x80 | (c & 0x3F));
-    }
-  }
-
-  // A lone surrogate becomes U+FFFD.
-  bool unicode_escape(std::string& out) {
-    std::uint32_t c = 0;
-    if (!hex4(c)) return false;
-    if (c >= 0xD800 && c < 0xDC00 && end_ - at_ >= 6 && at_[0] == '\\' && at_[1] == 'u') {
-      const char* back = at_;
-      at_ += 2;
-      std::uint32_t low = 0;
-      if (!hex4(low)) return false;
-      if (low >= 0xDC00 && low < 0xE000)
-        c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
-      else
-        at_ = back;
-    }
-    append_utf8(out, c >= 0xD800 && c < 0xE000 ? 0xFFFD : c);
-    return true;
-  }
-
   bool string(std::string& out) {
-    ++at_;
-    while (at_ != end_) {
-      const char c = *at_++;
-      if (c == '"') return true;
-      if (c != '\\') {
-        out.push_back(c);
-        continue;
-      }
-      if (at_ == end_) return false;
-      const char escape = *at_++;
-      switch (escape) {
-        case 'n':
-          out.push_back('\n');
-          break;
-        case 't':
-          out.push_back('\t');
-          break;
-        case 'r':
-          out.push_back('\r');
-          break;
-        case 'b':
-          out.push_back('\b');
-          break;
-        case 'f':
-          out.push_back('\f');
-          break;
-        case 'u':
-          if (!unicode_escape(out)) return false;
-          break;
-        default:
-          out.push_back(escape);
-      }
+    const char* const begin = ++at_;
+    while (at_ != end_ && *at_ != '"') {
+      if (*at_ == '\\' && ++at_ == end_) return false;
+      ++at_;
     }
-    return false;
+    if (at_ == end_) return false;
+    const std::string_view raw(begin, static_cast<std::size_t>(at_++ - begin));
+    return unescape_json(raw, out, EscapePolicy::kLenient);
   }
 
   const char* at_;

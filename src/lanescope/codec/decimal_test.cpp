@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 
 namespace lanescope::codec {
 namespace {
@@ -55,6 +56,29 @@ TEST(DecimalTest, JsonNumbersAreStricter) {
     EXPECT_TRUE(is_json_number(text)) << text;
   for (const char* text : {"", "+1", "01", ".5", "1.", "1e", "-", "0x1", "1 "})
     EXPECT_FALSE(is_json_number(text)) << text;
+}
+
+TEST(DecimalTest, DigitsAreReadByTheirCountWhateverStandsBehindThem) {
+  const std::string text = "1234567890123456" + std::string(16, '9');
+  std::uint64_t value = 0, expected = 0;
+  for (std::size_t count = 1; count <= 16; ++count) {
+    expected = expected * 10 + static_cast<std::uint64_t>(text[count - 1] - '0');
+    ASSERT_TRUE(parse_digits(text.data(), count, value)) << count;
+    EXPECT_EQ(value, expected) << count;
+  }
+  ASSERT_TRUE(parse_digits("00000000000000070000000000000000", 16, value));
+  EXPECT_EQ(value, 7u);
+}
+
+TEST(DecimalTest, OneByteThatIsNoDigitIsNoticedAnywhere) {
+  std::uint64_t value = 0;
+  for (std::size_t count = 1; count <= 16; ++count)
+    for (std::size_t at = 0; at < count; ++at)
+      for (int c = 0; c < 256; ++c) {
+        std::string text(32, '5');
+        text[at] = static_cast<char>(c);
+        EXPECT_EQ(parse_digits(text.data(), count, value), c >= '0' && c <= '9') << c;
+      }
 }
 
 }  // namespace

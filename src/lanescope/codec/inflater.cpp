@@ -1,29 +1,9 @@
 #include "lanescope/codec/inflater.h"
 
-#include <algorithm>
-#include <climits>
-
-#if LANESCOPE_HAS_ISAL
-#include <isa-l/igzip_lib.h>
-#else
-#include <zlib.h>
-#endif
-#if LANESCOPE_HAS_ZSTD
-#include <zstd.h>
-#include <zstd_errors.h>
-#endif
+#include "lanescope/codec/compression.h"
 
 namespace lanescope::codec {
 namespace {
-
-[[maybe_unused]] unsigned char* bytes(char* at) {
-  return static_cast<unsigned char*>(static_cast<void*>(at));
-}
-// The C libraries take input through pointers to non-const and do not write there.
-[[maybe_unused]] unsigned char* input_bytes(const char* at) { return bytes(const_cast<char*>(at)); }
-[[maybe_unused]] unsigned capped(std::size_t size) {
-  return static_cast<unsigned>(std::min<std::size_t>(size, INT_MAX));
-}
 
 #if LANESCOPE_HAS_ISAL
 class GzipInflater final : public Inflater {

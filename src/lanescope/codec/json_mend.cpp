@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_text.h"
 

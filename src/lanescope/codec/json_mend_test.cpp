@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/json_text.h"
 
 namespace lanescope::codec {

@@ -6,25 +6,12 @@
 #include <vector>
 
 #include "lanescope/codec/byte_sink.h"
-
-#if LANESCOPE_HAS_ISAL
-#include <isa-l/igzip_lib.h>
-#else
-#include <zlib.h>
-#endif
-#if LANESCOPE_HAS_ZSTD
-#include <zstd.h>
-#endif
+#include "lanescope/codec/compression.h"
 
 namespace lanescope::codec {
 namespace {
 
 constexpr std::size_t kOutputBytes = 256 * 1024;
-
-[[maybe_unused]] unsigned char* bytes(char* at) {
-  return static_cast<unsigned char*>(static_cast<void*>(at));
-}
-[[maybe_unused]] unsigned char* input_bytes(const char* at) { return bytes(const_cast<char*>(at)); }
 
 // What every packer shares: pack a piece, hand full output windows on.
 class PackedSink : public ByteSink {
@@ -70,7 +57,7 @@ class GzipSink final : public PackedSink {
  private:
   Result<void> pack(std::string_view piece, bool last) override {
     stream_->next_in = input_bytes(piece.data());
-    stream_->avail_in = static_cast<unsigned>(piece.size());
+    stream_->avail_in = capped(piece.size());
     stream_->end_of_stream = last ? 1 : 0;
     do {
       stream_->next_out = bytes(output_.data());
@@ -98,7 +85,7 @@ class GzipSink final : public PackedSink {
  private:
   Result<void> pack(std::string_view piece, bool last) override {
     stream_.next_in = input_bytes(piece.data());
-    stream_.avail_in = static_cast<unsigned>(piece.size());
+    stream_.avail_in = capped(piece.size());
     do {
       stream_.next_out = bytes(output_.data());
       stream_.avail_out = static_cast<unsigned>(output_.size());

@@ -5,8 +5,8 @@
 // then mends its text and comes back here. Cost: about one pass over the text.
 #include "lanescope/format/kineto_json/event_reader.h"
 
+#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
-#include "lanescope/codec/json_text.h"
 
 namespace lanescope::format {
 namespace {
@@ -194,7 +194,7 @@ bool EventReader::read_event(JsonWalk& walk, Event& event) {
     if (has_escape(key)) {
       draft_.usable = false;
       std::string plain;
-      if (!codec::unescape_json(key, plain) || !read_field(walk, plain, event)) return false;
+      if (!unescape_json(key, plain) || !read_field(walk, plain, event)) return false;
     } else if (!read_field(walk, key, event)) {
       return false;
     }
@@ -261,7 +261,7 @@ bool EventReader::read_phase(JsonWalk& walk, Event& event) {
     if (raw.size() == 1 && raw[0] != '\\') {
       event.phase = raw[0];
     } else {  // an escaped letter, or no phase at all
-      if (!codec::unescape_json(raw, scratch_)) return false;
+      if (!unescape_json(raw, scratch_)) return false;
       event.phase = scratch_.size() == 1 ? scratch_[0] : '?';
     }
     event.has_phase = true;
@@ -363,7 +363,7 @@ bool EventReader::read_args(JsonWalk& walk, Event& event) {
     if (has_escape(key)) {
       draft_.usable = false;
       std::string plain;
-      if (!codec::unescape_json(key, plain)) return false;
+      if (!unescape_json(key, plain)) return false;
       entry = &arg_key_entry(plain);
     } else {
       entry = &arg_key_entry(key);

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_mend.h"
-#include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/text_window.h"
 
@@ -116,7 +116,7 @@ class DocumentReader {
     const codec::MendResult key = mend();
     if (key.status != codec::MendStatus::kDone) return lost_entry(key);
     std::string plain;
-    if (!codec::unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain))
+    if (!unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain))
       return false;
     count_mends(key.mends);
     window_.consume(key.used);

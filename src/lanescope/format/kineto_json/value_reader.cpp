@@ -11,9 +11,9 @@
 #include <limits>
 #include <optional>
 
+#include "lanescope/base/json_escape.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_mend.h"
-#include "lanescope/codec/json_text.h"
 
 namespace lanescope::format {
 namespace {
@@ -151,7 +151,7 @@ bool ValueReader::read_string(std::string_view raw, StringId& id) {
   if (!recent.text || recent.size != raw.size() ||
       std::memcmp(recent.text, raw.data(), raw.size()) != 0) {
     if (has_escape(raw)) {  // never among the recent ones
-      if (!codec::unescape_json(raw, scratch_)) return false;
+      if (!unescape_json(raw, scratch_)) return false;
       id = builder_.intern(scratch_);
       return true;
     }
