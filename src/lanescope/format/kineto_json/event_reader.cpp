@@ -105,7 +105,7 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
   event.bind = pattern.bind;
   walk = ahead;
   const auto size = static_cast<std::size_t>(at - text.data()) - begin;
-  sink_.add(event, 0, add_known_args(pattern), text.substr(begin, size), offset + begin);
+  sink_.add(event, known_.notes, add_known_args(pattern), text.substr(begin, size), offset + begin);
   return true;
 }
 
@@ -113,9 +113,13 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
 bool EventReader::read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end) {
   if (slot == ValueSlot::kTime || slot == ValueSlot::kDuration) {
     std::int64_t ns = 0;
-    const std::string_view token = walk.take_token();
+    std::string_view token;
+    const bool quoted = walk.peek() == '"';  // counted, as read_time() does
+    if (quoted && !walk.take_string(token)) return false;
+    if (!quoted) token = walk.take_token();
     if (!parse_plain_time(token, ns) || !is_possible_time(ns)) return false;
-    end = token.data() + token.size();
+    if (quoted) known_.notes |= issue_bit(ImportIssue::kWrongType);
+    end = token.data() + token.size() + quoted;
     (slot == ValueSlot::kTime ? event.time_ns : event.dur_ns) = ns;
     return true;
   }
@@ -174,7 +178,8 @@ bool EventReader::read_unknown(JsonWalk& walk, std::string_view text, std::uint6
   }
   const std::uint32_t end = walk.at[-1] + 1;
   commit(event, text.substr(begin, end - begin), offset + begin);
-  if (drafting_ && event.has_phase && event.notes == 0 && event.others.empty()) {
+  if (drafting_ && event.has_phase && (event.notes & ~issue_bit(ImportIssue::kWrongType)) == 0 &&
+      event.others.empty()) {
     draft_.phase = event.phase;
     draft_.category = event.category;
     draft_.scope = event.scope;

@@ -58,12 +58,14 @@ class EventReader {
   struct KnownArgs {
     std::size_t count = 0, word_count = 0;
     EventPatterns::ArgTypes types{};
+    IssueBits notes = 0;                                       // of the event
     std::array<std::uint32_t, EventPatterns::kMaxArgs> edges;  // one an argument: its key
     std::array<std::uint32_t, 2 * EventPatterns::kMaxArgs> words;
 
     void reset() {
       count = word_count = 0;
       types = {};
+      notes = 0;
     }
     void add(ArgType type, std::uint64_t bits) {
       types[count / 16] |= static_cast<std::uint64_t>(type) << (count % 16 * 4);

@@ -39,6 +39,19 @@ void set_integer(ArgValue& value, std::int64_t whole) {
   value.bits = static_cast<std::uint64_t>(whole);
 }
 
+// Up to 16 digits, perhaps behind a minus: nearly every number of a trace.
+bool read_plain_integer(ArgValue& value) {
+  const bool negative = !value.raw.empty() && value.raw[0] == '-';
+  const std::string_view digits = value.raw.substr(negative ? 1 : 0);
+  if (digits.empty() || digits.size() > 16 || (digits[0] == '0' && digits.size() > 1)) return false;
+  std::uint64_t whole = 0;
+  if (!codec::parse_digits(digits.data(), digits.size(), whole)) return false;
+  if (negative && whole == 0) return false;  // -0 is a double
+  const auto positive = static_cast<std::int64_t>(whole);
+  set_integer(value, negative ? -positive : positive);
+  return true;
+}
+
 // Where a text is looked for: by its length and its last eight bytes (of shorter ones: the first).
 std::size_t recent_slot(std::string_view text, std::size_t slots) {
   std::uint64_t word = 0;
@@ -80,16 +93,9 @@ double parse_double(std::string_view token) {
 }
 
 bool read_number(ArgValue& value) {
+  if (read_plain_integer(value)) return true;
   const std::string_view text = value.raw;
   const bool negative = !text.empty() && text[0] == '-';
-  const std::string_view digits = text.substr(negative ? 1 : 0);
-  std::uint64_t plain = 0;
-  if (!digits.empty() && digits.size() <= 16 && (digits[0] != '0' || digits.size() == 1) &&
-      codec::parse_digits(digits.data(), digits.size(), plain) && (plain != 0 || !negative)) {
-    set_integer(value,
-                negative ? -static_cast<std::int64_t>(plain) : static_cast<std::int64_t>(plain));
-    return true;
-  }
   if (!codec::is_json_number(text)) return false;
   if (text.find_first_of(".eE") == std::string_view::npos && text != "-0") {
     std::int64_t whole = 0;
@@ -129,7 +135,7 @@ bool ValueReader::read(JsonWalk& walk, ArgValue& value, bool& odd) {
   if (walk.ended()) return false;
   value.raw = walk.take_token();
   if (first == '-' || is_digit(first)) {
-    if (read_real(value)) return true;
+    if (read_plain_integer(value) || read_real(value)) return true;
   } else if (value.raw == "null") {
     value.type = ArgType::kNull;
     return true;
