@@ -14,6 +14,7 @@ from typing import List
 from . import _core
 
 _running = False
+_ended = False
 
 
 def path_prefixes() -> List[str]:
@@ -30,8 +31,17 @@ def path_prefixes() -> List[str]:
 def start() -> str:
     """From now on stacks can be recorded; empty, or one line that says why not."""
     global _running
+    if _ended:
+        return "Python is ending"
     reason = _core.start_stacks(path_prefixes())
     if not reason and not _running:
         _running = True
-        atexit.register(_core.end_stacks)  # before the interpreter frees what busy threads would look at
+        atexit.register(_end)
     return reason
+
+
+def _end() -> None:
+    """Before the interpreter frees what busy threads would look at."""
+    global _ended
+    _ended = True
+    _core.end_stacks()
