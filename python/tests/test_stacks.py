@@ -442,7 +442,8 @@ def test_ranges_that_python_opens_do_not_lend_their_stack(torch):
             opened.pop().__exit__(None, None, None)
     trace = prof.trace
     args = [(trace.name(i), trace.args(i).get("Call stack", "").split(";")) for i in range(len(trace))]
-    assert [functions(stack)[:2] for name, stack in args if name == "range"] == [["open_range", "first"], ["open_range", "second"]]
+    found = [functions(stack)[:2] for name, stack in args if name == "range"]
+    assert found == [["open_range", "first"], ["open_range", "second"]]
     assert [functions(stack)[0] for name, stack in args if name == "aten::neg"] == ["first", "second"]
 
 
@@ -515,7 +516,8 @@ def test_the_exported_file_holds_the_stacks_and_is_read_back(torch, tmp_path):
     prof.export_chrome_trace(path)
     written = json.loads(path.read_text())
     assert written["with_stack"] == 1
-    calls = {e["name"]: e["args"].get("Call stack") for e in written["traceEvents"] if e.get("cat") in ("cpu_op", "user_annotation")}
+    events = [event for event in written["traceEvents"] if event.get("cat") in ("cpu_op", "user_annotation")]
+    calls = {event["name"]: event["args"].get("Call stack") for event in events}
     assert calls["aten::neg"].endswith(";") and f"{FILE}(" in calls["aten::neg"].split(";")[0]
     assert calls["mine"]
     again = lanescope.read_trace(path)
