@@ -271,7 +271,7 @@ std::atomic<LanescopeStackFunction> stack_function{nullptr};
 // What an open operator's callback found out, for those that it calls: as long as the thread's
 // innermost frame is the same, so is the stack.
 struct KnownStack {
-  LanescopeOpenRange range;  // whose this is; equal to the one in the writer's stack
+  LanescopeOpenRange range;  // whose this is: no other range of the thread has its place
   LanescopeStackPosition position;
   std::uint32_t stack;
 };
@@ -316,7 +316,7 @@ StackOfRange find_stack() {
   if (found.depth != 0 && known_stacks) {
     const KnownStack& above = known_stacks[found.depth - 1];
     const LanescopeOpenRange& open = writer->stack[found.depth - 1];
-    if (above.range.handle == open.handle && above.range.sequence == open.sequence &&
+    if (open.sequence != 0 && above.range.sequence == open.sequence &&
         above.range.index == open.index) {
       found.position = above.position;
       known = above.stack;
