@@ -136,6 +136,7 @@ class AutoRecording:
             schedule=plan,
             record_shapes=self._on("SHAPES"),
             profile_memory=self._on("MEMORY"),
+            with_stack=self._on("STACK"),
         )
         self._profile._spool_path = self._base + ".lspool"
         self._profile.start()

@@ -20,7 +20,7 @@ from typing import Any, Callable, Optional
 from . import _core
 from ._observer_build import ObserverUnavailable, build
 
-OBSERVER_ABI = 1  # LANESCOPE_TORCH_OBSERVER_ABI
+OBSERVER_ABI = 2  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None
@@ -71,6 +71,7 @@ def _load(path: str) -> ctypes.CDLL:
     line = ctypes.create_string_buffer(512)
     if library.lanescope_torch_observer_install(line, ctypes.c_size_t(len(line))) != 0:
         raise ObserverUnavailable(line.value.decode(errors="replace") or "it did not say why")
+    library.lanescope_torch_observer_stacks(ctypes.c_void_p(_core.stack_function()))
     return library
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import numpy.typing
 
 
+STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
+_NOT_IN_STACKS = str.maketrans(" ;\t\n", "____")
+
+
 class Interval(NamedTuple):
     """Microseconds since the start of the recorded window."""
 
@@ -42,7 +46,6 @@ class FunctionEvent(TimeTexts):
     node_id = -1
     is_remote = False
     is_legacy = False
-    stack: List[str] = []
 
     def __init__(self, events: "EventList", at: int) -> None:
         self._list = events
@@ -114,6 +117,11 @@ class FunctionEvent(TimeTexts):
     @property
     def concrete_inputs(self) -> List[Any]:
         return self.args.get("Concrete Inputs") or []
+
+    @property
+    def stack(self) -> List[str]:
+        """Python frames "file.py(line): function", innermost first; a backward operator has those of its forward one."""
+        return self._list._stack_of(self._at)
 
     @property
     def is_async(self) -> bool:
@@ -234,10 +242,16 @@ class EventList(Sequence[FunctionEvent]):
         self.trace = trace
         self._core = _core.torch_events(trace, style=style)
         self._kept: List[int] = self._core.kept
+        self._stacks: Optional[_core.CallStacks] = None  # made when first asked for
         self._warning = warning
 
     def _event(self, at: int) -> FunctionEvent:
         return FunctionEvent(self, at)
+
+    def _stack_of(self, at: int) -> List[str]:
+        if self._stacks is None:
+            self._stacks = _core.call_stacks(self.trace, self._core)
+        return self._stacks.of(at)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -294,6 +308,17 @@ class EventList(Sequence[FunctionEvent]):
     def export_chrome_trace(self, path: str) -> None:
         """Chrome trace JSON of the whole trace."""
         _core.write_kineto_json(self.trace, path)
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """See :meth:`profile.export_stacks`."""
+        if metric not in STACK_METRICS:
+            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
+        with open(path, "w", encoding="utf-8") as file:
+            for event in self:
+                value = int(getattr(event, metric)) if event.stack else 0
+                if value > 0:
+                    frames = ";".join(frame.translate(_NOT_IN_STACKS) for frame in reversed(event.stack))
+                    file.write(f"{frames} {value}\n")
 
     def __repr__(self) -> str:
         because = f" ({self._warning})" if self._warning and not len(self) else ""

@@ -16,11 +16,11 @@ import warnings
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Optional, Set, Type, Union
 
-from . import _core, _torch
+from . import _core, _stacks, _torch
 from ._activities import ProfilerActivity, parse_activities, torch_has_cuda
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
-from .events import EventList
+from .events import STACK_METRICS, EventList
 
 _warned: Set[str] = set()
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -59,7 +59,7 @@ class profile:
         on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
         record_shapes: shapes, types, strides and small concrete inputs of operators.
         profile_memory: allocations and frees, in bytes.
-        with_stack: accepted; source lines are not recorded by this version (one warning).
+        with_stack: the Python lines that each operator and range was called from, up to 128 frames.
         with_flops: floating point operations, from the shapes (records shapes).
         with_modules: accepted; not recorded by this version (one warning).
         experimental_config: torch's object is accepted; ``capture_overload_names`` is honoured, every thread is recorded
@@ -125,9 +125,8 @@ class profile:
         unseen = sorted(a.name for a in self.activities if a is not ProfilerActivity.CPU)
         if unseen and (unseen != ["CUDA"] or torch_has_cuda()):
             _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True, stacklevel=4)
-        missing = [name for name in ("with_stack", "with_modules") if getattr(self, name)]
-        if missing:
-            _warn(f"{' and '.join(missing)}: not recorded by this version, going on without", once=True, stacklevel=4)
+        if self.with_modules:
+            _warn("with_modules: not recorded by this version, going on without", once=True, stacklevel=4)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -150,12 +149,17 @@ class profile:
             reason = _torch.ensure_observer()
             if reason:
                 _warn(f"torch operators are not recorded, only ranges: {reason}", once=True)
+        if self.with_stack:
+            reason = _stacks.start()
+            if reason:
+                _warn(f"with_stack: going on without stacks: {reason}", once=True)
         core = _core.Profiler(
             schedule=(lambda step: action_value(self.schedule(step)).value) if self.record_steps else None,
             first_action=self.current_action.value,
             on_trace_ready=self._trace_ready,
             record_shapes=self.record_shapes or self.with_flops,
             profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
             with_flops=self.with_flops,
             capture_overload_names=_flag(self.experimental_config, "capture_overload_names"),
             accumulate=self.acc_events,
@@ -228,7 +232,7 @@ class profile:
             self._core.add_metadata_json("trace_id", json.dumps(self._trace_id))
 
     def _describe(self, core: _core.Profiler) -> None:
-        for name in ("profile_memory", "record_shapes", "with_flops"):
+        for name in ("profile_memory", "record_shapes", "with_stack", "with_flops"):
             if getattr(self, name):
                 core.add_metadata_json(name, "1")
         info = _torch.distributed_info()
@@ -326,10 +330,16 @@ class profile:
         self._result().export_chrome_trace(os.fspath(path))
 
     def export_stacks(self, path: Union[str, "os.PathLike[str]"], metric: str = "self_cpu_time_total") -> None:
-        """Raises UnsupportedError: this version records no stacks."""
-        if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total"):
+        """Writes a line for each event with a stack, for flame graphs: frames from outermost to innermost joined by
+        ``;``, a space, and the event's ``metric`` in whole microseconds; events of less than one are left out.
+
+        Raises InvalidArgumentError when nothing was recorded with ``with_stack=True``.
+        """
+        if metric not in STACK_METRICS:
             raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
-        raise _core.UnsupportedError("export_stacks: this version of lanescope records no stacks, so there are none to write")
+        if not self.with_stack:
+            raise _core.InvalidArgumentError("export_stacks: expected a profile(with_stack=True), found one without stacks")
+        self.events().export_stacks(os.fspath(path), metric)
 
     def export_memory_timeline(self, path: Union[str, "os.PathLike[str]"], device: Optional[str] = None) -> None:
         """Raises UnsupportedError; torch has deprecated it for torch.cuda.memory._record_memory_history."""

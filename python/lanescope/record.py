@@ -45,6 +45,7 @@ def environment(
     schedule: Optional[str] = None,
     shapes: bool = False,
     memory: bool = False,
+    stack: bool = False,
     gzip: bool = False,
     keep_spool: bool = False,
     children: bool = False,
@@ -60,8 +61,8 @@ def environment(
     if schedule is not None:
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
-    flags = {"SHAPES": shapes, "MEMORY": memory, "GZIP": gzip, "KEEP_SPOOL": keep_spool}
-    flags.update({"CHILDREN": children, "QUIET": quiet})
+    flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "GZIP": gzip}
+    flags.update({"KEEP_SPOOL": keep_spool, "CHILDREN": children, "QUIET": quiet})
     for name, wanted in flags.items():
         if wanted:
             env["LANESCOPE_RECORD_" + name] = "1"
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--schedule", metavar="KEYS", help="record steps by a schedule, such as wait=1,warmup=1,active=3")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
+    add("--stack", action="store_true", help="record the Python lines that operators are called from")
     add("--gzip", action="store_true", help="write .json.gz in place of .json")
     add("--keep-spool", action="store_true", help="leave the recorder's own files after a clean exit")
     add("--children", action="store_true", help="record Python processes that the program starts, too")
@@ -108,6 +110,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             schedule=arguments.schedule,
             shapes=arguments.shapes,
             memory=arguments.memory,
+            stack=arguments.stack,
             gzip=arguments.gzip,
             keep_spool=arguments.keep_spool,
             children=arguments.children,

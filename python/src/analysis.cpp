@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/analysis/call_stacks.h"
 #include "lanescope/analysis/dispatch_tree.h"
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/analysis/torch_events.h"
@@ -198,6 +199,20 @@ void bind_events(py::module_& m) {
       .def_property_readonly("kept", &kept)
       .def("row", &row_of, py::arg("at"))
       .def("column", &column, py::arg("name"));
+  py::class_<analysis::CallStacks>(m, "CallStacks")
+      .def(
+          "of",
+          [](const analysis::CallStacks& all, std::size_t at) {
+            if (at >= all.stack_of.size()) throw py::index_error("event " + std::to_string(at));
+            return strings(all.stacks[all.stack_of[at]]);
+          },
+          py::arg("at"));
+  m.def(
+      "call_stacks",
+      [](const Trace& trace, const TorchEvents& list) {
+        return without_gil([&] { return analysis::build_call_stacks(trace, list); });
+      },
+      py::arg("trace"), py::arg("events"));
   m.def(
       "torch_events",
       [](const Trace& trace, const std::string& style) {

@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
   lanescope::python::bind_analysis(m);
   lanescope::python::bind_record(m);
   lanescope::python::bind_record_function(m);
+  lanescope::python::bind_stacks(m);
 }

@@ -112,13 +112,14 @@ class PyProfiler {
 
 std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
                                           py::object on_trace_ready, bool record_shapes,
-                                          bool profile_memory, bool with_flops,
+                                          bool profile_memory, bool with_stack, bool with_flops,
                                           bool capture_overload_names, bool accumulate,
                                           std::string output_dir, std::string spool_path) {
   ProfilerOptions options;
   options.activities = {ProfilerActivity::kCpu};
   options.record_shapes = record_shapes;
   options.profile_memory = profile_memory;
+  options.with_stack = with_stack;
   options.with_flops = with_flops;
   options.capture_overload_names = capture_overload_names;
   options.accumulate = accumulate;
@@ -134,8 +135,8 @@ void bind_record(py::module_& m) {
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"),
-           py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
-           py::arg("output_dir"), py::arg("spool_path"))
+           py::arg("with_stack"), py::arg("with_flops"), py::arg("capture_overload_names"),
+           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"))
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)

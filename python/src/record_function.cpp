@@ -10,6 +10,7 @@
 
 #include "bindings.h"
 #include "lanescope/record/thread_writer.h"
+#include "python_stacks.h"
 
 namespace lanescope::python {
 namespace {
@@ -106,6 +107,10 @@ void begin(RecordFunction* self) {
   }
   record::RangeInfo info;
   info.name = self->name_id;
+  if (record::record_options() & LANESCOPE_RECORD_STACK) {
+    LanescopeStackPosition position{};
+    info.detail = capture_stack(&position, 0);
+  }
   self->token = record::begin_range(info);
 }
 

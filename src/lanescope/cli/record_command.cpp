@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 struct RecordFlags {
   std::string folder = "lanescope_traces";
   std::string schedule;
-  bool shapes = false, memory = false, gzip = false, keep_spool = false, children = false,
-       quiet = false;
+  bool shapes = false, memory = false, stack = false, gzip = false, keep_spool = false,
+       children = false, quiet = false;
   std::vector<std::string> program;
 };
 
@@ -106,6 +106,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
+  set_if(flags.stack, "LANESCOPE_RECORD_STACK");
   set_if(flags.gzip, "LANESCOPE_RECORD_GZIP");
   set_if(flags.keep_spool, "LANESCOPE_RECORD_KEEP_SPOOL");
   set_if(flags.children, "LANESCOPE_RECORD_CHILDREN");
@@ -164,6 +165,8 @@ void add_record_command(CommandLine& line) {
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
+  command.switch_flag("--stack", &flags->stack,
+                      "record the Python lines that operators are called from");
   command.switch_flag("--gzip", &flags->gzip, "write .json.gz in place of .json");
   command.switch_flag("--keep-spool", &flags->keep_spool,
                       "leave the recorder's own files after a clean exit");

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace lanescope::codec {
 namespace {
@@ -37,6 +38,12 @@ class Reader {
 
   bool read_all() {
     bool any_input = false;
+    if (!bytes_.empty() && static_cast<DetailTag>(bytes_[0]) == DetailTag::kStack) {
+      take_tag();
+      const std::uint64_t node = take_number();
+      ok_ = ok_ && node <= std::numeric_limits<std::uint32_t>::max();
+      if (ok_) out_->stack = static_cast<std::uint32_t>(node);
+    }
     while (ok_ && !bytes_.empty()) {
       const DetailTag tag = take_tag();
       if (tag == DetailTag::kKeywords) {
@@ -51,6 +58,15 @@ class Reader {
       for (std::string* list : lists()) list->push_back(']');
     }
     return ok_;
+  }
+
+  bool read_stack_node(StackNode* out) {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    if (take_tag() != DetailTag::kStackNode) return false;
+    const std::uint64_t frame = take_number(), caller = take_number();
+    if (!ok_ || !bytes_.empty() || frame > kMost || caller > kMost) return false;
+    *out = {static_cast<std::uint32_t>(frame), static_cast<std::uint32_t>(caller)};
+    return true;
   }
 
  private:
@@ -239,6 +255,11 @@ class Reader {
 
 bool decode_op_details(std::string_view bytes, OpDetails* out) {
   return Reader(bytes, out).read_all();
+}
+
+bool decode_stack_node(std::string_view bytes, StackNode* out) {
+  OpDetails unused;
+  return Reader(bytes, &unused).read_stack_node(out);
 }
 
 }  // namespace lanescope::codec

@@ -1,11 +1,11 @@
 // What an operator was called with, in few bytes: sizes, strides, types and small scalars of its
-// inputs, and keywords.
+// inputs, keywords, and the Python call stack it was called from.
 //
 // The observer writes these bytes inside a callback (no allocation, no text), the recorder keeps
 // each distinct sequence once, and whoever turns a recording into a Trace renders them into the
 // JSON texts that torch.profiler writes.
 //
-//   bytes    = input* [kKeywords (key value)*]
+//   bytes    = [kStack node] input* [kKeywords (key value)*] | kStackNode frame node
 //   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)* | scalar |
 //   kScalarList n scalar* extent   = n zigzag*            (sizes first, then strides; a tensor
 //   without strides has n = 0) scalar   = kInteger zigzag | kReal 8 bytes | kTrue | kFalse | kText
@@ -13,6 +13,11 @@
 // Numbers are LEB128; `type` is a length and torch's own name of the element type, for example
 // "c10::BFloat16". Lists longer than kMaxListLength keep their length only, as torch.profiler shows
 // none of their elements.
+//
+// A call stack is a chain of nodes, each a text of its own: `frame` is the id of the text
+// "file.py(line): function", `node` the id of the caller's node, 0 above the outermost frame. So
+// stacks that share callers share their nodes. An op that has a stack and nothing else carries the
+// node's id for its details.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -28,6 +33,9 @@ inline constexpr std::size_t kMaxListLength =
 inline constexpr std::size_t kMaxOpDetailsBytes =
     8192;  // more: the observer keeps none of it and counts that
 
+inline constexpr std::size_t kMaxStackFrames = 128;    // innermost; the rest is left out, and said
+inline constexpr std::size_t kMaxStackNodeBytes = 16;  // a tag and two numbers: 11 at most
+
 enum class DetailTag : std::uint8_t {
   kOther = 1,
   kTensor,
@@ -40,6 +48,8 @@ enum class DetailTag : std::uint8_t {
   kText,
   kTextList,
   kKeywords,
+  kStack,
+  kStackNode,
 };
 
 // Fills a buffer of the caller's. After an overflow nothing more is written and bytes() is empty.
@@ -49,6 +59,10 @@ class OpDetailsWriter {
   OpDetailsWriter(char* buffer, std::size_t size)
       : begin_(buffer), at_(buffer), end_(buffer + size) {}
 
+  void stack(std::uint32_t node) { tag(DetailTag::kStack), number(node); }  // first of all
+  void stack_node(std::uint32_t frame, std::uint32_t caller) {              // nothing else
+    tag(DetailTag::kStackNode), number(frame), number(caller);
+  }
   void other() { tag(DetailTag::kOther); }
   void tensor(std::string_view type, std::span<const std::int64_t> sizes,
               std::span<const std::int64_t> strides) {
@@ -145,10 +159,18 @@ struct OpDetails {
   std::string input_strides;    // [[64, 1], [], [[3, 1], [1]]]
   std::string concrete_inputs;  // ["", "1.", ""]
   std::vector<DetailKeyword> keywords;
+  std::uint32_t stack = 0;  // id of a node; 0: none
+};
+
+// One frame of a call stack, and who called it. Ids of texts; caller 0: nobody.
+struct StackNode {
+  std::uint32_t frame = 0, caller = 0;
 };
 
 // False when the bytes are damaged; `out` then holds what came before the damage. Cost: linear, a
 // few allocations.
 bool decode_op_details(std::string_view bytes, OpDetails* out);
+// Whether the bytes are a node, whole; `out` is set only then.
+bool decode_stack_node(std::string_view bytes, StackNode* out);
 
 }  // namespace lanescope::codec

@@ -100,6 +100,35 @@ TEST_F(OpDetailsTest, UndoForgetsAnInputThatCouldNotBeRead) {
   EXPECT_EQ(decoded().concrete_inputs, R"(["1", ""])");
 }
 
+TEST_F(OpDetailsTest, AStackComesBeforeTheInputs) {
+  writer_.stack(300);
+  writer_.integer(1);
+  const OpDetails details = decoded();
+  EXPECT_EQ(details.stack, 300u);
+  EXPECT_EQ(details.concrete_inputs, R"(["1"])");
+  OpDetails cut;
+  EXPECT_FALSE(decode_op_details(writer_.bytes().substr(0, 2), &cut));  // 300 takes two bytes
+  EXPECT_EQ(cut.stack, 0u);
+}
+
+TEST_F(OpDetailsTest, AStackNodeIsItsTwoNumbersAndNothingElse) {
+  writer_.stack_node(70'000, std::numeric_limits<std::uint32_t>::max());
+  const std::string_view bytes = writer_.bytes();
+  ASSERT_LE(bytes.size(), kMaxStackNodeBytes);
+  StackNode node;
+  ASSERT_TRUE(decode_stack_node(bytes, &node));
+  EXPECT_EQ(node.frame, 70'000u);
+  EXPECT_EQ(node.caller, std::numeric_limits<std::uint32_t>::max());
+  StackNode untouched{1, 2};
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decode_stack_node(bytes.substr(0, size), &untouched)) << size;
+  EXPECT_FALSE(decode_stack_node(std::string(bytes) + '\0', &untouched));
+  EXPECT_FALSE(decode_stack_node("\x0d\xff\xff\xff\xff\x7f\x01", &untouched));  // beyond 32 bits
+  EXPECT_EQ(untouched.frame, 1u);
+  OpDetails details;
+  EXPECT_FALSE(decode_op_details(bytes, &details));  // no operator's inputs
+}
+
 TEST(OpDetailsOverflowTest, AnInputThatDoesNotFitCanBeReplaced) {
   char buffer[8];
   OpDetailsWriter writer(buffer, sizeof buffer);

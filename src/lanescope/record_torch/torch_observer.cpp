@@ -57,8 +57,8 @@ namespace spool = lanescope::spool;
 using torch::profiler::impl::ProfilerStateBase;
 
 constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS;
-constexpr uint32_t kDetailOptions =
-    kInputOptions | LANESCOPE_RECORD_OVERLOAD_NAMES | LANESCOPE_RECORD_MEMORY;
+constexpr uint32_t kDetailOptions = kInputOptions | LANESCOPE_RECORD_OVERLOAD_NAMES |
+                                    LANESCOPE_RECORD_MEMORY | LANESCOPE_RECORD_STACK;
 
 // Written by start() and stop() before and after the callbacks run; relaxed, because nothing else
 // hangs on them.
@@ -240,10 +240,12 @@ void encode_keyword(const std::string& key, const c10::IValue& value, codec::OpD
   for (const c10::IValue& item : value.toListRef()) out.text(item.toStringRef());
 }
 
-// The id of what this call got, 0 when it got nothing.
-std::uint32_t detail_of(const at::RecordFunction& fn) {
+// The id of what this call got and of where it was called, 0 when there is neither.
+std::uint32_t detail_of(const at::RecordFunction& fn, std::uint32_t stack) {
   char buffer[codec::kMaxOpDetailsBytes];
   codec::OpDetailsWriter out(buffer, sizeof buffer);
+  if (stack != 0) out.stack(stack);
+  const char* const first = out.mark();
   for (const c10::IValue& input : fn.inputs()) {
     char* const mark = out.mark();
     try {
@@ -257,8 +259,81 @@ std::uint32_t detail_of(const at::RecordFunction& fn) {
   const auto keywords = fn.kwinputs();
   if (!keywords.empty()) out.keywords();
   for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
+  if (out.mark() == first) return stack;
   const std::string_view bytes = out.bytes();
-  return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
+  return bytes.empty() ? stack : record::intern_text(bytes.data(), bytes.size());
+}
+
+// ---- where an operator was called ---------------------------------------------------------------
+
+std::atomic<LanescopeStackFunction> stack_function{nullptr};
+
+// What an open operator's callback found out, for those that it calls: as long as the thread's
+// innermost frame is the same, so is the stack.
+struct KnownStack {
+  LanescopeOpenRange range;  // whose this is: no other range of the thread has its place
+  LanescopeStackPosition position;
+  std::uint32_t stack;
+};
+__thread KnownStack* known_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread bool stacks_end __attribute__((tls_model("initial-exec"))) = false;
+
+struct FreeKnownStacks {
+  ~FreeKnownStacks() {
+    stacks_end = true;
+    std::free(std::exchange(known_stacks, nullptr));
+  }
+};
+
+[[gnu::noinline]] KnownStack* make_known_stacks() {
+  if (stacks_end) return nullptr;
+  static thread_local FreeKnownStacks at_thread_end;
+  static_cast<void>(&at_thread_end);
+  return known_stacks =
+             static_cast<KnownStack*>(std::calloc(kLanescopeStackDepth, sizeof(KnownStack)));
+}
+
+// Whether the frame that called this range stays innermost until the range ends, but for Python
+// code that the range itself calls. Not so for ranges that Python code opens and leaves open.
+bool holds_its_frame(const at::RecordFunction& fn) {
+  return fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
+         (fn.scope() == at::RecordScope::FUNCTION && std::strncmp(fn.name(), "aten::", 6) == 0);
+}
+
+struct StackOfRange {
+  std::uint32_t stack = 0, depth = 0;
+  LanescopeStackPosition position{};
+};
+
+StackOfRange find_stack() {
+  StackOfRange found;
+  const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
+  const LanescopeWriter* writer = record::thread_writer();
+  if (!capture || !writer) return found;
+  const bool is_now = writer->stack_window == lanescope_recording.load(std::memory_order_relaxed);
+  found.depth = is_now ? writer->depth : 0;
+  std::uint32_t known = 0;
+  if (found.depth != 0 && known_stacks) {
+    const KnownStack& above = known_stacks[found.depth - 1];
+    const LanescopeOpenRange& open = writer->stack[found.depth - 1];
+    if (open.sequence != 0 && above.range.sequence == open.sequence &&
+        above.range.index == open.index) {
+      found.position = above.position;
+      known = above.stack;
+    }
+  }
+  found.stack = capture(&found.position, known);
+  return found;
+}
+
+// The range has begun.
+void keep_stack(const StackOfRange& found, const at::RecordFunction& fn) {
+  const LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer || writer->depth != found.depth + 1) return;
+  KnownStack* const all = known_stacks ? known_stacks : make_known_stacks();
+  if (!all) return;
+  all[found.depth] = {writer->stack[found.depth],
+                      holds_its_frame(fn) ? found.position : LanescopeStackPosition{}, found.stack};
 }
 
 // ---- names --------------------------------------------------------------------------------------
@@ -332,15 +407,18 @@ template <bool kDetailed>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
   record::RangeInfo info;
-  bool with_overload = false;
+  bool with_overload = false, with_stack = false;
+  StackOfRange found;
   if constexpr (kDetailed) {
     const uint32_t options = observed_options.load(std::memory_order_relaxed);
     with_overload = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0;
+    with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
     try {
       if (wants_thread_slot(options)) take_thread_slot();
-      if (options & kInputOptions) info.detail = detail_of(fn);
+      if (with_stack) found = find_stack();
+      info.detail = (options & kInputOptions) ? detail_of(fn, found.stack) : found.stack;
     } catch (...) {  // out of memory: the range is worth more than its details
-      info.detail = 0;
+      info.detail = found.stack;
     }
   }
   info.name = with_overload ? intern_overload(fn) : intern_name(fn.name());
@@ -351,6 +429,9 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
   record::begin_nested(info);
+  if constexpr (kDetailed) {
+    if (with_stack) keep_stack(found, fn);
+  }
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (writer && writer->slot && !writer->slot->has_torch_tid) [[unlikely]]
     lanescope_set_torch_thread(fn.threadId());
@@ -483,6 +564,10 @@ void lanescope_torch_observer_uninstall(void) {
   lanescope_unregister_source(&kSource);  // calls stop(), so not under our mutex
   const std::lock_guard lock(observer().mutex);
   observer().registered = false;
+}
+
+void lanescope_torch_observer_stacks(LanescopeStackFunction capture) {
+  stack_function.store(capture, std::memory_order_release);  // pairs with find_stack()
 }
 
 void lanescope_torch_observer_announce(int on) {

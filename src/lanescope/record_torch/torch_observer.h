@@ -11,9 +11,21 @@
 
 #include "lanescope/record/activity_source.h"
 
-#define LANESCOPE_TORCH_OBSERVER_ABI 1u
+#define LANESCOPE_TORCH_OBSERVER_ABI 2u
 
 extern "C" {
+
+// Where a thread is in its Python program: its innermost frame and the instruction that one is at.
+// Two nulls: nowhere.
+struct LanescopeStackPosition {
+  const void* frame;
+  const void* instruction;
+};
+// The call stack of the calling thread as the id of a stack node (codec/op_details.h); 0: it has
+// none. `position` goes in as a place whose stack is `known`, and is still the stack of everything
+// at that place; it comes out as where the thread is. Called in every operator's callback, with or
+// without Python's lock: it takes no lock for a stack met before, and throws nothing.
+typedef uint32_t (*LanescopeStackFunction)(struct LanescopeStackPosition* position, uint32_t known);
 
 // LANESCOPE_TORCH_OBSERVER_ABI of this build. Ask first; the other functions belong to that number.
 LANESCOPE_RECORD_EXPORT uint32_t lanescope_torch_observer_abi(void);
@@ -23,6 +35,9 @@ LANESCOPE_RECORD_EXPORT const char* lanescope_torch_observer_built_for(void);
 // ends with 0) says in one line why not, and nothing changed. Any thread.
 LANESCOPE_RECORD_EXPORT int lanescope_torch_observer_install(char* line, size_t size);
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_uninstall(void);
+// Who knows call stacks, for windows that want them (LANESCOPE_RECORD_STACK); null: nobody, which
+// is the state after install. The function must stay callable.
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_stacks(LanescopeStackFunction capture);
 
 // 1: while a window is open, torch is told that a profiler is active. Without it
 // _RecordFunctionFast writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are

@@ -138,6 +138,7 @@ class SpoolReader {
   struct Detail {
     std::vector<std::pair<const char*, StringId>> lists;
     std::vector<codec::DetailKeyword> keywords;
+    StringId call_stack = kNone<StringId>;
   };
 
   // Ends that were written apart from their range, and the last tick of all.
@@ -389,6 +390,10 @@ class SpoolReader {
       builder_.stats().count(ImportIssue::kMissingField);
       return known->second;
     }
+    if (codec::StackNode node; codec::decode_stack_node(index_.texts[id], &node)) {
+      known->second.call_stack = call_stack_of(id);
+      return known->second;
+    }
     codec::OpDetails decoded;
     if (!codec::decode_op_details(index_.texts[id], &decoded))
       builder_.stats().count(ImportIssue::kWrongType);
@@ -398,6 +403,28 @@ class SpoolReader {
                              {"Input Strides", builder_.intern(decoded.input_strides)},
                              {"Input Dims", builder_.intern(decoded.input_dims)}};
     known->second.keywords = std::move(decoded.keywords);
+    if (decoded.stack != 0) known->second.call_stack = call_stack_of(decoded.stack);
+    return known->second;
+  }
+
+  // "innermost;its caller;...;outermost;", as Kineto writes it. Damage may have joined the nodes
+  // into a ring: whatever comes after the most frames that a stack can have is left out.
+  StringId call_stack_of(std::uint32_t id) {
+    const auto [known, is_new] = call_stacks_.try_emplace(id, kNone<StringId>);
+    if (!is_new) return known->second;
+    std::string text;
+    for (std::size_t frames = 0; id != 0 && frames <= codec::kMaxStackFrames; ++frames) {
+      codec::StackNode node;
+      if (id >= index_.texts.size() || !index_.has_text[id] ||
+          !codec::decode_stack_node(index_.texts[id], &node) || node.frame >= index_.texts.size() ||
+          !index_.has_text[node.frame]) {
+        builder_.stats().count(ImportIssue::kMissingField);
+        break;
+      }
+      text.append(index_.texts[node.frame]).push_back(';');
+      id = node.caller;
+    }
+    if (!text.empty()) known->second = builder_.intern(text);
     return known->second;
   }
 
@@ -405,6 +432,8 @@ class SpoolReader {
     using Kind = codec::DetailKeyword::Kind;
     const Detail& detail = detail_of(id);
     ArgsTable& args = builder_.args();
+    if (detail.call_stack != kNone<StringId>)
+      args.add_string(builder_.intern("Call stack"), ArgKey::kCallStack, detail.call_stack);
     for (const auto& [key, text] : detail.lists)
       args.add_json(builder_.intern(key), arg_key(key), text);
     for (const codec::DetailKeyword& keyword : detail.keywords) {
@@ -579,7 +608,8 @@ class SpoolReader {
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
   std::unordered_map<std::uint32_t, Detail> details_;
-  std::optional<std::pair<Record, SlotKey>> wrapper_;  // waits for the range after it
+  std::unordered_map<std::uint32_t, StringId> call_stacks_;  // by the innermost frame's node
+  std::optional<std::pair<Record, SlotKey>> wrapper_;        // waits for the range after it
   std::vector<MemoryEvent> memory_;
   std::vector<Link> links_;
   std::int64_t external_id_ = 0;

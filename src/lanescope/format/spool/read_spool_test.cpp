@@ -192,6 +192,67 @@ TEST(ReadSpoolTest, ArgumentsAreThoseOfKineto) {
   EXPECT_FALSE(trace.slice_args(find(trace, "mine")).has(ArgKey::kSequenceNumber));
 }
 
+std::string stack_node(std::uint32_t frame, std::uint32_t caller) {
+  char buffer[codec::kMaxStackNodeBytes];
+  codec::OpDetailsWriter writer(buffer, sizeof buffer);
+  writer.stack_node(frame, caller);
+  return std::string(writer.bytes());
+}
+
+std::string call_stack(const Trace& trace, std::string_view name) {
+  const auto text = trace.slice_args(find(trace, name)).text(ArgKey::kCallStack);
+  return text ? std::string(trace.text(*text)) : "none";
+}
+
+TEST(ReadSpoolTest, NodesBecomeACallStackInnermostFirst) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  const std::uint32_t outer = spool.text(stack_node(spool.text("a.py(1): <module>"), 0));
+  const std::uint32_t inner = spool.text(stack_node(spool.text("b.py(2): f"), outer));
+  Record bare = spool.range("with stack", 3000, 3100);
+  bare.c = inner;
+  Record both = spool.range("with inputs", 3200, 3300);
+  char buffer[64];
+  codec::OpDetailsWriter details(buffer, sizeof buffer);
+  details.stack(outer);
+  details.integer(5);
+  both.c = spool.text(details.bytes());
+  spool.records(0, 1, {bare, both, spool.range("without", 3400, 3500)});
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(call_stack(trace, "with stack"), "b.py(2): f;a.py(1): <module>;");
+  EXPECT_EQ(call_stack(trace, "with inputs"), "a.py(1): <module>;");
+  EXPECT_EQ(trace.text(*trace.slice_args(find(trace, "with inputs")).text(ArgKey::kConcreteInputs)),
+            "[\"5\"]");
+  EXPECT_EQ(call_stack(trace, "without"), "none");
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+}
+
+TEST(ReadSpoolTest, DamagedCallStacksEndWhereTheyMakeNoSense) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  const std::uint32_t frame = spool.text("a.py(1): f");
+  Record ring = spool.range("ring", 3000, 3100);
+  ring.c = spool.text(stack_node(frame, frame + 2));  // itself
+  ASSERT_EQ(ring.c, frame + 2);
+  Record lost_frame = spool.range("lost frame", 3200, 3300);
+  lost_frame.c = spool.text(stack_node(4000, 0));
+  Record lost_caller = spool.range("lost caller", 3400, 3500);
+  lost_caller.c = spool.text(stack_node(frame, 4000));
+  Record no_node = spool.range("no node", 3600, 3700);
+  no_node.c = spool.text(stack_node(frame, frame));
+  spool.records(0, 1, {ring, lost_frame, lost_caller, no_node});
+  const Trace trace = read(spool.bytes());
+  std::string most;
+  for (std::size_t i = 0; i <= codec::kMaxStackFrames; ++i) most += "a.py(1): f;";
+  EXPECT_EQ(call_stack(trace, "ring"), most);
+  EXPECT_EQ(call_stack(trace, "lost frame"), "none");
+  EXPECT_EQ(call_stack(trace, "lost caller"), "a.py(1): f;");
+  EXPECT_EQ(call_stack(trace, "no node"), "a.py(1): f;");
+  EXPECT_EQ(issues(trace, ImportIssue::kMissingField), 3u);
+}
+
 TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
   SpoolSketch spool;
   spool.window(2000, 9000);

@@ -1,0 +1,54 @@
+// The Python frames of the calling thread, read without the GIL: everything that depends on the
+// version of CPython. Plain C, because CPython's internal headers are.
+//
+// Why it is safe, and which versions: docs/decisions/python_stacks.md. No function here takes the
+// GIL, changes a reference count, allocates, or may be called for another thread.
+#ifndef LANESCOPE_PYTHON_FRAMES_H
+#define LANESCOPE_PYTHON_FRAMES_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// One frame: its code object and the instruction it is at (an address; before Python 3.11 an
+// offset). Both compare equal while the code object lives.
+struct LanescopeFrame {
+  const void* code;
+  const void* instruction;
+};
+
+// Why frames cannot be read in this build of Python: one line; null when they can.
+const char* lanescope_frames_unsupported(void);
+
+// Remembers the interpreter whose threads are read; with the GIL, once.
+void lanescope_frames_home(void);
+
+// This thread's innermost frame, for lanescope_walk_frames; null when it runs no Python code. What
+// it points to stays valid until the thread goes on in Python.
+const void* lanescope_innermost_frame(void);
+
+// The instruction that frame is at.
+const void* lanescope_frame_instruction(const void* frame);
+
+// Up to `most` frames from `frame` outwards into `out`; returns their number. *hash gets a 64-bit
+// hash of them, *is_cut whether there are more. Some 2 ns a frame.
+size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,
+                             uint64_t* hash, int* is_cut);
+
+// 1: *offset is the byte offset of the frame's instruction; 0: the frame has a code object and has
+// not begun yet; -1: it has none. While the frame is on this thread's stack.
+int lanescope_frame_offset(const struct LanescopeFrame* frame, int* offset);
+
+// The line of the instruction at that byte offset; 0: it has none.
+int lanescope_line_of(const void* code, int offset);
+
+// Calls `destroyed` whenever a code object is destroyed, with the GIL, before its memory is freed.
+// With the GIL, once. 0: done.
+int lanescope_watch_code(void (*destroyed)(const void* code));
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,589 @@
+"""Call stacks: the lines that operators and ranges were called from, beside torch.profiler's and where Python is odd.
+
+Helpers below are one line long where torch.profiler's frames are compared: it names a function's first line, lanescope
+the line of the call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import sys
+import threading
+import warnings
+
+import pytest
+
+import lanescope
+from lanescope import _core, profile, record_function
+
+CPU = [lanescope.ProfilerActivity.CPU]
+FILE = os.path.basename(__file__)
+
+
+def stacks_of(prof, name):
+    return [event.stack for event in prof.events() if event.name == name]
+
+
+def here(offset=0):
+    return inspect.currentframe().f_back.f_lineno + offset
+
+
+def in_this_file(stack):
+    return [frame for frame in stack if f"/{FILE}(" in "/" + frame]
+
+
+def functions(stack):
+    return [frame.split("): ")[1] for frame in in_this_file(stack)]
+
+
+def lines(stack):
+    return [int(re.search(r"\((\d+)\): ", frame).group(1)) for frame in in_this_file(stack)]
+
+
+# -- ranges, without torch ------------------------------------------------------------------------------------------------
+
+
+def test_a_range_knows_the_lines_that_led_to_it():
+    def inner():
+        with record_function("mine"):
+            pass
+        return here(-2)
+
+    def outer():
+        return inner(), here()
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        line, above = outer()
+    (stack,) = stacks_of(prof, "mine")
+    assert functions(stack)[:2] == ["inner", "outer"]
+    assert lines(stack)[:2] == [line, above]
+    assert stack[0].endswith(f"{FILE}({line}): inner")
+
+
+def test_file_names_are_below_the_folders_that_modules_come_from(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "stack_helper").mkdir()
+    (tmp_path / "stack_helper" / "deep.py").write_text("def call(f):\n    f()\n", encoding="utf-8")
+    from stack_helper.deep import call
+
+    def make():
+        with record_function("mine"):
+            pass
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        call(make)
+    (stack,) = stacks_of(prof, "mine")
+    assert stack[1] == "stack_helper/deep.py(2): call"
+
+
+def test_without_with_stack_there_are_none():
+    with profile(activities=CPU, with_stack=True):
+        pass
+    with profile(activities=CPU) as prof:
+        with record_function("mine"):
+            pass
+    assert stacks_of(prof, "mine") == [[]]
+    event = next(e for e in prof.events() if e.name == "mine")
+    assert "Call stack" not in event.args
+    with pytest.raises(lanescope.InvalidArgumentError, match="with_stack=True"):
+        prof.export_stacks("stacks.txt")
+
+
+def test_the_same_line_reached_by_two_ways_has_two_stacks():
+    def leaf():
+        with record_function("leaf"):
+            pass
+
+    def one():
+        leaf()
+
+    def two():
+        leaf()
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        for _ in range(50):
+            one()
+            two()
+    assert [functions(stack)[1] for stack in stacks_of(prof, "leaf")] == ["one", "two"] * 50
+
+
+def test_generators_show_who_resumes_them():
+    def numbers():
+        for number in range(3):
+            with record_function("in generator"):
+                pass
+            yield number
+
+    def first(generator):
+        return next(generator)
+
+    def second(generator):
+        return next(generator)
+
+    def through():
+        yield from generator
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        generator = numbers()
+        first(generator)
+        second(generator)
+        next(through())
+    found = [functions(stack)[:2] for stack in stacks_of(prof, "in generator")]
+    assert found == [["numbers", "first"], ["numbers", "second"], ["numbers", "through"]]
+
+
+def test_coroutines_and_classes_and_comprehensions():
+    import asyncio
+
+    async def work():
+        await asyncio.sleep(0)
+        with record_function("in coroutine"):
+            pass
+
+    async def caller():
+        await work()
+
+    def range_now(name):
+        with record_function(name):
+            pass
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        asyncio.run(caller())
+
+        class Body:
+            range_now("in class")
+
+        list(map(lambda _: range_now("in lambda"), [1]))
+        sorted([2, 1], key=lambda value: range_now("in key") or value)
+    assert functions(stacks_of(prof, "in coroutine")[0])[:2] == ["work", "caller"]
+    assert functions(stacks_of(prof, "in class")[0])[:2] == ["range_now", "Body"]
+    assert functions(stacks_of(prof, "in lambda")[0])[:2] == ["range_now", "<lambda>"]
+    assert len(stacks_of(prof, "in key")) == 2
+
+
+def test_threads_have_stacks_of_their_own():
+    def work(number):
+        for _ in range(100):
+            exec(f"def work_{number}(make):\n    make()\nwork_{number}(make)", {"make": make})
+
+    def make():
+        with record_function(threading.current_thread().name):
+            pass
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        threads = [threading.Thread(target=work, args=(n,), name=f"thread {n}") for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for number in range(4):
+        found = stacks_of(prof, f"thread {number}")
+        assert len(found) == 100
+        for stack in found:
+            assert stack[1] == f"<string>(2): work_{number}"
+            assert any(frame.endswith("): _bootstrap") for frame in stack)
+            assert not any("test_threads" in frame for frame in stack)
+
+
+def test_deep_recursion_keeps_the_innermost_128_frames():
+    def recurse(depth):
+        if depth == 0:
+            with record_function("deep"):
+                pass
+            return
+        recurse(depth - 1)
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(5000)
+    try:
+        with profile(activities=CPU, with_stack=True) as prof:
+            recurse(2000)
+    finally:
+        sys.setrecursionlimit(limit)
+    (stack,) = stacks_of(prof, "deep")
+    assert stack[-1] == "(deeper frames left out)"
+    assert functions(stack[:-1]) == ["recurse"] * 128
+
+
+def test_a_stack_of_exactly_128_frames_is_whole():
+    # A thread's outermost frames are `Thread._bootstrap`, `_bootstrap_inner` and `run` of threading.
+    def recurse(depth):
+        if depth == 0:
+            with record_function("deep"):
+                pass
+        else:
+            recurse(depth - 1)
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        for frames in (128, 129):
+            thread = threading.Thread(target=recurse, args=(frames - 4,))
+            thread.start()
+            thread.join()
+    whole, cut = stacks_of(prof, "deep")
+    assert len(whole) == 128 and whole[-1].endswith("): _bootstrap")
+    assert len(cut) == 129 and cut[-1] == "(deeper frames left out)" and cut[:124] == whole[:124]
+
+
+def test_code_made_at_run_time_has_the_name_it_was_compiled_with():
+    with profile(activities=CPU, with_stack=True) as prof:
+        exec(compile("\n\nwith record_function('a'): pass", "made up.py", "exec"))
+        eval("record_function('b').__enter__().__exit__(None, None, None)")
+        exec(compile("def f():\n  with record_function('c'): pass\nf()", "a;b\u00fc\u20ac\U0001f600.py", "exec"), globals())
+    assert stacks_of(prof, "a")[0][0] == "made up.py(3): <module>"
+    assert stacks_of(prof, "b")[0][0] == "<string>(1): <module>"
+    assert stacks_of(prof, "c")[0][0] == "a_b\u00fc\u20ac\U0001f600.py(2): f"
+
+
+def test_a_freed_code_object_leaves_no_wrong_names():
+    """Functions are made, called and dropped, so that new code objects get the addresses of old ones."""
+    addresses = set()
+    with profile(activities=CPU, with_stack=True) as prof:
+        for number in range(3000):
+            scope = {"record_function": record_function}
+            code = f"def made_{number % 7}():\n{chr(10) * (number % 5)}  with record_function('r{number}'): pass"
+            exec(compile(code, f"file{number % 11}.py", "exec"), scope)
+            scope[f"made_{number % 7}"]()
+            addresses.add(id(scope[f"made_{number % 7}"].__code__))
+            scope.clear()  # the function and its globals hold each other
+    assert len(addresses) < 1500  # or the test shows nothing
+    for event in prof.events():
+        if re.fullmatch(r"r\d+", event.name):
+            number = int(event.name[1:])
+            assert event.stack[0] == f"file{number % 11}.py({number % 5 + 2}): made_{number % 7}"
+
+
+def test_threads_that_make_and_drop_code_do_not_mix_their_names():
+    def work(letter):
+        for number in range(400):
+            scope = {"record_function": record_function}
+            exec(f"def {letter}{number % 3}():\n  with record_function('{letter}{number % 3}'): pass", scope)
+            scope[f"{letter}{number % 3}"]()
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        threads = [threading.Thread(target=work, args=(letter,)) for letter in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    found = [e for e in prof.events() if re.fullmatch(r"[abcd]\d", e.name)]
+    assert len(found) == 1600
+    assert all(event.stack[0] == f"<string>(2): {event.name}" for event in found)
+
+
+def test_a_python_that_cannot_be_read_is_one_warning(monkeypatch):
+    from lanescope import _stacks, profiler
+
+    class Refusing:
+        @staticmethod
+        def start_stacks(prefixes):
+            return "this Python is too new"
+
+    monkeypatch.setattr(_stacks, "_core", Refusing)
+    profiler._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with profile(activities=CPU, with_stack=True) as prof:
+                with record_function("mine"):
+                    pass
+    mine = [str(w.message) for w in caught if "with_stack" in str(w.message)]
+    assert mine == ["lanescope: with_stack: going on without stacks: this Python is too new"]
+    assert [e.name for e in prof.events()] == ["mine"]
+
+
+def test_a_forked_child_records_stacks_of_its_own(run_python):
+    done = run_python(
+        code="""
+import os, sys, threading
+import lanescope
+from lanescope import profile, record_function
+def parent_line():
+    with record_function("mine"): pass
+def child_line():
+    with record_function("mine"): pass
+stop = False
+def busy():
+    while not stop:
+        exec("def f():\\n  with record_function('busy'): pass\\nf()", {"record_function": record_function})
+with profile(with_stack=True, activities=[lanescope.ProfilerActivity.CPU]) as prof:
+    thread = threading.Thread(target=busy)
+    thread.start()
+    for number in range(20):
+        parent_line()
+        pid = os.fork()
+        if pid == 0:
+            with profile(with_stack=True, activities=[lanescope.ProfilerActivity.CPU]) as own:
+                parent_line()
+                child_line()
+            found = [e.stack[0].split(": ")[1] for e in own.events() if e.name == "mine"]
+            os._exit(0 if found == ["parent_line", "child_line"] else 1)
+        assert os.waitpid(pid, 0)[1] == 0, number
+    stop = True
+    thread.join()
+assert [e.stack[0].split(": ")[1] for e in prof.events() if e.name == "mine"] == ["parent_line"] * 20
+print("done")
+"""
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
+# -- operators ------------------------------------------------------------------------------------------------------------
+
+
+def neg(x): return x.neg()  # noqa: E704
+def twice(x): return neg(neg(x))  # noqa: E704
+def program(torch, x): return [twice(x), torch.nn.functional.relu(x), torch.nn.Linear(2, 2)(x), torch.cat([x, x])]  # noqa: E704
+
+
+def function_frames(stack):
+    """What both profilers show: no C functions; nn.Module's own frame stands for its `__call__`."""
+    kept = []
+    for frame in stack:
+        if frame.startswith("<built-in"):
+            continue
+        kept.append("torch/nn/modules/module.py _wrapped_call_impl" if frame.startswith("nn.Module: ") else frame)
+    return [frame if f"/{FILE}(" in "/" + frame else re.sub(r"\(\d+\):", "", frame) for frame in kept]
+
+
+@pytest.mark.parametrize("record_shapes", [False, True])
+def test_frames_are_those_of_torch_profiler(torch, record_shapes):
+    from torch._C._profiler import _ExperimentalConfig
+
+    x = torch.ones(2, 2)
+    program(torch, x)
+
+    def run(make, result):
+        with make() as prof: program(torch, x)  # noqa: E701
+        for event in prof.events():
+            above = event.cpu_parent  # torch.profiler's events hang below those of Python functions
+            while above is not None and not above.name.startswith("aten::"):
+                above = above.cpu_parent
+            if above is None and event.name.startswith("aten::"):
+                result.append((event.name, event.stack))
+
+    ours, theirs = [], []
+    config = _ExperimentalConfig(verbose=True)
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    for make, result in (
+        (lambda: profile(activities=CPU, with_stack=True, record_shapes=record_shapes), ours),
+        (lambda: torch.profiler.profile(activities=activities, with_stack=True, experimental_config=config), theirs),
+    ):
+        run(make, result)
+    assert [name for name, _ in ours] == [name for name, _ in theirs]
+    assert len(ours) >= 6
+    for (name, mine), (_, other) in zip(ours, theirs):
+        # torch.profiler begins at the frames that run when it starts, and adds those of its own start.
+        mine, other = function_frames(mine), function_frames(other)
+        assert mine and other
+        cut = min(len(mine), len(other), next(i for i, frame in enumerate(mine) if frame.endswith("): run")))
+        assert mine[:cut] == other[:cut], name
+    for name, stack in ours:
+        if name == "aten::neg":
+            assert functions(stack)[:3] == ["neg", "twice", "program"]
+
+
+def test_nested_operators_have_the_stack_of_the_one_that_python_called(torch):
+    linear, x = torch.nn.Linear(4, 4), torch.ones(4, 4)
+    with profile(activities=CPU, with_stack=True) as prof:
+        linear(x)
+    events = [event for event in prof.events() if event.name.startswith("aten::")]
+    outer = next(event for event in events if event.name == "aten::linear")
+    inner = [event for event in events if event.cpu_parent is not None]
+    assert len(inner) >= 3
+    assert all(event.stack == outer.stack for event in inner)
+    assert outer.stack[0].startswith("torch/nn/modules/linear.py(") and outer.stack[0].endswith("): forward")
+
+
+def test_an_operator_that_runs_python_gives_what_is_called_there_its_own_stack(torch):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.add(grad)
+
+    x = torch.ones(3, requires_grad=True)
+    y = Twice.apply(x).sum()
+    with profile(activities=CPU, with_stack=True) as prof:
+        y.backward()
+    trace = prof.trace
+    found = [trace.args(i)["Call stack"] for i in range(len(trace)) if trace.name(i) == "aten::add"]
+    assert len(found) == 1
+    assert f"{FILE}(" in found[0].split(";")[0] and found[0].split(";")[0].endswith("): backward")
+
+
+def test_ranges_that_python_opens_do_not_lend_their_stack(torch):
+    """One helper, called from two lines, opens a range that torch records like an operator and leaves it open."""
+    fast = torch._C._profiler._RecordFunctionFast
+    x = torch.ones(2)
+    opened = []
+
+    def open_range():
+        opened.append(fast("range"))
+        opened[-1].__enter__()
+
+    def first():
+        open_range()
+        x.neg()
+
+    def second():
+        open_range()
+        x.neg()
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        first()
+        second()
+        while opened:
+            opened.pop().__exit__(None, None, None)
+    trace = prof.trace
+    args = [(trace.name(i), trace.args(i).get("Call stack", "").split(";")) for i in range(len(trace))]
+    found = [functions(stack)[:2] for name, stack in args if name == "range"]
+    assert found == [["open_range", "first"], ["open_range", "second"]]
+    assert [functions(stack)[0] for name, stack in args if name == "aten::neg"] == ["first", "second"]
+
+
+def test_a_backward_operator_shows_the_stack_of_its_forward_one(torch):
+    def forward(x):
+        return x.mul(x)
+
+    x = torch.ones(3, requires_grad=True)
+    with profile(activities=CPU, with_stack=True) as prof:
+        forward(x).sum().backward()
+    (stack,) = stacks_of(prof, "MulBackward0")
+    assert functions(stack)[0] == "forward"
+    trace = prof.trace
+    written = next(trace.args(i)["Call stack"] for i in range(len(trace)) if trace.name(i) == "MulBackward0")
+    assert "_engine_run_backward" in written  # on the CPU the calling thread runs the backward pass
+
+
+def test_both_kinds_of_details_are_kept(torch):
+    x = torch.ones(2, 3)
+    with profile(activities=CPU, with_stack=True, record_shapes=True) as prof:
+        x.neg(), x.t().neg()
+    first, second = [event for event in prof.events() if event.name == "aten::neg"]
+    assert (first.input_shapes, second.input_shapes) == ([[2, 3]], [[3, 2]])
+    assert first.stack == second.stack and functions(first.stack)
+
+
+def test_tables_group_by_stack(torch):
+    x = torch.ones(4)
+
+    def one():
+        x.neg(), x.neg()
+
+    def two():
+        x.neg()
+
+    with profile(activities=CPU, with_stack=True) as prof:
+        one()
+        two()
+    rows = [row for row in prof.key_averages(group_by_stack_n=2) if row.key == "aten::neg"]
+    assert [(row.count, functions(row.stack)[0]) for row in rows] == [(2, "one"), (1, "two")]
+    assert all(len(row.stack) == 2 for row in rows)
+    table = prof.key_averages(group_by_stack_n=2).table()
+    assert "Source Location" in table and "): one" in table and "): two" in table
+    assert len([row for row in prof.key_averages() if row.key == "aten::neg"]) == 1
+
+
+def test_export_stacks_writes_what_torch_writes(torch, tmp_path):
+    from torch.autograd.profiler_util import EventList as TorchEventList
+
+    x = torch.ones(1000)
+    with profile(activities=CPU, with_stack=True) as prof:
+        program(torch, x.view(500, 2))
+    prof.export_stacks(tmp_path / "ours.txt", "self_cpu_time_total")
+    TorchEventList(list(prof.events())).export_stacks(str(tmp_path / "theirs.txt"), "self_cpu_time_total")
+    ours = (tmp_path / "ours.txt").read_text()
+    assert ours == (tmp_path / "theirs.txt").read_text()
+    assert len(ours.splitlines()) > 5
+    frames, value = ours.splitlines()[0].rsplit(" ", 1)
+    assert int(value) > 0 and " " not in frames
+    with pytest.raises(ValueError, match="metric"):
+        prof.export_stacks(tmp_path / "x.txt", "count")
+
+
+def test_the_exported_file_holds_the_stacks_and_is_read_back(torch, tmp_path):
+    with profile(activities=CPU, with_stack=True) as prof:
+        torch.ones(2).neg()
+        with record_function("mine"):
+            pass
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(path)
+    written = json.loads(path.read_text())
+    assert written["with_stack"] == 1
+    events = [event for event in written["traceEvents"] if event.get("cat") in ("cpu_op", "user_annotation")]
+    calls = {event["name"]: event["args"].get("Call stack") for event in events}
+    assert calls["aten::neg"].endswith(";") and f"{FILE}(" in calls["aten::neg"].split(";")[0]
+    assert calls["mine"]
+    again = lanescope.read_trace(path)
+    rows = {row.key: row.stack for row in lanescope.key_averages(again, group_by_stack_n=3)}
+    assert rows == {row.key: row.stack for row in prof.key_averages(group_by_stack_n=3)}
+    assert len(rows["aten::neg"]) == 3
+
+
+def test_the_record_command_takes_stacks(tmp_path, torch, run_python):
+    (tmp_path / "script.py").write_text("import torch\ndef work():\n    return torch.ones(2).neg()\nwork()\n")
+    run_python("-m", "lanescope.record", "-o", "out", "--stack", "--", sys.executable, "script.py")
+    (path,) = [tmp_path / "out" / name for name in os.listdir(tmp_path / "out") if name.endswith(".json")]
+    trace = lanescope.read_trace(path)
+    found = [trace.args(i)["Call stack"] for i in range(len(trace)) if trace.name(i) == "aten::neg"]
+    assert found == ["script.py(3): work;script.py(4): <module>;"]
+
+
+def test_threads_that_run_operators_while_python_ends_hurt_nobody(run_python, torch):
+    """TorchScript loops never take the GIL, so they go on while the interpreter frees their threads' frames."""
+    done = run_python(
+        code="""
+import ctypes, os, subprocess, sys, threading, time, warnings
+warnings.simplefilter("ignore")
+import torch, lanescope
+@torch.jit.script
+def spin(x: torch.Tensor, n: int):
+    for _ in range(n):
+        x = x.neg()
+    return x
+libc = ctypes.CDLL(None)  # at the very end: waits for the end of standard input, then leaves without C++ destructors
+ctypes.pythonapi.Py_AtExit(libc._exit)
+ctypes.pythonapi.Py_AtExit(libc.getchar)
+read, write = os.pipe()
+subprocess.Popen(["sleep", "1"], pass_fds=(write,), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+os.close(write)
+os.dup2(read, 0)
+prof = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], with_stack=True)
+prof.start()
+for _ in range(3):
+    threading.Thread(target=spin, args=(torch.ones(4), 10**12), daemon=True).start()
+time.sleep(0.3)
+found = [e.stack for e in prof.events() if e.name == "aten::neg"]
+print(len(found) > 0 and all(stack[0].endswith("): run") for stack in found), flush=True)
+""",
+        env={"MALLOC_PERTURB_": "165"},
+        check=False,
+    )
+    assert done.returncode >= 0, done.stderr  # _exit is called without an argument, so any code but a signal
+    assert done.stdout == "True\n"
+
+
+def test_after_the_end_no_frame_is_looked_at():
+    with profile(activities=CPU, with_stack=True) as prof:
+        with record_function("before"):
+            pass
+        _core.end_stacks()
+        with record_function("after"):
+            pass
+        assert _core.start_stacks([]) == ""
+        with record_function("again"):
+            pass
+    assert [bool(stacks_of(prof, name)[0]) for name in ("before", "after", "again")] == [True, False, True]
+
+
+def test_stacks_can_be_had_again_in_a_second_profile(torch):
+    for _ in range(3):
+        with profile(activities=CPU, with_stack=True) as prof:
+            torch.ones(2).neg()
+        assert functions(stacks_of(prof, "aten::neg")[0]) != []
