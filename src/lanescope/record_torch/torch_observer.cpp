@@ -13,8 +13,8 @@
 // Cost: the callbacks allocate nothing and take no lock. A range is known by the address of its
 // RecordFunction, so no ObserverContext is needed; the name is found by its bytes in a per-thread
 // table. Inputs are read only when shapes are asked for: they are encoded into a buffer on the
-// stack (codec/op_details.h) and kept once per distinct sequence. Nothing is thrown out of a
-// callback.
+// stack (codec/op_details.h) and kept once per distinct sequence. Only collectives allocate
+// (collective_fields.h). Nothing is thrown out of a callback.
 
 // Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never sets, and
 // throws.
@@ -45,6 +45,7 @@
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/thread_writer.h"
+#include "lanescope/record_torch/collective_fields.h"
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
@@ -54,6 +55,7 @@ namespace {
 namespace codec = lanescope::codec;
 namespace record = lanescope::record;
 namespace spool = lanescope::spool;
+using lanescope::record_torch::is_collective;
 using torch::profiler::impl::ProfilerStateBase;
 
 constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS;
@@ -240,10 +242,7 @@ void encode_keyword(const std::string& key, const c10::IValue& value, codec::OpD
   for (const c10::IValue& item : value.toListRef()) out.text(item.toStringRef());
 }
 
-// The id of what this call got, 0 when it got nothing.
-std::uint32_t detail_of(const at::RecordFunction& fn) {
-  char buffer[codec::kMaxOpDetailsBytes];
-  codec::OpDetailsWriter out(buffer, sizeof buffer);
+void encode_inputs(const at::RecordFunction& fn, codec::OpDetailsWriter& out) {
   for (const c10::IValue& input : fn.inputs()) {
     char* const mark = out.mark();
     try {
@@ -254,11 +253,40 @@ std::uint32_t detail_of(const at::RecordFunction& fn) {
     out.undo(mark);
     out.other();
   }
+}
+
+std::uint32_t intern_detail(const codec::OpDetailsWriter& out) {
+  const std::string_view bytes = out.bytes();
+  return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
+}
+
+// The id of what this call got, 0 when it got nothing.
+std::uint32_t detail_of(const at::RecordFunction& fn) {
+  char buffer[codec::kMaxOpDetailsBytes];
+  codec::OpDetailsWriter out(buffer, sizeof buffer);
+  encode_inputs(fn, out);
   const auto keywords = fn.kwinputs();
   if (!keywords.empty()) out.keywords();
   for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
-  const std::string_view bytes = out.bytes();
-  return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
+  return intern_detail(out);
+}
+
+// Sizes, group and number of a collective, whatever is recorded of other operators. Called right
+// before its range begins.
+[[gnu::noinline]] void describe_collective(const at::RecordFunction& fn, bool with_inputs,
+                                           record::RangeInfo* info) {
+  char buffer[codec::kMaxOpDetailsBytes];
+  codec::OpDetailsWriter out(buffer, sizeof buffer);
+  if (with_inputs) encode_inputs(fn, out);
+  char* const mark = out.mark();
+  out.keywords();
+  const auto call = lanescope::record_torch::encode_collective(fn, out);
+  if (out.overflowed()) out.undo(mark);
+  info->detail = intern_detail(out);
+  const int flags = (call.seq ? spool::kHasSeq : 0) | (call.comms_id ? spool::kHasCommsId : 0);
+  if (flags != 0)
+    record::record_collective(info->name, static_cast<std::uint16_t>(flags), call.seq.value_or(0),
+                              call.comms_id.value_or(0));
 }
 
 // ---- names --------------------------------------------------------------------------------------
@@ -338,7 +366,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
     with_overload = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0;
     try {
       if (wants_thread_slot(options)) take_thread_slot();
-      if (options & kInputOptions) info.detail = detail_of(fn);
+      if ((options & kInputOptions) && !is_collective(fn)) info.detail = detail_of(fn);
     } catch (...) {  // out of memory: the range is worth more than its details
       info.detail = 0;
     }
@@ -350,6 +378,13 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (info.sequence_number >= 0) info.flags |= spool::kHasSequence | spool::kHasForwardThread;
   info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  if (is_collective(fn)) [[unlikely]] {
+    try {
+      const uint32_t options = observed_options.load(std::memory_order_relaxed);
+      describe_collective(fn, (options & kInputOptions) != 0, &info);
+    } catch (...) {  // out of memory
+    }
+  }
   record::begin_nested(info);
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (writer && writer->slot && !writer->slot->has_torch_tid) [[unlikely]]

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -190,6 +192,46 @@ TEST(ReadSpoolTest, ArgumentsAreThoseOfKineto) {
   EXPECT_EQ(trace.text(*args.text(ArgKey::kConcreteInputs)), "[\"\", \"3\"]");
   EXPECT_EQ(trace.kind(find(trace, "mine")), CategoryKind::kUserAnnotation);
   EXPECT_FALSE(trace.slice_args(find(trace, "mine")).has(ArgKey::kSequenceNumber));
+}
+
+TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.thread(102, 2);
+  char buffer[256];
+  codec::OpDetailsWriter details(buffer, sizeof buffer);
+  details.keywords();
+  details.key("Collective name");
+  details.string("allreduce");
+  const Record before = spool.range("autograd::engine::evaluate_function: B", 2500, 2600);
+  Record call;
+  call.kind = static_cast<std::uint8_t>(RecordKind::kCollective);
+  call.begin_tsc = 2990;
+  call.flags = spool::kHasSeq | spool::kHasCommsId;
+  call.a = 12;
+  call.d = std::numeric_limits<std::uint64_t>::max();
+  Record op = spool.range("record_param_comms", 3000, 4000);
+  op.c = spool.text(details.bytes());
+  call.name = op.name;
+  const Record after = spool.range("after", 4500, 4600);
+  const Record elsewhere = spool.range("elsewhere", 3000, 3100);
+  spool.records(0, 1, {before, call, op, call, after});  // the second one's range was lost
+  spool.records(1, 1, {elsewhere});
+  const Trace trace = read(spool.bytes());
+  const ArgsView args = trace.slice_args(find(trace, "record_param_comms"));
+  ASSERT_EQ(args.size(), 6u);  // behind External id and Record function id, before Ev Idx
+  EXPECT_EQ(trace.text(args.field(2).key), "Collective name");
+  EXPECT_EQ(trace.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(2)))}),
+            "allreduce");
+  EXPECT_EQ(trace.text(args.field(3).key), "Seq");
+  EXPECT_EQ(args.integer(&args.field(3)), 12);
+  EXPECT_EQ(trace.text(args.field(4).key), "Comms Id");
+  EXPECT_EQ(args.bits(args.field(4)), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_FALSE(args.has(ArgKey::kSequenceNumber));  // that one is autograd's
+  for (const char* name : {"autograd::engine::evaluate_function: B", "after", "elsewhere"})
+    EXPECT_EQ(trace.slice_args(find(trace, name)).size(), 3u) << name;
+  EXPECT_FALSE(trace.import_stats().lost_anything());
 }
 
 TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
