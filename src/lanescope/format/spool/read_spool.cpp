@@ -15,6 +15,7 @@
 
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -250,6 +251,9 @@ class SpoolReader {
       if (!options_.session || session == *options_.session)
         notes += (notes.empty() ? "" : ", ") + quoted(line);
     if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
+    if (const std::string anchors = clock_anchors_json(*clock_, index_.ticks_per_second);
+        !anchors.empty())
+      builder_.add_metadata("lanescope_clock_anchors", anchors);
     builder_.add_metadata("lanescope_version", quoted(LANESCOPE_VERSION));
     builder_.add_metadata("displayTimeUnit", "\"ms\"");
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base_ns_));
