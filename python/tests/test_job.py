@@ -21,8 +21,9 @@ def nothing_inherited(monkeypatch):
 def test_the_launchers_words():
     assert _job.launcher_info(RANK) == {"rank": 3, "world_size": 8, "local_rank": 1}
     assert _job.launcher_info({"RANK": "0", "WORLD_SIZE": "1"}) == {"rank": 0, "world_size": 1}
-    for wrong in ({}, {"RANK": "3"}, {"RANK": "3", "WORLD_SIZE": "3"}, {"RANK": "-1", "WORLD_SIZE": "3"}, {"RANK": "", "WORLD_SIZE": "x"}):
-        assert _job.launcher_info(wrong) is None, wrong
+    assert _job.launcher_info({}) is None and _job.launcher_info({"RANK": "3"}) is None
+    for rank, size in (("3", "3"), ("-1", "3"), ("", "x"), ("1.0", "3")):
+        assert _job.launcher_info({"RANK": rank, "WORLD_SIZE": size}) is None, (rank, size)
 
 
 def test_a_child_of_a_rank_is_not_that_rank():

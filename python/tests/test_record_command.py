@@ -177,7 +177,8 @@ def test_each_rank_of_torchrun_has_its_own_files_and_says_which_it_is(tmp_path, 
     (tmp_path / "job.py").write_text(JOB)
     command = [sys.executable, "-m", "lanescope.record", "-o", "out", *(["--children"] if children else []), "--",
                sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "job.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir() if path.name.endswith(".json"))
     assert [name.rsplit("_", 1)[0] for name in names] == ["command"] * children + ["job_rank0", "job_rank1"], names
@@ -186,7 +187,8 @@ def test_each_rank_of_torchrun_has_its_own_files_and_says_which_it_is(tmp_path, 
         assert "c10d::allreduce_" in {event["name"] for event in trace["traceEvents"]}
         info = trace["distributedInfo"]  # although both have taken their groups down before they ended
         assert (info["backend"], info["rank"], info["local_rank"], info["world_size"]) == ("gloo", rank, rank, 2)
-        assert [(group["pg_desc"], group["pg_size"], group["ranks"]) for group in info["pg_config"]] == [("default_pg", 2, [0, 1])]
+        (group,) = info["pg_config"]
+        assert (group["pg_desc"], group["pg_size"], group["ranks"]) == ("default_pg", 2, [0, 1])
     if children:
         assert "distributedInfo" not in json.loads((tmp_path / "out" / names[0]).read_text())
 

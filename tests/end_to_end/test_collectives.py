@@ -75,7 +75,8 @@ def test_fields_are_those_of_torch_profiler(tmp_path: pathlib.Path, collectives:
         collectives.send(9, 3)
 
     reduce, exchange, send = both(program, tmp_path, record_shapes=shapes)
-    assert (reduce["Collective name"], reduce["In msg nelems"], reduce["dtype"], reduce["Group size"]) == ("allreduce", 8, "Float", 2)
+    assert (reduce["Collective name"], reduce["In msg nelems"]) == ("allreduce", 8)
+    assert (reduce["dtype"], reduce["Group size"]) == ("Float", 2)
     assert (reduce["Process Group Name"], reduce["Process Group Description"]) == ("0", "default_pg")
     assert exchange["In split size"] == "[60, 40]" and exchange["Out split size"].endswith(", ..., 3]")
     assert send["Collective name"] == "send"
