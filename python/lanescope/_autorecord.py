@@ -14,10 +14,12 @@ import weakref
 from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from . import _job
 from ._after_import import after_import
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
+PARENT_RANK = "LANESCOPE_RECORD_PARENT_RANK"
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 
 _active: Optional["AutoRecording"] = None
@@ -67,6 +69,15 @@ def name_of(program: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", stem)[:80] or "python"
 
 
+def rank_of(environ: Mapping[str, str], settings: Mapping[str, str]) -> Optional[int]:
+    """The global rank that a launcher gave this process in RANK; None: it gave none.
+
+    A process that a rank starts (with --children) inherits the rank's RANK without being that rank.
+    """
+    rank = _job.whole_number(environ, "RANK")
+    return None if rank is None or settings.get(PARENT_RANK) == str(rank) else rank
+
+
 def is_launcher(program: str) -> bool:
     """Whether the program only starts the processes that are of interest."""
     return program in LAUNCHER_MODULES or os.path.basename(program) in LAUNCHERS
@@ -80,11 +91,16 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
     """
     program = program_of(command_line())
     launcher = is_launcher(program)
+    rank = rank_of(os.environ, settings)
+    if rank is None:
+        _job.ignore_launcher(os.environ)
     if launcher or settings.get("LANESCOPE_RECORD_CHILDREN") == "1":
         os.environ.update(settings)
         os.environ["PYTHONPATH"] = path_of_children
+        if rank is not None and not launcher:
+            os.environ[PARENT_RANK] = str(rank)
     if not launcher:
-        recording = AutoRecording(settings, name_of(program))
+        recording = AutoRecording(settings, name_of(program), rank)
         atexit.register(recording.finish)
         after_import("torch", recording.begin)
 
@@ -92,10 +108,11 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
 class AutoRecording:
     """One process's recording, from the import of torch to the exit."""
 
-    def __init__(self, settings: Mapping[str, str], name: str) -> None:
+    def __init__(self, settings: Mapping[str, str], name: str, rank: Optional[int] = None) -> None:
         self._settings = settings
         self._directory = settings.get("LANESCOPE_RECORD_DIR", "lanescope_traces")
-        self._base = os.path.join(self._directory, f"{name}_{os.getpid()}")
+        of_rank = "" if rank is None else f"_rank{rank}"
+        self._base = os.path.join(self._directory, f"{name}{of_rank}_{os.getpid()}")
         self._pid = os.getpid()
         self._profile: Any = None
         self._problem = ""

@@ -167,26 +167,3 @@ def release_flag() -> None:
             if hook is not None and _torch_profilers == 0:
                 hook()
         _route()
-
-
-def distributed_info() -> Optional[dict[str, Any]]:
-    """torch.distributed's place of this process, in the words of torch.profiler's ``distributedInfo``; None outside."""
-    torch = loaded_torch()
-    dist = sys.modules.get("torch.distributed")
-    if torch is None or dist is None:
-        return None
-    try:
-        if not dist.is_available() or not dist.is_initialized():
-            return None
-        info: dict[str, Any] = {
-            "backend": dist.get_backend(),
-            "rank": dist.get_rank(),
-            "world_size": dist.get_world_size(),
-            "pg_count": dist.get_pg_count(),
-            "pg_config": dist.distributed_c10d._get_all_pg_configs(),
-        }
-        if info["backend"] == "nccl":
-            info["nccl_version"] = ".".join(str(part) for part in torch.cuda.nccl.version())
-        return info
-    except Exception:  # private parts of torch.distributed change between versions; the trace goes without
-        return None

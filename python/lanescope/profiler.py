@@ -16,7 +16,7 @@ import warnings
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, Optional, Set, Type, Union
 
-from . import _core, _stacks, _torch
+from . import _core, _job, _stacks, _torch
 from ._activities import ProfilerActivity, parse_activities, torch_has_cuda
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
@@ -114,6 +114,7 @@ class profile:
         self._output_dir = "" if output_dir is None else os.fspath(output_dir)
         self._spool_path = ""  # `lanescope record` names the file itself
         self._trace_id: Optional[str] = None
+        self._job_json = ""  # the distributedInfo that was written last
         self._running = False
         self._holds_flag = False
         self._warn_about_what_is_missing()
@@ -171,12 +172,15 @@ class profile:
         self._before(self.current_action)
         core.start()
         self._describe(core)
+        _job.listen(self.describe_job)
 
     def stop(self) -> None:
         """Ends the profile. A window that is open is kept, and ``on_trace_ready`` is called for it."""
         core = self._core
         if core is None or not self._running:
             return
+        _job.listen_no_more(self.describe_job)
+        self.describe_job()
         self._running = False
         try:
             core.stop()
@@ -195,6 +199,8 @@ class profile:
             return
         next_cycle = previous is ProfilerAction.RECORD_AND_SAVE and action in _RECORDING
         self._before(action)
+        if previous is ProfilerAction.RECORD_AND_SAVE or (self._holds_flag and action not in _RECORDING):
+            self.describe_job()
         try:
             core.step(action.value)
         finally:
@@ -235,11 +241,21 @@ class profile:
         for name in ("profile_memory", "record_shapes", "with_stack", "with_flops"):
             if getattr(self, name):
                 core.add_metadata_json(name, "1")
-        info = _torch.distributed_info()
-        if info is not None:
-            core.add_metadata_json("distributedInfo", json.dumps(info, default=str))
         for key, value in self.preset_metadata.items():
             core.add_metadata_json(key, value)
+        self.describe_job()
+
+    def describe_job(self) -> None:
+        """Writes this process's place in its job into the trace, when it has one and it is not written yet.
+
+        Called by itself when a window opens or ends and when torch.distributed is set up or taken down.
+        """
+        if self._core is None or "distributedInfo" in self.preset_metadata:
+            return
+        info = _job.job_json()
+        if info and info != self._job_json:
+            self._job_json = info
+            self._core.add_metadata_json("distributedInfo", info)
 
     def add_metadata(self, key: str, value: str) -> None:
         """A text into the trace's top-level entries; any text is escaped as it should be."""

@@ -161,6 +161,38 @@ subprocess.run([sys.executable, "-c", "import torch; torch.ones(2).cos()"], chec
     assert "aten::cos" in names_of(out / traces[0])
 
 
+JOB = """
+import subprocess, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+x = torch.ones(4)
+dist.all_reduce(x)
+if dist.get_rank() == 0:
+    subprocess.run([sys.executable, "-c", "import torch; torch.ones(2).cos()"], check=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("children", [False, True], ids=["ranks", "ranks and their children"])
+def test_each_rank_of_torchrun_has_its_own_files_and_says_which_it_is(tmp_path, torch, children):
+    (tmp_path / "job.py").write_text(JOB)
+    command = [sys.executable, "-m", "lanescope.record", "-o", "out", *(["--children"] if children else []), "--",
+               sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "job.py"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in (tmp_path / "out").iterdir() if path.name.endswith(".json"))
+    assert [name.rsplit("_", 1)[0] for name in names] == ["command"] * children + ["job_rank0", "job_rank1"], names
+    for rank, name in enumerate(names[-2:]):
+        trace = json.loads((tmp_path / "out" / name).read_text())
+        assert "c10d::allreduce_" in {event["name"] for event in trace["traceEvents"]}
+        info = trace["distributedInfo"]  # although both have taken their groups down before they ended
+        assert (info["backend"], info["rank"], info["local_rank"], info["world_size"]) == ("gloo", rank, rank, 2)
+        (group,) = info["pg_config"]
+        assert (group["pg_desc"], group["pg_size"], group["ranks"]) == ("default_pg", 2, [0, 1])
+    if children:
+        assert "distributedInfo" not in json.loads((tmp_path / "out" / names[0]).read_text())
+
+
 def test_the_users_own_sitecustomize_runs(run_recorded, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "sitecustomize.py").write_text("import builtins\nbuiltins.MINE = 'seen'\n")

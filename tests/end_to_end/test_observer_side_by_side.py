@@ -508,6 +508,37 @@ def test_memory_events_of_threads_that_torch_profiler_does_not_see(tmp_path: pat
     assert memory_rows(under_lanescope(program, tmp_path, profile_memory=True)) == [(4000, 0, -1), (-4000, 0, -1)]
 
 
+def in_thread(work: Callable[[], Any]) -> None:
+    worker = threading.Thread(target=work)
+    worker.start()
+    worker.join()
+
+
+def test_memory_without_operators(tmp_path: pathlib.Path) -> None:
+    def both(program: Callable[[], Any]) -> Tuple[List[int], List[int]]:
+        program()
+        theirs = memory_rows(under_torch(program, tmp_path, profile_memory=True))
+        ours = memory_rows(under_lanescope(program, tmp_path, profile_memory=True))
+        return [row[0] for row in theirs], [row[0] for row in ours]
+
+    def storage() -> None:
+        torch.UntypedStorage(600)  # allocates, and no operator runs
+
+    def storage_behind_an_operator() -> None:
+        torch.empty(100, dtype=torch.uint8)
+        storage()
+
+    def freed_elsewhere() -> None:
+        box = [torch.empty(500, dtype=torch.uint8)]
+        in_thread(box.clear)
+
+    assert both(storage) == ([600, -600], [600, -600])
+    assert both(lambda: in_thread(storage_behind_an_operator)) == ([], [100, -100, 600, -600])
+    # Not seen by either: what a thread does that runs no operator while the window is open.
+    assert both(lambda: in_thread(storage)) == ([], [])
+    assert both(freed_elsewhere) == ([500], [500])
+
+
 def test_names_that_kineto_mangles_are_kept(tmp_path: pathlib.Path) -> None:
     odd = ['quo"te', "back\\slash", "two\nlines", "ünicode", "tab\tx"]
 

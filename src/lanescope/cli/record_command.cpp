@@ -180,7 +180,8 @@ void add_record_command(CommandLine& line) {
   lanescope record --shapes --memory -- torchrun --nproc-per-node 2 train.py
 
 The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
-open, and the table as <script>_<pid>.txt. What a killed program leaves there, `lanescope recover` opens.
+open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
+program leaves there, `lanescope recover` opens.
 The exit code is the program's own; 2 when it could not be started, 1 when its Python has no lanescope package.
 )");
   command.runs([flags](Output& output) -> int {

@@ -167,6 +167,10 @@ class Reader {
         keyword->kind = DetailKeyword::Kind::kInteger;
         keyword->integer = take_zigzag();
         break;
+      case DetailTag::kUnsigned:
+        keyword->kind = DetailKeyword::Kind::kUnsigned;
+        keyword->integer = static_cast<std::int64_t>(take_number());
+        break;
       case DetailTag::kReal:
         keyword->kind = DetailKeyword::Kind::kReal;
         keyword->real = take_real();

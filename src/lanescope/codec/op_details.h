@@ -9,7 +9,7 @@
 //   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)* | scalar |
 //   kScalarList n scalar* extent   = n zigzag*            (sizes first, then strides; a tensor
 //   without strides has n = 0) scalar   = kInteger zigzag | kReal 8 bytes | kTrue | kFalse | kText
-//   n bytes value    = scalar | kTextList n (n bytes)*
+//   n bytes value    = scalar | kUnsigned n | kTextList n (n bytes)*
 // Numbers are LEB128; `type` is a length and torch's own name of the element type, for example
 // "c10::BFloat16". Lists longer than kMaxListLength keep their length only, as torch.profiler shows
 // none of their elements.
@@ -50,6 +50,7 @@ enum class DetailTag : std::uint8_t {
   kKeywords,
   kStack,
   kStackNode,
+  kUnsigned,
 };
 
 // Fills a buffer of the caller's. After an overflow nothing more is written and bytes() is empty.
@@ -81,6 +82,7 @@ class OpDetailsWriter {
     tag(DetailTag::kScalarList), number(length);
   }  // then `length` scalars
   void integer(std::int64_t value) { tag(DetailTag::kInteger), zigzag(value); }
+  void unsigned_integer(std::uint64_t value) { tag(DetailTag::kUnsigned), number(value); }
   void real(double value) {
     tag(DetailTag::kReal);
     put(&value, sizeof value);
@@ -143,10 +145,10 @@ class OpDetailsWriter {
 
 // A keyword argument of a range, or a field of a collective, by its own name.
 struct DetailKeyword {
-  enum class Kind : std::uint8_t { kInteger, kReal, kBoolean, kText, kJson };
+  enum class Kind : std::uint8_t { kInteger, kReal, kBoolean, kText, kJson, kUnsigned };
   std::string key;
   Kind kind = Kind::kText;
-  std::int64_t integer = 0;  // kInteger; kBoolean: 0 or 1
+  std::int64_t integer = 0;  // kInteger; kBoolean: 0 or 1; kUnsigned: its 64 bits
   double real = 0;           // kReal
   std::string text;          // kText: as it is; kJson: a JSON list of strings
 };

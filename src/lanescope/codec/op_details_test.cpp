@@ -81,14 +81,19 @@ TEST_F(OpDetailsTest, KeywordsKeepTheirTypesAndNeedNoInputs) {
   writer_.text_list(2);
   writer_.text("x");
   writer_.text("y\n");
+  writer_.key("id");
+  writer_.unsigned_integer(std::numeric_limits<std::uint64_t>::max());
   const OpDetails details = decoded();
   EXPECT_EQ(details.input_dims, "");
-  ASSERT_EQ(details.keywords.size(), 5u);
+  ASSERT_EQ(details.keywords.size(), 6u);
   EXPECT_EQ(details.keywords[0].integer, 128);
   EXPECT_EQ(details.keywords[1].real, 0.5);
   EXPECT_EQ(details.keywords[2].kind, DetailKeyword::Kind::kBoolean);
   EXPECT_EQ(details.keywords[3].text, "a\"b");
   EXPECT_EQ(details.keywords[4].text, R"(["x", "y\u000a"])");
+  EXPECT_EQ(details.keywords[5].kind, DetailKeyword::Kind::kUnsigned);
+  EXPECT_EQ(static_cast<std::uint64_t>(details.keywords[5].integer),
+            std::numeric_limits<std::uint64_t>::max());
 }
 
 TEST_F(OpDetailsTest, UndoForgetsAnInputThatCouldNotBeRead) {

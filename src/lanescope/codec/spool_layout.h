@@ -34,6 +34,8 @@ enum class RecordKind : std::uint8_t {
   kInstant = 4,      // begin_tsc, name, c: detail
   kMemory = 5,       // see set_memory()
   kOutOfMemory = 6,  // the same fields; a: bytes asked for
+  kCollective = 7,   // of this thread's next range, if it has that name; flags: CollectiveFlag;
+                     // a: Seq, d: Comms Id
   // Records of control chunks.
   kAnchor = 16,  // begin_tsc, a: CLOCK_MONOTONIC ns, d: CLOCK_REALTIME ns, end_tsc: width of the
                  // reading in ticks
@@ -54,6 +56,13 @@ enum RecordFlag : std::uint16_t {
   kHasForwardThread = 2,  // b is the forward thread (torch's numbering)
   kAsync = 4,             // may end on another thread
   kNvtx = 8,              // an NVTX range
+};
+
+// What a collective has anew in each call stands apart from its range's detail, which then repeats
+// and is kept once.
+enum CollectiveFlag : std::uint16_t {
+  kHasSeq = 1,      // a
+  kHasCommsId = 2,  // d
 };
 
 // 48 bytes. Fields a range does not need are 0.

@@ -243,6 +243,26 @@ inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory 
   inside.commit();
 }
 
+// What a collective has anew in each call; belongs to the range of that name that this thread
+// begins next. `flags`: spool::CollectiveFlag.
+inline void record_collective(std::uint32_t name, std::uint16_t flags, std::int64_t seq,
+                              std::uint64_t comms_id) noexcept {
+  if (!is_recording()) return;
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) return;
+  Inside inside(writer);
+  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
+  if (!record) return;
+  *record = {};
+  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kCollective);
+  record->name = name;
+  record->flags = flags;
+  record->a = seq;
+  record->d = comms_id;
+  record->begin_tsc = ticks();
+  inside.commit();
+}
+
 // The id of a text that stays where it is with the same bytes as long as the process lives
 // (operator names, literals): known by its address.
 inline std::uint32_t intern_stable(const char* text, std::size_t size) noexcept {

@@ -13,8 +13,8 @@
 // Cost: the callbacks allocate nothing and take no lock. A range is known by the address of its
 // RecordFunction, so no ObserverContext is needed; the name is found by its bytes in a per-thread
 // table. Inputs are read only when shapes are asked for: they are encoded into a buffer on the
-// stack (codec/op_details.h) and kept once per distinct sequence. Nothing is thrown out of a
-// callback.
+// stack (codec/op_details.h) and kept once per distinct sequence. Only collectives allocate
+// (collective_fields.h). Nothing is thrown out of a callback.
 
 // Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never sets, and
 // throws.
@@ -38,13 +38,14 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <span>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/thread_writer.h"
+#include "lanescope/record_torch/collective_fields.h"
+#include "lanescope/record_torch/op_inputs.h"
+#include "lanescope/record_torch/op_stacks.h"
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
@@ -54,6 +55,7 @@ namespace {
 namespace codec = lanescope::codec;
 namespace record = lanescope::record;
 namespace spool = lanescope::spool;
+using namespace lanescope::record_torch;  // NOLINT: the parts of this source in other files
 using torch::profiler::impl::ProfilerStateBase;
 
 constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS;
@@ -67,7 +69,6 @@ std::atomic<bool> announce_wanted{false};
 std::atomic<bool> announcing{false};  // wanted, and a window is open
 
 // ---- what torch asks about an active profiler
-// --------------------------------------------------------------------------
 
 // ExperimentalConfig::profile_all_threads (torch 2.7) decides that a state is the process's and not
 // the thread's; before, only the on-demand kind was. Prefer the former: if torch.profiler ever
@@ -170,170 +171,25 @@ void leave_thread_slot() {
   }
 }
 
-// ---- what an operator was called with
-// ----------------------------------------------------------------------------------
+// ---- collectives ----
 
-using Extent = std::span<const int64_t>;
-
-// Nested tensors and symbolic sizes have no sizes to show; torch.profiler leaves them empty as
-// well.
-bool has_plain_sizes(const at::Tensor& tensor) {
-  return tensor.defined() && !tensor.is_nested() &&
-         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
-}
-Extent sizes_of(const at::Tensor& tensor) { return {tensor.sizes().data(), tensor.sizes().size()}; }
-Extent strides_of(const at::Tensor& tensor) {
-  if (tensor.layout() != at::kStrided) return {};
-  return {tensor.strides().data(), tensor.strides().size()};
-}
-
-void encode_scalar(const c10::IValue& value, codec::OpDetailsWriter& out) {
-  if (value.isInt()) return out.integer(value.toInt());
-  if (value.isDouble()) return out.real(value.toDouble());
-  if (value.isBool()) return out.boolean(value.toBool());
-  std::ostringstream text;  // complex and symbolic numbers, by torch's own printer
-  text << value;
-  out.string(text.str());
-}
-
-void encode_tensor_list(const c10::IValue& value, codec::OpDetailsWriter& out) {
-  const auto list = value.toListRef();
-  for (const c10::IValue& item : list) {
-    if (!has_plain_sizes(item.toTensor())) return out.other();
-  }
-  out.tensor_list(list.size());
-  if (list.size() > codec::kMaxListLength) return;
-  for (const c10::IValue& item : list)
-    out.list_tensor(sizes_of(item.toTensor()), strides_of(item.toTensor()));
-}
-
-void encode_input(const c10::IValue& value, codec::OpDetailsWriter& out) {
-  if (value.isTensor()) {
-    const at::Tensor& tensor = value.toTensor();
-    if (!has_plain_sizes(tensor)) return out.other();
-    const auto type = tensor.dtype().name();
-    return out.tensor({type.data(), type.size()}, sizes_of(tensor), strides_of(tensor));
-  }
-  if (value.isScalar()) return encode_scalar(value, out);
-  if (value.isTensorList()) return encode_tensor_list(value, out);
-  if (!value.isList()) return out.other();
-  const auto list = value.toListRef();
-  if (list.size() > codec::kMaxListLength || (!list.empty() && !list[0].isScalar()))
-    return out.other();
-  out.scalar_list(list.size());
-  for (const c10::IValue& item : list) encode_scalar(item, out);
-}
-
-void encode_keyword(const std::string& key, const c10::IValue& value, codec::OpDetailsWriter& out) {
-  const bool is_list = value.isList();
-  if (is_list) {
-    for (const c10::IValue& item : value.toListRef()) {
-      if (!item.isString()) return;
-    }
-  } else if (!value.isInt() && !value.isDouble() && !value.isBool() && !value.isString()) {
-    return;  // torch.profiler has no form for other kinds either
-  }
-  out.key(key);
-  if (value.isString()) return out.string(value.toStringRef());
-  if (!is_list) return encode_scalar(value, out);
-  out.text_list(value.toListRef().size());
-  for (const c10::IValue& item : value.toListRef()) out.text(item.toStringRef());
-}
-
-// The id of what this call got and of where it was called, 0 when there is neither.
-std::uint32_t detail_of(const at::RecordFunction& fn, std::uint32_t stack) {
+// Sizes, group and number of a collective, whatever is recorded of other operators. Called right
+// before its range begins.
+[[gnu::noinline]] void describe_collective(const at::RecordFunction& fn, bool with_inputs,
+                                           std::uint32_t stack, record::RangeInfo* info) {
   char buffer[codec::kMaxOpDetailsBytes];
   codec::OpDetailsWriter out(buffer, sizeof buffer);
   if (stack != 0) out.stack(stack);
-  const char* const first = out.mark();
-  for (const c10::IValue& input : fn.inputs()) {
-    char* const mark = out.mark();
-    try {
-      encode_input(input, out);
-      if (!out.overflowed()) continue;
-    } catch (...) {  // a tensor subclass whose sizes cannot be asked
-    }
-    out.undo(mark);
-    out.other();
-  }
-  const auto keywords = fn.kwinputs();
-  if (!keywords.empty()) out.keywords();
-  for (const auto& [key, value] : keywords) encode_keyword(key, value, out);
-  if (out.mark() == first) return stack;
-  const std::string_view bytes = out.bytes();
-  return bytes.empty() ? stack : record::intern_text(bytes.data(), bytes.size());
-}
-
-// ---- where an operator was called ---------------------------------------------------------------
-
-std::atomic<LanescopeStackFunction> stack_function{nullptr};
-
-// What an open operator's callback found out, for those that it calls: as long as the thread's
-// innermost frame is the same, so is the stack.
-struct KnownStack {
-  LanescopeOpenRange range;  // whose this is: no other range of the thread has its place
-  LanescopeStackPosition position;
-  std::uint32_t stack;
-};
-__thread KnownStack* known_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
-__thread bool stacks_end __attribute__((tls_model("initial-exec"))) = false;
-
-struct FreeKnownStacks {
-  ~FreeKnownStacks() {
-    stacks_end = true;
-    std::free(std::exchange(known_stacks, nullptr));
-  }
-};
-
-[[gnu::noinline]] KnownStack* make_known_stacks() {
-  if (stacks_end) return nullptr;
-  static thread_local FreeKnownStacks at_thread_end;
-  static_cast<void>(&at_thread_end);
-  return known_stacks =
-             static_cast<KnownStack*>(std::calloc(kLanescopeStackDepth, sizeof(KnownStack)));
-}
-
-// Whether the frame that called this range stays innermost until the range ends, but for Python
-// code that the range itself calls. Not so for ranges that Python code opens and leaves open.
-bool holds_its_frame(const at::RecordFunction& fn) {
-  return fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
-         (fn.scope() == at::RecordScope::FUNCTION && std::strncmp(fn.name(), "aten::", 6) == 0);
-}
-
-struct StackOfRange {
-  std::uint32_t stack = 0, depth = 0;
-  LanescopeStackPosition position{};
-};
-
-StackOfRange find_stack() {
-  StackOfRange found;
-  const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
-  const LanescopeWriter* writer = record::thread_writer();
-  if (!capture || !writer) return found;
-  const bool is_now = writer->stack_window == lanescope_recording.load(std::memory_order_relaxed);
-  found.depth = is_now ? writer->depth : 0;
-  std::uint32_t known = 0;
-  if (found.depth != 0 && known_stacks) {
-    const KnownStack& above = known_stacks[found.depth - 1];
-    const LanescopeOpenRange& open = writer->stack[found.depth - 1];
-    if (open.sequence != 0 && above.range.sequence == open.sequence &&
-        above.range.index == open.index) {
-      found.position = above.position;
-      known = above.stack;
-    }
-  }
-  found.stack = capture(&found.position, known);
-  return found;
-}
-
-// The range has begun.
-void keep_stack(const StackOfRange& found, const at::RecordFunction& fn) {
-  const LanescopeWriter* writer = lanescope_thread_writer;
-  if (!writer || writer->depth != found.depth + 1) return;
-  KnownStack* const all = known_stacks ? known_stacks : make_known_stacks();
-  if (!all) return;
-  all[found.depth] = {writer->stack[found.depth],
-                      holds_its_frame(fn) ? found.position : LanescopeStackPosition{}, found.stack};
+  if (with_inputs) encode_inputs(fn, out);
+  char* const mark = out.mark();
+  out.keywords();
+  const auto call = encode_collective(fn, out);
+  if (out.overflowed()) out.undo(mark);
+  info->detail = intern_detail(out);
+  const int flags = (call.seq ? spool::kHasSeq : 0) | (call.comms_id ? spool::kHasCommsId : 0);
+  if (flags != 0)
+    record::record_collective(info->name, static_cast<std::uint16_t>(flags), call.seq.value_or(0),
+                              call.comms_id.value_or(0));
 }
 
 // ---- names --------------------------------------------------------------------------------------
@@ -401,7 +257,6 @@ std::uint32_t intern_overload(const at::RecordFunction& fn) {
 }
 
 // ---- the callbacks
-// -----------------------------------------------------------------------------------------------------
 
 template <bool kDetailed>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
@@ -416,7 +271,8 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
     try {
       if (wants_thread_slot(options)) take_thread_slot();
       if (with_stack) found = find_stack();
-      info.detail = (options & kInputOptions) ? detail_of(fn, found.stack) : found.stack;
+      const bool with_inputs = (options & kInputOptions) && !is_collective(fn);
+      info.detail = with_inputs ? detail_of(fn, found.stack) : found.stack;
     } catch (...) {  // out of memory: the range is worth more than its details
       info.detail = found.stack;
     }
@@ -428,6 +284,13 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (info.sequence_number >= 0) info.flags |= spool::kHasSequence | spool::kHasForwardThread;
   info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  if (is_collective(fn)) [[unlikely]] {
+    try {
+      const uint32_t options = observed_options.load(std::memory_order_relaxed);
+      describe_collective(fn, (options & kInputOptions) != 0, info.detail, &info);
+    } catch (...) {  // out of memory
+    }
+  }
   record::begin_nested(info);
   if constexpr (kDetailed) {
     if (with_stack) keep_stack(found, fn);
@@ -444,7 +307,6 @@ void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
 }
 
 // ---- the source
-// --------------------------------------------------------------------------------------------------------
 
 struct Observer {
   std::mutex mutex;

@@ -11,9 +11,11 @@
 #include <limits>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -250,6 +252,9 @@ class SpoolReader {
       if (!options_.session || session == *options_.session)
         notes += (notes.empty() ? "" : ", ") + quoted(line);
     if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
+    if (const std::string anchors = clock_anchors_json(*clock_, index_.ticks_per_second);
+        !anchors.empty())
+      builder_.add_metadata("lanescope_clock_anchors", anchors);
     builder_.add_metadata("lanescope_version", quoted(LANESCOPE_VERSION));
     builder_.add_metadata("displayTimeUnit", "\"ms\"");
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base_ns_));
@@ -312,6 +317,10 @@ class SpoolReader {
         case RecordKind::kOutOfMemory:
           keep_memory(record, chunk.thread);
           break;
+        case RecordKind::kCollective:
+          add_waiting_wrapper();
+          collective_.emplace(record, chunk.thread);
+          break;
         case RecordKind::kRangeEnd:
         case RecordKind::kEndByHandle:
           break;
@@ -355,7 +364,24 @@ class SpoolReader {
     return *end;
   }
 
+  // What the thread's last record said of this range, if it did.
+  std::optional<Record> take_collective(const Record& range, const SlotKey& place) {
+    auto taken = std::exchange(collective_, std::nullopt);
+    if (!taken || taken->second != place.thread || taken->first.name != range.name)
+      return std::nullopt;  // its range was lost
+    return taken->first;
+  }
+
+  void add_collective(const Record& record) {
+    ArgsTable& args = builder_.args();
+    if (record.flags & spool::kHasSeq)
+      args.add_int(builder_.intern("Seq"), arg_key("Seq"), record.a);
+    if (record.flags & spool::kHasCommsId)
+      args.add_uint(builder_.intern("Comms Id"), arg_key("Comms Id"), record.d);
+  }
+
   void add_range(const Record& record, const SlotKey& place) {
+    const auto collective = take_collective(record, place);
     const Window* window = window_at(record.begin_tsc);
     if (!window) return;
     std::uint64_t end = end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
@@ -377,6 +403,7 @@ class SpoolReader {
       keep_link(record, place.thread, track, *start_ns);
     }
     if (record.c != 0) add_detail(record.c);
+    if (collective) add_collective(*collective);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
     builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
                        name_of(record.name), *start_ns, *end_ns - *start_ns, args.end());
@@ -442,6 +469,9 @@ class SpoolReader {
       switch (keyword.kind) {
         case Kind::kInteger:
           args.add_int(key, known, keyword.integer);
+          break;
+        case Kind::kUnsigned:
+          args.add_uint(key, known, static_cast<std::uint64_t>(keyword.integer));
           break;
         case Kind::kReal:
           args.add_double(key, known, keyword.real);
@@ -609,7 +639,8 @@ class SpoolReader {
   std::vector<StringId> name_ids_;
   std::unordered_map<std::uint32_t, Detail> details_;
   std::unordered_map<std::uint32_t, StringId> call_stacks_;  // by the innermost frame's node
-  std::optional<std::pair<Record, SlotKey>> wrapper_;        // waits for the range after it
+  std::optional<std::pair<Record, SlotKey>> wrapper_;           // waits for the range after it
+  std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;
   std::vector<Link> links_;
   std::int64_t external_id_ = 0;

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/codec/spool_layout.h"
+#include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/tick_map.h"
 
 namespace lanescope::format {
@@ -253,6 +256,46 @@ TEST(ReadSpoolTest, DamagedCallStacksEndWhereTheyMakeNoSense) {
   EXPECT_EQ(issues(trace, ImportIssue::kMissingField), 3u);
 }
 
+TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.thread(102, 2);
+  char buffer[256];
+  codec::OpDetailsWriter details(buffer, sizeof buffer);
+  details.keywords();
+  details.key("Collective name");
+  details.string("allreduce");
+  const Record before = spool.range("autograd::engine::evaluate_function: B", 2500, 2600);
+  Record call;
+  call.kind = static_cast<std::uint8_t>(RecordKind::kCollective);
+  call.begin_tsc = 2990;
+  call.flags = spool::kHasSeq | spool::kHasCommsId;
+  call.a = 12;
+  call.d = std::numeric_limits<std::uint64_t>::max();
+  Record op = spool.range("record_param_comms", 3000, 4000);
+  op.c = spool.text(details.bytes());
+  call.name = op.name;
+  const Record after = spool.range("after", 4500, 4600);
+  const Record elsewhere = spool.range("elsewhere", 3000, 3100);
+  spool.records(0, 1, {before, call, op, call, after});  // the second one's range was lost
+  spool.records(1, 1, {elsewhere});
+  const Trace trace = read(spool.bytes());
+  const ArgsView args = trace.slice_args(find(trace, "record_param_comms"));
+  ASSERT_EQ(args.size(), 6u);  // behind External id and Record function id, before Ev Idx
+  EXPECT_EQ(trace.text(args.field(2).key), "Collective name");
+  EXPECT_EQ(trace.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(2)))}),
+            "allreduce");
+  EXPECT_EQ(trace.text(args.field(3).key), "Seq");
+  EXPECT_EQ(args.integer(&args.field(3)), 12);
+  EXPECT_EQ(trace.text(args.field(4).key), "Comms Id");
+  EXPECT_EQ(args.bits(args.field(4)), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_FALSE(args.has(ArgKey::kSequenceNumber));  // that one is autograd's
+  for (const char* name : {"autograd::engine::evaluate_function: B", "after", "elsewhere"})
+    EXPECT_EQ(trace.slice_args(find(trace, name)).size(), 3u) << name;
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+}
+
 TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
   SpoolSketch spool;
   spool.window(2000, 9000);
@@ -476,6 +519,40 @@ TEST(TickMapTest, EveryAnchorIsMetAndTimeNeverRunsBackwards) {
     EXPECT_GE(*map.unix_ns(tick), last);
     last = *map.unix_ns(tick);
   }
+}
+
+// A tick is 2 ns. The real clock was set one second ahead between the two anchors, which moves no
+// event: the trace's clock is the monotonic one, moved by the first difference, 49'000.
+TEST(ClockAnchorsTest, SayWhatTheTraceAndBothClocksCallOneMoment) {
+  const TickMap map({{100, 1000, 50'000, 20}, {1'000'100, 2'001'000, 1'002'050'000, 30}},
+                    500'000'000);
+  EXPECT_EQ(
+      clock_anchors_json(map, 500'000'000),
+      R"([{"trace_unix_ns": 50000, "monotonic_ns": 1000, "realtime_ns": 50000, "width_ns": 40}, )"
+      R"({"trace_unix_ns": 2050000, "monotonic_ns": 2001000, "realtime_ns": 1002050000, )"
+      R"("width_ns": 60}])");
+  EXPECT_EQ(clock_anchors_json(TickMap({}, 1), 1), "");
+}
+
+TEST(ClockAnchorsTest, OfManyTheFirstTheLastAndSomeBetweenAreKept) {
+  std::vector<TickAnchor> anchors;
+  for (std::int64_t i = 0; i < 1000; ++i)
+    anchors.push_back({static_cast<std::uint64_t>(i), i * 1000 + 1, i * 1000 + 7, 0});
+  const std::string json = clock_anchors_json(TickMap(anchors, 0), 0);
+  EXPECT_EQ(std::count(json.begin(), json.end(), '{'), 64);
+  EXPECT_THAT(json, HasSubstr(R"([{"trace_unix_ns": 7, "monotonic_ns": 1,)"));
+  EXPECT_THAT(json, HasSubstr(R"("monotonic_ns": 999001, "realtime_ns": 999007, "width_ns": 0}])"));
+}
+
+TEST(ReadSpoolTest, TheClockAnchorsAreInTheMetadata) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.metadata_json("lanescope_clock_anchors"),
+            R"([{"trace_unix_ns": 86400000000000, "monotonic_ns": 5000, )"
+            R"("realtime_ns": 86400000000000, "width_ns": 0}, )"
+            R"({"trace_unix_ns": 86400001000000, "monotonic_ns": 1005000, )"
+            R"("realtime_ns": 86400001000000, "width_ns": 0}])");
 }
 
 TEST(TickMapTest, WithoutTwoGoodAnchorsTheRoughRateServes) {

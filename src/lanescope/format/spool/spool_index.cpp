@@ -102,7 +102,8 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
   using spool::RecordKind;
   switch (static_cast<RecordKind>(record.kind)) {
     case RecordKind::kAnchor:
-      index->anchors.push_back({record.begin_tsc, record.a, static_cast<std::int64_t>(record.d)});
+      index->anchors.push_back(
+          {record.begin_tsc, record.a, static_cast<std::int64_t>(record.d), record.end_tsc});
       return;
     case RecordKind::kWindowStart:
       index->windows.push_back(

@@ -10,7 +10,7 @@ TickMap::TickMap(std::vector<TickAnchor> anchors, std::uint64_t ticks_per_second
   std::sort(anchors.begin(), anchors.end(),
             [](const TickAnchor& a, const TickAnchor& b) { return a.ticks < b.ticks; });
   constexpr std::int64_t kFar = std::int64_t{1} << 61;
-  std::vector<TickAnchor> good;
+  std::vector<TickAnchor>& good = anchors_;
   for (const TickAnchor& anchor : anchors) {
     if (std::abs(anchor.monotonic_ns) > kFar || std::abs(anchor.realtime_ns) > kFar) continue;
     if (!good.empty() &&

@@ -17,6 +17,7 @@ struct TickAnchor {
   std::uint64_t ticks = 0;
   std::int64_t monotonic_ns = 0;
   std::int64_t realtime_ns = 0;
+  std::uint64_t width_ticks = 0;  // how long the reading took: neither clock is known better
 };
 
 class TickMap {
@@ -27,6 +28,8 @@ class TickMap {
   // Nanoseconds since 1970: the monotonic clock, moved by what the realtime clock said at the first
   // anchor. Nothing for ticks further than about 100 years away, which only damage can bring.
   std::optional<std::int64_t> unix_ns(std::uint64_t ticks) const;
+  // Those that are not left out, by ticks.
+  const std::vector<TickAnchor>& anchors() const { return anchors_; }
 
  private:
   struct Segment {
@@ -34,6 +37,7 @@ class TickMap {
     std::int64_t ns;
     double ns_per_tick;
   };
+  std::vector<TickAnchor> anchors_;
   std::vector<Segment> segments_;  // by ticks; each holds up to the next
   mutable std::size_t last_ = 0;   // one thread
 };

@@ -1,0 +1,83 @@
+// What torch knows about a collective while its record_param_comms range begins.
+//
+// torch keeps it in thread-local debug information and gives torch.profiler JSON texts of it; the
+// same function gives them to us, so names and values are torch's own in every version. Each call
+// allocates (a map of about 15 texts, some microseconds), and only for a collective.
+#pragma once
+#include <ATen/record_function.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/profiler/util.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "lanescope/codec/op_details.h"
+
+namespace lanescope::record_torch {
+
+template <typename Function>
+bool is_collective(const Function& fn) {
+  if constexpr (requires { fn.isNcclMeta(); })
+    return fn.isNcclMeta();
+  else
+    return std::strcmp(fn.name(), "record_param_comms") == 0;
+}
+
+// The older form of the function has other parameters, all with defaults; a torch without it has no
+// fields.
+template <typename Function>
+std::unordered_map<std::string, std::string> collective_fields(const Function& fn) {
+  using namespace torch::profiler::impl;  // NOLINT: the name must be looked up when instantiated
+  if constexpr (requires { saveNcclMeta(fn); }) {
+    // torch warns in its log about a range without the information; there is nothing to ask for.
+    if (c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO))
+      return saveNcclMeta(fn);
+  }
+  return {};
+}
+
+template <typename Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return number;
+}
+
+// torch's texts are a number or anything in quotation marks, which it does not escape.
+inline void encode_collective_value(std::string_view text, codec::OpDetailsWriter& out) {
+  if (const auto number = whole_number<std::int64_t>(text)) return out.integer(*number);
+  if (const auto number = whole_number<std::uint64_t>(text)) return out.unsigned_integer(*number);
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  out.string(text);
+}
+
+// What changes with each call of one collective, and would make every detail a new one.
+struct CollectiveCall {
+  std::optional<std::int64_t> seq;
+  std::optional<std::uint64_t> comms_id;
+};
+
+// Writes all other fields as keywords, in the order of their names; after
+// OpDetailsWriter::keywords().
+template <typename Function>
+CollectiveCall encode_collective(const Function& fn, codec::OpDetailsWriter& out) {
+  const auto fields = collective_fields(fn);
+  CollectiveCall call;
+  for (const auto& [key, text] : std::map(fields.begin(), fields.end())) {
+    if (key == "Seq" && (call.seq = whole_number<std::int64_t>(text))) continue;
+    if (key == "Comms Id" && (call.comms_id = whole_number<std::uint64_t>(text))) continue;
+    out.key(key);
+    encode_collective_value(text, out);
+  }
+  return call;
+}
+
+}  // namespace lanescope::record_torch
