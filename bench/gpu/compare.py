@@ -46,7 +46,8 @@ def record(arguments: argparse.Namespace, name: str, profiler: str, folder: str)
     log = os.path.join(folder, f"{name}.{profiler.replace(',', '_')}.log")
     with open(log, "w", encoding="utf-8") as file:
         try:
-            code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=arguments.timeout, check=False).returncode
+            code = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, timeout=arguments.timeout,
+                                  check=False).returncode
         except subprocess.TimeoutExpired:
             return 124, f"still running after {arguments.timeout:g} s"
     with open(log, encoding="utf-8", errors="replace") as file:
@@ -98,7 +99,7 @@ class Outcome:
 
 
 def compare_recorded(arguments: argparse.Namespace, label: str, bases: List[Dict[str, str]], explained: Dict[str, Any],
-                     judge_time: bool) -> Outcome:
+                     judge_time: bool, shifting: str) -> Outcome:
     """`bases`: per repetition, profiler to the path of its results without .json."""
     total = Comparison()
     loaded: Dict[str, List[TraceJson]] = {p: [] for p in PROFILERS}
@@ -106,7 +107,8 @@ def compare_recorded(arguments: argparse.Namespace, label: str, bases: List[Dict
         result = Comparison()
         theirs, ours = (load(result, paths[p] + ".json") for p in PROFILERS)
         if theirs is not None and ours is not None:
-            compared = compare_traces(theirs, ours, explained, steps=arguments.active, device=arguments.device)
+            compared = compare_traces(theirs, ours, explained, steps=arguments.active, device=arguments.device,
+                                      shifting=shifting)
             compare_tables(compared, paths, ours, arguments.device)
             result.differences += compared.differences
             result.counts, result.notes = compared.counts, compared.notes
@@ -135,9 +137,10 @@ def compare_program(arguments: argparse.Namespace, name: str, explained: Dict[st
         bases.append({p: os.path.join(folder, f"{name}.{p}") for p in PROFILERS})
     judge_time = entry.group == "ladder" and arguments.jobs == 1 and arguments.device == "cuda"
     if not arguments.ranks:
-        return [compare_recorded(arguments, name, bases, explained, judge_time)]
+        return [compare_recorded(arguments, name, bases, explained, judge_time, entry.shifting)]
     return [compare_recorded(arguments, f"{name} rank {rank}",
-                             [{p: f"{base}.rank{rank}" for p, base in paths.items()} for paths in bases], explained, False)
+                             [{p: f"{base}.rank{rank}" for p, base in paths.items()} for paths in bases], explained, False,
+                             entry.shifting)
             for rank in range(arguments.ranks)]
 
 
@@ -155,8 +158,8 @@ def print_table(outcomes: List[Outcome]) -> None:
             print(f"{outcome.program}: {outcome.verdict}: {outcome.reason}")
         for difference in outcome.comparison.differences:
             print(f"{outcome.program}: {'explained' if difference.reason else DIFFERENT}: {difference}")
-    print("\ntorch.profiler beside lanescope: a=b equal, a/b not; ids: agreeing pairs of all pairs; time: lanescope's kernel time "
-          "over torch.profiler's")
+    print("\ntorch.profiler beside lanescope: a=b equal, a/b not; ids: agreeing pairs of all pairs; "
+          "time: lanescope's kernel time over torch.profiler's")
     print(f"{'program':<26}" + "".join(f"{title:>14}" for title in whats.values()) + f"{'time':>8}  verdict")
     for outcome in outcomes:
         ratio = outcome.comparison.notes.get("kernel time", {}).get("ratio")
@@ -231,8 +234,12 @@ def main() -> int:
     else:
         names = programs.select(arguments.programs, arguments.small)
         with concurrent.futures.ThreadPoolExecutor(max(1, arguments.jobs)) as pool:
-            groups = list(pool.map(lambda name: compare_program(arguments, name, explained), names))
-        outcomes = [outcome for group in groups for outcome in group]
+            outcomes = []
+            for group in pool.map(lambda name: compare_program(arguments, name, explained), names):
+                outcomes += group
+                write_results(arguments, outcomes)
+                for outcome in group:  # a run that is cut short has told this much
+                    print(f"{outcome.program}: {outcome.verdict}", flush=True)
     write_results(arguments, outcomes)
     print_table(outcomes)
     code = exit_code(outcomes, arguments.allow_not_run)

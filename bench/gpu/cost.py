@@ -11,8 +11,8 @@ latency, one for memory and after. Sections:
   latency   each step timed alone, without and with: p50, p99, p99.9, p99.99, longest
   after     --after-steps steps, then stop, table, export; the kernels in the export are counted against the steps
   memory    up to --memory-steps steps under one profile, resident memory every 50,000 (5 % of the steps when fewer)
-"none" is the noise floor. Exit code 1 when a variant fails, records no or too few operators or kernels, or lanescope's
-anonymous memory grows more than --memory-budget-mb.
+"none" is the noise floor. Exit code 1 when a variant fails, or lanescope records another number of ranges or kernels than the
+loop has, drops a record, or grows its anonymous memory by more than --memory-budget-mb.
 """
 
 from __future__ import annotations
@@ -106,6 +106,7 @@ def after(arguments: argparse.Namespace, variant: str, seconds: float) -> Dict[s
     step = loop_step(arguments.device)
     prof = measure.profiler_of(variant, arguments.device)
     result: Dict[str, Any] = {"steps": arguments.after_steps}
+    measure.synchronize(arguments.device)  # what the steps so far launched is not to be recorded
     if prof is not None:
         result["start_ms"] = timed(prof.start)
     for _ in range(arguments.after_steps):
@@ -130,7 +131,9 @@ def after(arguments: argparse.Namespace, variant: str, seconds: float) -> Dict[s
 def memory(arguments: argparse.Namespace, variant: str, seconds: float) -> Dict[str, Any]:
     step = loop_step(arguments.device)
     prof = measure.profiler_of(variant, arguments.device)
-    most = arguments.memory_steps if not variant.startswith("torch") else min(arguments.memory_steps, arguments.torch_memory_steps)
+    most = arguments.memory_steps
+    if variant.startswith("torch"):
+        most = min(most, arguments.torch_memory_steps)
     every = max(1, min(50_000, most // 20))
     before = measure.memory_kb()
     if prof is not None:
@@ -160,30 +163,45 @@ ACTIONS = {"slowdown": slowdown, "latency": latency, "after": after, "memory": m
 # -- the parent ----------------------------------------------------------------------------------------------------------
 
 
+def miscounted(variant: str, counted: Dict[str, Any], arguments: argparse.Namespace) -> List[str]:
+    """What an export holds against what the loop did."""
+    found = []
+    steps, activities = counted["steps"], measure.VARIANTS[variant][1]
+    if "cpu" in activities or arguments.device == "cpu":
+        if counted["ranges"] != steps or counted["operators"] < 2 * steps:
+            found.append(f"{variant}: {steps} steps, but {counted['ranges']} ranges and {counted['operators']} operators")
+    if arguments.device == "cuda" and "cuda" in activities and counted["kernels"] != arguments.kernels_per_step * steps:
+        found.append(f"{variant}: expected {arguments.kernels_per_step * steps:g} kernels in {steps} steps, "
+                     f"found {counted['kernels']}")
+    return found
+
+
 def problems_of(variant: str, rows: Dict[str, Dict[str, Any]], arguments: argparse.Namespace) -> List[str]:
     found = [f"{variant}, {section}: {row['failed']}" for section, row in rows.items() if "failed" in row]
-    profiler, activities, _ = measure.VARIANTS[variant]
-    counted = rows.get("after", {})
-    if profiler and "failed" not in counted and counted:
-        steps = counted["steps"]
-        cpu = "cpu" in activities or arguments.device == "cpu"
-        if cpu and (counted["ranges"] != steps or counted["operators"] < 2 * steps):
-            found.append(f"{variant}: {steps} steps, but {counted['ranges']} ranges and {counted['operators']} operators recorded")
-        if arguments.device == "cuda" and "cuda" in activities and counted["kernels"] != arguments.kernels_per_step * steps:
-            found.append(f"{variant}: expected {arguments.kernels_per_step:g} kernels a step, found {counted['kernels']} in {steps} steps")
-    growth = rows.get("memory", {}).get("RssAnon_growth_mb")
-    if profiler == "lanescope" and growth is not None and growth > arguments.memory_budget_mb:
-        found.append(f"{variant}: anonymous memory grew {growth:.0f} MB, the budget is {arguments.memory_budget_mb:g} MB")
+    counted, memory_row = rows.get("after", {}), rows.get("memory", {})
+    if "kernels" in counted:
+        wrong = miscounted(variant, counted, arguments)
+        if measure.VARIANTS[variant][0] == "lanescope":
+            found += wrong
+        else:
+            for line in wrong:
+                print(f"NOTE: {line}")
+    if measure.VARIANTS[variant][0] == "lanescope" and "samples" in memory_row:
+        growth, dropped = memory_row["RssAnon_growth_mb"], memory_row["stats"].get("dropped_records", 0)
+        if growth > arguments.memory_budget_mb:
+            found.append(f"{variant}: anonymous memory grew {growth:.0f} MB, the budget is {arguments.memory_budget_mb:g} MB")
+        if dropped:
+            found.append(f"{variant}: {dropped} records were dropped in {memory_row['steps']} steps")
     return found
 
 
 def print_tables(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
     def rows(section: str) -> List[Any]:
-        return [(v, sections[section]) for v, sections in results.items() if section in sections and "failed" not in sections[section]]
+        return [(v, all_[section]) for v, all_ in results.items() if section in all_ and "failed" not in all_[section]]
 
     if rows("slowdown"):
-        print(f"\nslowdown   {'':<12}{'bare us':>9}{'with us':>9}{'slowdown':>10}   [quartiles]      {'pairs':>6}{'start 1st':>10}"
-              f"{'later ms':>9}{'stop ms':>9}{'residual':>9}")
+        print(f"\nslowdown   {'':<12}{'bare us':>9}{'with us':>9}{'slowdown':>10}   [quartiles]      {'pairs':>6}"
+              f"{'start 1st':>10}{'later ms':>9}{'stop ms':>9}{'residual':>9}")
     for variant, row in rows("slowdown"):
         slow = row["slowdown_percent"]
         starts = (f"{row['first_start_ms']:>10.1f}{row['later_start_ms']['median']:>9.2f}{row['stop_ms']['median']:>9.2f}"
@@ -196,9 +214,9 @@ def print_tables(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
             print(f"{'latency us':<11}{variant:<23}{name:<9}{cells}{row['steps']} steps")
     for variant, row in rows("after"):
         if "stop_ms" in row:
-            print(f"{'after':<11}{variant:<23}stop {row['stop_ms']:>9.1f}  table {row['table_ms']:>9.1f}  export {row['export_ms']:>9.1f}"
-                  f" ms  {row['json_bytes'] / 1e6:.1f} MB  {row['kernels']} kernels  {row['operators']} operators  peak "
-                  f"{row['memory_kb']['VmHWM'] / 1024:.0f} MB  {row['steps']} steps")
+            print(f"{'after':<11}{variant:<23}stop {row['stop_ms']:>9.1f}  table {row['table_ms']:>9.1f}  "
+                  f"export {row['export_ms']:>9.1f} ms  {row['json_bytes'] / 1e6:.1f} MB  {row['kernels']} kernels  "
+                  f"{row['operators']} operators  peak {row['memory_kb']['VmHWM'] / 1024:.0f} MB  {row['steps']} steps")
     for variant, row in rows("memory"):
         print(f"{'memory':<11}{variant:<23}added at most: anonymous {row['RssAnon_growth_mb']:>7.1f} MB, mapped files "
               f"{row['RssFile_growth_mb']:>7.1f} MB, {row['steps']} steps{'' if row['reached_steps'] else ' (time was up)'}")
@@ -219,7 +237,8 @@ def parse() -> argparse.Namespace:
     add("--after-steps", type=int, default=20_000)
     add("--memory-steps", type=int, default=1_000_000)
     add("--torch-memory-steps", type=int, default=100_000)
-    add("--memory-budget-mb", type=float, default=64, help="how much lanescope's anonymous memory may grow (default: %(default)s)")
+    add("--memory-budget-mb", type=float, default=64,
+        help="how much lanescope's anonymous memory may grow (default: %(default)s)")
     add("--kernels-per-step", type=float, default=2, help="what one step launches (default: %(default)s)")
     add("--out", default="gpu_bench/cost", help="folder of the results (default: %(default)s)")
     add("--child", help=argparse.SUPPRESS)
@@ -233,7 +252,8 @@ def run_child(arguments: argparse.Namespace) -> int:
         print("torch sees no CUDA device")
         return 2
     torch.set_num_threads(1)
-    measure.write_json(arguments.child_out, {section: ACTIONS[section](arguments, variant, seconds) for section, seconds in plan.items()})
+    measure.write_json(arguments.child_out, {section: ACTIONS[section](arguments, variant, seconds)
+                                             for section, seconds in plan.items()})
     return 0
 
 
@@ -245,13 +265,13 @@ def main() -> int:
     variants = measure.variants_for(arguments.device, arguments.variants)
     if set(sections) - set(SECTIONS):
         raise SystemExit(f"expected sections of {', '.join(SECTIONS)}; found {arguments.sections!r}")
-    shared = [word for key in ("device", "steps", "torch_steps", "block_ms", "latency_steps", "after_steps", "memory_steps",
-                               "torch_memory_steps") for word in (f"--{key.replace('_', '-')}", str(getattr(arguments, key)))]
+    keys = ("device", "steps", "torch_steps", "block_ms", "latency_steps", "after_steps", "memory_steps", "torch_memory_steps")
+    shared = [word for key in keys for word in (f"--{key.replace('_', '-')}", str(getattr(arguments, key)))]
     results: Dict[str, Dict[str, Dict[str, Any]]] = {variant: {} for variant in variants}
     after_variants = measure.variants_for(arguments.device, arguments.after_variants) if arguments.after_variants else variants
     deadline = time.perf_counter() + arguments.seconds
-    todo = [(variant, group) for group, of in zip(([s for s in p if s in sections] for p in PROCESSES), (variants, after_variants))
-            for variant in of if group]
+    groups = [[section for section in process if section in sections] for process in PROCESSES]
+    todo = [(variant, group) for group, of in zip(groups, (variants, after_variants)) for variant in of if group]
     weights = [sum(SECTIONS[section] for section in group) for _, group in todo]
     for at, (variant, group) in enumerate(todo):
         left = deadline - time.perf_counter() - measure.start_seconds(arguments.device) * (len(todo) - at)
@@ -262,7 +282,8 @@ def main() -> int:
         for section in group:
             row = done if "failed" in done else done[section]
             results.setdefault(variant, {})[section] = row
-            print(f"{section:<10}{variant:<23}{row.get('failed', 'ok')}", flush=True)
+            slow = row.get("slowdown_percent")
+            print(f"{section:<10}{variant:<23}{row.get('failed', 'ok')}{' %.1f %%' % slow['median'] if slow else ''}", flush=True)
         measure.write_json(os.path.join(arguments.out, "cost.json"), {"device": arguments.device, "torch": torch.__version__,
                                                                       "results": results})
     print_tables(results)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import json
+import re
 import statistics
 from typing import Any, Callable, Counter, Dict, Hashable, Iterable, List, Optional, Tuple
 
@@ -71,6 +72,17 @@ def compare_counts(result: Comparison, what: str, theirs: PerStep, ours: PerStep
             where = "every step" if len(steps) == len(left) else f"steps {', '.join(map(str, steps[:5]))}" + (
                 ", ..." if len(steps) > 5 else "")
             result.add(what, f"{str(name)[:160]} in {where}", sum(left), sum(right), explain(name, sum(left), sum(right)))
+
+
+def explain_shifting(shifting: str) -> Callable[[Hashable, int, int], str]:
+    """Operators whose step is a matter of chance (programs.Entry.shifting): only their sums must be near each other."""
+
+    def explain(name: Hashable, torch: int, lanescope: int) -> str:
+        moved = bool(shifting) and isinstance(name, tuple) and re.match(shifting, str(name[-1])) is not None
+        near = min(torch, lanescope) >= 0.9 * max(torch, lanescope)
+        return "a worker's batch arrived in another step" if moved and near else ""
+
+    return explain
 
 
 def compare_calls(result: Comparison, theirs: PerStep, ours: PerStep, explained: Dict[str, Any]) -> None:
@@ -136,7 +148,7 @@ def compare_device(result: Comparison, theirs: TraceJson, ours: TraceJson) -> No
 
 
 def compare_traces(theirs: TraceJson, ours: TraceJson, explained: Dict[str, Any], *, steps: Optional[int],
-                   device: str) -> Comparison:
+                   device: str, shifting: str = "") -> Comparison:
     """`steps`: how many windows both must have; None: as many as each other, at least one."""
     result = Comparison()
     windows = (len(theirs.windows), len(ours.windows))
@@ -145,7 +157,8 @@ def compare_traces(theirs: TraceJson, ours: TraceJson, explained: Dict[str, Any]
         return result
     compare_counts(result, "CPU operators and ranges",
                    *(per_step(t, filter(t.is_followed, t.cpu), lambda e: (e.cat, e.name.split("#")[0] if
-                     e.name.startswith("ProfilerStep#") else e.name), lambda e: e.start) for t in (theirs, ours)))
+                     e.name.startswith("ProfilerStep#") else e.name), lambda e: e.start) for t in (theirs, ours)),
+                   explain_shifting(shifting))
     compare_other_threads(result, theirs, ours)
     compare_calls(result, *(per_step(t, filter(t.is_followed, t.calls), lambda e: e.name, lambda e: e.start)
                             for t in (theirs, ours)), explained)

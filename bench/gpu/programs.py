@@ -59,6 +59,7 @@ class Entry:
     group: str
     warm_steps: int = 3  # run before recording; 0: a cold start
     needs_cuda: bool = False
+    shifting: str = ""  # operators (a regular expression) that may move from one step to another, see differences.py
 
 
 def compiled(function: Callable[..., Any], setting: Setting, wanted: bool) -> Callable[..., Any]:
@@ -369,7 +370,8 @@ def programs(small: bool = False) -> Dict[str, Entry]:
     found["mlp_train"] = Entry(mlp_train, "models")
     found["llama_prefill"] = Entry(llama_prefill, "models")
     found["llama_decode"] = Entry(llama_decode, "models")
-    found["cnn_dataloader"] = Entry(cnn_dataloader, "models")
+    # Unpacking a batch from a worker's queue: when it arrives decides in which step the main thread unpacks it.
+    found["cnn_dataloader"] = Entry(cnn_dataloader, "models", shifting=r"aten::(empty|set_|resize_)$")
     found["streams"] = Entry(streams, "models")
     found["ddp_mlp"] = Entry(ddp(False), "ddp", 5)  # DDP forms its buckets anew after the first steps
     found["ddp_transformer"] = Entry(ddp(True), "ddp", 5)

@@ -55,15 +55,16 @@ def run_child(arguments: argparse.Namespace) -> int:
 
 
 def print_table(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
-    print(f"\n{'program':<18}{'variant':<23}{'bare us':>10}{'with us':>10}{'slowdown':>10}   [quartiles]      {'pairs':>6}{'residual':>10}")
+    print(f"\n{'program':<18}{'variant':<23}{'bare us':>10}{'with us':>10}{'slowdown':>10}   [quartiles]      "
+          f"{'pairs':>6}{'residual':>10}")
     for name, rows in results.items():
         for variant, row in rows.items():
             if "failed" in row:
                 print(f"{name:<18}{variant:<23}FAILED: {row['failed']}")
                 continue
             slow = row["slowdown_percent"]
-            print(f"{name:<18}{variant:<23}{row['bare_us']['median']:>10.1f}{row['with_us']['median']:>10.1f}{slow['median']:>9.1f}%   "
-                  f"[{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}{row['residual_percent']:>9.1f}%")
+            print(f"{name:<18}{variant:<23}{row['bare_us']['median']:>10.1f}{row['with_us']['median']:>10.1f}"
+                  f"{slow['median']:>9.1f}%   [{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}{row['residual_percent']:>9.1f}%")
 
 
 def main() -> int:
