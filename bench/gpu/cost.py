@@ -283,7 +283,8 @@ def main() -> int:
             row = done if "failed" in done else done[section]
             results.setdefault(variant, {})[section] = row
             slow = row.get("slowdown_percent")
-            print(f"{section:<10}{variant:<23}{row.get('failed', 'ok')}{' %.1f %%' % slow['median'] if slow else ''}", flush=True)
+            told = f"slowdown {slow['median']:.1f} %" if slow else row.get("failed", "ok")
+            print(f"{section:<10}{variant:<23}{told}", flush=True)
         measure.write_json(os.path.join(arguments.out, "cost.json"), {"device": arguments.device, "torch": torch.__version__,
                                                                       "results": results})
     print_tables(results)

@@ -188,8 +188,8 @@ def main() -> int:
     moments = random.Random(seed)
     rows: List[Dict[str, Any]] = []
     print(f"kill -9 of {arguments.program} on {arguments.device}, seed {seed}; ages: newest event at the kill, in ms")
-    print(f"{'round':<7}{'way':<9}{'after s':>8}{'closed':>8}{'open':>6}{'CPU events':>12}{'age':>9}{'GPU events':>12}{'age':>9}"
-          "  problems")
+    print(f"{'round':<7}{'way':<9}{'after s':>8}{'closed':>8}{'open':>6}{'CPU events':>12}{'age':>9}{'GPU events':>12}"
+          f"{'age':>9}  problems")
     for round_ in range(arguments.rounds):
         folder = pathlib.Path(arguments.out).absolute() / f"round{round_}"
         shutil.rmtree(folder, ignore_errors=True)

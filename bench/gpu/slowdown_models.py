@@ -64,7 +64,8 @@ def print_table(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
                 continue
             slow = row["slowdown_percent"]
             print(f"{name:<18}{variant:<23}{row['bare_us']['median']:>10.1f}{row['with_us']['median']:>10.1f}"
-                  f"{slow['median']:>9.1f}%   [{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}{row['residual_percent']:>9.1f}%")
+                  f"{slow['median']:>9.1f}%   [{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}"
+                  f"{row['residual_percent']:>9.1f}%")
 
 
 def main() -> int:
