@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# One visit to a machine with GPUs: builds lanescope there and runs the chosen sections, each under a time limit.
+usage() {
+  cat <<'TEXT'
+usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
+
+  build         the package into a folder of its own, and the torch observer            240 s
+  ladder        compare.py: matmul + add, 64 and 4096, eager and compiled, cold and warm 360 s
+  programs      compare.py: layers and models                                           300 s
+  cuda_program  examples/02_cuda_program under `lanescope record`                       60 s
+  cost          cost.py                                                                 480 s
+  models        slowdown_models.py                                                      240 s
+  kill9         kill9.py                                                                180 s
+  ddp2, ddp4    compare.py under torchrun on 2 and on 4 GPUs                            180 s
+Default: build ladder programs cuda_program kill9. A section that fails or runs out of time does not stop the next one; the
+exit code is the number of those. Environment:
+  OUT                     where results go (default: gpu_bench): summary.txt, results.tar.gz, traces.tar.gz
+  LANESCOPE_DEPENDENCIES  the usr folder that tools/carry_dependencies.sh made, when they are not installed
+  LANESCOPE_SITE          where the package is installed (default: a folder lanescope-site in TMPDIR); kept between visits
+  LANESCOPE_PYTHON        the interpreter that has torch (default: python3)
+  DEVICE=cpu              small sizes on the CPU, to try this script out
+TEXT
+}
+set -uo pipefail
+case "${1:-}" in -h | --help) usage; exit 0 ;; esac
+limit_of() {
+  case "$1" in
+    build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; cost) echo 480 ;;
+    kill9 | ddp2 | ddp4) echo 180 ;; *) echo unknown ;;
+  esac
+}
+if [ "${1:-}" != --only ]; then
+  [ $# -gt 0 ] || set -- build ladder programs cuda_program kill9
+  for wanted in "$@"; do
+    [ "$(limit_of "${wanted%%:*}")" != unknown ] || { usage >&2; exit 2; }
+  done
+fi
+cd "$(dirname "$0")/../.." || exit 1
+out=${OUT:-gpu_bench}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=${LANESCOPE_PYTHON:-python3}
+site=${LANESCOPE_SITE:-${TMPDIR:-/tmp}/lanescope-site}
+device=${DEVICE:-cuda}
+sizes=(--device "$device")
+[ "$device" = cpu ] && sizes+=(--small)
+export PYTHONPATH=$site${PYTHONPATH:+:$PYTHONPATH} PATH=$site/bin:$PATH PYTHONUNBUFFERED=1
+if [ -n "${LANESCOPE_DEPENDENCIES:-}" ]; then
+  prefix=$(cd "$LANESCOPE_DEPENDENCIES" && pwd) || exit 2
+  libraries=$(printf '%s\n' "$prefix"/lib/*-linux-gnu | head -n 1)
+  export CMAKE_PREFIX_PATH=$prefix PKG_CONFIG_PATH=$libraries/pkgconfig CPATH=$prefix/include
+  export LIBRARY_PATH=$libraries LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+
+build() {
+  rm -rf "$site"
+  CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)} "$python" -m pip install -q --no-index \
+    --no-build-isolation --no-deps --target "$site" . || return 1
+  "$python" -c 'import sys, torch, lanescope
+from lanescope import _torch
+why = _torch.ensure_observer()
+print("lanescope", lanescope.__version__, "torch", torch.__version__, "observer:", why or "built")
+sys.exit(1 if why else 0)'
+}
+cuda_program() {
+  nvcc -O2 -std=c++17 examples/02_cuda_program/main.cu -o "$work/cuda_program" -ldl &&
+    "$python" bench/gpu/check_cuda_program.py "$work/cuda_program" --out "$work/cuda_program_results"
+}
+compare() {  # compare NAME arguments...
+  local name=$1
+  shift
+  "$python" bench/gpu/compare.py "${sizes[@]}" --out "$work/$name" "$@"
+}
+section() {  # section NAME SECONDS: what runs, without the limit
+  local few=()
+  [ "$device" = cpu ] && few=(--allow-not-run)
+  case "$1" in
+    build) build ;;
+    ladder) compare ladder --programs ladder ;;
+    programs) compare programs --programs layers,models --jobs "$([ "$(nproc)" -ge 8 ] && echo 4 || echo 1)" "${few[@]}" ;;
+    cuda_program) cuda_program ;;
+    cost) "$python" bench/gpu/cost.py --device "$device" --seconds $(($2 * 8 / 10)) --out "$work/cost" \
+      --after-variants "$([ "$device" = cpu ] && echo 'lanescope everything,torch cpu' ||
+        echo 'none,lanescope cpu+cuda,lanescope everything,torch cpu+cuda')" ;;
+    models) "$python" bench/gpu/slowdown_models.py "${sizes[@]}" --seconds $(($2 * 8 / 10)) --out "$work/models" ;;
+    kill9) "$python" bench/gpu/kill9.py "${sizes[@]}" --out "$work/kill9" ;;
+    ddp2) compare ddp2 --programs ddp --ranks 2 ;;
+    ddp4) compare ddp4 --programs ddp --ranks 4 ;;
+  esac
+}
+# Runs inside `timeout`, which wants a command: this script again, told to run one section only.
+if [ "${1:-}" = --only ]; then
+  trap - EXIT
+  rm -rf "$work"
+  work=$4
+  section "$2" "$3"
+  exit $?
+fi
+pack() {  # small results after each section, so that a visit cut short still brings them; traces apart
+  cp "$work/summary.txt" "$out/summary.txt"
+  tar -C "$work" --exclude=traces --exclude='*.lspool' --exclude=cuda_program -czf "$out/results.tar.gz" .
+  find "$work" -type d -name traces -printf '%P\n' | tar -C "$work" -czf "$out/traces.tar.gz" --exclude='*.log' -T -
+}
+
+failed=0
+{ nvidia-smi -L 2>/dev/null || echo "no nvidia-smi"; } >"$work/machine.txt"
+nvidia-smi >>"$work/machine.txt" 2>/dev/null
+printf '%-14s%8s  %-12s%s\n' section seconds result 'last line' >"$work/summary.txt"
+for wanted in "$@"; do
+  name=${wanted%%:*}
+  limit=$(limit_of "$name")
+  [ "$name" = "$wanted" ] || limit=${wanted#*:}
+  echo "== $name, at most $limit s"
+  begin=$SECONDS
+  timeout -k 10 "$limit" bench/gpu/run.sh --only "$name" "$limit" "$work" >"$work/$name.log" 2>&1
+  code=$?
+  result=passed
+  [ $code -eq 0 ] || { failed=$((failed + 1)); result="FAILED ($code)"; }
+  [ $code -eq 124 ] && result='out of time'
+  tail -n 40 "$work/$name.log"
+  printf '%-14s%8d  %-12s%s\n' "$name" $((SECONDS - begin)) "$result" "$(tail -n 1 "$work/$name.log" | cut -c1-100)" \
+    >>"$work/summary.txt"
+  pack
+done
+echo
+cat "$work/summary.txt"
+exit $failed

@@ -1,0 +1,245 @@
+"""The scripts of bench/gpu, as far as a machine without a GPU goes: they run on the CPU, and they notice what is wrong.
+
+A benchmark that cannot fail proves nothing, so real traces of a GPU are damaged here, row by row, and compare.py must say
+DIFFERENT.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from typing import Any, Callable, Dict, List
+
+import pytest
+
+from conftest import SHARED_TRACES, SOURCE
+
+pytest.importorskip("torch", reason="NOT TESTED: torch is not installed")
+pytest.importorskip("lanescope", reason="NOT TESTED: the lanescope package is not on PYTHONPATH")
+
+SCRIPTS = SOURCE / "bench" / "gpu"
+sys.path.insert(0, str(SCRIPTS))
+import compare as compare_script  # noqa: E402
+import kill9  # noqa: E402
+from trace_json import Containment, Event, TraceJson, check_external_ids, exact_ns  # noqa: E402
+
+REAL = SHARED_TRACES / "h200" / "cnn_train_mistakes.json.gz"
+real_trace = pytest.mark.skipif(not REAL.exists(), reason=f"NOT TESTED: the real trace {REAL} is not here")
+
+
+def run(script: str, *arguments: str, timeout: float = 120) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, str(SCRIPTS / script), *map(os.fspath, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=timeout, check=False)
+
+
+def lanescope_command() -> str:
+    for candidate in (os.environ.get("LANESCOPE_COMMAND"), str(pathlib.Path(sys.executable).with_name("lanescope")),
+                      shutil.which("lanescope")):
+        if candidate and os.path.exists(candidate):
+            return candidate
+    pytest.skip("NOT TESTED: no lanescope command beside this Python")
+
+
+# -- what compare.py notices -----------------------------------------------------------------------------------------------
+
+
+def document() -> Dict[str, Any]:
+    loaded: Dict[str, Any] = json.loads(gzip.decompress(REAL.read_bytes()))
+    return loaded
+
+
+def rows(trace: Dict[str, Any], cat: str, name: str = "") -> List[Dict[str, Any]]:
+    found = [e for e in trace["traceEvents"] if e.get("ph") == "X" and e.get("cat") == cat and name in e["name"]]
+    assert found, f"the real trace has no {cat} {name}"
+    return found
+
+
+def in_a_step(trace: Dict[str, Any], cat: str, name: str = "") -> Dict[str, Any]:
+    """A row whose launching call lies in the second step."""
+    step = rows(trace, "user_annotation", "ProfilerStep#")[1]
+    calls = {e["args"]["correlation"]: e for e in trace["traceEvents"] if e.get("cat") in ("cuda_runtime", "cuda_driver")}
+    for row in rows(trace, cat, name):
+        at = calls[row["args"]["correlation"]]["ts"] if "correlation" in row["args"] else row["ts"]
+        if step["ts"] <= at < step["ts"] + step["dur"]:
+            return row
+    raise AssertionError(f"no {cat} {name} in the second step")
+
+
+@pytest.fixture
+def compare(tmp_path, monkeypatch, capsys):
+    """compare(change): compare.py's exit code and its row for the real trace beside the changed one."""
+    return lambda change: compare_files(tmp_path, change, monkeypatch, capsys)
+
+
+def compare_files(folder: pathlib.Path, change: Callable[[Dict[str, Any]], Any], monkeypatch: Any, capsys: Any) -> Any:
+    changed = document()
+    change(changed)
+    path = folder / "lanescope.json"
+    path.write_text(json.dumps(changed))
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--files", str(REAL), str(path), "--out", str(folder)])
+    code = compare_script.main()
+    result = json.loads((folder / "compare.json").read_text())["programs"][0]
+    assert result["verdict"] in capsys.readouterr().out
+    return code, result
+
+
+def remove(*choice: str) -> Callable[[Dict[str, Any]], None]:
+    return lambda trace: trace["traceEvents"].remove(in_a_step(trace, *choice))
+
+
+def unexplained(result: Dict[str, Any]) -> List[str]:
+    return sorted({d["what"] for d in result["differences"] if not d["reason"]})
+
+
+@real_trace
+def test_a_trace_is_equal_to_itself(compare):
+    code, result = compare(lambda trace: None)
+    assert (code, result["verdict"], result["differences"]) == (0, "equal", [])
+    assert result["counts"]["kernels"][0] > 1000
+    assert result["counts"]["external ids torch.profiler"] == [1464, 1464]
+
+
+@real_trace
+def test_what_lanescope_does_not_record_is_explained_by_name(compare):
+    def without_queries(trace):
+        trace["traceEvents"] = [e for e in trace["traceEvents"] if e.get("name") != "cudaStreamIsCapturing"]
+
+    code, result = compare(without_queries)
+    assert (code, result["verdict"]) == (0, "explained")
+    assert [d["name"] for d in result["differences"]] == ["cudaStreamIsCapturing in every step"]
+
+
+@real_trace
+@pytest.mark.parametrize("change, what", [
+    (remove("kernel"), ["kernel launch shapes", "kernels", "op chains"]),
+    (remove("gpu_memcpy"), ["copies", "op chains"]),
+    (remove("gpu_memset"), ["memsets", "op chains"]),
+    (remove("cpu_op", "aten::convolution"), None),
+    (remove("cuda_runtime", "cudaStreamSynchronize"), ["runtime calls"]),
+    (lambda t: in_a_step(t, "cuda_runtime", "cudaStreamIsCapturing").update(name="cudaFree"), ["runtime calls"]),
+    (remove("cuda_runtime", "cudaStreamIsCapturing"), ["runtime calls"]),  # a part of them: explained is all or none
+    (lambda t: in_a_step(t, "kernel").update(name="another"), ["kernel launch shapes", "kernels", "op chains"]),
+    (lambda t: in_a_step(t, "kernel")["args"].update(grid=[7, 7, 7]), ["kernel launch shapes"]),
+    (lambda t: in_a_step(t, "kernel")["args"].update({"External id": 1}), ["External ids"]),
+    (lambda t: in_a_step(t, "kernel")["args"].pop("External id"), ["External ids"]),
+    (lambda t: in_a_step(t, "kernel")["args"].update(correlation=-5), None),
+    (remove("user_annotation", "ProfilerStep#"), ["windows"]),
+], ids=["kernel", "copy", "memset", "operator", "call", "renamed call", "part of the queries", "renamed kernel", "grid",
+        "external id", "no external id", "no launch", "window"])
+def test_one_damaged_row_is_a_difference(compare, change, what):
+    code, result = compare(change)
+    assert (code, result["verdict"]) == (1, "DIFFERENT")
+    assert unexplained(result)
+    if what is not None:
+        assert unexplained(result) == what
+
+
+def test_the_explained_calls_are_those_that_the_recorder_leaves_out():
+    lists = SOURCE / "src" / "lanescope" / "record_cupti" / "api_lists.cpp"
+    if not lists.exists():
+        pytest.skip("NOT TESTED: this source has no list of recorded calls")
+    recorded = set(re.findall(r"// ((?:__)?cu[A-Za-z0-9]+)$", lists.read_text(), re.MULTILINE))
+    assert {"cudaLaunchKernel", "cuLaunchKernelEx"} <= recorded
+    explained = json.loads((SCRIPTS / "explained.json").read_text())
+    assert not recorded & set(explained["torch_only_calls"])
+    assert set(explained["lanescope_only_calls"]) <= recorded
+
+
+def test_nothing_compared_is_no_success(tmp_path):
+    done = run("compare.py", "--programs", "mlp_cudagraph", "--device", "cpu", "--small", "--allow-not-run",
+               "--out", str(tmp_path))
+    assert done.returncode == 1 and "0 of 1 tell the same" in done.stdout
+
+
+def test_times_are_exact_and_containment_finds_the_innermost():
+    texts = ("4365195367064.131", 12, "12.5", "-0.001", "1e3")
+    assert [exact_ns(text) for text in texts] == [4365195367064131, 12000, 12500, -1, 1000000]
+    ranges = [Event("cpu_op", name, 1, 1, start, end, {}) for name, start, end in
+              (("a", 0, 100), ("b", 10, 50), ("c", 20, 30), ("d", 40, 60), ("e", 55, 58))]  # d crosses the end of b
+    chain = lambda moment: "".join(e.name for e in Containment(ranges).chain(moment))  # noqa: E731
+    moments = (5, 10, 25, 30, 45, 50, 56, 58, 60, 100)
+    assert [chain(moment) for moment in moments] == ["a", "ab", "abc", "ab", "abd", "ad", "ade", "ad", "a", ""]
+
+
+@pytest.mark.skipif(not (SHARED_TRACES / "ddp4").exists(), reason="NOT TESTED: no real traces of DDP here")
+def test_ids_of_torch_profiler_are_found_by_containment_with_nccl_too():
+    for path in sorted((SHARED_TRACES / "ddp4").glob("*/*.json.gz")):
+        ids = check_external_ids(TraceJson(path))
+        assert (ids.agree, ids.differ, ids.missing) == (549, 0, 0), path
+
+
+# -- they run ----------------------------------------------------------------------------------------------------------------
+
+
+def test_compare_runs_programs_under_both_profilers(tmp_path):
+    done = run("compare.py", "--programs", "16_bf16_warm_eager,mlp_train", "--device", "cpu", "--small", "--active", "3",
+               "--jobs", "2", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    result = {row["program"]: row for row in json.loads((tmp_path / "compare.json").read_text())["programs"]}
+    assert {name: row["verdict"] for name, row in result.items()} == {"16_bf16_warm_eager": "equal", "mlp_train": "equal"}
+    # Per step: ProfilerStep, matmul_add, aten::matmul, aten::mm, aten::add; on the CPU mm may bring helpers of its own.
+    theirs, ours = result["16_bf16_warm_eager"]["counts"]["CPU operators and ranges"]
+    assert theirs == ours >= 3 * 5
+
+
+def test_cost_measures_and_counts(tmp_path):
+    done = run("cost.py", "--device", "cpu", "--seconds", "12", "--variants", "lanescope cpu", "--block-ms", "5",
+               "--latency-steps", "400", "--after-steps", "300", "--memory-steps", "2000", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    row = json.loads((tmp_path / "cost.json").read_text())["results"]["lanescope cpu"]
+    assert row["slowdown"]["pairs"] >= 2 and len(row["slowdown"]["pairs_us"]) == row["slowdown"]["pairs"]
+    assert row["slowdown"]["slowdown_percent"]["q1"] <= row["slowdown"]["slowdown_percent"]["q3"]
+    assert row["latency"]["with"]["p50_us"] <= row["latency"]["with"]["p99.99_us"] <= row["latency"]["with"]["most_us"]
+    assert row["after"]["ranges"] == 300 and row["after"]["stop_ms"] > 0 and row["after"]["json_bytes"] > 0
+    assert row["memory"]["samples"][0]["steps"] == 100
+
+
+def test_cost_fails_when_a_variant_fails(tmp_path):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("NOT TESTED: this machine has a GPU, so --device cuda does not fail")
+    done = run("cost.py", "--device", "cuda", "--seconds", "5", "--sections", "after", "--variants", "lanescope cuda",
+               "--out", str(tmp_path))
+    assert done.returncode == 1
+    assert "PROBLEM: lanescope cuda, after: ended with 2: torch sees no CUDA device" in done.stdout
+
+
+def test_kill9_reads_what_killed_programs_leave(tmp_path):
+    done = run("kill9.py", "--device", "cpu", "--small", "--rounds", "2", "--most-s", "0.5", "--margin-ms", "2000",
+               "--lanescope", lanescope_command(), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    rounds = json.loads((tmp_path / "kill9.json").read_text())["rounds"]
+    assert [(r["way"], r["problems"]) for r in rounds] == [("record", []), ("profile", [])]
+    assert all(r["cpu_events"] >= r["ranges_in_closed"] and r["open"] > 0 for r in rounds)
+
+
+def test_kill9_notices_a_changed_chunk(tmp_path):
+    import lanescope
+
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], output_dir=tmp_path) as prof:
+        for _ in range(4000):  # more than one chunk of 2,728 records
+            with lanescope.record_function("range"):
+                pass
+    path = pathlib.Path(prof.spool_path)
+    chunks = kill9.count_chunks(path)
+    assert chunks["closed"] > 0 and chunks["wrong_checksum"] == 0 and chunks["ranges_in_closed"] == 4000
+    data = bytearray(path.read_bytes())
+    full = [at for at in range(kill9.HEADER_BYTES, len(data), kill9.CHUNK_BYTES)
+            if struct.unpack_from("<I", data, at + 16)[0] == kill9.RECORDS and struct.unpack_from("<I", data, at + 36)[0] == 1]
+    data[full[0] + kill9.CHUNK_HEADER_BYTES] ^= 0xFF
+    path.write_bytes(data)
+    assert kill9.count_chunks(path)["wrong_checksum"] == 1
+
+
+def test_the_visit_names_what_it_does_not_know(tmp_path):
+    done = subprocess.run([str(SCRIPTS / "run.sh"), "no_such_section"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, env={**os.environ, "OUT": str(tmp_path / "never")}, timeout=30)
+    assert done.returncode == 2 and "usage: bench/gpu/run.sh" in done.stdout and not (tmp_path / "never").exists()
