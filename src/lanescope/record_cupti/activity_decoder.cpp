@@ -49,11 +49,15 @@ void ActivityDecoder::flush() {
 std::uint32_t ActivityDecoder::name_id(const char* name) {
   if (!name) return 0;
   const auto known = names_.find(name);
-  if (known != names_.end() && std::strcmp(known->second.stored, name) == 0)
-    return known->second.id;
+  if (known != names_.end()) {
+    const KnownName& same = known->second;  // the recorder's texts end without 0
+    if (std::strncmp(same.stored, name, same.size) == 0 && name[same.size] == 0) return same.id;
+  }
   const char* stored = nullptr;
-  const std::uint32_t id = intern_(name, std::strlen(name), &stored);
-  if (stored && names_.size() < 100'000) names_[name] = {stored, id};
+  const std::size_t size = std::min(std::strlen(name), spool::kMaxTextBytes);
+  const std::uint32_t id = intern_(name, size, &stored);
+  if (stored && names_.size() < 100'000)
+    names_[name] = {stored, static_cast<std::uint32_t>(size), id};
   return id;
 }
 

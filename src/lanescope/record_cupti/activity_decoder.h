@@ -57,7 +57,7 @@ class ActivityDecoder {
 
   struct KnownName {
     const char* stored;  // the recorder's copy; never freed
-    std::uint32_t id;
+    std::uint32_t size, id;
   };
   const std::uint32_t version_;
   const Write write_;

@@ -196,13 +196,13 @@ void leave_thread_slot() {
 
 // Names come as pointers: into operator schemas, which stay, or into strings that live as long as
 // one call, so that one address may carry many names. A thread remembers the last name it saw at an
-// address and compares the bytes, which costs a third of hashing them.
-struct SeenName {
+// address and compares the characters, which costs a third of hashing them.
+struct alignas(64) SeenName {  // one cache line
   const char* pointer;
-  const char* text;  // the recorder's copy; never freed
   std::uint32_t id;
+  char text[52];  // ends with 0; longer names are found by their hash
 };
-constexpr std::size_t kSeenNames = 1024;
+constexpr std::size_t kSeenNames = 512;
 // Initial-exec: one load instead of a call. The static TLS block has room for a pointer even in a
 // library that is loaded late.
 __thread SeenName* seen_names __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -216,20 +216,26 @@ struct FreeSeenNames {
 };
 
 [[gnu::noinline]] std::uint32_t intern_new_name(const char* name, std::size_t place) {
-  const char* stored = nullptr;
-  const std::uint32_t id = lanescope_intern(name, std::strlen(name), &stored);
+  const std::size_t size = std::strlen(name);
+  const std::uint32_t id = record::intern_text(name, size);
   if (!seen_names && !thread_ends) {
     static thread_local FreeSeenNames at_thread_end;
     static_cast<void>(&at_thread_end);
-    seen_names = static_cast<SeenName*>(std::calloc(kSeenNames, sizeof(SeenName)));
+    seen_names = static_cast<SeenName*>(
+        std::aligned_alloc(alignof(SeenName), kSeenNames * sizeof(SeenName)));
+    if (seen_names) std::memset(static_cast<void*>(seen_names), 0, kSeenNames * sizeof(SeenName));
   }
-  if (seen_names && stored) seen_names[place] = {name, stored, id};
+  if (seen_names && size < sizeof SeenName::text) {
+    seen_names[place].pointer = name;
+    seen_names[place].id = id;
+    std::memcpy(seen_names[place].text, name, size + 1);
+  }
   return id;
 }
 
 std::uint32_t intern_name(const char* name) {
   const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(name));
-  const std::size_t place = (address * 0x9e3779b97f4a7c15u) >> 54;  // kSeenNames is 2^10
+  const std::size_t place = (address * 0x9e3779b97f4a7c15u) >> 55;  // kSeenNames is 2^9
   if (const SeenName* seen = seen_names) [[likely]] {
     if (seen[place].pointer == name && std::strcmp(seen[place].text, name) == 0) [[likely]]
       return seen[place].id;
