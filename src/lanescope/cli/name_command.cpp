@@ -115,7 +115,7 @@ void add_name_command(CommandLine& line) {
   command.epilogue(R"(Examples:
   lanescope name ampere_sgemm_128x64_nn triton_poi_fused_add_relu_0
   lanescope name --trace trace.json.gz | less -S
-  cuobjdump --list-elf app | lanescope name -
+  lanescope name - < names.txt
 
 Only what a name itself says is shown; parts whose meaning nobody has published are left out. What is read from where
 is written in docs/definitions.md.

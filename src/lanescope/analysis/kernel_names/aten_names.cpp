@@ -9,6 +9,7 @@
 // stands in. Types are read where the loop takes tensors of the functor's types; loops that convert
 // on the way (gpu_kernel_impl, LoadWithCast) leave them out.
 #include <span>
+#include <utility>
 
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
@@ -35,46 +36,17 @@ std::optional<int> wrapped_argument(std::string_view base) {
   return std::nullopt;
 }
 
-void remove_suffix(std::string_view& text, std::string_view suffix) {
-  if (text.size() > suffix.size() && text.ends_with(suffix)) text.remove_suffix(suffix.size());
-}
-void remove_prefix(std::string_view& text, std::string_view prefix) {
-  if (text.size() > prefix.size() && text.starts_with(prefix)) text.remove_prefix(prefix.size());
-}
-
-// "tanh_backward_kernel_cuda" -> "tanh_backward"; "CUDAFunctor_add" -> "add"; "MulFunctor" ->
-// "mul".
-std::string functor_word(std::string_view name) {
-  for (const std::string_view prefix :
-       {"CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_", "launch_", "_cuda_"})
-    remove_prefix(name, prefix);
-  for (int i = 0; i < 3; ++i)
-    for (const std::string_view suffix :
-         {"_internal_kernel", "_kernel_cuda", "_cuda_kernel", "_kernel_impl", "_kernel_cuda_impl",
-          "_kernel", "_cuda", "_impl", "_functor", "CUDAKernelImpl", "KernelImpl", "CUDAKernel",
-          "ScalarFunctor", "Functor", "Ops"})
-      remove_suffix(name, suffix);
-  std::string word;
-  for (std::size_t i = 0; i < name.size() && i < 60; ++i) {
-    const bool upper = name[i] >= 'A' && name[i] <= 'Z';
-    if (upper && i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z') word += ' ';
-    word += upper ? static_cast<char>(name[i] - 'A' + 'a') : name[i] == '_' ? ' ' : name[i];
-  }
-  if (word == "direct copy" || word == "load store") return "copy";
-  if (word == "bfloat16tofloat32 copy") return "copy bf16 to f32";
-  if (word == "bfloat16 copy") return "copy to bf16";
-  if (word == "float16 copy") return "copy to f16";
-  if (word == "compare eq") return "compare equal";
-  return word;
-}
-
-// "{lambda(c10::BFloat16, float)#1}": the first parameter's type of the innermost lambda.
+// "{lambda(c10::BFloat16, float)#1}": the type of the innermost lambda's first parameter. A
+// condition (bool) in front of other parameters is not what is computed with.
 std::string_view lambda_type(std::span<const std::string_view> scopes) {
   for (std::size_t i = scopes.size(); i-- > 0;) {
     std::string_view part = scopes[i];
     if (!part.starts_with("{lambda(")) continue;
     part.remove_prefix(8);
-    return element_type_of_cxx(part.substr(0, part.find_first_of(",)")));
+    const auto parameters = split_arguments(part.substr(0, part.rfind(")#")));
+    if (parameters.empty()) return {};
+    const auto first = element_type_of_cxx(parameters[0]);
+    return first == "bool" && parameters.size() > 1 ? element_type_of_cxx(parameters[1]) : first;
   }
   return {};
 }
@@ -113,7 +85,7 @@ std::optional<Functor> find_functor(std::string_view text) {
       continue;
     }
     if (base.empty()) return std::nullopt;
-    functor.name = functor_word(base);
+    functor.name = function_words(base);
     if (functor.type.empty()) functor.type = lambda_type(std::span(scopes).subspan(at));
     if (functor.type.empty()) functor.type = first_element_type(arguments);
     return functor;
@@ -137,9 +109,10 @@ bool read_elementwise(const ParsedText& name, KernelName& out) {
   } else if (base == "elementwise_kernel" || base == "elementwise_kernel_manual_unroll" ||
              base == "_scatter_gather_elementwise_kernel" || base == "index_elementwise_kernel") {
     index = 2;
-  } else if (base != "unrolled_elementwise_kernel" &&
-             base != "unrolled_elementwise_kernel_for_multi_outputs" &&
-             base != "modern_elementwise_kernel") {
+  } else if (base == "unrolled_elementwise_kernel_for_multi_outputs" ||
+             base == "elementwise_kernel_with_index") {
+    index = 1;
+  } else if (base != "unrolled_elementwise_kernel" && base != "modern_elementwise_kernel") {
     return false;
   }
   out.kind = "elementwise";
@@ -167,6 +140,14 @@ bool read_elementwise(const ParsedText& name, KernelName& out) {
     out.input_type.clear();
   }
   if (out.operation.starts_with("copy")) out.kind = "copy";
+  // Copies that convert, with the target in the name and the source in the lambda.
+  for (const auto& [words, target] : {std::pair{"bfloat16 copy", "bf16"},
+                                      {"float16 copy", "f16"},
+                                      {"bfloat16tofloat32 copy", "f32"}}) {
+    if (out.operation != words) continue;
+    out.kind = out.operation = "copy";
+    out.output_type = target;
+  }
   return true;
 }
 
@@ -196,7 +177,7 @@ bool read_multi_tensor(const ParsedText& name, KernelName& out) {
   out.variant = "multi-tensor";
   if (name.cxx.arguments.size() < 2) return true;
   const std::string_view functor = split_scopes(name.cxx.arguments[1]).back();
-  out.operation = functor_word(without_brackets(functor));
+  out.operation = function_words(without_brackets(functor));
   const auto inner = split_arguments(template_inside(functor));
   // BinaryOpListAlphaFunctor and its like: what is applied is the argument behind the functor.
   if (contains(without_brackets(functor), "OpScalar") ||
@@ -205,7 +186,8 @@ bool read_multi_tensor(const ParsedText& name, KernelName& out) {
       contains(without_brackets(functor), "UnaryOp")) {
     out.kind = "elementwise";
     if (name.cxx.arguments.size() > 2) {
-      const auto word = functor_word(without_brackets(split_scopes(name.cxx.arguments[2]).back()));
+      const auto word =
+          function_words(without_brackets(split_scopes(name.cxx.arguments[2]).back()));
       if (!word.empty())
         out.operation = word == "plus"         ? "add"
                         : word == "multiplies" ? "mul"
@@ -320,18 +302,24 @@ bool read_aten_name(const ParsedText& name, KernelName& out) {
   if (!inside && !anonymous) return false;
   if (read_multi_tensor(name, out)) return true;
   out.library = "ATen";
-  if (inside && (read_elementwise(name, out) || read_reduction(name, out))) return true;
+  const bool with_index = base == "elementwise_kernel_with_index" &&
+                          name.cxx.arguments.size() > 1 &&
+                          name.cxx.arguments[1].starts_with("at::");
+  if ((inside || with_index) && (read_elementwise(name, out) || read_reduction(name, out)))
+    return true;
   for (const auto& [start, kind, operation, type_first] : kRows) {
     if (!base.starts_with(start)) continue;
     // Outside of at:: only names that no other project has.
     if (!inside && !start.starts_with("softmax_warp") && !start.starts_with("cunn_")) continue;
     out.kind = kind;
     out.operation = operation;
-    if (type_first) out.input_type = first_element_type(name.cxx.arguments);
+    // OpaqueType<4>: four bytes of whatever type.
+    if (type_first && !name.cxx.arguments.empty() && !contains(name.cxx.arguments[0], "OpaqueType"))
+      out.input_type = first_element_type(name.cxx.arguments);
     return true;
   }
   if (!inside || base.empty()) return false;
-  out.operation = functor_word(base);
+  out.operation = function_words(base);
   return true;
 }
 

@@ -4,11 +4,29 @@
 //   bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x256u2_s6_...         TensorRT-LLM's generated kernels:
 //     C, then A and B, then the accumulator, tile, stages
 //   void deep_gemm::fp8_gemm_kernel<...>
+#include <algorithm>
+
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
 
 namespace lanescope::analysis::kernel_names {
 namespace {
+
+// "bf16xbf16xmxfp4" -> "bf16", "bf16", "mxfp4": types may hold an "x" themselves.
+std::vector<std::string_view> split_types(std::string_view text) {
+  std::vector<std::string_view> types;
+  while (!text.empty() && types.size() < 4) {
+    std::size_t length = 0;
+    for (std::size_t end = 1; end <= text.size() && end <= 12; ++end)
+      if ((end == text.size() || text[end] == 'x') &&
+          !element_type_of_word(text.substr(0, end)).empty())
+        length = end;
+    if (length == 0) return {};
+    types.push_back(text.substr(0, length));
+    text.remove_prefix(std::min(length + 1, text.size()));
+  }
+  return types;
+}
 
 bool read_matmul_ogs(const ParsedText& name, KernelName& out) {
   const std::size_t at = name.plain.find("matmul_ogs_");
@@ -20,7 +38,7 @@ bool read_matmul_ogs(const ParsedText& name, KernelName& out) {
   if (words.size() < 3) return true;
   if (words[0].size() == 3 && words[0].find_first_not_of("NT") == words[0].npos)
     out.layout = words[0];
-  const auto types = split_words(words[1], 'x');
+  const auto types = split_types(words[1]);
   if (types.size() == 3) {
     const auto y = element_type_of_word(types[0]), x = element_type_of_word(types[1]),
                w = element_type_of_word(types[2]);

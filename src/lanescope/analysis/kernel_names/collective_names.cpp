@@ -28,7 +28,7 @@ bool read_nccl(std::string_view plain, KernelName& out) {
   out.library = "NCCL";
   out.kind = "collective";
   const auto words = split_words(rest);
-  out.operation = words[0] == "Generic" ? "NCCL generic" : std::string(words[0]);
+  out.operation = words[0] == "Generic" ? "generic" : std::string(words[0]);
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (one_of(word, {"RING", "TREE", "NVLS", "PAT", "COLLNET"})) {

@@ -124,13 +124,11 @@ struct Alone {
 };
 constexpr Alone kAlone[] = {
     {"splitKreduce_kernel", "cuBLAS", "gemm", "split-K sum"},
-    {"gemv", "cuBLAS", "gemm", "GEMV"},
-    {"gemvNSP", "cuBLAS", "gemm", "GEMV"},
-    {"gemv2", "cuBLAS", "gemm", "GEMV"},
     {"gemmk1_kernel", "cuBLAS", "gemm", "GEMM, k = 1"},
     {"gemmSN_", "cuBLAS", "gemm", "GEMM, small n"},
     {"sgemm_largek", "cuBLAS", "gemm", "GEMM, large k"},
     {"gemm_kernel2x2", "cuBLAS", "gemm", "GEMM"},
+    {"magma_sgemmEx_kernel", "", "gemm", "GEMM"},
     {"dot_kernel", "cuBLAS", "gemm", "dot product"},
     {"reduce_1Block_kernel", "cuBLAS", "reduction", "dot product, sum"},
     {"scal_kernel", "cuBLAS", "elementwise", "scale"},
@@ -167,7 +165,18 @@ constexpr Alone kAlone[] = {
     {"embedding_kernel", "", "embedding", "embedding"},
 };
 
-bool starts_scope(std::string_view scope, std::string_view with) { return scope.starts_with(with); }
+bool starts_scope(std::string_view scope, std::string_view with) {
+  return scope.starts_with(with) && (scope.size() == with.size() || scope[with.size()] == ':');
+}
+
+// act_and_mul_kernel<T, &silu_kernel<T>>: which activation, where the template argument says it.
+void name_activation(const ParsedText& name, KernelName& out) {
+  if (out.operation != "activation and multiply") return;
+  for (const auto argument : name.cxx.arguments) {
+    if (contains(argument, "silu")) out.operation = "SiLU and multiply";
+    if (contains(argument, "gelu")) out.operation = "GELU and multiply";
+  }
+}
 
 // cublasLt::epilogue::impl::globalKernel and the same without the first namespace.
 bool cublas_epilogue(const ParsedText& name, KernelName& out) {
@@ -180,9 +189,8 @@ bool cublas_epilogue(const ParsedText& name, KernelName& out) {
 
 // void gemv2T_kernel_val<int, int, __nv_bfloat16, __nv_bfloat16, __nv_bfloat16, float, 128, ...>
 bool cublas_gemv(const ParsedText& name, KernelName& out) {
-  if (!name.cxx.base.starts_with("gemv") && !contains(name.cxx.base, "gemvx")) return false;
-  if (!name.cxx.scope.empty() && !name.cxx.scope.starts_with("gemv") &&
-      !name.cxx.scope.starts_with("cublas"))
+  if (!name.cxx.base.starts_with("gemv") ||
+      (!name.cxx.scope.empty() && !name.cxx.scope.starts_with("cublas")))
     return false;
   out.library = "cuBLAS";
   out.kind = "gemm";
@@ -196,15 +204,38 @@ bool cublas_gemv(const ParsedText& name, KernelName& out) {
   return true;
 }
 
-// Apex and TransformerEngine's multi-tensor kernels live in no namespace.
+// internal::gemvx::kernel<int, int, float, ...>.
+bool cublas_gemvx(const ParsedText& name, KernelName& out) {
+  if (!name.cxx.scope.ends_with("gemvx")) return false;
+  out.library = "cuBLAS";
+  out.kind = "gemm";
+  out.operation = "GEMV";
+  return true;
+}
+
+// FlashInfer's kernels in CuTe's Python: the module's path, run together, then the arguments.
+bool flashinfer_cute(const ParsedText& name, KernelName& out) {
+  if (!name.plain.starts_with("kernel_cutlass_kernel_flashinfer")) return false;
+  out.library = "FlashInfer";
+  const std::string small = lower(name.plain.substr(0, 120));
+  out.operation = "CuTe kernel";
+  if (contains(small, "rmsnorm")) {
+    out.kind = "normalization";
+    out.operation = contains(small, "fused_add_rmsnorm") ? "add + RMS norm" : "RMS norm";
+  } else if (contains(small, "gemm")) {
+    out.kind = "gemm";
+    out.operation = "GEMM";
+  }
+  return true;
+}
+
 }  // namespace
 
 bool read_library_name(const ParsedText& name, KernelName& out) {
-  if (cublas_epilogue(name, out) || (name.cxx.base.starts_with("gemv") && cublas_gemv(name, out)) ||
-      (name.cxx.scope.starts_with("gemvx") && !name.cxx.base.empty() &&
-       (out.library = "cuBLAS", out.kind = "gemm", out.operation = "GEMV", true)))
+  if (cublas_epilogue(name, out) || cublas_gemv(name, out) || cublas_gemvx(name, out) ||
+      flashinfer_cute(name, out))
     return true;
-  std::string_view scope = name.cxx.scope;
+  const std::string_view scope = name.cxx.scope;
   const std::string_view base = name.cxx.base;
   const std::string small = lower(base.substr(0, 200));
   for (const auto& [start, library] : kLibraries) {
@@ -226,7 +257,8 @@ bool read_library_name(const ParsedText& name, KernelName& out) {
           break;
         }
     }
-    if (out.operation.empty()) out.operation = std::string(base.substr(0, 60));
+    name_activation(name, out);
+    if (out.operation.empty()) out.operation = function_words(base);
     out.input_type = out.library == "vLLM" || out.library == "SGLang"
                          ? first_element_type(name.cxx.arguments)
                          : std::string_view();

@@ -168,6 +168,34 @@ std::string_view architecture_of_word(std::string_view word) {
   return {};
 }
 
+std::string function_words(std::string_view name) {
+  const auto drop_front = [&name](std::string_view prefix) {
+    if (name.size() > prefix.size() && name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  };
+  const auto drop_back = [&name](std::string_view suffix) {
+    if (name.size() > suffix.size() && name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  };
+  for (const std::string_view prefix :
+       {"CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_", "launch_", "_cuda_", "_"})
+    drop_front(prefix);
+  for (int i = 0; i < 3; ++i)
+    for (const std::string_view suffix :
+         {"_internal_kernel", "_kernel_cuda", "_cuda_kernel", "_kernel_impl", "_kernel_cuda_impl",
+          "_kernel", "_cuda", "_impl", "_functor", "_cuda_out", "CUDAKernelImpl",
+          "KernelImplInternal", "KernelImpl", "CUDAKernel", "ScalarFunctor", "MathFunctor",
+          "Functor", "Ops"})
+      drop_back(suffix);
+  std::string words;
+  for (std::size_t i = 0; i < name.size() && i < 60; ++i) {
+    const bool upper = name[i] >= 'A' && name[i] <= 'Z';
+    if (upper && i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z') words += ' ';
+    words += upper ? static_cast<char>(name[i] - 'A' + 'a') : name[i] == '_' ? ' ' : name[i];
+  }
+  if (words == "direct copy") return "copy";
+  if (words == "compare eq") return "compare equal";
+  return words;
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   for (char& c : result)

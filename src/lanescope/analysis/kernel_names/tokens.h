@@ -34,6 +34,10 @@ std::string_view first_element_type(std::span<const std::string_view> arguments)
 // "volta", "ampere", "sm80", "gfx942", ... Empty: the word names no architecture.
 std::string_view architecture_of_word(std::string_view word);
 
+// What a function's or functor's name says, in words: "tanh_backward_kernel_cuda" -> "tanh
+// backward", "CUDAFunctor_add" -> "add", "MulFunctor" -> "mul". At most 60 bytes of the name.
+std::string function_words(std::string_view name);
+
 std::string lower(std::string_view text);
 std::string concat(std::initializer_list<std::string_view> parts);
 bool contains(std::string_view text, std::string_view part);
