@@ -60,7 +60,7 @@ std::string type_text(const KernelName& name) {
 
 // What stands in the brackets: whose kernel, how, for what.
 std::string origin_text(const KernelName& name) {
-  std::string text = name.library;
+  std::string text = name.library == "driver" ? std::string() : name.library;
   const auto add = [&text](std::string_view word, const char* separator) {
     if (word.empty()) return;
     if (!text.empty()) text += separator;

@@ -196,7 +196,16 @@ bool read_multi_tensor(const ParsedText& name, KernelName& out) {
                                                : word;
     }
   }
-  out.input_type = first_element_type(inner);
+  // Three operands: a + value * b * c, a + value * b / c.
+  if (contains(without_brackets(functor), "PointwiseOp")) {
+    if (out.operation == "mul") out.operation = "addcmul";
+    if (out.operation == "div") out.operation = "addcdiv";
+  }
+  if (out.operation == "fused adam" || out.operation == "adam") out.operation = "Adam";
+  if (out.operation == "fused sgd" || out.operation == "sgd") out.operation = "SGD";
+  // CopyFunctor names both ends of a copy that converts.
+  if (!without_brackets(functor).starts_with("CopyFunctor"))
+    out.input_type = first_element_type(inner);
   return true;
 }
 
