@@ -213,7 +213,7 @@ class Reader {
       return true;
     }
     if (c >= 'a' && c <= 'z' && peek(1) >= 'a' && peek(1) <= 'z') {
-      out += "operator ";
+      out += "operator_";  // and the code: no kernel is an operator other than ()
       out += text_.substr(at_, 2);
       at_ += 2;
       return true;
