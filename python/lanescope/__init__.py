@@ -36,6 +36,7 @@ from ._schedule import ProfilerAction, schedule
 from ._version import __version__
 from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
 from .events import EventList, FunctionEvent
+from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
 
@@ -48,6 +49,7 @@ __all__ = [
     "FunctionEventAvg",
     "InvalidArgumentError",
     "IoError",
+    "KernelName",
     "KeyAverages",
     "LimitError",
     "ProfilerAction",
@@ -61,6 +63,7 @@ __all__ = [
     "dispatch_tree_data",
     "info",
     "info_data",
+    "kernel_name",
     "key_averages",
     "kineto_json",
     "profile",

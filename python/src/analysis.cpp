@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "lanescope/analysis/call_stacks.h"
 #include "lanescope/analysis/dispatch_tree.h"
+#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/analysis/torch_events.h"
 #include "lanescope/analysis/trace_info.h"
@@ -244,10 +245,59 @@ py::str info_of(const Trace& trace, bool json) {
   }));
 }
 
+// Texts of a kernel's name as Python has them: absent is None.
+template <std::string analysis::KernelName::*kField>
+std::optional<py::str> text_of_name(const analysis::KernelName& name) {
+  return (name.*kField).empty() ? std::nullopt : std::optional<py::str>(to_str(name.*kField));
+}
+
+void bind_kernel_name(py::module_& m) {
+  using analysis::KernelName;
+  py::class_<KernelName>(m, "KernelName")
+      .def_property_readonly("text", [](const KernelName& name) { return to_str(name.text); })
+      .def_property_readonly("known", &KernelName::known)
+      .def_property_readonly("library", &text_of_name<&KernelName::library>)
+      .def_property_readonly("kind", &text_of_name<&KernelName::kind>)
+      .def_property_readonly("operation", &text_of_name<&KernelName::operation>)
+      .def_property_readonly("variant", &text_of_name<&KernelName::variant>)
+      .def_property_readonly("architecture", &text_of_name<&KernelName::architecture>)
+      .def_property_readonly("input_type", &text_of_name<&KernelName::input_type>)
+      .def_property_readonly("accumulate_type", &text_of_name<&KernelName::accumulate_type>)
+      .def_property_readonly("output_type", &text_of_name<&KernelName::output_type>)
+      .def_property_readonly(
+          "tile",
+          [](const KernelName& name) {
+            using Tile = std::tuple<std::uint32_t, std::uint32_t, std::optional<std::uint32_t>>;
+            return name.tile ? std::optional<Tile>(std::in_place, name.tile->m, name.tile->n,
+                                                   name.tile->k)
+                             : std::nullopt;
+          })
+      .def_readonly("stages", &KernelName::stages)
+      .def_property_readonly("warps", &text_of_name<&KernelName::warps>)
+      .def_property_readonly("cluster", &text_of_name<&KernelName::cluster>)
+      .def_property_readonly("layout", &text_of_name<&KernelName::layout>)
+      .def_property_readonly("epilogue",
+                             [](const KernelName& name) { return strings(name.epilogue); })
+      .def_readonly("split_k", &KernelName::split_k)
+      .def_readonly("split_k_count", &KernelName::split_k_count)
+      .def_property_readonly("fused", [](const KernelName& name) { return strings(name.fused); })
+      .def_readonly("vector_width", &KernelName::vector_width)
+      .def_property_readonly("algorithm", &text_of_name<&KernelName::algorithm>)
+      .def_property_readonly("protocol", &text_of_name<&KernelName::protocol>)
+      .def_property_readonly("reduction", &text_of_name<&KernelName::reduction>)
+      .def("__repr__", [](const KernelName& name) {
+        return to_str("<lanescope.KernelName " + name.text + ">");
+      });
+  m.def(
+      "kernel_name", [](const std::string& text) { return analysis::parse_kernel_name(text); },
+      py::arg("text"));
+}
+
 }  // namespace
 
 void bind_analysis(py::module_& m) {
   bind_events(m);
+  bind_kernel_name(m);
   m.def("dispatch_tree", &tree_of, py::arg("trace"), py::kw_only(), py::arg("step"), py::arg("op"),
         py::arg("max_depth"), py::arg("width"), py::arg("max_rows"), py::arg("json"));
   m.def("trace_info", &info_of, py::arg("trace"), py::kw_only(), py::arg("json"));

@@ -137,6 +137,62 @@ def test_tree_of_real_traces_shows_matmul_to_kernel(run, shared_traces):
     assert text.index("aten::matmul") < text.index("aten::bmm")
 
 
+# --- name ---------------------------------------------------------------------------------------------------------------
+
+
+def test_name_says_what_is_known(run):
+    ran = run("name", "ampere_sgemm_128x64_nn", "void mine::thing<int>(int)")
+    assert ran.code == 0 and ran.err == ""
+    assert ran.out.splitlines()[0] == "GEMM f32 128x64 nn (cuBLAS, Ampere)"
+    assert ran.out.endswith("thing\n  unknown\n")
+
+
+def test_name_json_keeps_the_raw_name(run):
+    names = json.loads(run("name", "--json", "triton_poi_fused_add_relu_0").out)["names"]
+    assert names == [{"name": "triton_poi_fused_add_relu_0", "text": "fused add+relu (Triton, pointwise)", "known": True,
+                      "library": "Triton", "kind": "fused", "operation": "fused", "variant": "pointwise",
+                      "fused": ["add", "relu"]}]
+
+
+def test_name_reads_standard_input_line_by_line(binary):
+    done = subprocess.run([binary, "name", "-"], input=b"volta_sgemm_64x64_nt\r\n\nMemset (Device)\nlast\x1b[2J",
+                          capture_output=True, check=True, timeout=60)
+    heads = [line for line in done.stdout.decode().splitlines() if not line.startswith(" ")]
+    assert heads == ["GEMM f32 64x64 nt (cuBLAS, Volta)", "memset", "last?[2J"]
+
+
+def test_name_needs_names_or_a_trace(run, matmul_trace):
+    assert run("name").code == 2 and "--trace" in run("name").complaint()
+    assert run("name", "x", "--trace", matmul_trace).code == 2
+
+
+def test_name_of_a_trace_lists_every_kernel_and_the_share_named(run, matmul_trace, shared_traces):
+    lines = run("name", "--trace", matmul_trace).out.splitlines()
+    assert "gemm_kernel" in lines[1] and lines[1].endswith("[unknown]") and lines[-1].startswith("0.00% of GPU time named")
+    trace = shared_traces / "h200" / "64_bf16_warm_eager.json"
+    document = json.loads(run("name", "--trace", trace, "--json").out)
+    assert [each["text"] for each in document["names"]] == [
+        "GEMM 64x8x64 NNT (cuBLASLt nvjet, sm90)", "add, bf16 (ATen elementwise, vectorized x8)"]
+    assert document["named_ns"] == document["total_ns"] == sum(each["total_ns"] for each in document["names"])
+    assert run("name", "--trace", trace).out.splitlines()[-1].startswith("100.00% of GPU time named")
+
+
+def test_table_names_are_readable_unless_raw_is_asked_for(run, shared_traces):
+    trace = shared_traces / "h200" / "64_bf16_warm_eager.json"
+    readable, raw = "add, bf16 (ATen elementwise, vectorized x8)", "nvjet_sm90_tst_64x8_64x16_1x4_h_bz_NNT"
+    text = run("table", trace).out
+    assert readable in text and raw not in text and "--names raw" in text
+    assert raw in run("table", trace, "--names", "raw").out
+    torch_style = run("table", trace, "--style", "torch").out
+    assert raw in torch_style and readable not in torch_style
+    assert run("table", trace, "--style", "torch", "--names", "raw").out == torch_style
+    assert readable in run("table", trace, "--style", "torch", "--names", "readable").out
+    rows = json.loads(run("table", trace, "--json").out)["rows"]
+    assert {row["readable_name"]: row["name"] for row in rows if "readable_name" in row}[
+        "GEMM 64x8x64 NNT (cuBLASLt nvjet, sm90)"] == raw
+    assert readable + "  void at::native::vectorized" in run("tree", trace).out
+
+
 # --- info -------------------------------------------------------------------------------------------------------------
 
 

@@ -59,6 +59,11 @@ CLI::Option* Command::argument(const std::string& name, std::string* into, const
   return option;
 }
 
+CLI::Option* Command::arguments(const std::string& name, std::vector<std::string>* into,
+                                const std::string& text) {
+  return app_->add_option(name, *into, text);
+}
+
 CLI::Option* Command::text_flag(const std::string& names, std::string* into,
                                 const std::string& value, const std::string& text,
                                 Completion completion) {
@@ -128,6 +133,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_table_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
+  add_name_command(*this);
   add_convert_command(*this);
   add_record_command(*this);
   add_recover_command(*this);

@@ -35,6 +35,9 @@ class Command {
   // `text` is one line; `value` is what help shows for the value: "N", "FILE".
   CLI::Option* argument(const std::string& name, std::string* into, const std::string& text,
                         Completion completion = {});
+  // Any number of them, none included.
+  CLI::Option* arguments(const std::string& name, std::vector<std::string>* into,
+                         const std::string& text);
   CLI::Option* text_flag(const std::string& names, std::string* into, const std::string& value,
                          const std::string& text, Completion completion = {});
   CLI::Option* choice_flag(const std::string& names, std::string* into,
@@ -95,6 +98,7 @@ inline constexpr char kTraceArgument[] =
 void add_table_command(CommandLine& line);
 void add_tree_command(CommandLine& line);
 void add_info_command(CommandLine& line);
+void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_recover_command(CommandLine& line);

@@ -104,7 +104,8 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string, CLI::AppF
     if (option->nonpositional()) {
       flags.push_back({flag_left(option), option->get_description()});
     } else {
-      const std::string name = option->get_name(true, false);
+      const std::string name =
+          option->get_name(true, false) + (option->get_items_expected_max() > 1 ? "..." : "");
       usage += option->get_required() ? " " + name : " [" + name + "]";
       arguments.push_back({name, option->get_description()});
     }

@@ -23,6 +23,7 @@ struct TableFlags {
   std::string sort_by;
   std::string time_unit;
   std::string header;
+  std::string names;  // empty: as the style has them
   std::optional<std::int64_t> row_limit, group_by_stack;
   report::TableOptions widths;  // only the three column widths
   bool by_shape = false, by_overload = false, top_level_only = false, json = false, csv = false;
@@ -49,6 +50,7 @@ Result<report::TableOptions> table_options(const TableFlags& flags) {
   }
   if (!flags.header.empty()) options.header = flags.header;
   options.top_level_events_only = flags.top_level_only;
+  options.readable_names = flags.names.empty() ? flags.style != "torch" : flags.names == "readable";
   // Data for other programs is whole unless told otherwise; a person is shown what matters first.
   const bool for_people = !flags.json && !flags.csv;
   const std::int64_t usual_rows = !for_people ? -1 : flags.style == "torch" ? 100 : 25;
@@ -162,6 +164,10 @@ void add_table_command(CommandLine& line) {
                      "cut longer source locations (default 75)");
   command.width_flag("--max-shapes-column-width", &flags->widths.max_shapes_column_width,
                      "cut longer shapes (default 80)");
+  command.choice_flag(
+      "--names", &flags->names, {"readable", "raw"},
+      "kernels by what their names say, or as the trace has them (default readable; "
+      "with --style torch raw; --json and --csv always have the raw name)");
   command.text_flag("--header", &flags->header, "TEXT", "a line above the table");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -27,6 +28,13 @@ std::uint64_t rows_of(const DispatchNode& node) {
 
 bool is_folded(const DispatchNode& node) {
   return node.count > 1 || std::any_of(node.children.begin(), node.children.end(), is_folded);
+}
+
+// What a kernel's name says, then the name itself.
+std::string shown_name(const std::string& raw_name, bool device_work) {
+  if (!device_work) return one_line(raw_name);
+  const analysis::KernelName name = analysis::parse_kernel_name(raw_name);
+  return one_line(name.known() && name.text != raw_name ? name.text + "  " + raw_name : raw_name);
 }
 
 class TreeText {
@@ -91,8 +99,8 @@ class TreeText {
             std::string(2 * std::min(depth, kDeepestIndent), ' ');
     const std::string tail = tail_of(node);
     const std::size_t used = text_length(text) + text_length(tail);
-    const std::string name =
-        shorten(one_line(node.name), std::max<std::size_t>(20, width_ > used ? width_ - used : 0));
+    const std::string name = shorten(shown_name(node.name, work),
+                                     std::max<std::size_t>(20, width_ > used ? width_ - used : 0));
     line(text + colored(name, node.kind) + tail);
     for (const DispatchNode& child : node.children) write_node(child, depth + 1);
     if (node.hidden_count > 0)
@@ -139,7 +147,7 @@ class TreeText {
       }
       const std::string tail = fmt::format("  x{}", format_count(work.count));
       line(std::string(kCell * 3, ' ') + cell(work.total_ns) + std::string(kCell, ' ') + "  " +
-           shorten(one_line(work.name), width_ - kCell * kCells - 2 - tail.size()) + tail);
+           shorten(shown_name(work.name, true), width_ - kCell * kCells - 2 - tail.size()) + tail);
     }
   }
 
@@ -169,6 +177,10 @@ class TreeText {
 
 void write_json_node(const DispatchNode& node, JsonWriter& json) {
   json.begin_object().text("name", node.name).text("kind", category_kind_name(node.kind));
+  if (is_device_work(node.kind)) {
+    const analysis::KernelName name = analysis::parse_kernel_name(node.name);
+    if (name.known()) json.text("readable_name", name.text);
+  }
   json.integer("count", node.count).integer("start_ns", node.start_ns);
   json.integer("total_ns", node.total_ns).integer("median_total_ns", node.median_total_ns);
   if (!is_device_work(node.kind)) json.integer("self_ns", node.self_ns);

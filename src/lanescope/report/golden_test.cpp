@@ -53,7 +53,7 @@ TEST_P(GoldenTest, LanescopeTable) {
   const auto table =
       analysis::compute_key_averages(trace_, {.style = analysis::TableStyle::kLanescope});
   ASSERT_TRUE(table);
-  const TableOptions options{.sort_by = "self_device_time_total"};
+  const TableOptions options{.sort_by = "self_device_time_total", .readable_names = true};
   expect_golden("table.txt", *key_averages_text(*table, options));
   expect_golden("table.json", *key_averages_json(*table, options));
   expect_golden("table.csv", *key_averages_csv(*table, options));

@@ -8,7 +8,9 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
+#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -155,6 +157,7 @@ class TableText {
 
   std::string run() {
     if (rows_.empty()) return "";
+    read_names();
     inspect();
     add_columns();
     write_head();
@@ -164,6 +167,25 @@ class TableText {
   }
 
  private:
+  // Readable names of device work, where its names say something. Rows are grouped by raw name, so
+  // several may read alike: these are numbered.
+  void read_names() {
+    if (!options_.readable_names) return;
+    std::unordered_map<std::string, int> seen;
+    for (const KeyAverage* row : rows_) {
+      if (!row->on_device || row->is_annotation) continue;
+      const analysis::KernelName name = analysis::parse_kernel_name(row->name);
+      if (!name.known()) continue;
+      const int number = ++seen[name.text];
+      readable_[row] = number == 1 ? name.text : fmt::format("{} #{}", name.text, number);
+    }
+  }
+
+  const std::string& name_of(const KeyAverage& row) const {
+    const auto found = readable_.find(&row);
+    return found == readable_.end() ? row.name : found->second;
+  }
+
   void inspect() {
     std::size_t longest_name = 0, longest_shapes = 0, longest_frame = 0;
     std::uint64_t least_flops = 0;
@@ -173,7 +195,7 @@ class TableText {
       has_overloads_ |= !row->overload_name.empty();
       has_shapes_ |= !row->input_shapes.empty() && row->input_shapes != "[]";
       has_stacks_ |= !row->stack.empty();
-      longest_name = std::max(longest_name, text_length(row->name));
+      longest_name = std::max(longest_name, text_length(name_of(*row)));
       longest_shapes = std::max(longest_shapes, text_length(row->input_shapes));
       for (const std::string& frame : row->stack)
         longest_frame = std::max(longest_frame, text_length(frame));
@@ -309,7 +331,7 @@ class TableText {
   }
 
   void write_row(const KeyAverage& row) {
-    std::vector<std::string> values{name_cell(row.name)};
+    std::vector<std::string> values{name_cell(name_of(row))};
     if (has_overloads_) values.push_back(name_cell(row.overload_name));
     values.push_back(format_percent(row.self_cpu_time_total_us, self_cpu_us_));
     values.push_back(time(row.self_cpu_time_total_us));
@@ -365,6 +387,8 @@ class TableText {
     line("Self CPU time total: " + time(self_cpu_us_));
     if (has_device_time_) line("Self " + device_ + " time total: " + time(self_device_us_));
     if (table_.style == TableStyle::kLanescope) write_notes();
+    if (table_.style == TableStyle::kLanescope && !readable_.empty())
+      line("Kernel names are what their raw names say: --names raw shows those");
   }
 
   void write_notes() {
@@ -416,6 +440,7 @@ class TableText {
   const KeyAverages& table_;
   const TableOptions& options_;
   std::vector<const KeyAverage*> rows_;
+  std::unordered_map<const KeyAverage*, std::string> readable_;
   std::string out_;
   std::vector<Column> columns_;
   bool has_device_time_ = false, has_device_memory_ = false, has_overloads_ = false,
@@ -442,6 +467,10 @@ Sums sums_of(const KeyAverages& table) {
 
 void write_json_row(const KeyAverage& row, const Sums& sums, JsonWriter& json) {
   json.begin_object().text("name", row.name);
+  if (row.on_device && !row.is_annotation) {
+    const analysis::KernelName name = analysis::parse_kernel_name(row.name);
+    if (name.known()) json.text("readable_name", name.text);
+  }
   if (!row.overload_name.empty()) json.text("overload_name", row.overload_name);
   if (!row.input_shapes.empty()) json.text("input_shapes", row.input_shapes);
   if (!row.stack.empty()) {

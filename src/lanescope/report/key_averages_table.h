@@ -22,6 +22,9 @@ struct TableOptions {
   std::optional<std::string> header = {};
   bool top_level_events_only = false;
   TimeUnit time_unit = TimeUnit::kAuto;
+  // Text only: kernels by what their names say (analysis/kernel_name.h). Rows of different raw
+  // names that read alike stay apart and are numbered: "add, f32 (ATen elementwise) #2".
+  bool readable_names = false;
 };
 
 // Every key that sort_by takes, aliases included: cuda_*, xpu_* and privateuse1_* mean device_*.

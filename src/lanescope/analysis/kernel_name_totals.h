@@ -1,0 +1,29 @@
+// Every name of device work in a trace, read once, with what it cost.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+struct KernelNameTotal {
+  StringId raw{};  // the name as the trace has it
+  KernelName name;
+  std::int64_t count = 0;
+  std::int64_t total_ns = 0;  // sum of durations
+};
+
+// Nanoseconds; sums of durations, so that work on two streams at once counts twice.
+struct KernelNameTotals {
+  std::vector<KernelNameTotal> rows;  // largest total first, then by raw name
+  std::int64_t total_ns = 0;
+  std::int64_t named_ns = 0;  // of rows whose name is known
+};
+
+// Kernels, copies and memsets (CategoryKind, is_device_work). One pass over slices, one parse a
+// name. Any thread.
+KernelNameTotals compute_kernel_name_totals(const Trace& trace);
+
+}  // namespace lanescope::analysis
