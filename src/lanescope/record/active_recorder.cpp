@@ -125,7 +125,8 @@ spool::ChunkHeader* chunk_of(LanescopeWriter* writer) {
 
 void take_chunk_away(LanescopeWriter* writer, ChunkPool& pool) {
   if (writer->first) pool.hand_in(chunk_of(writer));
-  writer->first = writer->next = writer->limit = nullptr;
+  writer->first = nullptr;
+  writer->count = writer->capacity = 0;
   writer->used = nullptr;
   writer->slot = nullptr;
   writer->owner = nullptr;
@@ -606,8 +607,8 @@ bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
   SpoolFile::claim(chunk, spool::ChunkKind::kRecords, writer->thread_number, ++writer->sequence);
   writer->first = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
                                                    spool::kChunkHeaderBytes);
-  writer->next = writer->first;
-  writer->limit = writer->first + spool::kRecordsPerChunk;
+  writer->count = 0;
+  writer->capacity = spool::kRecordsPerChunk;
   writer->used = &chunk->used;
   return true;
 }

@@ -61,8 +61,8 @@ struct LanescopeWriter {
   std::uint32_t
       sequence;  // of the chunk below, counts up over the whole life of the thread; 0: none yet
   lanescope::spool::Record* first;
-  lanescope::spool::Record* next;
-  lanescope::spool::Record* limit;     // next == limit: full, or no chunk
+  std::uint32_t count;     // records in the chunk
+  std::uint32_t capacity;  // count == capacity: full, or no chunk
   std::atomic<std::uint32_t>* used;    // in the chunk's header
   lanescope::spool::ThreadSlot* slot;  // null until the first chunk of a spool
   void* owner;                         // the recorder's bookkeeping

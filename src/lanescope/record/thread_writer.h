@@ -45,8 +45,8 @@ inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
 class Inside {
  public:
   explicit Inside(LanescopeWriter* writer) noexcept : writer_(writer) {
-    if (writer_->busy.load(std::memory_order_relaxed) !=
-        0) {  // a signal handler met its own thread here
+    if (writer_->busy.load(std::memory_order_relaxed) != 0)
+        [[unlikely]] {  // a signal handler met its own thread here
       count(&spool::ThreadSlot::reentered);
       writer_ = nullptr;
       return;
@@ -65,16 +65,15 @@ class Inside {
   std::uint32_t window() const noexcept { return window_; }
   // The next free record, or null: dropped and counted.
   spool::Record* reserve() noexcept {
-    if (writer_->next == writer_->limit && !lanescope_next_chunk(writer_)) [[unlikely]] {
+    if (writer_->count == writer_->capacity && !lanescope_next_chunk(writer_)) [[unlikely]] {
       count(&spool::ThreadSlot::dropped);
       return nullptr;
     }
-    return writer_->next;
+    return writer_->first + writer_->count;
   }
   // Makes the reserved record part of the file.
   void commit() noexcept {
-    ++writer_->next;
-    writer_->used->store(static_cast<std::uint32_t>(writer_->next - writer_->first),
+    writer_->used->store(++writer_->count,
                          std::memory_order_release);  // pairs with the reader's acquire
   }
   void count(std::atomic<std::uint64_t> spool::ThreadSlot::*counter) noexcept {
@@ -98,7 +97,8 @@ inline LanescopeWriter* thread_writer() noexcept {
 namespace detail {
 inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo& info) noexcept {
   spool::Record* record = inside.reserve();
-  if (!record) return {};
+  if (!record) [[unlikely]]
+    return {};
   // A fresh chunk is zero, so what is 0 (end_tsc among it) is there already; with a constant `info`
   // no test is left.
   record->name = info.name;
@@ -109,7 +109,7 @@ inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo
   if (info.forward_thread != 0) record->b = info.forward_thread;
   if (info.detail != 0) record->c = info.detail;
   if (info.handle != 0) record->d = info.handle;
-  const RangeToken token{writer->sequence, static_cast<std::uint32_t>(record - writer->first)};
+  const RangeToken token{writer->sequence, writer->count};
   record->begin_tsc = ticks();  // last, so that the range does not hold our own cost
   inside.commit();
   return token;
@@ -118,7 +118,7 @@ inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo
 inline void end(LanescopeWriter* writer, Inside& inside, RangeToken token,
                 std::uint64_t now) noexcept {
   if (token.sequence == writer->sequence) [[likely]] {
-    if (writer->first) writer->first[token.index].end_tsc = now;
+    writer->first[token.index].end_tsc = now;  // a chunk that is taken away changes the sequence
     return;
   }
   spool::Record* record = inside.reserve();
@@ -135,18 +135,23 @@ inline void end(LanescopeWriter* writer, Inside& inside, RangeToken token,
 inline RangeToken begin_range(const RangeInfo& info) noexcept {
   if (!is_recording()) return {};
   LanescopeWriter* writer = thread_writer();
-  if (!writer) return {};
+  if (!writer) [[unlikely]]
+    return {};
   Inside inside(writer);
-  return inside.ok() ? detail::begin(writer, inside, info) : RangeToken{};
+  if (!inside.ok()) [[unlikely]]
+    return {};
+  return detail::begin(writer, inside, info);
 }
 
 // On the thread that began it. A range still open when its window closes ends with the window.
 inline void end_range(RangeToken token) noexcept {
   const std::uint64_t now = ticks();
   LanescopeWriter* writer = lanescope_thread_writer;
-  if (token.sequence == 0 || !writer) return;
+  if (token.sequence == 0 || !writer) [[unlikely]]
+    return;
   Inside inside(writer);
-  if (inside.ok()) detail::end(writer, inside, token, now);
+  if (inside.ok()) [[likely]]
+    detail::end(writer, inside, token, now);
 }
 
 // For callers with no place for a token: begins a range and remembers it on the thread's stack.
