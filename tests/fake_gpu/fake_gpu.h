@@ -1,0 +1,29 @@
+// What a test asks of the fake libcupti: launches, and what the recorder did with the library.
+#pragma once
+#include <cstdint>
+
+extern "C" {
+
+struct FakeGpuStats {
+  std::uint32_t clock_registrations, buffer_registrations;
+  std::uint32_t kinds_on;        // how many are enabled now
+  std::uint32_t buffers_out;     // with the fake now
+  std::uint32_t dirty_buffers;   // handed over with something in them
+  std::uint32_t flushes, forced_flushes, finalized;
+  std::uint32_t subscribers;     // open now
+  std::uint32_t flush_period_ms;
+};
+FakeGpuStats fake_gpu_stats();
+
+// One cudaLaunchKernel on this thread and its kernel, as far as both are switched on. The times are
+// readings of the registered clock.
+void fake_gpu_launch(const char* kernel, std::uint32_t correlation);
+// A call that nobody needs (cudaGetDevice).
+void fake_gpu_quiet_call(std::uint32_t correlation);
+// A copy to the device and the wait for it.
+void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation);
+
+// What the next cuptiSubscribe / cuptiActivityEnable(kernels) answers (a CUptiResult).
+void fake_gpu_refuse_subscriber(int result);
+void fake_gpu_refuse_kernels(int result);
+}

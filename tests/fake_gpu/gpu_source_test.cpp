@@ -1,0 +1,318 @@
+// The GPU source with a fake libcupti: what is switched on and off, which records reach the spool,
+// what is dropped and said. Each test runs in a process of its own, as the source is one a process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fake_gpu.h"
+#include "lanescope/codec/activity_layout.h"
+#include "lanescope/format/spool/spool_index.h"
+#include "lanescope/record/range.h"
+#include "lanescope/record/recorder.h"
+
+namespace {
+using namespace lanescope;
+using spool::ActivityKind;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Bytes final : public format::SpoolBytes {
+ public:
+  explicit Bytes(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    text_.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::uint64_t size() const override { return text_.size(); }
+  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
+    if (offset >= text_.size()) return 0;
+    const std::size_t count =
+        std::min<std::size_t>(into.size(), text_.size() - static_cast<std::size_t>(offset));
+    std::memcpy(into.data(), text_.data() + offset, count);
+    return count;
+  }
+
+ private:
+  std::string text_;
+};
+
+struct Activities {
+  std::vector<spool::Record> records;
+  format::SpoolIndex index;
+  ImportStats stats;
+  std::size_t count(ActivityKind kind) const {
+    std::size_t found = 0;
+    for (const spool::Record& record : records)
+      found += record.kind == static_cast<std::uint8_t>(kind);
+    return found;
+  }
+  std::string metadata(const std::string& key) const {
+    std::string json;
+    for (const auto& entry : index.metadata)
+      if (entry.key == key) json = entry.json;
+    return json;
+  }
+};
+
+template <typename T>
+T as(const spool::Record& record) {
+  T value;
+  std::memcpy(&value, &record, sizeof value);
+  return value;
+}
+
+Activities read(const std::string& path) {
+  Activities found;
+  const Bytes bytes(path);
+  auto index = format::read_spool_index(bytes, true, &found.stats);
+  EXPECT_TRUE(index) << index.error().message;
+  found.index = *std::move(index);
+  std::vector<std::byte> buffer(spool::kChunkBytes);
+  for (const auto& chunk : found.index.activity_chunks)
+    for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &found.stats))
+      found.records.push_back(record);
+  return found;
+}
+
+class GpuSourceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::getenv("LANESCOPE_CUPTI_LIBRARY"))
+      GTEST_SKIP() << "run by ctest, which names the fake libcupti";
+    folder_ = std::filesystem::temp_directory_path() /
+              ("lanescope_fake_gpu_" + std::to_string(getpid()));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::unique_ptr<record::Recorder> open(std::uint32_t options = 0) {
+    record::RecorderOptions wanted;
+    wanted.directory = folder_.string();
+    wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+    wanted.options = options;
+    auto recorder = record::Recorder::open(wanted);
+    EXPECT_TRUE(recorder) << recorder.error().message;
+    return *std::move(recorder);
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(GpuSourceTest, LaunchesBecomeRecordsWithWhatCuptiSaid) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+  fake_gpu_launch("_Z6kernelv", 11);
+  fake_gpu_copy_and_wait(4096, 12);
+  recorder->stop();
+  const Activities found = read(recorder->spool_path());
+  ASSERT_EQ(found.count(ActivityKind::kKernel), 1u);
+  EXPECT_EQ(found.count(ActivityKind::kApiCall), 2u);
+  EXPECT_EQ(found.count(ActivityKind::kMemcpy), 1u);
+  EXPECT_EQ(found.count(ActivityKind::kSync), 1u);
+  const auto call = as<spool::ApiCallRecord>(found.records[0]);
+  EXPECT_EQ(call.cbid, 211u);
+  EXPECT_EQ(call.correlation, 11u);
+  EXPECT_EQ(call.os_tid, static_cast<std::uint32_t>(gettid()));
+  const auto kernel = as<spool::KernelRecord>(found.records[1]);
+  const auto more = as<spool::KernelMoreRecord>(found.records[2]);
+  EXPECT_EQ(found.index.texts[kernel.name], "_Z6kernelv");
+  EXPECT_EQ(kernel.correlation, 11u);
+  EXPECT_EQ(kernel.stream, 7u);
+  EXPECT_EQ(kernel.registers_per_thread, 40);
+  EXPECT_EQ(kernel.block_z, 1);
+  EXPECT_GE(kernel.begin_tsc, call.end_tsc);  // both from the recorder's clock
+  EXPECT_EQ(more.kind, static_cast<std::uint8_t>(ActivityKind::kContinued));
+  EXPECT_EQ(more.grid_x, 100'000u);
+  EXPECT_EQ(more.block_x, 256);
+  EXPECT_EQ(more.block_y, 2);
+  EXPECT_EQ(more.dynamic_shared_bytes, 213'000u);
+  const auto copy = as<spool::MemcpyRecord>(found.records[4]);
+  EXPECT_EQ(copy.bytes, 4096u);
+  EXPECT_EQ(copy.copy_kind, 1);
+  EXPECT_EQ(copy.source_memory, 2);
+  EXPECT_EQ(copy.is_async, 1);
+  EXPECT_EQ(copy.more, 0);
+  const auto sync = as<spool::SyncRecord>(found.records[5]);
+  EXPECT_EQ(sync.sync_kind, 3);
+  EXPECT_EQ(sync.event_id, spool::kNoEvent);
+}
+
+TEST_F(GpuSourceTest, CallsThatExplainNothingAreRecordedOnlyWhenAllAreWanted) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_quiet_call(1);
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kApiCall), 0u);
+  auto all = open(LANESCOPE_RECORD_ALL_API);
+  ASSERT_TRUE(all->start());
+  fake_gpu_quiet_call(2);
+  all->stop();
+  EXPECT_EQ(read(all->spool_path()).count(ActivityKind::kApiCall), 1u);
+}
+
+TEST_F(GpuSourceTest, NothingIsOnBetweenWindowsAndTheClockIsRegisteredOnce) {
+  auto recorder = open();
+  for (std::uint32_t window = 0; window < 3; ++window) {
+    ASSERT_TRUE(recorder->start());
+    EXPECT_GT(fake_gpu_stats().kinds_on, 0u);
+    EXPECT_EQ(fake_gpu_stats().flush_period_ms, 1000u);
+    fake_gpu_launch("in", window);
+    recorder->stop();
+    EXPECT_EQ(fake_gpu_stats().kinds_on, 0u);
+    EXPECT_EQ(fake_gpu_stats().flush_period_ms, 0u);
+    fake_gpu_launch("between", 100 + window);
+  }
+  const Activities found = read(recorder->spool_path());
+  EXPECT_EQ(found.count(ActivityKind::kKernel), 3u);
+  for (const std::string& text : found.index.texts) EXPECT_NE(text, "between");
+  const FakeGpuStats stats = fake_gpu_stats();
+  EXPECT_EQ(stats.clock_registrations, 1u);
+  EXPECT_EQ(stats.forced_flushes, 0u);
+  EXPECT_EQ(stats.finalized, 0u);
+  EXPECT_EQ(stats.subscribers, 0u);
+  EXPECT_EQ(stats.buffers_out, 0u);
+}
+
+TEST_F(GpuSourceTest, AMillionKernelsUseFewBuffersAndLoseNothing) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  constexpr std::uint32_t kLaunches = 1'000'000;
+  for (std::uint32_t i = 0; i < kLaunches; ++i) {
+    fake_gpu_launch(i % 3 == 0 ? "a" : "b", i);
+    if (i % 2000 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // 2 M a second
+  }
+  recorder->stop();
+  const Activities found = read(recorder->spool_path());
+  EXPECT_EQ(found.count(ActivityKind::kKernel), kLaunches);
+  EXPECT_EQ(found.count(ActivityKind::kContinued), kLaunches);
+  EXPECT_EQ(found.count(ActivityKind::kApiCall), kLaunches);
+  EXPECT_EQ(fake_gpu_stats().dirty_buffers, 0u);
+  EXPECT_EQ(recorder->stats().dropped_records, 0u);
+  EXPECT_THAT(found.metadata("lanescope_cupti"), HasSubstr("\"dropped_records\": 0"));
+  // A record and its continuation stay in one chunk.
+  for (std::size_t i = 0; i + 1 < found.records.size(); ++i)
+    if (found.records[i].kind == static_cast<std::uint8_t>(ActivityKind::kKernel)) {
+      ASSERT_EQ(found.records[i + 1].kind, static_cast<std::uint8_t>(ActivityKind::kContinued));
+    }
+}
+
+TEST_F(GpuSourceTest, ManyThreadsLaunchWhileWindowsOpenAndClose) {
+  auto recorder = open();
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  std::atomic<std::uint32_t> correlation{1};
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      while (!done.load()) fake_gpu_launch("k", correlation.fetch_add(1));
+    });
+  for (int window = 0; window < 5; ++window) {
+    ASSERT_TRUE(recorder->start());
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    recorder->stop();
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  const Activities found = read(recorder->spool_path());
+  EXPECT_GT(found.count(ActivityKind::kKernel), 0u);
+  std::set<std::uint32_t> seen;
+  for (const spool::Record& record : found.records)
+    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kKernel)) {
+      EXPECT_TRUE(seen.insert(as<spool::KernelRecord>(record).correlation).second);
+    }
+}
+
+TEST_F(GpuSourceTest, DevicesAndVersionsAreInEveryTrace) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  const Activities found = read(recorder->spool_path());
+  const std::string devices = found.metadata("deviceProperties");
+  EXPECT_THAT(devices, HasSubstr("\"name\": \"Fake \\\"GPU\\\"\""));
+  EXPECT_THAT(devices, HasSubstr("\"numSms\": 132"));
+  // 1,000,000 kHz * 2 transfers * 4096 bits / 8 = 1,024,000,000,000 bytes a second
+  EXPECT_THAT(devices, HasSubstr("\"memoryBandwidthBytesPerSecond\": 1024000000000"));
+  EXPECT_THAT(devices, HasSubstr("\"mig\": false"));
+  EXPECT_EQ(found.metadata("cuda_driver_version"), "13000");
+}
+
+TEST_F(GpuSourceTest, ARefusedSourceIsOneLineAndTheCpuPartGoesOn) {
+  fake_gpu_refuse_kernels(35);  // CUPTI_ERROR_INSUFFICIENT_PRIVILEGES
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  { const RecordFunction range("still recorded"); }
+  recorder->stop();
+  ASSERT_EQ(recorder->notes().size(), 1u);
+  EXPECT_THAT(recorder->notes()[0], HasSubstr("cupti: CUPTI records no kernels here"));
+  const Activities found = read(recorder->spool_path());
+  EXPECT_EQ(found.records.size(), 0u);
+  EXPECT_EQ(found.index.record_chunks.size(), 1u);
+}
+
+TEST_F(GpuSourceTest, AnIdleSubscriberOfThisProcessIsNoReasonToRefuse) {
+  fake_gpu_refuse_subscriber(39);  // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+  recorder->stop();
+}
+
+TEST_F(GpuSourceTest, NsightSystemsIsNamed) {
+  fake_gpu_refuse_subscriber(39);
+  setenv("NSYS_PROFILING_SESSION_ID", "4711", 1);
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  ASSERT_EQ(recorder->notes().size(), 1u);
+  EXPECT_THAT(recorder->notes()[0], HasSubstr("Nsight Systems (session 4711)"));
+  recorder->stop();
+}
+
+TEST_F(GpuSourceTest, AForkedChildSaysWhyItRecordsNoGpu) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("parent", 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    record::RecorderOptions wanted;
+    wanted.directory = folder_.string();
+    wanted.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+    auto own = record::Recorder::open(wanted);
+    const bool started = own && (*own)->start();
+    const auto notes = started ? (*own)->notes() : std::vector<std::string>();
+    const bool said = notes.size() == 1 && notes[0].find("forked child") != std::string::npos;
+    _exit(said ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+}
+
+TEST_F(GpuSourceTest, AFullFileDropsAndCounts) {
+  record::RecorderOptions wanted;
+  wanted.directory = folder_.string();
+  wanted.activities = LANESCOPE_ACTIVITY_CUDA;
+  wanted.max_bytes = 8u << 20;
+  auto recorder = record::Recorder::open(wanted);
+  ASSERT_TRUE(recorder);
+  ASSERT_TRUE((*recorder)->start());
+  constexpr std::uint32_t kLaunches = 100'000;  // 14 MB of records
+  for (std::uint32_t i = 0; i < kLaunches; ++i) fake_gpu_launch("k", i);
+  (*recorder)->stop();
+  const Activities found = read((*recorder)->spool_path());
+  const std::uint64_t dropped = (*recorder)->stats().dropped_records;
+  EXPECT_GT(dropped, 0u);
+  // A launch is three records: the call, the kernel and its continuation.
+  EXPECT_EQ(found.records.size() + dropped, 3u * kLaunches);
+  EXPECT_EQ(found.stats.counter(ImportIssue::kDroppedRecords).count, dropped);
+}
+
+}  // namespace
