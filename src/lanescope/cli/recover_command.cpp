@@ -62,6 +62,10 @@ std::string summary(const Trace& trace) {
       "chunks were still open, their complete records are in");
   add(ImportIssue::kOpenRange, "range had not ended, it is drawn to the end",
       "ranges had not ended, they are drawn to the end");
+  add(ImportIssue::kEarlyRange, "range had begun before what was kept, it is drawn from there",
+      "ranges had begun before what was kept, they are drawn from there");
+  add(ImportIssue::kLostBegin, "range is lost, its begin was not kept",
+      "ranges are lost, their begins were not kept");
   add(ImportIssue::kChecksumMismatch, "chunk has changed since it was closed",
       "chunks have changed since they were closed");
   add(ImportIssue::kTruncatedFile, "chunk is cut off", "chunks are cut off");

@@ -8,7 +8,8 @@ namespace lanescope::spool {
 
 std::size_t used_bytes(ChunkKind kind, std::uint32_t used) {
   std::size_t unit = 1;
-  if (kind == ChunkKind::kRecords || kind == ChunkKind::kControl || kind == ChunkKind::kActivities)
+  if (kind == ChunkKind::kRecords || kind == ChunkKind::kControl ||
+      kind == ChunkKind::kActivities || kind == ChunkKind::kKept)
     unit = sizeof(Record);
   if (kind == ChunkKind::kThreads) unit = sizeof(ThreadSlot);
   return std::min(used * unit, kChunkPayloadBytes / unit * unit);

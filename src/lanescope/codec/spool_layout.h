@@ -16,7 +16,8 @@
 namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
-inline constexpr std::uint32_t kLayoutVersion = 2;  // 1: the same without kActivities chunks
+// 1: without kActivities chunks; 2: without rings
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;
@@ -36,10 +37,13 @@ enum class RecordKind : std::uint8_t {
   kOutOfMemory = 6,  // the same fields; a: bytes asked for
   kCollective = 7,   // of this thread's next range, if it has that name; flags: CollectiveFlag;
                      // a: Seq, d: Comms Id
+  // Records of kKept chunks. The next record is of thread b, from the place a (as in kRangeEnd).
+  kKeptFrom = 15,
   // Records of control chunks.
   kAnchor = 16,  // begin_tsc, a: CLOCK_MONOTONIC ns, d: CLOCK_REALTIME ns, end_tsc: width of the
                  // reading in ticks
-  kWindowStart = 17,  // begin_tsc; a: cycle; b: session; c: options (RecordOption bits)
+  kWindowStart = 17,  // begin_tsc; a: cycle; b: session; c: options (RecordOption bits); d: of a
+                      // ring, the nanoseconds before the window's end that count, else 0
   kWindowStop = 18,   // begin_tsc; a: cycle; b: session
   kMetadata = 19,     // name: key, c: JSON text, b: session
   kSourceNote =
@@ -114,6 +118,7 @@ enum class ChunkKind : std::uint32_t {
   kThreads = 3,     // ThreadSlot; used counts slots
   kControl = 4,     // Record; used counts records
   kActivities = 5,  // of an activity source, see activity_layout.h; used counts records
+  kKept = 6,        // what is still needed of chunks that a ring gave back; used counts records
 };
 
 enum class ChunkState : std::uint32_t {
@@ -174,6 +179,8 @@ struct FileHeader {
   char process_name[64];
   char host_name[64];
   std::atomic<std::uint64_t> dropped_activities;  // of activity sources: lost by them, or no room
+  // Ticks: what a ring gave back before its time, for want of room, reaches up to here.
+  std::atomic<std::uint64_t> ring_lost_until;
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 

@@ -34,6 +34,10 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"dropped-records", Severity::kLost, "the recorder had no room for these records"},
     {"open-range", Severity::kRepaired,
      "a range was still open when recording ended; it lasts to the end"},
+    {"early-range", Severity::kNote,
+     "a range began before the seconds that a ring keeps; it is drawn from their start"},
+    {"lost-begin", Severity::kLost,
+     "a range ended whose begin the ring had no room to keep; it is not there"},
     {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
     {"field-lost", Severity::kLost, "one value of an event could not be kept"},
 }};

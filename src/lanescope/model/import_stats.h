@@ -40,6 +40,8 @@ enum class ImportIssue : std::uint8_t {
                // were read
   kDroppedRecords,  // records the recorder could not keep
   kOpenRange,       // a range still open when recording ended
+  kEarlyRange,      // a range that began before what a ring kept; it begins there
+  kLostBegin,       // the end of a range whose begin a ring gave up
   kMissingName,     // an event without name; it got an empty one
   kFieldLost,  // one value of an event could not be kept: a counter that is no number, over 65535
                // words of args

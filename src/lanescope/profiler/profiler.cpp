@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/profiler/step_clock.h"
 
 namespace lanescope {
 namespace {
@@ -44,6 +47,12 @@ class StepRange {
   const LanescopeWriter* writer_ = nullptr;
 };
 
+std::int64_t steady_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   codec::append_escaped_json(out, text);
@@ -75,6 +84,46 @@ struct Profiler::State {
   std::shared_ptr<const Trace> trace;
   std::uint32_t trace_windows = 0;  // windows that `trace` covers
   mutable std::vector<std::string> warnings;
+  std::optional<StepClock> step_clock;
+  std::int64_t step_began_ns = 0, last_dump_ns = 0;
+  std::uint32_t slow_dumps = 0;
+
+  Result<void> check_options() const {
+    if (options.last_ns != 0 && options.schedule)
+      return Error{Errc::kInvalidArgument,
+                   "a schedule chooses its steps beforehand and a ring keeps what was just before "
+                   "something odd; give one of the two"};
+    if (options.slow_step == 0) return {};
+    if (options.last_ns == 0)
+      return Error{Errc::kInvalidArgument,
+                   "a slow step is dumped from a ring: say how much it keeps (last_ns)"};
+    if (!(options.slow_step > 1))
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("a slow step is more than 1 times the median; found {}", options.slow_step)};
+    return {};
+  }
+
+  // The step that ends now.
+  void judge_step() {
+    if (!step_clock) return;
+    const std::int64_t now = steady_ns();
+    const auto slow = step_clock->ended(now - std::exchange(step_began_ns, now));
+    if (!slow || slow_dumps == options.max_dumps) return;
+    if (slow_dumps != 0 && now - last_dump_ns < options.last_ns) return;
+    ++slow_dumps;
+    last_dump_ns = now;
+    std::string why = fmt::format(
+        "step {} took {:.3g} times the median of the {} steps before it ({:.3g} ms, median {:.3g} "
+        "ms)",
+        step, static_cast<double>(slow->duration_ns) / static_cast<double>(slow->median_ns),
+        slow->steps, static_cast<double>(slow->duration_ns) * 1e-6,
+        static_cast<double>(slow->median_ns) * 1e-6);
+    if (slow->duration_ns > options.last_ns) why += ", which is longer than the ring";
+    if (slow_dumps == options.max_dumps)
+      why += fmt::format("; no more dumps of slow steps after these {}", slow_dumps);
+    recorder->request_dump(std::move(why));
+  }
 
   bool is_copy() const { return getpid() != pid; }
 
@@ -91,6 +140,17 @@ struct Profiler::State {
       warn("the schedule threw; nothing is recorded during that step");
       return ProfilerAction::kNone;
     }
+  }
+
+  // Places of a ring are used again while one reads, so a copy is read in its stead.
+  Result<Trace> read_recording(const format::ReadSpoolOptions& read) const {
+    const std::string& path = recorder->spool_path();
+    if (!recorder->is_live_ring()) return format::read_spool(path, read);
+    const std::string copy = fmt::format("{}.read{}", path, getpid());
+    LANESCOPE_TRY_VOID(recorder->dump(copy));
+    auto read_back = format::read_spool(copy, read);
+    unlink(copy.c_str());
+    return read_back;
   }
 
   void collect_notes() const {
@@ -144,12 +204,16 @@ Result<void> Profiler::start() {
     return Error{Errc::kUnavailable,
                  "this profiler was made before fork(); a child needs one of its own"};
   if (s.running) return Error{Errc::kUnavailable, "the profiler runs already"};
+  LANESCOPE_TRY_VOID(s.check_options());
   record::RecorderOptions options;
   options.spool_path = s.options.spool_path;
   options.directory = s.options.output_dir;
   options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
   options.max_bytes = s.options.max_spool_bytes;
   options.options = record_option_bits(s.options);
+  options.last_ns = s.options.last_ns;
+  options.dump_signal = s.options.dump_signal;
+  options.quiet_dumps = s.options.quiet_dumps;
   options.activities = 0;
   for (const ProfilerActivity activity : s.options.activities)
     options.activities |= static_cast<std::uint32_t>(activity);
@@ -163,6 +227,10 @@ Result<void> Profiler::start() {
   s.action = s.action_at(0);
   s.carry_out(record::deeds_between(ProfilerAction::kNone, s.action), *this);
   if (s.options.schedule) s.step_range.open(0);
+  s.step_clock.reset();
+  if (s.options.slow_step != 0) s.step_clock.emplace(s.options.slow_step);
+  s.step_began_ns = steady_ns();
+  s.slow_dumps = 0;
   return {};
 }
 
@@ -170,6 +238,7 @@ void Profiler::step() {
   State& s = *state_;
   if (!s.running || s.is_copy()) return;
   s.step_range.close();
+  s.judge_step();
   ++s.step;
   const ProfilerAction previous = std::exchange(s.action, s.action_at(s.step));
   s.carry_out(record::deeds_between(previous, s.action), *this);
@@ -203,7 +272,7 @@ Result<std::shared_ptr<const Trace>> Profiler::trace() {
   if (!s.options.accumulate) options.cycle = windows - 1;
   options.metadata = s.metadata;
   options.live = true;
-  LANESCOPE_TRY(Trace trace, format::read_spool(s.recorder->spool_path(), options));
+  LANESCOPE_TRY(Trace trace, s.read_recording(options));
   s.trace = std::make_shared<const Trace>(std::move(trace));
   // What an open window holds is not all of it: read again next time.
   s.trace_windows = open ? 0 : windows;
@@ -236,6 +305,16 @@ Result<void> Profiler::export_chrome_trace(const std::string& path) {
   LANESCOPE_TRY(const auto written, format::write_kineto_json(*recorded, path, options));
   static_cast<void>(written);
   return {};
+}
+
+Result<void> Profiler::dump(const std::string& path) {
+  if (!state_->running || state_->is_copy())
+    return Error{Errc::kUnavailable, "nothing runs that could be dumped"};
+  return state_->recorder->dump(path);
+}
+
+std::vector<std::string> Profiler::dumps() const {
+  return state_->recorder ? state_->recorder->dumps() : std::vector<std::string>();
 }
 
 Result<void> Profiler::add_metadata(std::string_view key, std::string_view text) {

@@ -48,6 +48,15 @@ struct ProfilerOptions {
                                 // goes with the profiler
   std::string spool_path = {};  // the recording's own path; stays
   std::uint64_t max_spool_bytes = std::uint64_t{4} << 30;
+  // A flight recorder: record for ever, keep the last so many nanoseconds. Excludes a schedule. See
+  // record::RecorderOptions for these three.
+  std::int64_t last_ns = 0;
+  int dump_signal = 0;
+  bool quiet_dumps = false;
+  // With last_ns: a step() more than so many times the median of the steps before it (above 1; 0:
+  // never) makes a dump, at most one in last_ns and max_dumps in all.
+  double slow_step = 0;
+  std::uint32_t max_dumps = 8;
 };
 
 // What key_averages() found, with its text.
@@ -69,7 +78,8 @@ class Profiler {
   Profiler& operator=(const Profiler&) = delete;
 
   // Again after stop(): a new recording, the results of the last one are gone. kIo: the file cannot
-  // be made. kUnavailable: it runs already.
+  // be made. kUnavailable: it runs already. kInvalidArgument: a ring with a schedule, slow_step
+  // without a ring or not above 1.
   Result<void> start();
   // Ends a step of the schedule: closes ProfilerStep#N, does what the schedule says, opens
   // ProfilerStep#N+1.
@@ -86,6 +96,12 @@ class Profiler {
   Result<KeyAverages> key_averages(const analysis::KeyAveragesOptions& options = {});
   // Kineto JSON; packed when the name ends in .gz or .zst. As often as you like.
   Result<void> export_chrome_trace(const std::string& path);
+
+  // A finished recording of what was recorded up to now; of a ring the last seconds. kIo: `path`
+  // exists or cannot be written. kUnavailable: nothing runs.
+  Result<void> dump(const std::string& path);
+  // What slow steps and the signal left, in order; those of the last start().
+  std::vector<std::string> dumps() const;
 
   // Into the trace's top-level entries, at any time. kInvalidArgument: not one JSON value.
   Result<void> add_metadata(std::string_view key, std::string_view text);

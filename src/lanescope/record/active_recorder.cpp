@@ -1,9 +1,11 @@
 #include "lanescope/record/active_recorder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +39,11 @@ namespace {
 __thread bool thread_ended = false;  // its writer is gone and is not made again
 constinit std::atomic<std::uint64_t> drops_without_writer{0};  // relaxed: a sum
 constinit std::atomic<ActiveRecorder*> active{nullptr};  // release when made, acquire when used
+// Dumps that a signal asked for. The handler must be able to count at any moment: relaxed, a
+// number.
+constinit std::atomic<std::uint32_t> dump_signals{0};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+void count_dump_signal(int) { dump_signals.fetch_add(1, std::memory_order_relaxed); }
 pthread_once_t process_once = PTHREAD_ONCE_INIT;
 pthread_key_t writer_key;
 bool has_writer_key = false, has_membarrier = false;
@@ -108,6 +115,11 @@ void fence_all_threads() {
     return;
   sleep_us(
       10'000);  // stores leave a core's buffer within microseconds; nothing better without the call
+}
+
+const char* signal_name(int signal) {
+  if (signal == SIGUSR1) return "SIGUSR1";
+  return signal == SIGUSR2 ? "SIGUSR2" : "a signal";
 }
 
 void copy_name(char (&to)[64], const char* from) { snprintf(to, sizeof to, "%s", from); }
@@ -196,11 +208,21 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     return Error{
         Errc::kInvalidArgument,
         fmt::format("a recording needs at least 1 MiB, max_bytes is {}", options.max_bytes)};
+  if (options.last_ns < 0)
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("a ring keeps a time of more than 0; last_ns is {}", options.last_ns)};
   const MutexLock lock(control_);
+  const bool joins_no_ring = spool_ && !spool_->ring().is_on() && options.last_ns != 0;
   if (!spool_) {
     LANESCOPE_TRY(const std::string new_path, new_spool_path(options));
-    LANESCOPE_TRY(spool_,
-                  Spool::create(new_path, options.max_bytes, options.ready_chunks, &texts()));
+    SpoolOptions settings{.path = new_path,
+                          .max_bytes = options.max_bytes,
+                          .ready_chunks = options.ready_chunks,
+                          .ring = options.last_ns != 0};
+    if (options.dump_signal != 0)
+      settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
+    settings.dumps.quiet = options.quiet_dumps;
+    LANESCOPE_TRY(spool_, Spool::create(settings, &texts()));
     name_ = std::make_shared<SpoolName>(new_path, options.temporary);
     if (options.temporary) {
       std::erase_if(temporary_names_, [](const auto& known) { return known.expired(); });
@@ -214,8 +236,13 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   session->id = next_session_++;
   session->options = options.options;
   session->activities = options.activities;
+  session->last_ns = options.last_ns;
   *name = name_;
   sessions_.push_back(std::move(session));
+  if (joins_no_ring)
+    note(*sessions_.back(),
+         "shares the file of a recording that keeps everything: the file grows until both end");
+  if (options.dump_signal != 0) arm_dump_signal(*sessions_.back(), options.dump_signal);
   return sessions_.back()->id;
 }
 
@@ -302,7 +329,79 @@ void ActiveRecorder::mark_window(spool::RecordKind kind, const Session& session)
   record.a = session.windows - 1;
   record.b = session.id;
   record.c = session.options;
+  if (kind == spool::RecordKind::kWindowStop) {
+    spool_->ring().window_closed(session.id, record.begin_tsc);
+  } else {
+    record.d = static_cast<std::uint64_t>(session.last_ns);
+    const double rate = static_cast<double>(spool_->file().header().ticks_per_second) * 1e-9;
+    const auto last_ticks = static_cast<std::uint64_t>(static_cast<double>(session.last_ns) * rate);
+    spool_->ring().window_opened(
+        {session.id, session.windows - 1, record.begin_tsc, 0, last_ticks});
+  }
   spool_->write_control(record);
+}
+
+// What a program does with a signal is its own business: only one that it leaves alone is taken.
+void ActiveRecorder::arm_dump_signal(Session& session, int signal) {
+  struct sigaction known {};
+  if (sigaction(signal, nullptr, &known) != 0) {
+    return note(session, fmt::format("signal {} cannot make dumps: {}", signal, strerror(errno)));
+  }
+  if (!(known.sa_flags & SA_SIGINFO) && known.sa_handler == count_dump_signal) return;
+  if ((known.sa_flags & SA_SIGINFO) || known.sa_handler != SIG_DFL) {
+    return note(session,
+                fmt::format("{} makes no dumps: the program has a handler of its own for it",
+                            signal_name(signal)));
+  }
+  struct sigaction ours {};
+  ours.sa_handler = count_dump_signal;
+  ours.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigaction(signal, &ours, nullptr);
+}
+
+// A line when a ring holds less than was asked for.
+std::string ActiveRecorder::short_ring_note(const Session& session) {
+  const auto covered = spool_->ring().covered(session.id, ticks());
+  const std::uint64_t lost =
+      spool_->file().header().ring_lost_until.load(std::memory_order_relaxed);
+  if (session.last_ns == 0 || !covered || lost == 0) return "";
+  const double rate = static_cast<double>(spool_->file().header().ticks_per_second);
+  const double seconds = static_cast<double>(*covered) / rate;
+  const double wanted = static_cast<double>(session.last_ns) * 1e-9;
+  if (seconds >= wanted * 0.999) return "";
+  return fmt::format(
+      "{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit (size limit {} "
+      "bytes)",
+      spool_->path(), seconds, wanted, spool_->file().max_bytes());
+}
+
+Result<void> ActiveRecorder::dump(const std::string& of, const std::string& path) {
+  const MutexLock lock(control_);
+  if (!spool_ || spool_->path() != of)
+    return Error{Errc::kUnavailable, fmt::format("this recording is over; read {}", of)};
+  LANESCOPE_TRY_VOID(spool_->dumper().dump(path, "the program asked for it"));
+  return {};
+}
+
+void ActiveRecorder::request_dump(std::uint32_t id, std::string why) {
+  const MutexLock lock(control_);
+  if (find(id)) spool_->dumper().request(std::move(why));
+}
+
+std::vector<std::string> ActiveRecorder::dumps(const std::string& of) {
+  const MutexLock lock(control_);
+  if (spool_ && spool_->path() == of) return spool_->dumper().paths();
+  return last_dumps_.first == of ? last_dumps_.second : std::vector<std::string>();
+}
+
+bool ActiveRecorder::is_live_ring(const std::string& of) {
+  const MutexLock lock(control_);
+  return spool_ && spool_->path() == of && spool_->ring().is_on();
+}
+
+void ActiveRecorder::forget(std::uint32_t id) {
+  const MutexLock lock(control_);
+  if (spool_) spool_->ring().forget(id);
 }
 
 void ActiveRecorder::update_options() {
@@ -376,8 +475,12 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
         source.table->cost_line(source.table->self, line, sizeof line) == 0 && line[0])
       note(session, fmt::format("{}: {}", source.table->name, line));
   }
-  if (const std::string refusal = spool_->refusal(); !refusal.empty())
+  // A ring reaches its limit as a matter of course; what counts is the time that it holds.
+  if (spool_->ring().is_on() && session.last_ns != 0) {
+    if (std::string line = short_ring_note(session); !line.empty()) note(session, std::move(line));
+  } else if (const std::string refusal = spool_->refusal(); !refusal.empty()) {
     note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
+  }
   std::vector<std::string> notes = std::move(session.notes);
   std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });
   if (sessions_.empty()) finish_spool();
@@ -425,6 +528,8 @@ void ActiveRecorder::finish_spool() {
   last_stats_.dropped_records += spool_->drops_without_thread() + spool_->activity_drops();
   spool_->finish(!all_outside);
   last_stats_.file_bytes = spool_->bytes();
+  last_stats_.lost_open_ranges = spool_->ring().lost_open_ranges();
+  last_dumps_ = {spool_->path(), spool_->dumper().paths()};
   name_.reset();
   if (all_outside)
     spool_.reset();
@@ -507,6 +612,7 @@ RecorderStats ActiveRecorder::stats() {
   spool_->thread_totals(&stats.dropped_records, &stats.depth_overflow, &stats.threads);
   stats.dropped_records += spool_->drops_without_thread() + spool_->activity_drops();
   stats.file_bytes = spool_->bytes();
+  stats.lost_open_ranges = spool_->ring().lost_open_ranges();
   return stats;
 }
 

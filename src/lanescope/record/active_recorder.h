@@ -49,6 +49,13 @@ class ActiveRecorder {
   bool is_open(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::uint32_t window_count(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   RecorderStats stats() LANESCOPE_EXCLUDES(control_);
+  // See Recorder. A recording is named by its spool's path.
+  Result<void> dump(const std::string& of, const std::string& path) LANESCOPE_EXCLUDES(control_);
+  void request_dump(std::uint32_t session, std::string why) LANESCOPE_EXCLUDES(control_);
+  std::vector<std::string> dumps(const std::string& of) LANESCOPE_EXCLUDES(control_);
+  bool is_live_ring(const std::string& of) LANESCOPE_EXCLUDES(control_);
+  // Nobody will read what that session recorded.
+  void forget(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::vector<std::string> notes(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
 
   int register_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
@@ -76,6 +83,7 @@ class ActiveRecorder {
     std::uint32_t id = 0;
     std::uint32_t options = 0, activities = 0;
     std::uint32_t windows = 0;
+    std::int64_t last_ns = 0;  // 0: no ring
     bool open = false, prepared = false;
     std::vector<std::string> notes;
   };
@@ -89,6 +97,8 @@ class ActiveRecorder {
   void start_sources(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_sources() LANESCOPE_REQUIRES(control_);
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
+  void arm_dump_signal(Session& session, int signal) LANESCOPE_REQUIRES(control_);
+  std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);
   void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
@@ -108,6 +118,8 @@ class ActiveRecorder {
   std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
   std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
+  std::pair<std::string, std::vector<std::string>> last_dumps_
+      LANESCOPE_GUARDED_BY(control_);  // its path, and its dumps
   // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk(); only
   // cleared when no thread is inside (LanescopeWriter::busy), so what is loaded inside stays alive.
   std::atomic<Spool*> writable_{nullptr};

@@ -9,10 +9,14 @@ struct Recorder::State {
   std::shared_ptr<SpoolName> name;
   std::uint32_t windows = 0;            // kept for after close()
   std::vector<std::string> last_notes;  // likewise
+  std::vector<std::string> last_dumps;  // likewise
 };
 
 Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Recorder::~Recorder() { close(); }
+Recorder::~Recorder() {
+  close();
+  ActiveRecorder::instance().forget(state_->session);
+}
 
 Result<std::unique_ptr<Recorder>> Recorder::open(const RecorderOptions& options) {
   auto state = std::make_unique<State>();
@@ -26,8 +30,23 @@ void Recorder::stop() { ActiveRecorder::instance().stop(state_->session); }
 
 void Recorder::close() {
   state_->windows = window_count();
+  state_->last_dumps = dumps();
   if (auto notes = ActiveRecorder::instance().close(state_->session); !notes.empty())
     state_->last_notes = std::move(notes);
+}
+
+Result<void> Recorder::dump(const std::string& path) {
+  return ActiveRecorder::instance().dump(state_->name->path, path);
+}
+void Recorder::request_dump(std::string why) {
+  ActiveRecorder::instance().request_dump(state_->session, std::move(why));
+}
+std::vector<std::string> Recorder::dumps() const {
+  auto dumps = ActiveRecorder::instance().dumps(state_->name->path);
+  return dumps.empty() ? state_->last_dumps : dumps;
+}
+bool Recorder::is_live_ring() const {
+  return ActiveRecorder::instance().is_live_ring(state_->name->path);
 }
 
 Result<void> Recorder::add_metadata_json(std::string_view key, std::string_view json) {

@@ -25,6 +25,14 @@ struct RecorderOptions {
       std::uint64_t{4} << 30;  // the file never grows beyond; later records are dropped, counted
   std::uint32_t ready_chunks =
       32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
+  // Not 0: a ring. Recording goes on for ever, the file holds the last so many nanoseconds (when
+  // max_bytes is too little for them: the newest that fit), and the result is these.
+  std::int64_t last_ns = 0;
+  // Of a ring: this signal (SIGUSR2, say) makes a dump beside the file, however busy the program
+  // is. Only when the program has no handler of its own for it; else a note says so. The handler
+  // stays for the life of the process, because without it a late signal would end the program.
+  int dump_signal = 0;
+  bool quiet_dumps = false;  // no line on stderr for each dump
   std::uint32_t activities =
       LANESCOPE_ACTIVITY_CPU;  // which sources are asked; LANESCOPE_ACTIVITY_CUDA loads the GPU
                                // source
@@ -37,6 +45,8 @@ struct RecorderStats {
   std::uint64_t dropped_records = 0;  // no chunk ready, or the size limit
   std::uint64_t depth_overflow = 0;   // ranges inside more than 256 open ones
   std::uint32_t threads = 0;          // that have written
+  std::uint64_t lost_open_ranges =
+      0;  // of a ring: open for longer than it reaches, too many at once
 };
 
 // Any thread may call anything; calls of one object must not overlap. No call throws; what the host
@@ -44,7 +54,8 @@ struct RecorderStats {
 // program.
 class LANESCOPE_RECORD_EXPORT Recorder {
  public:
-  // kIo: the file cannot be made. kInvalidArgument: max_bytes too small for anything (under 1 MiB).
+  // kIo: the file cannot be made. kInvalidArgument: max_bytes too small for anything (under 1 MiB),
+  // last_ns below 0.
   static Result<std::unique_ptr<Recorder>> open(const RecorderOptions& options);
   ~Recorder();  // closes
   Recorder(const Recorder&) = delete;
@@ -59,6 +70,18 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   void stop();
   // Ends the session; the last one finishes the file. start() is then an error (kUnavailable).
   void close();
+
+  // A finished recording of what was recorded up to now, of a ring the last seconds. Threads go on
+  // recording; costs reading and writing the file. kIo: `path` exists, the disk is full.
+  // kUnavailable: this recording is over.
+  Result<void> dump(const std::string& path);
+  // The same by a thread of the recorder, as <recording>_dump<K>.lspool; returns at once. `why`,
+  // one line, stands in the dump and opens the line on stderr that says where it is.
+  void request_dump(std::string why);
+  // Of dumps that were asked for or came by signal, in order, those that are complete.
+  std::vector<std::string> dumps() const;
+  // The file is a ring and still written: read a dump of it, not the file.
+  bool is_live_ring() const;
 
   // A top-level entry of the trace; the caller knows that `json` is one JSON value. kLimit: over
   // kMaxMetadataBytes.

@@ -2,63 +2,25 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "lanescope/codec/activity_layout.h"
+#include "lanescope/record/clock_anchor.h"
 #include "lanescope/record/tick_clock.h"
 
 namespace lanescope::record {
 namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(1);
-constexpr std::size_t kMaxThreadChunks = 256;  // 1023 threads each
-
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-struct Anchor {
-  std::uint64_t ticks = 0, width = 0, monotonic_ns = 0, realtime_ns = 0;
-};
-
-// The monotonic clock read between two reads of the counter; the narrowest of several wins, which
-// leaves out moments when the thread was interrupted. The realtime clock is read beside it: it only
-// says when the recording was, not how long.
-Anchor read_anchor() {
-  Anchor best;
-  for (int tries = 0; tries < 8; ++tries) {
-    const std::uint64_t before = ticks();
-    const std::uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
-    const std::uint64_t after = ticks();
-    const std::uint64_t realtime = clock_ns(CLOCK_REALTIME);
-    if (tries == 0 || after - before < best.width)
-      best = {before + (after - before) / 2, after - before, monotonic, realtime};
-  }
-  return best;
-}
-
-// Good to about one part in ten thousand; only a recording that was killed before its second anchor
-// needs it.
-std::uint64_t estimate_ticks_per_second() {
-  const Anchor first = read_anchor();
-  Anchor last;
-  do last = read_anchor();
-  while (last.monotonic_ns - first.monotonic_ns < 1'000'000);
-  const double seconds = static_cast<double>(last.monotonic_ns - first.monotonic_ns) * 1e-9;
-  return static_cast<std::uint64_t>(static_cast<double>(last.ticks - first.ticks) / seconds);
-}
+constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
+constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
 
 }  // namespace
 
-Result<std::unique_ptr<Spool>> Spool::create(const std::string& path, std::uint64_t max_bytes,
-                                             std::uint32_t ready_chunks, InternTable* texts) {
-  LANESCOPE_TRY(auto file, SpoolFile::create(path, max_bytes));
+Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, InternTable* texts) {
+  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes));
   std::unique_ptr<Spool> spool(new Spool());
   spool->file_ = std::move(file);
   spool->id_ = spool->file_->header().spool_id;
@@ -67,7 +29,14 @@ Result<std::unique_ptr<Spool>> Spool::create(const std::string& path, std::uint6
     const MutexLock lock(spool->mutex_);
     spool->thread_chunks_.reserve(kMaxThreadChunks);  // new_thread() never allocates
   }
-  spool->first_target_ = std::clamp<std::uint32_t>(ready_chunks, 2, ChunkPool::kCapacity / 2);
+  spool->ring_.emplace(spool->file_.get(), options.ring);
+  spool->dumper_.emplace(spool.get(), options.dumps);
+  spool->max_target_ = ChunkPool::kCapacity / 2;
+  // What waits empty is missing in a ring that the size limit holds: an eighth at most.
+  if (options.ring)
+    spool->max_target_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        options.max_bytes / spool::kChunkBytes / 8, 2, ChunkPool::kCapacity / 2));
+  spool->first_target_ = std::clamp<std::uint32_t>(options.ready_chunks, 2, spool->max_target_);
   spool->file_->header().ticks_per_second = estimate_ticks_per_second();
   texts->attach(spool->file_.get(), &spool->pool_);
   spool->write_anchor();
@@ -93,6 +62,7 @@ Spool::~Spool() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (dumper_) dumper_->finish();
   texts_->detach();
 }
 
@@ -116,16 +86,19 @@ void Spool::run() noexcept {
   while (!ending_) {
     if (window_open_)
       wake_.wait_for(mutex_, kLookInterval);
+    else if (ring_->is_on())
+      wake_.wait_for(mutex_, kSignalInterval);
     else
       wake_.wait(mutex_);
     if (ending_) break;
     mutex_.unlock();
     close_full_chunks();
+    ring_->give_back_old(ticks());
+    dumper_->look();
     const auto now = Clock::now();
     const std::uint32_t ready = pool_.ready_count();
     // Threads nearly emptied the pool between two looks: prepare more ahead.
-    if (ready < target / 4)
-      target = std::min({target * 2, first_target_ * 8, ChunkPool::kCapacity / 2});
+    if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
     if (ready < target && now >= next_refill) {
       refill(target);
       // A full disk is not asked again a thousand times a second.
@@ -145,7 +118,7 @@ void Spool::run() noexcept {
 void Spool::refill(std::uint32_t target) noexcept {
   const MutexLock lock(refill_mutex_);
   for (std::uint32_t ready = pool_.ready_count(); ready < target; ++ready) {
-    spool::ChunkHeader* chunk = file_->make_chunk();
+    spool::ChunkHeader* chunk = make_chunk();
     if (!chunk) return;
     if (!pool_.put(chunk)) return file_->discard_chunk(chunk);
   }
@@ -154,14 +127,21 @@ void Spool::refill(std::uint32_t target) noexcept {
 void Spool::close_full_chunks() noexcept {
   for (spool::ChunkHeader* chunk = pool_.take_full(); chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
+    ring_->add(chunk, ticks());
     file_->close_chunk(chunk);
     chunk = next;
   }
 }
 
+spool::ChunkHeader* Spool::make_chunk() noexcept {
+  spool::ChunkHeader* chunk = file_->make_chunk();
+  if (!chunk && ring_->give_back_oldest(ticks())) chunk = file_->make_chunk();
+  return chunk;
+}
+
 spool::ChunkHeader* Spool::take_or_make() noexcept {
   spool::ChunkHeader* chunk = pool_.take();
-  return chunk ? chunk : file_->make_chunk();
+  return chunk ? chunk : make_chunk();
 }
 
 spool::ThreadSlot* Spool::new_thread(std::uint32_t* number) noexcept {
@@ -208,14 +188,40 @@ void Spool::write_control(const spool::Record& record) noexcept {
     spool::ChunkHeader* fresh = take_or_make();
     if (!fresh) return;
     SpoolFile::claim(fresh, spool::ChunkKind::kControl);
-    if (control_) file_->close_chunk(control_);
+    if (control_) hand_over_control(fresh);
     control_ = fresh;
-    used = 0;
+    used = fresh->used.load(std::memory_order_relaxed);
   }
   auto* records = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(control_) +
                                                    spool::kChunkHeaderBytes);
   records[used] = record;
   control_->used.store(used + 1, std::memory_order_release);  // pairs with the reader's acquire
+}
+
+// One anchor a second fills a chunk in 45 minutes. In a ring the fresh chunk takes over what is not
+// an anchor, or is one that is still wanted, and the full one is given back.
+void Spool::hand_over_control(spool::ChunkHeader* fresh) noexcept {
+  const auto records_of = [](spool::ChunkHeader* chunk) {
+    return reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
+                                            spool::kChunkHeaderBytes);
+  };
+  const spool::Record* from = records_of(control_);
+  const spool::Record* const end = from + control_->used.load(std::memory_order_relaxed);
+  const std::uint64_t now = ticks(), oldest = ring_->oldest_wanted(now);
+  const std::uint64_t margin = 2 * file_->header().ticks_per_second;  // the anchor before it, too
+  const auto is_needed = [&](const spool::Record& record) {
+    return record.kind != static_cast<std::uint8_t>(spool::RecordKind::kAnchor) ||
+           record.begin_tsc + margin >= oldest;
+  };
+  const auto needed = static_cast<std::uint32_t>(std::count_if(from, end, is_needed));
+  const bool copied = dumper_->is_copying();
+  if (!ring_->is_on() || copied || needed > spool::kRecordsPerChunk / 2)
+    return file_->close_chunk(control_);
+  std::copy_if(from, end, records_of(fresh), is_needed);
+  fresh->used.store(needed, std::memory_order_release);  // pairs with the reader's acquire
+  const std::uint32_t number = control_->number;
+  file_->close_chunk(control_);
+  file_->give_back(number);
 }
 
 std::uint32_t Spool::write_activities(const spool::Record* records, std::uint32_t count) noexcept {
@@ -230,7 +236,10 @@ std::uint32_t Spool::write_activities(const spool::Record* records, std::uint32_
       spool::ChunkHeader* fresh = take_or_make();
       if (!fresh) break;
       SpoolFile::claim(fresh, spool::ChunkKind::kActivities, spool::kNoThread, ++activity_chunks_);
-      if (activities_) file_->close_chunk(activities_);
+      if (activities_) {
+        ring_->add(activities_, ticks());
+        file_->close_chunk(activities_);
+      }
       activities_ = fresh;
       continue;
     }
@@ -245,16 +254,7 @@ std::uint32_t Spool::write_activities(const spool::Record* records, std::uint32_
   return at;
 }
 
-void Spool::write_anchor() noexcept {
-  const Anchor anchor = read_anchor();
-  spool::Record record;
-  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kAnchor);
-  record.begin_tsc = anchor.ticks;
-  record.end_tsc = anchor.width;
-  record.a = static_cast<std::int64_t>(anchor.monotonic_ns);
-  record.d = anchor.realtime_ns;
-  write_control(record);
-}
+void Spool::write_anchor() noexcept { write_control(read_anchor()); }
 
 void Spool::finish(bool leave_mapped) noexcept {
   {
@@ -263,8 +263,10 @@ void Spool::finish(bool leave_mapped) noexcept {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  dumper_->finish();
   write_anchor();
   close_full_chunks();
+  ring_->finish();
   texts_->detach();
   {
     const MutexLock lock(activities_mutex_);

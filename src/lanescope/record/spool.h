@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,15 +15,24 @@
 #include "lanescope/record/chunk_pool.h"
 #include "lanescope/record/intern_table.h"
 #include "lanescope/record/mutex.h"
+#include "lanescope/record/ring.h"
+#include "lanescope/record/spool_dump.h"
 #include "lanescope/record/spool_file.h"
 
 namespace lanescope::record {
 
+struct SpoolOptions {
+  std::string path;
+  std::uint64_t max_bytes = 0;
+  std::uint32_t ready_chunks = 0;
+  bool ring = false;  // closed chunks that no window wants any more are used again
+  DumpSettings dumps = {};
+};
+
 // Any thread, except where said. Nothing throws; what finds no room is dropped and counted.
 class Spool {
  public:
-  static Result<std::unique_ptr<Spool>> create(const std::string& path, std::uint64_t max_bytes,
-                                               std::uint32_t ready_chunks, InternTable* texts);
+  static Result<std::unique_ptr<Spool>> create(const SpoolOptions& options, InternTable* texts);
   // Without finish(): as if killed.
   ~Spool();
   Spool(const Spool&) = delete;
@@ -35,6 +45,10 @@ class Spool {
   void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
 
   ChunkPool& pool() { return pool_; }
+  Ring& ring() { return *ring_; }
+  Dumper& dumper() { return *dumper_; }
+  SpoolFile& file() { return *file_; }
+  InternTable& texts() { return *texts_; }
   std::uint64_t id() const { return id_; }
   const std::string& path() const { return file_->path(); }
   std::uint64_t bytes() const { return file_->bytes(); }
@@ -62,6 +76,8 @@ class Spool {
   std::uint64_t activity_drops() const noexcept {
     return file_->header().dropped_activities.load(std::memory_order_relaxed);
   }
+  // Returns when no control chunk is being replaced.
+  void wait_for_control() noexcept LANESCOPE_EXCLUDES(mutex_) { const MutexLock lock(mutex_); }
   // Reads all clocks at one moment.
   void write_anchor() noexcept LANESCOPE_EXCLUDES(mutex_);
   // No thread may write any more, and every chunk that a thread held was handed in. `leave_mapped`:
@@ -73,13 +89,17 @@ class Spool {
   void run() noexcept;
   void refill(std::uint32_t target) noexcept;
   void close_full_chunks() noexcept;
+  void hand_over_control(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
+  spool::ChunkHeader* make_chunk() noexcept;
   spool::ChunkHeader* take_or_make() noexcept;
 
   std::unique_ptr<SpoolFile> file_;
   std::uint64_t id_ = 0;
   InternTable* texts_ = nullptr;
   ChunkPool pool_;
-  std::uint32_t first_target_ = 0;
+  std::optional<Ring> ring_;      // both are there from create() on
+  std::optional<Dumper> dumper_;  // its thread ends before the rest of this
+  std::uint32_t first_target_ = 0, max_target_ = 0;
   std::thread thread_;
 
   mutable Mutex mutex_;

@@ -46,6 +46,10 @@ int reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
   return error;
 }
 
+std::uint64_t place_of(std::uint32_t number) {
+  return spool::kHeaderBytes + std::uint64_t{number} * spool::kChunkBytes;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
@@ -102,8 +106,12 @@ void SpoolFile::refuse(const char* why) {
 
 spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
   const MutexLock lock(mutex_);
-  const std::uint64_t offset =
-      spool::kHeaderBytes + std::uint64_t{chunk_count_} * spool::kChunkBytes;
+  if (!given_back_.empty()) {
+    spool::ChunkHeader* chunk = make_at(given_back_.back(), true);
+    if (chunk) given_back_.pop_back();
+    return chunk;
+  }
+  const std::uint64_t offset = place_of(chunk_count_);
   if (offset + spool::kChunkBytes > max_bytes_) {
     refuse("the size limit of the recording was reached");
     return nullptr;
@@ -112,22 +120,33 @@ spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
     refuse(strerror(error));
     return nullptr;
   }
+  spool::ChunkHeader* chunk = make_at(chunk_count_, false);
+  if (!chunk) return nullptr;
+  ++chunk_count_;
+  bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
+  return chunk;
+}
+
+spool::ChunkHeader* SpoolFile::make_at(std::uint32_t number, bool used_before) {
   void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                  static_cast<off_t>(offset));
+                  static_cast<off_t>(place_of(number)));
   if (at == MAP_FAILED) {
     refuse(strerror(errno));
     return nullptr;
   }
   madvise(at, spool::kChunkBytes, MADV_DONTFORK);
-  // MAP_POPULATE only reads shared pages in; a store to each page now keeps the write fault out of
-  // the hot path.
+  // The kind of a place that was given back is kFree already, so a process that is killed here
+  // leaves no half of a chunk. MAP_POPULATE only reads shared pages in; a store to each page now
+  // keeps the write fault out of the hot path.
   auto* bytes = static_cast<volatile unsigned char*>(at);
-  for (std::size_t page = 0; page < spool::kChunkBytes; page += 4096) bytes[page] = 0;
+  if (used_before)
+    memset(at, 0, spool::kChunkBytes);
+  else
+    for (std::size_t page = 0; page < spool::kChunkBytes; page += 4096) bytes[page] = 0;
   auto* chunk = static_cast<spool::ChunkHeader*>(at);
   chunk->magic = spool::kChunkMagic;
-  chunk->number = chunk_count_++;
+  chunk->number = number;
   chunk->spool_id = header_->spool_id;
-  bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
   return chunk;
 }
 
@@ -152,13 +171,69 @@ void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
 }
 
 void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
+  const std::uint32_t number = chunk->number;
   munmap(chunk, spool::kChunkBytes);
+  const MutexLock lock(mutex_);
+  add_place(number);
+}
+
+void SpoolFile::add_place(std::uint32_t number) {
+  try {
+    given_back_.push_back(number);
+  } catch (...) {  // no memory: that place stays empty
+  }
+}
+
+void SpoolFile::give_back(std::uint32_t number) noexcept {
+  const auto kind = static_cast<std::uint32_t>(spool::ChunkKind::kFree);
+  const std::uint64_t at = place_of(number) + offsetof(spool::ChunkHeader, kind);
+  if (pwrite(fd_, &kind, sizeof kind, static_cast<off_t>(at)) != sizeof kind) return;
+  const MutexLock lock(mutex_);
+  add_place(number);
+}
+
+bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept {
+  const std::uint64_t offset = place_of(number);
+  for (std::size_t got = 0; got < spool::kChunkBytes;) {
+    const ssize_t count =
+        pread(fd_, into + got, spool::kChunkBytes - got, static_cast<off_t>(offset + got));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    got += static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept {
+  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ, MAP_SHARED, fd_,
+                  static_cast<off_t>(place_of(number)));
+  if (at == MAP_FAILED) return false;
+  const auto* chunk = static_cast<const spool::ChunkHeader*>(at);
+  const std::uint32_t used =
+      chunk->used.load(std::memory_order_acquire);  // pairs with commit()'s release
+  auto* words = static_cast<std::uint64_t*>(at);
+  for (std::size_t i = 0; i < spool::kChunkBytes / sizeof *words; ++i) {
+    // relaxed: an end_tsc that is filled in meanwhile is there or is 0
+    const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
+    memcpy(into + i * sizeof word, &word, sizeof word);
+  }
+  memcpy(into + offsetof(spool::ChunkHeader, used), &used, sizeof used);
+  munmap(at, spool::kChunkBytes);
+  return true;
+}
+
+std::uint32_t SpoolFile::chunk_count() const noexcept {
+  const MutexLock lock(mutex_);
+  return chunk_count_;
 }
 
 void SpoolFile::finish() noexcept {
   const MutexLock lock(mutex_);
-  const std::uint64_t size =
-      spool::kHeaderBytes + std::uint64_t{used_chunk_count_} * spool::kChunkBytes;
+  std::sort(given_back_.begin(), given_back_.end());
+  for (; !given_back_.empty() && given_back_.back() + 1 >= used_chunk_count_;
+       given_back_.pop_back())
+    if (given_back_.back() + 1 == used_chunk_count_) --used_chunk_count_;
+  const std::uint64_t size = place_of(used_chunk_count_);
   if (ftruncate(fd_, static_cast<off_t>(size)) == 0) bytes_.store(size, std::memory_order_relaxed);
   header_->state = spool::FileState::kFinished;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/codec/spool_layout.h"
@@ -22,8 +23,8 @@ class SpoolFile {
   SpoolFile(const SpoolFile&) = delete;
   SpoolFile& operator=(const SpoolFile&) = delete;
 
-  // A zeroed, mapped, already touched chunk of kind kFree; null when the size limit, RLIMIT_FSIZE
-  // or the disk is reached.
+  // A zeroed, mapped, already touched chunk of kind kFree, at a place that was given back if there
+  // is one; null when the size limit, RLIMIT_FSIZE or the disk is reached.
   spool::ChunkHeader* make_chunk() noexcept LANESCOPE_EXCLUDES(mutex_);
   // Says what a free chunk will hold. `used` is 0.
   static void claim(spool::ChunkHeader* chunk, spool::ChunkKind kind,
@@ -31,7 +32,16 @@ class SpoolFile {
   // Checksums it and unmaps it: nobody may write it any more.
   void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
   // A free chunk nobody needs.
-  void discard_chunk(spool::ChunkHeader* chunk) noexcept;
+  void discard_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // A closed chunk's place may be used again; readers find it free from now on.
+  void give_back(std::uint32_t number) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // One whole chunk as it is in the file; `into` holds kChunkBytes. False: it could not be read.
+  bool read_chunk(std::uint32_t number, std::byte* into) const noexcept;
+  // A chunk's bytes while others write them: whole 8-byte words, all records below the `used` that
+  // the copy shows are complete.
+  bool copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept;
+  std::uint32_t chunk_count() const noexcept LANESCOPE_EXCLUDES(mutex_);
+  std::uint64_t max_bytes() const { return max_bytes_; }
   // After every chunk was closed or discarded: cuts unused space off and marks the file finished.
   void finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
@@ -44,6 +54,8 @@ class SpoolFile {
  private:
   SpoolFile() = default;
   void refuse(const char* why) LANESCOPE_REQUIRES(mutex_);
+  spool::ChunkHeader* make_at(std::uint32_t number, bool used_before) LANESCOPE_REQUIRES(mutex_);
+  void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
   std::string path_;
   int fd_ = -1;
@@ -53,6 +65,7 @@ class SpoolFile {
   mutable Mutex mutex_;
   std::uint32_t chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t used_chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  std::vector<std::uint32_t> given_back_ LANESCOPE_GUARDED_BY(mutex_);
   std::string refusal_ LANESCOPE_GUARDED_BY(mutex_);
 };
 

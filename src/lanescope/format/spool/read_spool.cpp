@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -87,7 +88,7 @@ class MemoryBytes final : public SpoolBytes {
 
 struct Window {
   std::uint64_t start, stop;  // ticks
-  std::uint32_t cycle;
+  std::uint64_t opened;       // ticks; before `start` when a ring keeps only the end
 };
 
 // Where a thread's chunk and slot are, as one key.
@@ -110,13 +111,15 @@ class SpoolReader {
     LANESCOPE_TRY(index_, read_spool_index(bytes_, options_.live, &builder_.stats()));
     builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
     find_ends();
-    choose_windows();
     clock_.emplace(index_.anchors, index_.ticks_per_second);
+    choose_windows();
     choose_base();
     add_metadata();
     add_names();
+    for (const auto& [place, record] : kept_ranges_) add_range(record, place);
     for (const SpoolChunk& chunk : index_.record_chunks) add_records(chunk);
     add_waiting_wrapper();
+    count_lost_begins();
     add_memory();
     add_flows();
     add_spans();
@@ -151,39 +154,102 @@ class SpoolReader {
         const bool is_memory = kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory;
         last_tick_ = std::max({last_tick_, record.begin_tsc, is_memory ? 0 : record.end_tsc});
         if (kind == RecordKind::kRangeEnd) {
-          const auto place = static_cast<std::uint64_t>(record.a);
-          end_by_slot_[{chunk.thread, static_cast<std::uint32_t>(place >> 32),
-                        static_cast<std::uint32_t>(place)}] = record.end_tsc;
+          end_by_slot_[place_of(chunk.thread, record.a)] = record.end_tsc;
         } else if (kind == RecordKind::kEndByHandle) {
           ends_by_handle_[record.d].push_back(record.end_tsc);
         }
       }
+    for (const SpoolChunk& chunk : index_.kept_chunks) read_kept(chunk);
+    std::sort(kept_ranges_.begin(), kept_ranges_.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first.thread, a.first.sequence, a.first.slot) <
+             std::tie(b.first.thread, b.first.sequence, b.first.slot);
+    });
     for (auto& [handle, ends] : ends_by_handle_) std::sort(ends.begin(), ends.end());
     for (const TickAnchor& anchor : index_.anchors) last_tick_ = std::max(last_tick_, anchor.ticks);
   }
 
+  static SlotKey place_of(std::uint32_t thread, std::int64_t place) {
+    const auto bits = static_cast<std::uint64_t>(place);
+    return {thread, static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
+  }
+
+  // Ranges, and ends by handle, of chunks that a ring gave back.
+  void read_kept(const SpoolChunk& chunk) {
+    const auto records = read_records(bytes_, chunk, buffer_, &builder_.stats());
+    for (std::size_t i = 0; i + 1 < records.size(); i += 2) {
+      if (static_cast<RecordKind>(records[i].kind) != RecordKind::kKeptFrom) continue;
+      const Record& record = records[i + 1];
+      const SlotKey place = place_of(records[i].b, records[i].a);
+      const auto kind = static_cast<RecordKind>(record.kind);
+      if (kind == RecordKind::kEndByHandle) ends_by_handle_[record.d].push_back(record.end_tsc);
+      // A process that was killed between the two leaves the chunk and the copy.
+      else if (kind == RecordKind::kRange && !has_chunk(place.thread, place.sequence))
+        kept_ranges_.emplace_back(place, record);
+    }
+  }
+
+  bool has_chunk(std::uint32_t thread, std::uint32_t sequence) const {
+    const auto at = std::lower_bound(
+        index_.record_chunks.begin(), index_.record_chunks.end(), std::pair(thread, sequence),
+        [](const SpoolChunk& chunk, const std::pair<std::uint32_t, std::uint32_t>& place) {
+          return std::pair(chunk.thread, chunk.sequence) < place;
+        });
+    return at != index_.record_chunks.end() && at->thread == thread && at->sequence == sequence;
+  }
+
+  // Ends in a ring's window whose range is nowhere.
+  void count_lost_begins() {
+    if (index_.kept_chunks.empty() && index_.ring_lost_until == 0 && !is_ring_) return;
+    std::unordered_map<SlotKey, bool, SlotKeyHash> kept;
+    for (const auto& [place, record] : kept_ranges_) kept[place] = true;
+    for (const auto& [place, end] : end_by_slot_)
+      if (window_at(end) && !has_chunk(place.thread, place.sequence) && !kept.contains(place))
+        builder_.stats().count(ImportIssue::kLostBegin);
+  }
+
+  // Of a ring only the last seconds before its newest window's end count, and of these only what
+  // came after the last gap.
+  std::uint64_t start_in_ring(const SpoolWindow& window, std::uint64_t newest) {
+    const auto newest_ns = clock_->unix_ns(newest);
+    std::int64_t start_ns = 0;
+    if (!newest_ns || window.last_ns > std::numeric_limits<std::int64_t>::max() ||
+        __builtin_sub_overflow(*newest_ns, static_cast<std::int64_t>(window.last_ns), &start_ns))
+      return window.start;  // damage
+    return std::max({window.start, clock_->ticks_at(start_ns), index_.ring_lost_until});
+  }
+
   void choose_windows() {
+    std::unordered_map<std::uint32_t, std::uint64_t> newest;  // by session
+    const auto end_of_window = [&](const SpoolWindow& window) {
+      return window.stop != 0 ? window.stop : std::max(last_tick_, window.start);
+    };
+    for (const SpoolWindow& window : index_.windows)
+      newest[window.session] = std::max(newest[window.session], end_of_window(window));
     for (const SpoolWindow& window : index_.windows) {
       if (options_.session && window.session != *options_.session) continue;
       if (options_.cycle && window.cycle != *options_.cycle) continue;
       record_options_ |= window.options;
-      windows_.push_back({window.start,
-                          window.stop != 0 ? window.stop : std::max(last_tick_, window.start),
-                          window.cycle});
+      const std::uint64_t stop = end_of_window(window);
+      is_ring_ |= window.last_ns != 0;
+      const std::uint64_t start =
+          window.last_ns == 0 ? window.start : start_in_ring(window, newest[window.session]);
+      if (start <= stop) windows_.push_back({start, stop, window.start});
     }
     // Marks are lost only with their chunk; then everything counts.
     if (index_.windows.empty() && !options_.session && !options_.cycle &&
         !index_.record_chunks.empty())
-      windows_.push_back({0, last_tick_, 0});
+      windows_.push_back({0, last_tick_, 0});  // opened at 0 as well
     std::sort(windows_.begin(), windows_.end(),
               [](const Window& a, const Window& b) { return a.start < b.start; });
     // Windows of two sessions may overlap: their union is what was recorded.
     std::vector<Window> merged;
     for (const Window& window : windows_) {
-      if (!merged.empty() && window.start <= merged.back().stop)
+      if (!merged.empty() && window.start <= merged.back().stop) {
         merged.back().stop = std::max(merged.back().stop, window.stop);
-      else
+        merged.back().opened = std::min(merged.back().opened, window.opened);
+      } else {
         merged.push_back(window);
+      }
     }
     windows_ = std::move(merged);
   }
@@ -198,6 +264,13 @@ class SpoolReader {
     if (after == windows_.begin() || tick > std::prev(after)->stop) return nullptr;
     last_window_ = static_cast<std::size_t>(after - windows_.begin()) - 1;
     return &windows_[last_window_];
+  }
+
+  // The window of a range that began in it before what a ring kept of it, and reaches into that.
+  const Window* window_reached(std::uint64_t begin, std::uint64_t end) const {
+    for (const Window& window : windows_)
+      if (window.opened <= begin && begin < window.start && end >= window.start) return &window;
+    return nullptr;
   }
 
   void choose_base() {
@@ -383,14 +456,22 @@ class SpoolReader {
   void add_range(const Record& record, const SlotKey& place) {
     const auto collective = take_collective(record, place);
     const Window* window = window_at(record.begin_tsc);
-    if (!window) return;
+    if (!window && !is_ring_) return;
+    std::uint64_t begin = record.begin_tsc;
     std::uint64_t end = end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
+    if (!window) {
+      window = window_reached(begin, end);
+      if (!window) return;
+      builder_.stats().count(ImportIssue::kEarlyRange);
+      begin = window->start;
+    }
     if (end > window->stop) {
       builder_.stats().count(ImportIssue::kOpenRange);
       end = window->stop;
     }
-    const auto start_ns = time_ns(record.begin_tsc), end_ns = time_ns(end);
-    if (!start_ns || !end_ns) return builder_.stats().count(ImportIssue::kBadTime);
+    const auto start_ns = time_ns(begin), end_ns = time_ns(end);
+    const auto early_ns = begin == record.begin_tsc ? start_ns : time_ns(record.begin_tsc);
+    if (!start_ns || !end_ns || !early_ns) return builder_.stats().count(ImportIssue::kBadTime);
     const TrackId track = track_of(place.thread);
     const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
     ArgsTable& args = builder_.args();
@@ -404,6 +485,9 @@ class SpoolReader {
     }
     if (record.c != 0) add_detail(record.c);
     if (collective) add_collective(*collective);
+    if (begin != record.begin_tsc)
+      args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
+                   *start_ns - *early_ns);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
     builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
                        name_of(record.name), *start_ns, *end_ns - *start_ns, args.end());
@@ -626,6 +710,8 @@ class SpoolReader {
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> ends_by_handle_;
   std::uint64_t last_tick_ = 0;
   std::vector<Window> windows_;
+  bool is_ring_ = false;
+  std::vector<std::pair<SlotKey, Record>> kept_ranges_;
   std::size_t last_window_ = 0;
   std::uint32_t record_options_ = 0;
   std::optional<TickMap> clock_;
@@ -638,7 +724,7 @@ class SpoolReader {
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
   std::unordered_map<std::uint32_t, Detail> details_;
-  std::unordered_map<std::uint32_t, StringId> call_stacks_;  // by the innermost frame's node
+  std::unordered_map<std::uint32_t, StringId> call_stacks_;     // by the innermost frame's node
   std::optional<std::pair<Record, SlotKey>> wrapper_;           // waits for the range after it
   std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;

@@ -106,8 +106,8 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
           {record.begin_tsc, record.a, static_cast<std::int64_t>(record.d), record.end_tsc});
       return;
     case RecordKind::kWindowStart:
-      index->windows.push_back(
-          {record.b, static_cast<std::uint32_t>(record.a), record.c, record.begin_tsc, 0});
+      index->windows.push_back({record.b, static_cast<std::uint32_t>(record.a), record.c,
+                                record.begin_tsc, 0, record.d});
       return;
     case RecordKind::kWindowStop:
       for (SpoolWindow& window : index->windows)
@@ -149,6 +149,8 @@ Result<void> read_file_header(const SpoolBytes& bytes, SpoolIndex* index, Import
       until_zero(header + offsetof(FileHeader, process_name), sizeof FileHeader::process_name);
   index->host_name =
       until_zero(header + offsetof(FileHeader, host_name), sizeof FileHeader::host_name);
+  if (version >= 3)
+    index->ring_lost_until = load<std::uint64_t>(header + offsetof(FileHeader, ring_lost_until));
   const auto drops = load<std::uint64_t>(header + offsetof(FileHeader, dropped_without_thread));
   if (drops != 0) stats->count(ImportIssue::kDroppedRecords, std::nullopt, drops);
   const auto lost = load<std::uint64_t>(header + offsetof(FileHeader, dropped_activities));
@@ -179,6 +181,9 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
         break;
       case spool::ChunkKind::kActivities:
         list = &index.activity_chunks;
+        break;
+      case spool::ChunkKind::kKept:
+        list = &index.kept_chunks;
         break;
       case spool::ChunkKind::kTexts:
         list = &texts;

@@ -46,6 +46,7 @@ struct SpoolThread {
 struct SpoolWindow {
   std::uint32_t session = 0, cycle = 0, options = 0;
   std::uint64_t start = 0, stop = 0;  // ticks; stop 0: never closed
+  std::uint64_t last_ns = 0;          // of a ring: how much of its end counts; 0: all
 };
 
 struct SpoolMetadata {
@@ -59,6 +60,8 @@ struct SpoolIndex {
   bool finished = false;
   std::vector<SpoolChunk> record_chunks;    // by thread, then sequence
   std::vector<SpoolChunk> activity_chunks;  // by sequence: codec/activity_layout.h
+  std::vector<SpoolChunk> kept_chunks;      // pairs of records of chunks that a ring gave back
+  std::uint64_t ring_lost_until = 0;        // ticks; before, a ring has gaps
   std::vector<std::string> texts;           // by id; those that are missing are empty
   std::vector<bool> has_text;
   std::vector<SpoolThread> threads;  // by number

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace lanescope::format {
 
@@ -60,6 +61,22 @@ std::optional<std::int64_t> TickMap::unix_ns(std::uint64_t ticks) const {
   std::int64_t sum = 0;
   if (__builtin_add_overflow(segment.ns, whole, &sum)) return std::nullopt;
   return sum;
+}
+
+std::uint64_t TickMap::ticks_at(std::int64_t unix_ns) const {
+  // unix_ns() never runs backwards, so a search by halves finds the first tick that is not before.
+  std::uint64_t low = 0, high = std::numeric_limits<std::uint64_t>::max();
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    const auto at = this->unix_ns(middle);
+    // Too far away to be told: by the side of the known ticks that it lies on.
+    const bool before = at ? *at < unix_ns : middle < segments_.front().ticks;
+    if (before)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 }  // namespace lanescope::format

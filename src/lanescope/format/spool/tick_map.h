@@ -30,6 +30,8 @@ class TickMap {
   std::optional<std::int64_t> unix_ns(std::uint64_t ticks) const;
   // Those that are not left out, by ticks.
   const std::vector<TickAnchor>& anchors() const { return anchors_; }
+  // The other way, to the tick; 0 when there is none.
+  std::uint64_t ticks_at(std::int64_t unix_ns) const;
 
  private:
   struct Segment {

@@ -1,0 +1,49 @@
+#include "lanescope/record/clock_anchor.h"
+
+#include <time.h>
+
+#include "lanescope/record/tick_clock.h"
+
+namespace lanescope::record {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+// The monotonic clock read between two reads of the counter; the narrowest of several wins, which
+// leaves out moments when the thread was interrupted. The realtime clock is read beside it: it only
+// says when the recording was, not how long.
+spool::Record read_anchor() noexcept {
+  spool::Record best;
+  best.kind = static_cast<std::uint8_t>(spool::RecordKind::kAnchor);
+  for (int tries = 0; tries < 8; ++tries) {
+    const std::uint64_t before = ticks();
+    const std::uint64_t monotonic = clock_ns(CLOCK_MONOTONIC);
+    const std::uint64_t after = ticks();
+    const std::uint64_t realtime = clock_ns(CLOCK_REALTIME);
+    if (tries != 0 && after - before >= best.end_tsc) continue;
+    best.begin_tsc = before + (after - before) / 2;
+    best.end_tsc = after - before;
+    best.a = static_cast<std::int64_t>(monotonic);
+    best.d = realtime;
+  }
+  return best;
+}
+
+std::uint64_t estimate_ticks_per_second() noexcept {
+  const spool::Record first = read_anchor();
+  spool::Record last;
+  do last = read_anchor();
+  while (last.a - first.a < 1'000'000);
+  const double seconds = static_cast<double>(last.a - first.a) * 1e-9;
+  return static_cast<std::uint64_t>(static_cast<double>(last.begin_tsc - first.begin_tsc) /
+                                    seconds);
+}
+
+}  // namespace lanescope::record

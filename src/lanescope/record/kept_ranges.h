@@ -1,0 +1,58 @@
+// What is still needed of chunks that a ring gave back: ranges that were open when their chunk was
+// closed, and ends by handle whose range is not there yet. They lie in chunks of kind kKept, two
+// records each: kKeptFrom, which says the thread and the place, then the record itself.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "lanescope/record/spool_file.h"
+
+namespace lanescope::record {
+
+// One thread at a time. May throw std::bad_alloc, then nothing has changed.
+class KeptRanges {
+ public:
+  static constexpr std::uint32_t kMaxChunks = 8;  // 1364 ranges each
+  static constexpr std::uint32_t kMaxEnds = 256;  // ends by handle; the oldest go first
+
+  explicit KeptRanges(SpoolFile* file) : file_(file) {}
+  // An open range at `place` (sequence << 32 | slot) of the thread's chunk that goes.
+  void add(std::uint32_t thread, std::uint64_t place, const spool::Record& range);
+  // The end of that range goes, too.
+  void remove(std::uint32_t thread, std::uint64_t place) noexcept;
+  // An end by handle goes: with its range when that is here, else it is kept for it.
+  void end_by_handle(std::uint32_t thread, const spool::Record& end);
+  // Ranges that begin at ticks for which `wanted` is false go.
+  void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;
+  std::uint64_t lost() const noexcept { return lost_; }
+  const std::vector<spool::ChunkHeader*>& chunks() const noexcept { return chunks_; }
+  void finish() noexcept;
+
+ private:
+  struct Key {
+    std::uint32_t thread;
+    std::uint64_t place;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+      return static_cast<std::size_t>((key.thread * 0x9e3779b97f4a7c15u ^ key.place) *
+                                      0xd6e8feb86659fd93u);
+    }
+  };
+  spool::Record* find_place();
+  void free_place(spool::Record* place) noexcept;
+  static void write(spool::Record* place, std::uint32_t thread, std::uint64_t from,
+                    const spool::Record& record) noexcept;
+
+  SpoolFile* file_;
+  std::vector<spool::ChunkHeader*> chunks_;
+  std::vector<spool::Record*> free_;  // kKeptFrom records that are empty
+  std::unordered_map<Key, spool::Record*, KeyHash> ranges_;
+  std::vector<spool::Record*> ends_;
+  std::uint64_t lost_ = 0;
+};
+
+}  // namespace lanescope::record

@@ -1,0 +1,270 @@
+#include "lanescope/record/ring.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lanescope/codec/activity_layout.h"
+
+namespace lanescope::record {
+namespace {
+
+using spool::Record;
+using spool::RecordKind;
+constexpr std::uint64_t kForever = std::numeric_limits<std::uint64_t>::max();
+
+std::uint64_t minus(std::uint64_t tick, std::uint64_t less) {
+  return tick > less ? tick - less : 0;
+}
+
+// A little more than asked for: the counter's rate is an estimate, and old chunks are looked for in
+// rounds of a 64th of the time.
+std::uint64_t with_slack(std::uint64_t last) { return last + last / 64; }
+
+const Record* records_of(const std::byte* chunk) {
+  return reinterpret_cast<const Record*>(chunk + spool::kChunkHeaderBytes);
+}
+
+bool has_times(std::uint8_t kind) {
+  return kind != static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
+}
+
+}  // namespace
+
+Ring::Ring(SpoolFile* file, bool on)
+    : file_(file), on_(on), kept_(file), buffer_(on ? spool::kChunkBytes : 0) {}
+
+// ---- What is wanted ----
+
+void Ring::window_opened(const RingWindow& window) noexcept {
+  const MutexLock lock(mutex_);
+  try {
+    windows_.push_back(window);
+  } catch (...) {  // no memory: as if nobody had asked for it
+  }
+  drop_stale();
+}
+
+void Ring::window_closed(std::uint32_t session, std::uint64_t stop) noexcept {
+  const MutexLock lock(mutex_);
+  for (RingWindow& window : windows_)
+    if (window.session == session && window.stop == 0) window.stop = stop;
+}
+
+void Ring::forget(std::uint32_t session) noexcept {
+  const MutexLock lock(mutex_);
+  std::erase_if(windows_, [&](const RingWindow& window) { return window.session == session; });
+  drop_stale();
+}
+
+void Ring::drop_stale() {
+  if (!on_) return;
+  // Windows that are wholly before the last seconds of their session.
+  std::uint64_t now = 0;
+  for (const RingWindow& window : windows_) now = std::max({now, window.start, window.stop});
+  for (std::size_t i = windows_.size(); i-- > 0;) {
+    const RingWindow window = windows_[i];
+    if (window.last != 0 && window.stop != 0 && wanted_from(window, now) > window.stop)
+      windows_.erase(windows_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  kept_.keep_only([&](std::uint64_t begin) { return is_in_window(begin); });
+}
+
+bool Ring::is_in_window(std::uint64_t tick) const {
+  return std::any_of(windows_.begin(), windows_.end(), [&](const RingWindow& window) {
+    return window.start <= tick && (window.stop == 0 || tick <= window.stop);
+  });
+}
+
+std::vector<RingWindow> Ring::windows() const {
+  const MutexLock lock(mutex_);
+  return windows_;
+}
+
+// A session's last seconds are counted back from the end of its newest window.
+std::uint64_t Ring::wanted_from(const RingWindow& window, std::uint64_t now) const {
+  if (window.last == 0) return window.start;
+  std::uint64_t end = 0;
+  for (const RingWindow& other : windows_)
+    if (other.session == window.session) end = std::max(end, other.stop != 0 ? other.stop : now);
+  return std::max(window.start, minus(end, with_slack(window.last)));
+}
+
+bool Ring::is_wanted(const Chunk& chunk, std::uint64_t now, bool rings_too) const {
+  return std::any_of(windows_.begin(), windows_.end(), [&](const RingWindow& window) {
+    return (rings_too || window.last == 0) && chunk.newest >= wanted_from(window, now) &&
+           chunk.oldest <= (window.stop != 0 ? window.stop : kForever);
+  });
+}
+
+std::optional<std::uint64_t> Ring::covered(std::uint32_t session,
+                                           std::uint64_t now) const noexcept {
+  const MutexLock lock(mutex_);
+  std::optional<std::uint64_t> ticks;
+  const std::uint64_t lost = file_->header().ring_lost_until.load(std::memory_order_relaxed);
+  for (const RingWindow& window : windows_) {
+    if (window.session != session || window.last == 0) continue;
+    const std::uint64_t end = window.stop != 0 ? window.stop : now;
+    ticks = minus(end, std::max({window.start, minus(end, window.last), lost}));
+  }
+  return ticks;
+}
+
+std::uint64_t Ring::oldest_wanted(std::uint64_t now) const noexcept {
+  const MutexLock lock(mutex_);
+  std::uint64_t oldest = now;
+  for (const RingWindow& window : windows_) oldest = std::min(oldest, wanted_from(window, now));
+  return oldest;
+}
+
+// ---- Chunks come and go ----
+
+void Ring::add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept {
+  if (!on_) return;
+  Chunk added;
+  added.number = chunk->number;
+  added.thread = chunk->thread;
+  added.sequence = chunk->sequence;
+  added.oldest = now;
+  const bool activities = chunk->kind == spool::ChunkKind::kActivities;
+  const std::uint32_t used =
+      std::min(chunk->used.load(std::memory_order_acquire), spool::kRecordsPerChunk);
+  const Record* records = records_of(reinterpret_cast<const std::byte*>(chunk));
+  // A device's clock may be a little ahead; a time of 0 is one that is not known.
+  const auto see = [&](std::uint64_t tick) {
+    if (tick == 0) return;
+    added.oldest = std::min(added.oldest, tick);
+    added.newest = std::max(added.newest, std::min(tick, now));
+  };
+  for (const Record* record = records; record != records + used; ++record) {
+    const auto kind = static_cast<RecordKind>(record->kind);
+    if (activities) {
+      if (!has_times(record->kind)) continue;
+    } else if (kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory) {
+      see(record->begin_tsc);
+      continue;
+    } else if (kind == RecordKind::kRangeEnd || kind == RecordKind::kEndByHandle ||
+               (kind == RecordKind::kRange && record->end_tsc == 0)) {
+      added.has_loose_ends = true;
+    }
+    see(record->begin_tsc);
+    see(record->end_tsc);
+  }
+  const MutexLock lock(mutex_);
+  try {
+    chunks_.insert(added);
+  } catch (...) {  // no memory: that chunk is never given back
+  }
+}
+
+void Ring::give_back_old(std::uint64_t now) noexcept {
+  if (!on_) return;
+  const MutexLock lock(mutex_);
+  if (now < next_look_) return;
+  std::uint64_t horizon = 0, shortest = kForever;
+  bool any_open = false;
+  for (const RingWindow& window : windows_) {
+    any_open |= window.stop == 0;
+    if (window.last == 0) continue;
+    horizon = std::max(horizon, wanted_from(window, now));
+    shortest = std::min(shortest, window.last);
+  }
+  if (!any_open) return;  // what a closed window left stays as it is
+  next_look_ = now + (shortest == kForever ? 0 : shortest / 64);
+  for (auto chunk = chunks_.begin(); chunk != chunks_.end() && chunk->newest < horizon;) {
+    if (is_wanted(*chunk, now, true)) {
+      ++chunk;
+      continue;
+    }
+    give_back(*chunk);
+    chunk = chunks_.erase(chunk);
+  }
+}
+
+bool Ring::give_back_oldest(std::uint64_t now) noexcept {
+  if (!on_) return false;
+  const MutexLock lock(mutex_);
+  for (auto chunk = chunks_.begin(); chunk != chunks_.end(); ++chunk) {
+    if (is_wanted(*chunk, now, false)) continue;
+    std::atomic<std::uint64_t>& lost = file_->header().ring_lost_until;
+    if (is_wanted(*chunk, now, true) && chunk->newest > lost.load(std::memory_order_relaxed))
+      lost.store(chunk->newest, std::memory_order_relaxed);
+    give_back(*chunk);
+    chunks_.erase(chunk);
+    return true;
+  }
+  return false;
+}
+
+void Ring::give_back(const Chunk& chunk) {
+  if (copy_ && chunk.number < copied_.size() && !copied_[chunk.number]) {
+    copied_[chunk.number] = true;
+    copy_(chunk.number);
+  }
+  if (chunk.has_loose_ends) {
+    try {
+      move_loose_ends(chunk);
+    } catch (...) {  // no memory: some long ranges are lost
+    }
+  }
+  file_->give_back(chunk.number);
+}
+
+void Ring::move_loose_ends(const Chunk& chunk) {
+  if (!file_->read_chunk(chunk.number, buffer_.data())) return;
+  std::uint32_t used = 0;
+  std::copy_n(buffer_.data() + offsetof(spool::ChunkHeader, used), sizeof used,
+              reinterpret_cast<std::byte*>(&used));
+  used = std::min(used, spool::kRecordsPerChunk);
+  const Record* records = records_of(buffer_.data());
+  for (std::uint32_t slot = 0; slot < used; ++slot) {
+    const Record& record = records[slot];
+    const auto kind = static_cast<RecordKind>(record.kind);
+    if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_window(record.begin_tsc))
+      kept_.add(chunk.thread, std::uint64_t{chunk.sequence} << 32 | slot, record);
+    else if (kind == RecordKind::kRangeEnd)
+      kept_.remove(chunk.thread, static_cast<std::uint64_t>(record.a));
+    else if (kind == RecordKind::kEndByHandle)
+      kept_.end_by_handle(chunk.thread, record);
+  }
+}
+
+std::uint64_t Ring::lost_open_ranges() const noexcept {
+  const MutexLock lock(mutex_);
+  return kept_.lost();
+}
+
+void Ring::finish() noexcept {
+  const MutexLock lock(mutex_);
+  kept_.finish();
+}
+
+// ---- Copies ----
+
+void Ring::start_copy(Copy copy, std::uint32_t count, std::uint64_t now) {
+  const MutexLock lock(mutex_);
+  copied_.assign(count, false);
+  if (on_)
+    for (const Chunk& chunk : chunks_)
+      if (chunk.number < count && !is_wanted(chunk, now, true)) copied_[chunk.number] = true;
+  copy_ = std::move(copy);
+  // These change from now on with the chunks that go, which are copied as they were.
+  for (const spool::ChunkHeader* chunk : kept_.chunks()) {
+    if (chunk->number < count) copied_[chunk->number] = true;
+    copy_(chunk->number);
+  }
+}
+
+void Ring::copy_chunk(std::uint32_t number) {
+  const MutexLock lock(mutex_);
+  if (!copy_ || number >= copied_.size() || copied_[number]) return;
+  copied_[number] = true;
+  copy_(number);
+}
+
+void Ring::stop_copy() noexcept {
+  const MutexLock lock(mutex_);
+  copy_ = nullptr;
+  copied_.clear();
+}
+
+}  // namespace lanescope::record

@@ -1,0 +1,321 @@
+#include "lanescope/record/spool_dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <span>
+
+#include "lanescope/codec/json_text.h"
+#include "lanescope/record/clock_anchor.h"
+#include "lanescope/record/spool.h"
+#include "lanescope/record/tick_clock.h"
+
+namespace lanescope::record {
+namespace {
+
+constexpr std::size_t kMaxWaitingChunks = 256;
+constexpr std::size_t kMaxWaitingDumps = 4;
+
+// The file that a copy goes to. Chunks are taken under the ring's lock and written without it.
+class CopyFile {
+ public:
+  explicit CopyFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {}
+  ~CopyFile() {
+    if (fd_ < 0) return;
+    close(fd_);
+    unlink(part_.c_str());
+  }
+  CopyFile(const CopyFile&) = delete;
+  CopyFile& operator=(const CopyFile&) = delete;
+
+  Result<void> open() {
+    struct stat info {};
+    if (stat(path_.c_str(), &info) == 0)
+      return Error{Errc::kIo, fmt::format("{}: exists already and is not overwritten", path_)};
+    fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd_ >= 0) return {};
+    return Error{Errc::kIo, fmt::format("{}: {}", part_, strerror(errno))};
+  }
+
+  // `bytes`: kChunkBytes as copied from the file. Chunks without content are left out.
+  void take(std::vector<std::byte> bytes) {
+    spool::ChunkHeader header;
+    memcpy(static_cast<void*>(&header), bytes.data(), sizeof header);
+    const std::uint32_t used = header.used.load(std::memory_order_relaxed);
+    if (header.magic != spool::kChunkMagic || header.kind == spool::ChunkKind::kFree || used == 0)
+      return;
+    // Also what was closed: `used` and the payload are what the checksum covers, whoever writes.
+    header.in_memory_next = 0;
+    header.state = spool::ChunkState::kClosed;
+    memcpy(bytes.data(), static_cast<const void*>(&header), sizeof header);
+    header.checksum = spool::chunk_checksum(bytes.data(), used);
+    memcpy(bytes.data(), static_cast<const void*>(&header), sizeof header);
+    std::size_t waiting = 0;
+    {
+      const MutexLock lock(mutex_);
+      waiting_.push_back(std::move(bytes));
+      waiting = waiting_.size();
+    }
+    if (waiting > kMaxWaitingChunks) write_waiting();
+  }
+
+  void write_waiting() {
+    const MutexLock one_writer(write_mutex_);
+    std::vector<std::vector<std::byte>> chunks;
+    {
+      const MutexLock lock(mutex_);
+      chunks.swap(waiting_);
+    }
+    for (const auto& chunk : chunks) {
+      write(chunk, end_);
+      end_ += spool::kChunkBytes;
+    }
+  }
+
+  // Writes the first page and gives the file its name.
+  Result<void> finish(std::span<const std::byte> header) {
+    write_waiting();
+    const MutexLock one_writer(write_mutex_);
+    write(header, 0);
+    if (error_ == 0 && ftruncate(fd_, static_cast<off_t>(end_)) != 0) error_ = errno;
+    if (error_ == 0 && rename(part_.c_str(), path_.c_str()) != 0) error_ = errno;
+    if (error_ != 0)
+      return Error{Errc::kIo, fmt::format("{}: could not be written: {}", path_, strerror(error_))};
+    close(fd_);
+    fd_ = -1;
+    return {};
+  }
+
+ private:
+  void write(std::span<const std::byte> bytes, std::uint64_t at) LANESCOPE_REQUIRES(write_mutex_) {
+    rlimit limit{};
+    // Growing over RLIMIT_FSIZE would raise SIGXFSZ, which kills.
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        at + bytes.size() > limit.rlim_cur)
+      error_ = EFBIG;
+    while (error_ == 0 && !bytes.empty()) {
+      const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) {
+        error_ = count < 0 ? errno : ENOSPC;
+        return;
+      }
+      bytes = bytes.subspan(static_cast<std::size_t>(count));
+      at += static_cast<std::size_t>(count);
+    }
+  }
+
+  const std::string path_, part_;
+  int fd_ = -1;
+  Mutex write_mutex_;  // before mutex_
+  std::uint64_t end_ LANESCOPE_GUARDED_BY(write_mutex_) = spool::kHeaderBytes;
+  int error_ LANESCOPE_GUARDED_BY(write_mutex_) = 0;
+  Mutex mutex_;
+  std::vector<std::vector<std::byte>> waiting_ LANESCOPE_GUARDED_BY(mutex_);
+};
+
+// The last control chunk of a copy: the windows that are open end at `now`, and why it was made.
+std::vector<std::byte> last_control(const SpoolFile& file, const std::vector<RingWindow>& windows,
+                                    std::uint64_t now, std::uint32_t key, std::uint32_t json) {
+  std::vector<spool::Record> records = {read_anchor()};
+  for (const RingWindow& window : windows) {
+    if (window.stop != 0) continue;
+    if (records.size() + 1 == spool::kRecordsPerChunk) break;
+    spool::Record& stop = records.emplace_back();
+    stop.kind = static_cast<std::uint8_t>(spool::RecordKind::kWindowStop);
+    stop.begin_tsc = now;
+    stop.a = window.cycle;
+    stop.b = window.session;
+  }
+  spool::Record& why = records.emplace_back();
+  why.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
+  why.begin_tsc = now;
+  why.name = key;
+  why.c = json;
+  std::vector<std::byte> bytes(spool::kChunkBytes);
+  spool::ChunkHeader header{};
+  header.magic = spool::kChunkMagic;
+  header.number = file.chunk_count();
+  header.kind = spool::ChunkKind::kControl;
+  header.thread = spool::kNoThread;
+  header.used = static_cast<std::uint32_t>(records.size());
+  memcpy(bytes.data(), static_cast<const void*>(&header), sizeof header);
+  memcpy(bytes.data() + spool::kChunkHeaderBytes, records.data(),
+         records.size() * sizeof records[0]);
+  return bytes;
+}
+
+std::vector<std::byte> finished_header(SpoolFile& file) {
+  std::vector<std::byte> page(spool::kHeaderBytes);
+  const auto* words = reinterpret_cast<const std::uint64_t*>(&file.header());
+  for (std::size_t i = 0; i < spool::kHeaderBytes / sizeof *words; ++i) {
+    // relaxed: counters go on
+    const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
+    memcpy(page.data() + i * sizeof word, &word, sizeof word);
+  }
+  const auto finished = spool::FileState::kFinished;
+  memcpy(page.data() + offsetof(spool::FileHeader, state), &finished, sizeof finished);
+  return page;
+}
+
+std::uint64_t to_ns(std::uint64_t ticks, std::uint64_t ticks_per_second) {
+  return static_cast<std::uint64_t>(
+      static_cast<double>(ticks) * 1e9 /
+      static_cast<double>(std::max<std::uint64_t>(ticks_per_second, 1)));
+}
+
+}  // namespace
+
+Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::string& why) {
+  SpoolFile& file = spool.file();
+  Ring& ring = spool.ring();
+  CopyFile copy(path);
+  LANESCOPE_TRY_VOID(copy.open());
+  std::string json = "{\"reason\": \"";
+  codec::append_escaped_json(json, why);
+  json += "\"}";
+  const std::uint32_t key_id = spool.texts().intern("lanescope_dump");
+  const std::uint32_t json_id = spool.texts().intern(json);
+  spool.texts().flush();
+  const std::uint64_t now = ticks();
+  std::vector<RingWindow> windows = ring.windows();
+  // Chunks that are made from here on hold nothing from before `now`.
+  const std::uint32_t count = file.chunk_count();
+  ring.start_copy(
+      [&](std::uint32_t number) {
+        std::vector<std::byte> bytes(spool::kChunkBytes);
+        if (file.copy_live_chunk(number, bytes.data())) copy.take(std::move(bytes));
+      },
+      count, now);
+  for (std::uint32_t number = 0; number < count; ++number) {
+    ring.copy_chunk(number);
+    copy.write_waiting();
+  }
+  ring.stop_copy();
+  for (const RingWindow& window : ring.windows())
+    if (window.start > now) windows.push_back(window);
+  copy.take(last_control(file, windows, now, key_id, json_id));
+  LANESCOPE_TRY_VOID(copy.finish(finished_header(file)));
+  DumpInfo info;
+  info.path = path;
+  for (const RingWindow& window : windows) {
+    const std::uint64_t end = window.stop != 0 ? window.stop : now;
+    const std::uint64_t all = end > window.start ? end - window.start : 0;
+    info.covered_ns =
+        std::max(info.covered_ns,
+                 to_ns(window.last == 0 ? all : ring.covered(window.session, now).value_or(all),
+                       file.header().ticks_per_second));
+  }
+  return info;
+}
+
+Result<DumpInfo> Dumper::dump(const std::string& path, const std::string& why) {
+  const MutexLock one(copy_mutex_);
+  try {
+    copying_.store(true, std::memory_order_release);
+    spool_->wait_for_control();
+    auto info = dump_spool(*spool_, path, why);
+    copying_.store(false, std::memory_order_release);
+    return info;
+  } catch (...) {
+    spool_->ring().stop_copy();
+    copying_.store(false, std::memory_order_release);
+    return Error{Errc::kLimit, fmt::format("{}: no memory for the copy", path)};
+  }
+}
+
+void Dumper::request(std::string why) noexcept {
+  const MutexLock lock(mutex_);
+  try {
+    if (waiting_.size() < kMaxWaitingDumps) waiting_.push_back(std::move(why));
+  } catch (...) {  // no memory, no dump
+  }
+}
+
+void Dumper::look() noexcept {
+  if (settings_.signals) {
+    const std::uint32_t signals = settings_.signals->load(std::memory_order_relaxed);
+    if (signals != seen_signals_) {
+      seen_signals_ = signals;
+      request(settings_.signal_name);
+    }
+  }
+  if (busy_.load(std::memory_order_acquire)) return;  // pairs with the thread's release
+  {
+    const MutexLock lock(mutex_);
+    if (waiting_.empty()) return;
+  }
+  if (thread_.joinable()) thread_.join();
+  busy_.store(true, std::memory_order_relaxed);
+  try {  // signals stay blocked in it, as they are in us
+    thread_ = std::thread([this] {
+      make_waiting();
+      busy_.store(false, std::memory_order_release);
+    });
+    pthread_setname_np(thread_.native_handle(), "lanescope-dump");
+  } catch (...) {  // no thread to be had
+    make_waiting();
+    busy_.store(false, std::memory_order_relaxed);
+  }
+}
+
+void Dumper::finish() noexcept {
+  if (thread_.joinable()) thread_.join();
+  make_waiting();
+}
+
+std::string Dumper::next_path() const {
+  std::string stem = spool_->path();
+  if (stem.ends_with(".lspool")) stem.resize(stem.size() - 7);
+  for (int number = 1;; ++number) {
+    std::string path = fmt::format("{}_dump{}.lspool", stem, number);
+    struct stat info {};
+    // One that is known and gone was turned into something else.
+    const MutexLock lock(mutex_);
+    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end() &&
+        stat(path.c_str(), &info) != 0)
+      return path;
+  }
+}
+
+void Dumper::make_waiting() noexcept {
+  try {
+    while (true) {
+      std::string why;
+      {
+        const MutexLock lock(mutex_);
+        if (waiting_.empty()) return;
+        why = std::move(waiting_.front());
+        waiting_.erase(waiting_.begin());
+      }
+      const auto made = dump(next_path(), why);
+      if (made) {
+        const MutexLock lock(mutex_);
+        paths_.push_back(made->path);
+      }
+      if (settings_.quiet) continue;
+      const std::string line =
+          made ? fmt::format("{}: the last {:.3g} s are in {}", why,
+                             static_cast<double>(made->covered_ns) * 1e-9, made->path)
+               : fmt::format("{}, but the dump failed: {}", why, made.error().message);
+      fprintf(stderr, "lanescope: %s\n", line.c_str());
+    }
+  } catch (...) {  // no memory
+  }
+}
+
+std::vector<std::string> Dumper::paths() const {
+  const MutexLock lock(mutex_);
+  return paths_;
+}
+
+}  // namespace lanescope::record
