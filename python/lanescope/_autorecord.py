@@ -100,9 +100,33 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         if rank is not None and not launcher:
             os.environ[PARENT_RANK] = str(rank)
     if not launcher:
+        if settings.get("LANESCOPE_RECORD_LAST"):
+            hold_signal()
         recording = AutoRecording(settings, name_of(program), rank)
         atexit.register(recording.finish)
         after_import("torch", recording.begin)
+
+
+# Dumps come by this signal, and a process that does not record yet would be ended by it.
+DUMP_SIGNAL = signal.SIGUSR2
+
+
+def _too_early(_number: int, _frame: Optional[FrameType]) -> None:
+    say("SIGUSR2: nothing is recorded yet, because the program has not imported torch; no dump")
+
+
+def hold_signal() -> None:
+    if signal.getsignal(DUMP_SIGNAL) == signal.SIG_DFL:
+        signal.signal(DUMP_SIGNAL, _too_early)
+
+
+def free_signal() -> None:
+    """For the recorder, which takes it only from a program that has no handler of its own."""
+    try:
+        if signal.getsignal(DUMP_SIGNAL) is _too_early:
+            signal.signal(DUMP_SIGNAL, signal.SIG_DFL)
+    except ValueError:  # torch is imported by a thread other than the main one
+        pass
 
 
 class AutoRecording:
@@ -148,13 +172,21 @@ class AutoRecording:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # no warm-up is the user's choice on the command line
                 plan = lanescope.schedule(**counts)
+        last = self._settings.get("LANESCOPE_RECORD_LAST")
+        if last:
+            free_signal()
         self._profile = lanescope.profile(
             activities=[lanescope.ProfilerActivity.CPU],
             schedule=plan,
             record_shapes=self._on("SHAPES"),
             profile_memory=self._on("MEMORY"),
             with_stack=self._on("STACK"),
+            last=last or None,
+            slow_step=self._settings.get("LANESCOPE_RECORD_SLOW_STEP") or None,
+            max_dumps=int(self._settings.get("LANESCOPE_RECORD_MAX_DUMPS") or 8),
+            dump_signal=DUMP_SIGNAL if last else None,
         )
+        self._profile._quiet_dumps = self._on("QUIET")
         self._profile._spool_path = self._base + ".lspool"
         self._profile.start()
         self._watch_steps()
@@ -213,6 +245,7 @@ class AutoRecording:
             if self._range is not None:
                 self._range.__exit__(None, None, None)
                 self._range = None
+            self._profile.step()  # judges the step that ends, with --slow-step
             self._step += 1
             if marked:
                 return
@@ -251,21 +284,51 @@ class AutoRecording:
             self._range.__exit__(None, None, None)
             self._range = None
         self._profile.stop()
+        for dump in self._profile.dumps():
+            self._convert(dump)
         reason = self._profile.empty_reason
         if reason:
             say(reason)
             return
-        trace_path = self._base + (".json.gz" if self._on("GZIP") else ".json")
-        table_path = self._base + ".txt"
-        self._profile.export_chrome_trace(trace_path)
+        self._write(self._profile, self._base)
+
+    def _convert(self, dump: str) -> None:
+        import lanescope
+
+        try:
+            trace = lanescope.read_trace(dump)
+            averages = lanescope.KeyAverages(trace, profile_memory=self._on("MEMORY"))
+            self._write(Dump(trace, averages), dump[: -len(".lspool")])
+        except Exception as error:
+            say(f"{dump}: could not be turned into a trace: {error}; every lanescope command reads it as it is")
+
+    def _write(self, recorded: Any, base: str) -> None:
+        trace_path = base + (".json.gz" if self._on("GZIP") else ".json")
+        table_path = base + ".txt"
+        recorded.export_chrome_trace(trace_path)
         with open(table_path, "w", encoding="utf-8") as file:
-            file.write(str(self._profile.key_averages().table(sort_by="cpu_time_total", row_limit=100)))
-        spool = self._base + ".lspool"
+            file.write(str(recorded.key_averages().table(sort_by="cpu_time_total", row_limit=100)))
+        spool = base + ".lspool"
         if not self._on("KEEP_SPOOL") and os.path.exists(spool):
             os.unlink(spool)
         if not self._on("QUIET"):
             say(f"trace {trace_path}")
             say(f"table {table_path}")
+
+
+class Dump:
+    """What a dump of a flight recorder holds, with the two methods of a profile that write results."""
+
+    def __init__(self, trace: Any, averages: Any) -> None:
+        self._trace, self._averages = trace, averages
+
+    def export_chrome_trace(self, path: str) -> None:
+        import lanescope
+
+        lanescope.write_kineto_json(self._trace, path)
+
+    def key_averages(self) -> Any:
+        return self._averages
 
 
 def step() -> None:

@@ -14,10 +14,11 @@ import time
 import uuid
 import warnings
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, Optional, Set, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Type, Union
 
 from . import _core, _job, _stacks, _torch
 from ._activities import ProfilerActivity, parse_activities, torch_has_cuda
+from ._flight import parse_last, parse_slow_step
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
 from .events import STACK_METRICS, EventList
@@ -69,6 +70,12 @@ class profile:
         use_cuda: deprecated, as in torch.profiler.
         custom_trace_id_callback: gives the trace id; called at the start of each cycle. Default: a random one.
         post_processing_timeout_s: accepted; lanescope has no long post-processing to cut short.
+        last: a flight recorder: record for ever and keep what came last, ``"10s"``, ``"500ms"``, ``"2m"`` or seconds; the
+            results are these. Memory and file stay bounded. Excludes ``schedule``. (lanescope only, like the next three.)
+        slow_step: with ``last``: a step (see :meth:`step`) that takes more than so many times the median of the steps before
+            it makes a dump, at most one in ``last``; ``2.0`` or ``"2x"``.
+        max_dumps: at most so many dumps for slow steps.
+        dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
     """
 
@@ -90,6 +97,10 @@ class profile:
         custom_trace_id_callback: Optional[Callable[[], str]] = None,
         post_processing_timeout_s: Optional[float] = None,
         output_dir: Optional[Union[str, "os.PathLike[str]"]] = None,
+        last: Optional[Union[str, float]] = None,
+        slow_step: Optional[Union[str, float]] = None,
+        max_dumps: int = 8,
+        dump_signal: Optional[int] = None,
     ) -> None:
         self.activities = parse_activities(activities)
         if use_cuda is not None:
@@ -112,6 +123,17 @@ class profile:
         self.record_steps = schedule is not None
         self.preset_metadata: Dict[str, str] = {}
         self._output_dir = "" if output_dir is None else os.fspath(output_dir)
+        if last is None and (slow_step is not None or dump_signal is not None):
+            raise ValueError("slow_step and dump_signal make dumps of a flight recorder: say with last= how much it keeps")
+        if last is not None and schedule is not None:
+            raise ValueError(
+                "a schedule chooses its steps beforehand, and last= keeps what was just before something odd; give one of the two"
+            )
+        self._last_ns = 0 if last is None else parse_last(last)
+        self._slow_step = 0.0 if slow_step is None else parse_slow_step(slow_step)
+        self._max_dumps = max_dumps
+        self._dump_signal = 0 if dump_signal is None else int(dump_signal)
+        self._quiet_dumps = False
         self._spool_path = ""  # `lanescope record` names the file itself
         self._trace_id: Optional[str] = None
         self._job_json = ""  # the distributedInfo that was written last
@@ -166,6 +188,11 @@ class profile:
             accumulate=self.acc_events,
             output_dir=self._output_dir,
             spool_path=self._spool_path,
+            last_ns=self._last_ns,
+            slow_step=self._slow_step,
+            max_dumps=self._max_dumps,
+            dump_signal=self._dump_signal,
+            quiet_dumps=self._quiet_dumps,
         )
         self._core = core
         self._running = True
@@ -375,6 +402,18 @@ class profile:
     def spool_path(self) -> str:
         """The recorder's own file; it outlives a killed process. Empty before ``start()``."""
         return "" if self._core is None else self._core.spool_path()
+
+    def dump(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes what was recorded up to now (with ``last``: the last seconds) as a recording of its own, ``.lspool``.
+
+        Threads go on recording. Every lanescope command and :func:`read_trace` read it. Raises IoError when ``path`` exists
+        or cannot be written, UnavailableError when nothing runs.
+        """
+        self._result().dump(os.fspath(path))
+
+    def dumps(self) -> List[str]:
+        """The files that slow steps and ``dump_signal`` left so far, in order."""
+        return self._result().dumps()
 
     def stats(self) -> Dict[str, int]:
         """What recording took: file_bytes, dropped_records, depth_overflow, threads."""

@@ -12,6 +12,8 @@ import shutil
 import sys
 from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 
+from ._flight import parse_last, parse_slow_step
+
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
 
 
@@ -50,6 +52,9 @@ def environment(
     keep_spool: bool = False,
     children: bool = False,
     quiet: bool = False,
+    last: Optional[str] = None,
+    slow_step: Optional[str] = None,
+    max_dumps: Optional[int] = None,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -61,6 +66,7 @@ def environment(
     if schedule is not None:
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
+    env.update(flight_environment(last, slow_step, max_dumps, schedule))
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "GZIP": gzip}
     flags.update({"KEEP_SPOOL": keep_spool, "CHILDREN": children, "QUIET": quiet})
     for name, wanted in flags.items():
@@ -69,6 +75,39 @@ def environment(
     before = env.get("PYTHONPATH", "")
     env["LANESCOPE_RECORD_PYTHONPATH"] = before
     env["PYTHONPATH"] = inject_dir() + (os.pathsep + before if before else "")
+    return env
+
+
+def flight_environment(
+    last: Optional[str], slow_step: Optional[str], max_dumps: Optional[int], schedule: Optional[str]
+) -> Dict[str, str]:
+    """The variables of a flight recorder; ValueError names the flag and what it expects."""
+    env = {}
+    if last is None:
+        for flag, value in (("--slow-step", slow_step), ("--max-dumps", max_dumps)):
+            if value is not None:
+                raise ValueError(f"{flag} is about dumps of what came last: say with --last how much is kept, such as --last 10s")
+        return env
+    if schedule is not None:
+        raise ValueError(
+            "--last and --schedule exclude each other: a schedule chooses its steps beforehand, --last keeps what was just "
+            "before something odd; leave out one"
+        )
+    for flag, name, text, parse in (
+        ("--last", "LAST", last, parse_last),
+        ("--slow-step", "SLOW_STEP", slow_step, parse_slow_step),
+    ):
+        if text is None:
+            continue
+        try:
+            parse(text)
+        except ValueError as error:
+            raise ValueError(f"{flag}: {error}") from None
+        env["LANESCOPE_RECORD_" + name] = text
+    if max_dumps is not None:
+        if max_dumps < 0:
+            raise ValueError(f"--max-dumps: expected a whole number, 0 or more; found {max_dumps}")
+        env["LANESCOPE_RECORD_MAX_DUMPS"] = str(max_dumps)
     return env
 
 
@@ -81,6 +120,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("-o", "--out", metavar="DIR", default="lanescope_traces", help="where results go (default: %(default)s)")
     add("--schedule", metavar="KEYS", help="record steps by a schedule, such as wait=1,warmup=1,active=3")
+    add("--last", metavar="TIME", help="keep only what came last: 10s, 500ms, 2m; SIGUSR2 makes a dump at any time")
+    add("--slow-step", metavar="FACTOR", help="with --last: dump when a step takes FACTOR times the median, such as 2x")
+    add("--max-dumps", metavar="N", type=int, help="with --slow-step: at most so many dumps (default: 8)")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
     add("--stack", action="store_true", help="record the Python lines that operators are called from")
@@ -115,9 +157,12 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             keep_spool=arguments.keep_spool,
             children=arguments.children,
             quiet=arguments.quiet,
+            last=arguments.last,
+            slow_step=arguments.slow_step,
+            max_dumps=arguments.max_dumps,
         )
     except ValueError as error:
-        parser.error(f"--schedule: {error}")
+        parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(program, command, env)

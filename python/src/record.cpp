@@ -110,11 +110,11 @@ class PyProfiler {
   std::optional<Profiler> profiler_;
 };
 
-std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
-                                          py::object on_trace_ready, bool record_shapes,
-                                          bool profile_memory, bool with_stack, bool with_flops,
-                                          bool capture_overload_names, bool accumulate,
-                                          std::string output_dir, std::string spool_path) {
+std::unique_ptr<PyProfiler> make_profiler(
+    py::object schedule, int first_action, py::object on_trace_ready, bool record_shapes,
+    bool profile_memory, bool with_stack, bool with_flops, bool capture_overload_names,
+    bool accumulate, std::string output_dir, std::string spool_path, std::int64_t last_ns,
+    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
   ProfilerOptions options;
   options.activities = {ProfilerActivity::kCpu};
   options.record_shapes = record_shapes;
@@ -125,6 +125,11 @@ std::unique_ptr<PyProfiler> make_profiler(py::object schedule, int first_action,
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
   options.spool_path = std::move(spool_path);
+  options.last_ns = last_ns;
+  options.slow_step = slow_step;
+  options.max_dumps = max_dumps;
+  options.dump_signal = dump_signal;
+  options.quiet_dumps = quiet_dumps;
   return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready),
                                       std::move(options));
 }
@@ -136,7 +141,9 @@ void bind_record(py::module_& m) {
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"),
            py::arg("with_stack"), py::arg("with_flops"), py::arg("capture_overload_names"),
-           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"))
+           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"),
+           py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
+           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false)
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)
@@ -153,6 +160,19 @@ void bind_record(py::module_& m) {
              return to_str(without_gil([&] { return self.profiler().empty_reason(); }));
            })
       .def("spool_path", [](PyProfiler& self) { return to_str(self.profiler().spool_path()); })
+      .def(
+          "dump",
+          [](PyProfiler& self, const std::string& path) {
+            value_or_raise(without_gil([&] { return self.profiler().dump(path); }));
+          },
+          py::arg("path"))
+      .def("dumps",
+           [](PyProfiler& self) {
+             py::list paths;
+             for (const std::string& path : without_gil([&] { return self.profiler().dumps(); }))
+               paths.append(to_str(path));
+             return paths;
+           })
       .def("take_warnings", &PyProfiler::take_warnings)
       .def("stats", &PyProfiler::stats);
 }

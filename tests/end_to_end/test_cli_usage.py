@@ -193,6 +193,14 @@ def test_record_sets_the_environment_and_becomes_the_program(run, fake_python, t
     assert (tmp_path / "out dir").is_dir()
 
 
+def test_record_hands_the_flight_recorder_on(run, fake_python):
+    ran = run("record", "--last", "2.5s", "--slow-step", "2x", "--max-dumps", "3", "--", fake_python, "train.py")
+    assert ran.code == 7, ran.err
+    assert [line for line in ran.out.splitlines() if line.startswith(("LANESCOPE_RECORD_LAST", "LANESCOPE_RECORD_S",
+                                                                      "LANESCOPE_RECORD_M"))] == [
+        "LANESCOPE_RECORD_LAST=2.5s", "LANESCOPE_RECORD_MAX_DUMPS=3", "LANESCOPE_RECORD_SLOW_STEP=2x"]
+
+
 def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     launcher = tmp_path / "torchrun"
     launcher.write_text(f"#!{fake_python}\n")
@@ -213,6 +221,14 @@ def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     (["record", "--schedule", "active=0", "--", "python3"], ["active=1 or more"]),
     (["record", "--schedule", "active=-1", "--", "python3"], ["0 or more; found '-1'"]),
     (["record", "--schedule", "wait=1,wait=2", "--", "python3"], ["each key once; found wait twice"]),
+    (["record", "--last", "10", "--", "python3"], ["--last expects a time", "10s, 500ms or 2m; found '10'"]),
+    (["record", "--last", "0s", "--", "python3"], ["1 ms or more", "found '0s'"]),
+    (["record", "--last", "1.s", "--", "python3"], ["found '1.s'"]),
+    (["record", "--last", "10s", "--slow-step", "1x", "--", "python3"], ["--slow-step expects", "above 1", "found '1x'"]),
+    (["record", "--last", "10s", "--slow-step", "2y", "--", "python3"], ["2x or 2.5x; found '2y'"]),
+    (["record", "--slow-step", "2x", "--", "python3"], ["--slow-step is about dumps", "--last 10s"]),
+    (["record", "--max-dumps", "2", "--", "python3"], ["--max-dumps is about dumps", "--last 10s"]),
+    (["record", "--last", "10s", "--schedule", "active=1", "--", "python3"], ["--last and --schedule exclude each other"]),
     (["record", "--shaps", "--", "python3"], ["no flag --shaps; did you mean --shapes?"]),
 ])
 def test_record_mistakes_are_one_line_and_start_nothing(run, arguments, parts):

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/flight_flags.h"
 #include "lanescope/cli/python_package.h"
 #include "lanescope/cli/text.h"
 
@@ -25,6 +26,7 @@ struct RecordFlags {
   std::string schedule;
   bool shapes = false, memory = false, stack = false, gzip = false, keep_spool = false,
        children = false, quiet = false;
+  FlightFlags flight;
   std::vector<std::string> program;
 };
 
@@ -104,6 +106,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   set("LANESCOPE_RECORD", "1");
   set("LANESCOPE_RECORD_DIR", folder);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
+  set_flight_environment(flags.flight);
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
   set_if(flags.stack, "LANESCOPE_RECORD_STACK");
@@ -124,6 +127,7 @@ Result<void> become_program(const RecordFlags& flags) {
                  "expected a program behind --, such as: lanescope record -- python3 train.py"};
   }
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
+  LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
   LANESCOPE_TRY(const std::string program, find_program(flags.program.front()));
   LANESCOPE_TRY(const std::string python, python_of(program));
   if (python == program) {
@@ -162,6 +166,7 @@ void add_record_command(CommandLine& line) {
       "--schedule", &flags->schedule, "KEYS",
       "record some steps only: wait=1,warmup=1,active=3 with the keys and meanings of "
       "torch.profiler.schedule (default: from the import of torch to the exit)");
+  add_flight_flags(command, &flags->flight);
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
@@ -178,10 +183,13 @@ void add_record_command(CommandLine& line) {
   lanescope record -- python3 train.py --epochs 1
   lanescope record -o /scratch/run1 --schedule wait=1,warmup=1,active=3 -- python3 train.py
   lanescope record --shapes --memory -- torchrun --nproc-per-node 2 train.py
+  lanescope record --last 10s --slow-step 2x -- python3 train.py
 
 The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
 open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
 program leaves there, `lanescope recover` opens.
+With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.json and .txt as well: a line on stderr says where
+the dump is as soon as it is written, as an .lspool that every reading command opens; it is converted at the exit.
 The exit code is the program's own; 2 when it could not be started, 1 when its Python has no lanescope package.
 )");
   command.runs([flags](Output& output) -> int {

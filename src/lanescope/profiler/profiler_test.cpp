@@ -13,6 +13,7 @@
 
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/profiler/step_clock.h"
 
 namespace lanescope {
 namespace {
@@ -319,6 +320,22 @@ TEST_F(ProfilerTest, ADirectoryOrASpoolIsATraceForEveryReader) {
   const auto trace = format::read_trace(directory());
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_THAT(counts(*trace), ElementsAre(Pair("x", 1)));
+}
+
+TEST(StepClockTest, AStepIsJudgedByTheMedianOfUpTo64StepsBeforeIt) {
+  StepClock clock(2);
+  for (const int ns : {10, 90, 20, 80, 30, 70, 40}) EXPECT_FALSE(clock.ended(ns));
+  EXPECT_FALSE(clock.ended(1000)) << "only 7 steps are known";
+  // Of 10 20 30 40 70 80 90 1000 the fourth is the median.
+  EXPECT_FALSE(clock.ended(80));
+  const auto slow = clock.ended(141);  // 10 20 30 40 70 80 80 90 1000
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->median_ns, 70);
+  EXPECT_EQ(slow->duration_ns, 141);
+  EXPECT_EQ(slow->steps, 9u);
+  for (int i = 0; i < 64; ++i) clock.ended(500);  // all others are forgotten
+  EXPECT_FALSE(clock.ended(1000));
+  EXPECT_TRUE(clock.ended(1001));
 }
 
 }  // namespace

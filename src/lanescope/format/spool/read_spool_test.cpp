@@ -50,8 +50,9 @@ class SpoolSketch {
     return record;
   }
   SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
-                      std::uint32_t session = 1) {
+                      std::uint32_t session = 1, std::uint64_t last_ns = 0) {
     Record record;
+    record.d = last_ns;
     record.a = cycle;
     record.b = session;
     record.begin_tsc = start;
@@ -97,12 +98,28 @@ class SpoolSketch {
         {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(Record)},
         static_cast<std::uint32_t>(list.size()), thread, sequence, closed);
   }
+  // What a ring kept of a chunk that it gave back.
+  void kept(std::uint32_t thread, std::uint32_t sequence, std::uint32_t slot,
+            const Record& record) {
+    Record from;
+    from.kind = static_cast<std::uint8_t>(RecordKind::kKeptFrom);
+    from.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
+    from.b = thread;
+    kept_.insert(kept_.end(), {from, record, Record{}, Record{}});  // and an empty pair
+  }
+  void lost_until(std::uint64_t ticks) {
+    std::memcpy(bytes_.data() + offsetof(spool::FileHeader, ring_lost_until), &ticks, sizeof ticks);
+  }
   std::string bytes() {
     SpoolSketch whole = *this;
     whole.add(ChunkKind::kTexts, texts_, static_cast<std::uint32_t>(texts_.size()));
     if (!threads_.empty())
       whole.add(ChunkKind::kThreads, threads_,
                 static_cast<std::uint32_t>(threads_.size() / sizeof(spool::ThreadSlot)));
+    if (!kept_.empty())
+      whole.add(ChunkKind::kKept,
+                {reinterpret_cast<const char*>(kept_.data()), kept_.size() * sizeof(Record)},
+                static_cast<std::uint32_t>(kept_.size()));
     whole.add(ChunkKind::kControl,
               {reinterpret_cast<const char*>(control_.data()), control_.size() * sizeof(Record)},
               static_cast<std::uint32_t>(control_.size()));
@@ -129,7 +146,7 @@ class SpoolSketch {
   }
   std::string bytes_, texts_, threads_;
   std::uint32_t next_text_ = 1;
-  std::vector<Record> control_;
+  std::vector<Record> control_, kept_;
 };
 
 Trace read(const std::string& bytes, const ReadSpoolOptions& options = {}) {
@@ -555,11 +572,137 @@ TEST(ReadSpoolTest, TheClockAnchorsAreInTheMetadata) {
             R"("realtime_ns": 86400001000000, "width_ns": 0}])");
 }
 
+TEST(TickMapTest, TheOtherWayIsTheFirstTickThatIsNotBefore) {
+  const TickMap map({{1000, 5000, 105'000}, {2000, 7000, 107'000}}, 500'000'000);  // 2 ns a tick
+  EXPECT_EQ(map.ticks_at(106'000), 1500u);
+  EXPECT_EQ(map.ticks_at(105'999), 1500u);
+  EXPECT_EQ(map.ticks_at(104'000), 500u);
+  EXPECT_EQ(map.ticks_at(0), 0u);
+  EXPECT_EQ(map.ticks_at(109'000), 3000u);
+}
+
 TEST(TickMapTest, WithoutTwoGoodAnchorsTheRoughRateServes) {
   EXPECT_EQ(TickMap({{100, 1000, 1000}}, 500'000'000).unix_ns(200), 1200);
   EXPECT_EQ(TickMap({}, 500'000'000).unix_ns(200), 400);
   EXPECT_EQ(TickMap({}, 0).unix_ns(200), 200);
   EXPECT_FALSE(TickMap({{100, 1000, 1000}}, 1).unix_ns(~std::uint64_t{0}));
+}
+
+// 50,000 ticks are 100,000 ns: of the window from tick 10,000 to 110,000 what is after 60,000.
+constexpr std::uint64_t kLastNs = 100'000;
+
+std::optional<std::int64_t> began_before(const Trace& trace, SliceId id) {
+  const ArgsView args = trace.slice_args(id);
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (trace.text(args.field(i).key) == "Began before (ns)") return args.integer(&args.field(i));
+  return std::nullopt;
+}
+
+TEST(ReadSpoolTest, OfARingTheLastSecondsCount) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 110'000, 0, 1, kLastNs);
+  Record instant = sketch.range("early instant", 59'999, 0);
+  instant.kind = static_cast<std::uint8_t>(RecordKind::kInstant);
+  sketch.records(
+      0, 3,
+      {sketch.range("open", 20'000, 0), sketch.range("gone", 50'000, 59'999),
+       sketch.range("across", 58'000, 62'000), instant, sketch.range("whole", 70'000, 80'000)});
+  const Trace trace = read(sketch.bytes());
+  EXPECT_EQ(find(trace, "gone"), kNone<SliceId>);
+  EXPECT_EQ(trace.instants().size(), 2u);  // the two marks of the window
+  EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 100'000);
+  const SliceId across = find(trace, "across"), open = find(trace, "open"),
+                whole = find(trace, "whole");
+  EXPECT_EQ(trace.start_ns(across), trace.window_start_ns());
+  EXPECT_EQ(trace.dur_ns(across), 4'000);
+  EXPECT_EQ(began_before(trace, across), 4'000);
+  EXPECT_EQ(trace.dur_ns(open), 100'000);
+  EXPECT_EQ(began_before(trace, open), 80'000);
+  EXPECT_EQ(trace.start_ns(whole) - trace.window_start_ns(), 20'000);
+  EXPECT_EQ(trace.dur_ns(whole), 20'000);
+  EXPECT_EQ(began_before(trace, whole), std::nullopt);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kEarlyRange].count, 2u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kOpenRange].count, 1u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kLostBegin].count, 0u);
+}
+
+TEST(ReadSpoolTest, AKilledRingCountsFromItsNewestTime) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 0, 0, 1, kLastNs);  // the newest time is the anchor at tick 501,000
+  sketch.records(0, 1,
+                 {sketch.range("gone", 440'000, 450'999), sketch.range("kept", 450'000, 451'001)},
+                 false);
+  const Trace trace = read(sketch.bytes());
+  EXPECT_EQ(find(trace, "gone"), kNone<SliceId>);
+  EXPECT_EQ(trace.dur_ns(find(trace, "kept")), 2);
+}
+
+TEST(ReadSpoolTest, ARingThatLostSomethingBeginsBehindTheGap) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 110'000, 0, 1, kLastNs);
+  sketch.lost_until(90'000);
+  sketch.records(0, 9,
+                 {sketch.range("before", 70'000, 80'000), sketch.range("behind", 95'000, 96'000)});
+  const Trace trace = read(sketch.bytes());
+  EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 40'000);
+  EXPECT_EQ(find(trace, "before"), kNone<SliceId>);
+  EXPECT_NE(find(trace, "behind"), kNone<SliceId>);
+}
+
+TEST(ReadSpoolTest, RangesOfChunksThatWereGivenBack) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 110'000, 0, 1, kLastNs);
+  const auto end_at = [](std::uint32_t sequence, std::uint32_t slot, std::uint64_t tick) {
+    Record end;
+    end.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
+    end.end_tsc = tick;
+    end.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
+    return end;
+  };
+  sketch.kept(0, 1, 7, sketch.range("kept", 30'000, 0));
+  sketch.kept(0, 5, 0, sketch.range("twice", 65'000, 0));  // its chunk is there as well
+  // The ends: of "kept", of a range that nobody kept, and of one that nobody kept before the
+  // window.
+  sketch.records(0, 5,
+                 {sketch.range("twice", 65'000, 70'000), end_at(1, 7, 75'000), end_at(2, 0, 76'000),
+                  end_at(2, 1, 59'000)});
+  const Trace trace = read(sketch.bytes());
+  EXPECT_EQ(trace.dur_ns(find(trace, "kept")), 30'000);
+  EXPECT_EQ(began_before(trace, find(trace, "kept")), 60'000);
+  EXPECT_EQ(trace.dur_ns(find(trace, "twice")), 10'000);
+  EXPECT_EQ(trace.slices().size(), 3u);  // and the window's
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kLostBegin].count, 1u);
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kOpenRange].count, 0u);
+}
+
+TEST(ReadSpoolTest, OnlyTheRingOfASessionIsCut) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(10'000, 110'000, 0, 1, kLastNs).window(20'000, 40'000, 0, 2);
+  sketch.records(
+      0, 1,
+      {sketch.range("in both", 25'000, 26'000), sketch.range("in the ring", 100'000, 100'001)});
+  ReadSpoolOptions ring, inner;
+  ring.session = 1;
+  inner.session = 2;
+  EXPECT_EQ(find(read(sketch.bytes(), ring), "in both"), kNone<SliceId>);
+  EXPECT_NE(find(read(sketch.bytes(), ring), "in the ring"), kNone<SliceId>);
+  EXPECT_NE(find(read(sketch.bytes(), inner), "in both"), kNone<SliceId>);
+  EXPECT_EQ(find(read(sketch.bytes(), inner), "in the ring"), kNone<SliceId>);
+}
+
+TEST(ReadSpoolTest, ALengthOfARingThatMakesNoSenseIsDamage) {
+  for (const std::uint64_t last : {~std::uint64_t{0}, std::uint64_t{1} << 62}) {
+    SpoolSketch sketch;
+    sketch.thread(1, 1);
+    sketch.window(10'000, 110'000, 0, 1, last);
+    sketch.records(0, 1, {sketch.range("there", 25'000, 26'000)});
+    EXPECT_NE(find(read(sketch.bytes()), "there"), kNone<SliceId>);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,288 @@
+// The parts of a ring by themselves: what is given back, what is kept of it, and control records of
+// days. Whole recordings: tests/end_to_end/flight_test.cpp.
+#include "lanescope/record/ring.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lanescope/codec/activity_layout.h"
+#include "lanescope/record/spool.h"
+#include "lanescope/record/tick_clock.h"
+
+namespace lanescope::record {
+namespace {
+
+using spool::ChunkKind;
+using spool::Record;
+using spool::RecordKind;
+using ::testing::ElementsAre;
+namespace fs = std::filesystem;
+
+Record range(std::uint64_t begin, std::uint64_t end, std::uint64_t handle = 0) {
+  Record record;
+  record.kind = static_cast<std::uint8_t>(RecordKind::kRange);
+  record.begin_tsc = begin;
+  record.end_tsc = end;
+  record.d = handle;
+  return record;
+}
+Record range_end(std::uint32_t sequence, std::uint32_t slot, std::uint64_t end) {
+  Record record;
+  record.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
+  record.end_tsc = end;
+  record.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
+  return record;
+}
+Record end_by_handle(std::uint64_t handle, std::uint64_t end) {
+  Record record;
+  record.kind = static_cast<std::uint8_t>(RecordKind::kEndByHandle);
+  record.end_tsc = end;
+  record.d = handle;
+  return record;
+}
+
+class RingTest : public ::testing::Test {
+ protected:
+  RingTest() {
+    path_ = fs::temp_directory_path() / ("lanescope_ring_" + std::to_string(getpid()));
+    fs::remove(path_);
+    file_ = std::move(SpoolFile::create(path_.string(), std::uint64_t{64} << 20)).value();
+    ring_.emplace(file_.get(), true);
+  }
+  ~RingTest() override { fs::remove(path_); }
+
+  // Closes a chunk of these records; its number in the file.
+  std::uint32_t close(const std::vector<Record>& records, std::uint64_t now,
+                      std::uint32_t thread = 0, std::uint32_t sequence = 1,
+                      ChunkKind kind = ChunkKind::kRecords) {
+    spool::ChunkHeader* chunk = file_->make_chunk();
+    SpoolFile::claim(chunk, kind, thread, sequence);
+    std::memcpy(reinterpret_cast<std::byte*>(chunk) + spool::kChunkHeaderBytes, records.data(),
+                records.size() * sizeof(Record));
+    chunk->used = static_cast<std::uint32_t>(records.size());
+    const std::uint32_t number = chunk->number;
+    ring_->add(chunk, now);
+    file_->close_chunk(chunk);
+    return number;
+  }
+  ChunkKind kind_of(std::uint32_t number) const {
+    std::vector<std::byte> bytes(spool::kChunkBytes);
+    EXPECT_TRUE(file_->read_chunk(number, bytes.data()));
+    ChunkKind kind;
+    std::memcpy(&kind, bytes.data() + offsetof(spool::ChunkHeader, kind), sizeof kind);
+    return kind;
+  }
+  bool is_there(std::uint32_t number) const { return kind_of(number) != ChunkKind::kFree; }
+  // The records in kKept chunks, by thread and place.
+  std::map<std::pair<std::uint32_t, std::int64_t>, Record> kept() const {
+    std::map<std::pair<std::uint32_t, std::int64_t>, Record> found;
+    std::vector<std::byte> bytes(spool::kChunkBytes);
+    for (std::uint32_t number = 0; number < file_->chunk_count(); ++number) {
+      if (kind_of(number) != ChunkKind::kKept) continue;
+      file_->read_chunk(number, bytes.data());
+      std::vector<Record> records(spool::kRecordsPerChunk);
+      std::memcpy(records.data(), bytes.data() + spool::kChunkHeaderBytes,
+                  records.size() * sizeof(Record));
+      for (std::size_t i = 0; i + 1 < records.size(); i += 2)
+        if (records[i].kind == static_cast<std::uint8_t>(RecordKind::kKeptFrom))
+          found[{records[i].b, records[i].a}] = records[i + 1];
+    }
+    return found;
+  }
+
+  fs::path path_;
+  std::unique_ptr<SpoolFile> file_;
+  std::optional<Ring> ring_;
+};
+
+TEST_F(RingTest, AChunkGoesWhenItsNewestTimeIsTooOldAndItsPlaceIsUsedAgain) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});  // 6400 ticks and a 64th: 6500
+  const std::uint32_t old = close({range(2000, 3000)}, 3000);
+  const std::uint32_t young = close({range(2500, 9000)}, 9000, 0, 2);
+  ring_->give_back_old(9500);  // wanted from 3000
+  EXPECT_TRUE(is_there(old));
+  ring_->give_back_old(9550);  // within a 64th of 6400 after the last look: not looked at
+  EXPECT_TRUE(is_there(old));
+  ring_->give_back_old(9601);
+  EXPECT_FALSE(is_there(old));
+  EXPECT_TRUE(is_there(young));
+  EXPECT_EQ(close({range(9600, 9601)}, 9601, 0, 3), old);
+}
+
+TEST_F(RingTest, TimesOfTheFutureAndUnknownOnesDoNotKeepAChunk) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  const std::uint32_t ahead = close({range(2000, 99'000)}, 3000);
+  Record kernel = range(0, 0);  // not measured
+  kernel.kind = static_cast<std::uint8_t>(spool::ActivityKind::kKernel);
+  Record more = range(77'777, 88'888);  // a graph's node, not a time
+  more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
+  const std::uint32_t device =
+      close({kernel, more}, 3000, spool::kNoThread, 1, ChunkKind::kActivities);
+  ring_->give_back_old(20'000);
+  EXPECT_FALSE(is_there(ahead));
+  EXPECT_FALSE(is_there(device));
+}
+
+TEST_F(RingTest, OpenRangesMoveAndLeaveWithTheirEnds) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  const std::int64_t place = std::int64_t{1} << 32 | 1;
+  close({range(2000, 2001), range(2002, 0)}, 3000, 5, 1);
+  close({range_end(1, 1, 12'000)}, 12'000, 5, 2);
+  ring_->give_back_old(12'000);
+  auto found = kept();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ((found[{5, place}].begin_tsc), 2002u);
+  ring_->give_back_old(20'000);  // the end is 8000 old
+  EXPECT_TRUE(kept().empty());
+  EXPECT_EQ(ring_->lost_open_ranges(), 0u);
+}
+
+TEST_F(RingTest, EndsByHandleMeetTheirRangeInEitherOrder) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  close({range(2000, 0, 77)}, 2100, 1, 1);  // goes before its end
+  close({end_by_handle(77, 2600)}, 2700, 2, 1);
+  close({end_by_handle(78, 3000)}, 3000, 2, 2);  // goes before its range
+  const std::uint32_t late = close({range(2500, 0, 78), range(4000, 4001)}, 4001, 3, 1);
+  ring_->give_back_old(9000);  // wanted from 2500
+  EXPECT_EQ(kept().size(), 1u) << "range 77 without its end";
+  ring_->give_back_old(9800);  // wanted from 3300
+  auto found = kept();
+  ASSERT_EQ(found.size(), 1u) << "the end of 78, whose range is in its chunk";
+  EXPECT_EQ(found.begin()->second.d, 78u);
+  EXPECT_TRUE(is_there(late));
+  ring_->give_back_old(11'000);
+  EXPECT_FALSE(is_there(late));
+  EXPECT_TRUE(kept().empty());
+}
+
+TEST_F(RingTest, RangesOfWindowsThatAreOverAreNotKept) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  close({range(2000, 0)}, 2100, 1, 1);
+  ring_->window_closed(1, 2200);
+  ring_->window_opened({1, 1, 10'000, 0, 6400});  // the first window is wholly too old now
+  ring_->give_back_old(30'000);
+  EXPECT_TRUE(kept().empty());
+  close({range(30'000, 0)}, 30'000, 1, 2);
+  ring_->give_back_old(40'000);
+  EXPECT_EQ(kept().size(), 1u);
+  ring_->window_closed(1, 41'000);
+  ring_->forget(1);
+  EXPECT_TRUE(kept().empty());
+}
+
+TEST_F(RingTest, NothingGoesAfterTheLastWindowHasClosed) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  const std::uint32_t number = close({range(2000, 3000)}, 3000);
+  ring_->window_closed(1, 3100);
+  ring_->give_back_old(1'000'000);
+  EXPECT_TRUE(is_there(number));
+}
+
+TEST_F(RingTest, ForWantOfRoomTheOldestGoesUnlessAWindowWithoutRingNeedsIt) {
+  ring_->window_opened({1, 0, 1000, 0, 64'000});
+  ring_->window_opened({2, 0, 2000, 0, 0});  // wants all of it
+  ring_->window_closed(2, 3000);
+  const std::uint32_t needed = close({range(2500, 2600)}, 2600, 1, 1);
+  const std::uint32_t oldest = close({range(3500, 3600)}, 3600, 1, 2);
+  const std::uint32_t newest = close({range(4500, 4600)}, 4600, 1, 3);
+  EXPECT_EQ(ring_->covered(1, 5000), 4000u);
+  EXPECT_TRUE(ring_->give_back_oldest(5000));
+  EXPECT_TRUE(is_there(needed));
+  EXPECT_FALSE(is_there(oldest));
+  EXPECT_EQ(ring_->covered(1, 5000), 1400u);  // whole from 3600 on
+  EXPECT_TRUE(ring_->give_back_oldest(5000));
+  EXPECT_FALSE(is_there(newest));
+  EXPECT_FALSE(ring_->give_back_oldest(5000));
+  ring_->forget(2);
+  EXPECT_TRUE(ring_->give_back_oldest(5000));
+  EXPECT_FALSE(is_there(needed));
+}
+
+TEST_F(RingTest, TooManyOpenRangesAreCounted) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  constexpr std::uint32_t kRoom = KeptRanges::kMaxChunks * (spool::kRecordsPerChunk / 2);
+  std::uint32_t sequence = 0, ranges = 0;
+  while (ranges < kRoom + 100) {
+    std::vector<Record> records(spool::kRecordsPerChunk, range(2000, 0));
+    close(records, 2100, 1, ++sequence);
+    ranges += spool::kRecordsPerChunk;
+  }
+  ring_->give_back_old(1'000'000);
+  EXPECT_EQ(kept().size(), kRoom);
+  EXPECT_EQ(ring_->lost_open_ranges(), ranges - kRoom);
+}
+
+TEST_F(RingTest, ACopyGetsEachChunkOnceAndThoseThatGoFirst) {
+  ring_->window_opened({1, 0, 1000, 0, 64'000});
+  const std::uint32_t a = close({range(2000, 2001)}, 2001, 1, 1);
+  const std::uint32_t b = close({range(3000, 3001)}, 3001, 1, 2);
+  const std::uint32_t c = close({range(4000, 4001)}, 4001, 1, 3);
+  std::vector<std::uint32_t> copied;
+  ring_->start_copy(
+      [&](std::uint32_t number) {
+        EXPECT_TRUE(is_there(number));
+        copied.push_back(number);
+      },
+      file_->chunk_count(), 5000);
+  ring_->copy_chunk(c);
+  EXPECT_TRUE(ring_->give_back_oldest(5000));  // a
+  ring_->copy_chunk(a);
+  ring_->copy_chunk(b);
+  EXPECT_TRUE(ring_->give_back_oldest(5000));  // b
+  ring_->stop_copy();
+  EXPECT_THAT(copied, ElementsAre(c, a, b));
+}
+
+TEST_F(RingTest, ControlRecordsOfDaysTakeNoMoreThanTwoChunks) {
+  const std::string path = path_.string() + "_control";
+  fs::remove(path);
+  InternTable texts;
+  auto made = Spool::create({.path = path, .max_bytes = 64u << 20, .ready_chunks = 2, .ring = true},
+                            &texts);
+  ASSERT_TRUE(made) << made.error().message;
+  Spool& spool = **made;
+  const std::uint64_t rate = spool.file().header().ticks_per_second;
+  const std::uint64_t now = ticks();
+  spool.ring().window_opened({1, 0, now, 0, rate});
+  Record metadata;
+  metadata.kind = static_cast<std::uint8_t>(RecordKind::kMetadata);
+  metadata.name = texts.intern("key");
+  spool.write_control(metadata);
+  Record anchor;
+  anchor.kind = static_cast<std::uint8_t>(RecordKind::kAnchor);
+  for (std::uint32_t i = 0; i < 20 * spool::kRecordsPerChunk; ++i) {
+    anchor.begin_tsc = i;  // long ago
+    spool.write_control(anchor);
+  }
+  spool.finish(false);
+  std::uint32_t chunks = 0, records = 0, kept_metadata = 0;
+  std::vector<std::byte> bytes(spool::kChunkBytes);
+  for (std::uint32_t number = 0; number < spool.file().chunk_count(); ++number) {
+    if (!spool.file().read_chunk(number, bytes.data())) continue;
+    std::uint32_t kind = 0, used = 0;
+    std::memcpy(&kind, bytes.data() + offsetof(spool::ChunkHeader, kind), sizeof kind);
+    std::memcpy(&used, bytes.data() + offsetof(spool::ChunkHeader, used), sizeof used);
+    if (kind != static_cast<std::uint32_t>(ChunkKind::kControl)) continue;
+    ++chunks;
+    records += used;
+    for (std::uint32_t i = 0; i < used; ++i)
+      kept_metadata +=
+          static_cast<std::uint8_t>(
+              bytes[spool::kChunkHeaderBytes + i * sizeof(Record) + offsetof(Record, kind)]) ==
+          metadata.kind;
+  }
+  EXPECT_LE(chunks, 2u);
+  EXPECT_LE(records, 2 * spool::kRecordsPerChunk);
+  EXPECT_EQ(kept_metadata, 1u);
+  fs::remove(path);
+}
+
+}  // namespace
+}  // namespace lanescope::record
