@@ -188,8 +188,8 @@ void add_record_command(CommandLine& line) {
 The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
 open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
 program leaves there, `lanescope recover` opens.
-With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.json and .txt as well: a line on stderr says where
-the dump is as soon as it is written, as an .lspool that every reading command opens; it is converted at the exit.
+With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.lspool: a line on stderr says where and why.
+Every reading command opens it; at the exit it becomes a .json and a .txt.
 The exit code is the program's own; 2 when it could not be started, 1 when its Python has no lanescope package.
 )");
   command.runs([flags](Output& output) -> int {
