@@ -82,7 +82,7 @@ def flight_environment(
     last: Optional[str], slow_step: Optional[str], max_dumps: Optional[int], schedule: Optional[str]
 ) -> Dict[str, str]:
     """The variables of a flight recorder; ValueError names the flag and what it expects."""
-    env = {}
+    env: Dict[str, str] = {}
     if last is None:
         for flag, value in (("--slow-step", slow_step), ("--max-dumps", max_dumps)):
             if value is not None:

@@ -478,6 +478,11 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
   // A ring reaches its limit as a matter of course; what counts is the time that it holds.
   if (spool_->ring().is_on() && session.last_ns != 0) {
     if (std::string line = short_ring_note(session); !line.empty()) note(session, std::move(line));
+    if (const std::uint64_t lost = spool_->ring().lost_open_ranges(); lost != 0)
+      note(session,
+           fmt::format("{} ranges were open for longer than the ring reaches, more at once "
+                       "than it keeps; they are not in the result",
+                       lost));
   } else if (const std::string refusal = spool_->refusal(); !refusal.empty()) {
     note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
   }

@@ -268,8 +268,12 @@ class SpoolReader {
 
   // The window of a range that began in it before what a ring kept of it, and reaches into that.
   const Window* window_reached(std::uint64_t begin, std::uint64_t end) const {
-    for (const Window& window : windows_)
-      if (window.opened <= begin && begin < window.start && end >= window.start) return &window;
+    auto window =
+        std::upper_bound(windows_.begin(), windows_.end(), begin,
+                         [](std::uint64_t value, const Window& w) { return value < w.start; });
+    // Windows of other sessions may lie before it; a few, unless the file is damaged.
+    for (int looked_at = 0; looked_at < 16 && window != windows_.end(); ++looked_at, ++window)
+      if (window->opened <= begin && end >= window->start) return &*window;
     return nullptr;
   }
 

@@ -459,9 +459,11 @@ TEST(ReadSpoolTest, WhatIsNoSpoolIsRefusedInOneLine) {
   EXPECT_THAT(read_spool_bytes(newer).error().message, HasSubstr("layout 9"));
 }
 
-std::string busy_spool() {
+std::string busy_spool(bool ring = false) {
   SpoolSketch spool;
-  spool.window(2000, 90'000).window(100'000, 0, 1, 2);
+  spool.window(2000, 90'000, 0, 1, ring ? 100'000 : 0).window(100'000, 0, 1, 2, ring ? 50'000 : 0);
+  for (std::uint32_t slot = 0; ring && slot < 100; ++slot)
+    spool.kept(slot % 4, 1 + slot % 2, slot, spool.range("kept", 2000 + slot, 0));
   for (std::uint32_t thread = 0; thread < 3; ++thread) {
     spool.thread(200 + thread, thread + 1);
     std::vector<Record> records;
@@ -500,10 +502,10 @@ TEST(ReadSpoolTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
 }
 
 TEST(ReadSpoolTest, FlippedBitsNeverCrashTheReader) {
-  const std::string bytes = busy_spool();
+  const std::string plain = busy_spool(), ring = busy_spool(true);
   std::mt19937 random(7);
-  for (int round = 0; round < 1500; ++round) {
-    std::string damaged = bytes;
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = round % 2 == 0 ? plain : ring;
     const int flips = 1 + static_cast<int>(random() % 20);
     for (int i = 0; i < flips; ++i) {
       // Mostly where something is: headers and the front of each chunk.
