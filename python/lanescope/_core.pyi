@@ -239,6 +239,8 @@ class Profiler:
         schedule: Optional[Callable[[int], int]],
         first_action: int,
         on_trace_ready: Optional[Callable[[], Any]],
+        activities: int,
+        all_api: bool,
         record_shapes: bool,
         profile_memory: bool,
         with_stack: bool,
