@@ -13,12 +13,13 @@ MAY_USE = {
     "codec": ["base"],
     "format": ["codec", "model"],
     "record": ["codec", "model"],
+    "record_cupti": ["record"],
     "record_torch": ["record"],
     "record_cupti": ["record"],
     "analysis": ["model"],
     "report": ["analysis"],
     "profiler": ["record", "format", "report"],
-    "cli": ["profiler", "format", "report", "record"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti"],
     "testing": ["model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')
