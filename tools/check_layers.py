@@ -13,7 +13,6 @@ MAY_USE = {
     "codec": ["base"],
     "format": ["codec", "model"],
     "record": ["codec", "model"],
-    "record_cupti": ["record"],
     "record_torch": ["record"],
     "record_cupti": ["record"],
     "analysis": ["model"],

@@ -1,5 +1,6 @@
 // record and profiler: Profiler with the schedule's answer handed in, so that an exception of a
 // Python schedule comes out of step() before anything has changed.
+#include <dlfcn.h>
 #include <pybind11/stl.h>
 
 #include <exception>
@@ -137,9 +138,20 @@ std::unique_ptr<PyProfiler> make_profiler(
                                       std::move(options));
 }
 
+// record_cupti/native_recording.h, from the library that the CUDA driver loads, too. False also
+// when it cannot be loaded.
+bool native_settings(const std::string& library, const std::optional<std::string>& lines) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return false;
+  const auto set =
+      reinterpret_cast<int (*)(const char*)>(dlsym(handle, "lanescope_native_settings"));
+  return set != nullptr && set(lines ? lines->c_str() : nullptr) == 1;
+}
+
 }  // namespace
 
 void bind_record(py::module_& m) {
+  m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"),

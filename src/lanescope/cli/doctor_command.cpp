@@ -111,8 +111,8 @@ void add_doctor_command(CommandLine& line) {
   lanescope doctor
   lanescope doctor --python .venv/bin/python --json
 
-One line a check: ok, note or problem, what was found, and what to do. Where there is a GPU, a kernel of some microseconds is
-started through the driver, recorded, and looked for in the recording. Nothing is changed.
+One line a check: ok, note or problem, what was found, and what to do. Where there is a GPU, a kernel of some
+microseconds is started through the driver, recorded, and looked for in the recording. Nothing is changed.
 The exit code is 1 when something that should work here does not; a machine without a GPU is none of that.
 )");
   command.runs([flags](Output& output) -> int { return run_doctor(*flags, output); });

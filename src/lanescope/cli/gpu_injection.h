@@ -11,8 +11,9 @@ namespace lanescope::cli {
 std::string find_cupti_library();
 
 inline constexpr char kHowToGetCupti[] =
-    "build lanescope with CUPTI's headers: pip install nvidia-cuda-cupti (or a CUDA toolkit), then "
-    "pip install the source again, or cmake -DLANESCOPE_WITH_CUPTI=ON";
+    "install CUPTI's headers (a CUDA toolkit, or pip install nvidia-cuda-cupti nvidia-cuda-runtime "
+    "nvidia-nvtx) and build lanescope again (pip install --no-build-isolation ., or cmake "
+    "-DLANESCOPE_WITH_CUPTI=ON)";
 
 // Sets the variables that the driver, NVTX and record_cupti/native_recording.h read, for the
 // program that this process becomes. One line for each that is somebody else's already, which stays

@@ -255,6 +255,7 @@ void tell_probe(const Driver& driver, const std::string& folder, Teller& teller)
   record::RecorderOptions options;
   options.directory = folder;
   options.temporary = true;
+  options.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
   auto opened = record::Recorder::open(options);
   if (!opened) return teller.tell("probe_problem", opened.error().message);
   const std::unique_ptr<record::Recorder> recorder = std::move(opened).value();

@@ -108,6 +108,7 @@ std::string free_base(const Settings& settings) {
 record::RecorderOptions recorder_options(const Settings& settings, const std::string& spool_path) {
   record::RecorderOptions options;
   options.spool_path = spool_path;
+  options.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
   const std::string_view activities = value(settings, "ACTIVITIES");
   if (!activities.empty()) {
     options.activities = 0;
@@ -261,7 +262,7 @@ bool start_native_recording() noexcept {
 
 }  // namespace lanescope::record_cupti
 
-void lanescope_native_settings(const char* lines) {
+int lanescope_native_settings(const char* lines) {
   using namespace lanescope::record_cupti;
   try {
     Settings settings;
@@ -273,8 +274,10 @@ void lanescope_native_settings(const char* lines) {
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     }
     const std::lock_guard lock(mutex);
-    if (!own_settings) own_settings = new Settings();
-    *own_settings = std::move(settings);
+    if (lines && !own_settings) own_settings = new Settings();
+    if (lines) *own_settings = std::move(settings);
+    return recording && recording->pid == getpid() ? 1 : 0;
   } catch (...) {  // no memory: the last settings stay
+    return 0;
   }
 }

@@ -31,7 +31,7 @@ bool start_native_recording() noexcept;
 }  // namespace lanescope::record_cupti
 
 // The same settings from inside the process, lines KEY=VALUE without the prefix
-// "LANESCOPE_RECORD_"; from then on the environment is not read. Empty: nothing is recorded
-// natively. The Python package calls it, because its processes keep their environment clean. Any
-// thread.
-extern "C" LANESCOPE_RECORD_EXPORT void lanescope_native_settings(const char* lines);
+// "LANESCOPE_RECORD_"; from then on the environment is not read. Empty: no native recording begins.
+// Null: nothing changes. 1 when one is running, else 0. The Python package calls it, because its
+// processes keep their environment clean. Any thread.
+extern "C" LANESCOPE_RECORD_EXPORT int lanescope_native_settings(const char* lines);
