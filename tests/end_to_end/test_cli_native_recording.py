@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from typing import Dict, List
 
 import pytest
@@ -237,3 +238,29 @@ def test_record_says_what_a_schedule_means_without_python(fake_gpu, tmp_path):
     done = run_with(fake_gpu, tmp_path, "record", "--schedule", "active=1", "--", built("fake_cuda_program"),
                     PATH=without_python(tmp_path))
     assert done.returncode == 5 and "--schedule counts the steps of Python programs" in done.stderr
+
+
+def test_a_python_program_that_uses_cuda_without_torch(run, tmp_path):
+    """The package's own library, which needs no GPU to be loaded, started by the fake driver."""
+    lanescope = pytest.importorskip("lanescope", reason="needs the installed package")
+    if lanescope.ProfilerActivity.CUDA not in lanescope.supported_activities():
+        pytest.skip("the package was built without CUPTI")
+    driver = built("fake_gpu") / "libcuda.so.1"
+    script = tmp_path / "use cuda.py"
+    script.write_text(f"""
+import ctypes, os, subprocess, sys
+print([name for name in os.environ if name.startswith("LANESCOPE_RECORD")])
+ctypes.CDLL({str(driver)!r}, mode=ctypes.RTLD_GLOBAL).cuInit(0)
+import lanescope
+with lanescope.record_function("after cuInit"):
+    pass
+subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL({str(driver)!r}).cuInit(0)"], check=True)
+sys.exit(8)
+""")
+    ran = run("record", "-o", "out dir", "--activities", "cpu,cuda", "--", sys.executable, script)
+    if "was built without CUPTI" in ran.err:
+        pytest.skip("the command was built without CUPTI")
+    assert ran.code == 8 and ran.out == "[]\n", ran.err
+    assert files(tmp_path) == ["use_cuda_N.json", "use_cuda_N.txt"], ran.err
+    assert names_in(only(tmp_path, ".json"))["after cuInit"] == 1
+    assert ran.err.count("lanescope: trace") == 1 and "nothing was recorded" not in ran.err
