@@ -12,7 +12,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "lanescope/record/tick_clock.h"
+
 #define EXPORT extern "C" __attribute__((visibility("default")))
+
+// What the driver ran, in ticks: at most 16 launches, then one wait for all of them.
+struct FakeWork {
+  std::atomic<int> launches;
+  std::uint64_t launch_begin[16], launch_end[16], wait_begin, wait_end;
+};
 
 namespace {
 bool is(std::string_view what) {
@@ -24,7 +32,7 @@ bool is(std::string_view what) {
 #if defined(FAKE_DRIVER)
 
 extern "C" {
-__attribute__((visibility("default"))) std::atomic<int> fake_kernels;
+__attribute__((visibility("default"))) FakeWork fake_work;
 }
 EXPORT int cuInit(unsigned) {
   if (is("crash")) raise(SIGSEGV);
@@ -59,43 +67,48 @@ EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
   return *value = attribute == 75 ? 9 : 0, 0;
 }
 EXPORT int cuDevicePrimaryCtxRetain(void** context, int) {
-  return *context = &fake_kernels, is("no_context") ? 2 : 0;
+  return *context = &fake_work, is("no_context") ? 2 : 0;
 }
 EXPORT int cuCtxSetCurrent(void*) { return 0; }
 EXPORT int cuModuleLoadData(void** module, const void* text) {
   const bool has_target = strstr(static_cast<const char*>(text), ".target sm_75") != nullptr;
-  return *module = &fake_kernels, has_target ? 0 : 218;
+  return *module = &fake_work, has_target ? 0 : 218;
 }
 EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
-  return *function = &fake_kernels, strcmp(name, "lanescope_probe") == 0 ? 0 : 500;
+  return *function = &fake_work, strcmp(name, "lanescope_probe") == 0 ? 0 : 500;
 }
 EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           unsigned, void*, void**, void**) {
-  return ++fake_kernels, 0;
+  const int number = fake_work.launches;
+  if (number == 16) return 2;
+  fake_work.launch_begin[number] = lanescope::record::ticks();
+  usleep(10);
+  fake_work.launch_end[number] = lanescope::record::ticks();
+  return ++fake_work.launches, 0;
 }
-EXPORT int cuCtxSynchronize() { return usleep(2000), 0; }
+EXPORT int cuCtxSynchronize() {
+  fake_work.wait_begin = lanescope::record::ticks();
+  usleep(2000);
+  fake_work.wait_end = lanescope::record::ticks();
+  return 0;
+}
 
 #else
 
 #include "lanescope/codec/activity_layout.h"
 #include "lanescope/record/activity_source.h"
-#include "lanescope/record/tick_clock.h"
 #include "lanescope/record_cupti/cupti_source.h"
 #include "lanescope/record_cupti/native_recording.h"
 
 namespace {
 namespace spool = lanescope::spool;
 
-std::uint64_t begin_ticks = 0;
-int kernels_before = 0;
+int launches_before = 0;
 
-int kernels_so_far() {
-  const auto* kernels = static_cast<std::atomic<int>*>(dlsym(RTLD_DEFAULT, "fake_kernels"));
-  if (!kernels) {
-    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    if (driver) kernels = static_cast<std::atomic<int>*>(dlsym(driver, "fake_kernels"));
-  }
-  return kernels ? kernels->load() : 0;
+// Of the driver that this process has loaded, however; null when none.
+const FakeWork* fake_work() {
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return driver ? static_cast<const FakeWork*>(dlsym(driver, "fake_work")) : nullptr;
 }
 
 int prepare(void*, std::uint32_t, char* line, std::size_t size) {
@@ -105,16 +118,17 @@ int prepare(void*, std::uint32_t, char* line, std::size_t size) {
 }
 
 int start(void*, std::uint32_t, char*, std::size_t) {
-  begin_ticks = lanescope::record::ticks();
-  kernels_before = kernels_so_far();
+  const FakeWork* work = fake_work();
+  launches_before = work ? work->launches.load() : 0;
   return 0;
 }
 
-// A launch in the first tenth of the time since start, a kernel in the second.
-void report_kernel(std::uint32_t correlation, std::uint64_t begin, std::uint64_t tenth) {
+// Kernels run one after another while the host waits, each a tenth of that time.
+void report_kernel(const FakeWork& work, int number) {
+  const auto correlation = static_cast<std::uint32_t>(number) + 1;
   spool::ApiCallRecord call = {};
-  call.begin_tsc = begin;
-  call.end_tsc = begin + tenth;
+  call.begin_tsc = work.launch_begin[number];
+  call.end_tsc = work.launch_end[number];
   call.kind = static_cast<std::uint8_t>(spool::ActivityKind::kApiCall);
   call.domain = static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
   call.correlation = correlation;
@@ -126,8 +140,9 @@ void report_kernel(std::uint32_t correlation, std::uint64_t begin, std::uint64_t
     spool::KernelRecord kernel = {};
     spool::KernelMoreRecord more = {};
   } both;
-  both.kernel.begin_tsc = begin + tenth;
-  both.kernel.end_tsc = begin + (is("short") ? tenth : 2 * tenth);
+  const std::uint64_t tenth = (work.wait_end - work.wait_begin) / 10;
+  both.kernel.begin_tsc = work.wait_begin + static_cast<std::uint64_t>(number) % 9 * tenth;
+  both.kernel.end_tsc = both.kernel.begin_tsc + (is("short") ? 0 : tenth);
   both.kernel.kind = static_cast<std::uint8_t>(spool::ActivityKind::kKernel);
   both.kernel.name = lanescope_intern("lanescope_probe", 15, nullptr);
   both.kernel.correlation = correlation;
@@ -140,10 +155,10 @@ void report_kernel(std::uint32_t correlation, std::uint64_t begin, std::uint64_t
 }
 
 void stop(void*) {
-  const std::uint64_t tenth = (lanescope::record::ticks() - begin_ticks) / 10;
-  if (is("nothing_comes_back")) return;
-  for (int number = kernels_before; number < kernels_so_far(); ++number)
-    report_kernel(static_cast<std::uint32_t>(number) + 1, begin_ticks, tenth);
+  const FakeWork* work = fake_work();
+  if (!work || is("nothing_comes_back")) return;
+  for (int number = launches_before; number < work->launches; ++number)
+    report_kernel(*work, number);
 }
 
 const LanescopeActivitySource source = {

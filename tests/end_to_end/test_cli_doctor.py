@@ -105,7 +105,7 @@ def test_a_kernel_comes_back(fake_gpu, tmp_path):  # noqa: F811
     assert checks["gpu"] == ("ok", "0: Fake GPU, 10.0 GiB, compute capability 9.0")
     assert checks["cupti"] == ("ok", "/fake/libcupti.so.13 version 13.0.1")
     assert checks["probe"][0] == "ok", checks
-    # A tenth of a recording of 2 ms and more.
+    # A tenth of a wait of 2 ms and more.
     microseconds = float(re.fullmatch(r"a kernel of ([\d.]+) us came back with 1 API call", checks["probe"][1]).group(1))
     assert 150 < microseconds < 50_000
     assert code == 0

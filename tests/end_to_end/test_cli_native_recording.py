@@ -199,6 +199,8 @@ def test_record_runs_a_program_without_python(fake_gpu, tmp_path):
     assert done.returncode == 5, done.stderr  # its own
     assert files(tmp_path) == ["my_program_N.json", "my_program_N.txt"]
     assert done.stderr.splitlines() == [f"lanescope: trace {only(tmp_path, '.json')}", f"lanescope: table {only(tmp_path, '.txt')}"]
+    assert names_in(only(tmp_path, ".json")) == {"cuLaunchKernel": 2, "lanescope_probe": 2}
+    assert "lanescope_probe" in only(tmp_path, ".txt").read_text()
 
 
 def test_record_says_when_the_driver_belongs_to_another_tool(fake_gpu, tmp_path):
@@ -245,6 +247,8 @@ def test_a_python_program_that_uses_cuda_without_torch(run, tmp_path):
     lanescope = pytest.importorskip("lanescope", reason="needs the installed package")
     if lanescope.ProfilerActivity.CUDA not in lanescope.supported_activities():
         pytest.skip("the package was built without CUPTI")
+    if "built without CUPTI" in run("doctor").out:
+        pytest.skip("the command was built without CUPTI")
     driver = built("fake_gpu") / "libcuda.so.1"
     script = tmp_path / "use cuda.py"
     script.write_text(f"""
@@ -258,8 +262,6 @@ subprocess.run([sys.executable, "-c", "import ctypes; ctypes.CDLL({str(driver)!r
 sys.exit(8)
 """)
     ran = run("record", "-o", "out dir", "--activities", "cpu,cuda", "--", sys.executable, script)
-    if "was built without CUPTI" in ran.err:
-        pytest.skip("the command was built without CUPTI")
     assert ran.code == 8 and ran.out == "[]\n", ran.err
     assert files(tmp_path) == ["use_cuda_N.json", "use_cuda_N.txt"], ran.err
     assert names_in(only(tmp_path, ".json"))["after cuInit"] == 1
