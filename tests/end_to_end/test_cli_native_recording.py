@@ -236,10 +236,12 @@ def test_record_without_cuda_leaves_the_driver_alone(fake_gpu, tmp_path):
     assert "Python programs that '/usr/bin/env' starts are not recorded" in done.stderr
 
 
-def test_record_says_what_a_schedule_means_without_python(fake_gpu, tmp_path):
+def test_record_says_what_a_schedule_and_last_mean_without_python(fake_gpu, tmp_path):
     done = run_with(fake_gpu, tmp_path, "record", "--schedule", "active=1", "--", built("fake_cuda_program"),
                     PATH=without_python(tmp_path))
     assert done.returncode == 5 and "--schedule counts the steps of Python programs" in done.stderr
+    done = run_with(fake_gpu, tmp_path, "record", "--last", "5s", "--", built("fake_cuda_program"), PATH=without_python(tmp_path))
+    assert done.returncode == 5 and "--last is heard by Python programs" in done.stderr
 
 
 def test_a_python_program_that_uses_cuda_without_torch(run, tmp_path):

@@ -184,6 +184,11 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const std::strin
         fmt::format("record: --schedule counts the steps of Python programs; '{}' is "
                     "recorded from its first use of CUDA to its exit",
                     program));
+  } else if (!is_launcher && !flags.flight.last.empty()) {
+    output.complain(fmt::format(
+        "record: --last is heard by Python programs; '{}' is recorded from its first use "
+        "of CUDA to its exit",
+        program));
   }
   return inject ? std::move(inject) : std::string();
 }
