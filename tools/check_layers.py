@@ -18,7 +18,7 @@ MAY_USE = {
     "analysis": ["model"],
     "report": ["analysis"],
     "profiler": ["record", "format", "report"],
-    "cli": ["profiler", "format", "report", "record"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti"],
     "testing": ["model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

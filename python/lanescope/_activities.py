@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from enum import Enum
 from typing import Any, Iterable, List, Optional, Set
 
 
 class ProfilerActivity(Enum):
-    """torch.profiler's activity groups. lanescope records CPU; see :func:`supported_activities`."""
+    """torch.profiler's activity groups. lanescope records CPU and CUDA; see :func:`supported_activities`."""
 
     CPU = 0
     XPU = 1
@@ -18,9 +18,24 @@ class ProfilerActivity(Enum):
     PrivateUse1 = 5
 
 
+def cupti_library() -> str:
+    """The library that records CUDA activity; empty when lanescope was built without CUPTI."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "liblanescope_record_cupti.so")
+    return path if os.path.exists(path) else ""
+
+
 def supported_activities() -> Set[ProfilerActivity]:
-    """The activities this build of lanescope records."""
-    return {ProfilerActivity.CPU}
+    """The activities this build of lanescope records: CPU, and CUDA when it was built with CUPTI.
+
+    Like torch.profiler's, it looks at the build, not at the machine; ``lanescope doctor`` looks at the machine.
+    """
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if cupti_library() else {ProfilerActivity.CPU}
+
+
+def activity_bits(activities: Iterable[ProfilerActivity]) -> int:
+    """The recorder's LANESCOPE_ACTIVITY_* of what it can record among ``activities``."""
+    bits = {ProfilerActivity.CPU: 1, ProfilerActivity.CUDA: 2}
+    return sum(bits.get(activity, 0) for activity in activities)
 
 
 def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivity]:
@@ -39,12 +54,3 @@ def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivit
     if not parsed:
         raise AssertionError("no activity was given; expected at least ProfilerActivity.CPU")
     return set(parsed)
-
-
-def torch_has_cuda() -> bool:
-    """Whether the program has already imported a torch that sees a CUDA device. Imports nothing."""
-    torch = sys.modules.get("torch")
-    try:
-        return bool(torch is not None and torch.cuda.is_available())
-    except Exception:
-        return False

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from . import _job
+from ._activities import cupti_library
 from ._after_import import after_import
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
@@ -89,21 +90,28 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
     ``settings`` are the LANESCOPE_RECORD* variables, already taken out of the environment; ``path_of_children`` is
     PYTHONPATH as it was, with the injected directory. Children inherit both only with --children or from a launcher.
     """
+    owner = settings.get("LANESCOPE_RECORD_OWNER", "")  # the process that is recorded natively, if any
+    if owner.strip("0") and settings.get("LANESCOPE_RECORD_CHILDREN") != "1":
+        return
     program = program_of(command_line())
     launcher = is_launcher(program)
     rank = rank_of(os.environ, settings)
     if rank is None:
         _job.ignore_launcher(os.environ)
+    _point_driver_to_our_library()
     if launcher or settings.get("LANESCOPE_RECORD_CHILDREN") == "1":
         os.environ.update(settings)
         os.environ["PYTHONPATH"] = path_of_children
         if rank is not None and not launcher:
             os.environ[PARENT_RANK] = str(rank)
-    if not launcher:
+    if launcher:
+        _native("")  # it may look at the GPUs; the processes it starts are of interest
+    else:
         if settings.get("LANESCOPE_RECORD_LAST"):
             hold_signal()
         recording = AutoRecording(settings, name_of(program), rank)
         atexit.register(recording.finish)
+        recording.wait_for_cuda()
         after_import("torch", recording.begin)
 
 
@@ -129,6 +137,26 @@ def free_signal() -> None:
         pass
 
 
+def _native(lines: Optional[str]) -> bool:
+    """Whether this process is recorded natively; with ``lines`` "" that does not begin any more."""
+    if not cupti_library():
+        return False
+    from . import _core
+
+    return _core.native_settings(cupti_library(), lines)
+
+
+def _point_driver_to_our_library() -> None:
+    """The library that the CUDA driver is to load must be the one that belongs to this package's recorder."""
+    for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
+        named = os.environ.get(name, "")
+        if os.path.basename(named) == "liblanescope_record_cupti.so" and named != cupti_library():
+            if cupti_library():
+                os.environ[name] = cupti_library()
+            else:
+                del os.environ[name]
+
+
 class AutoRecording:
     """One process's recording, from the import of torch to the exit."""
 
@@ -136,7 +164,8 @@ class AutoRecording:
         self._settings = settings
         self._directory = settings.get("LANESCOPE_RECORD_DIR", "lanescope_traces")
         of_rank = "" if rank is None else f"_rank{rank}"
-        self._base = os.path.join(self._directory, f"{name}{of_rank}_{os.getpid()}")
+        self._name = f"{name}{of_rank}"
+        self._base = os.path.join(self._directory, f"{self._name}_{os.getpid()}")
         self._pid = os.getpid()
         self._profile: Any = None
         self._problem = ""
@@ -149,9 +178,19 @@ class AutoRecording:
     def _on(self, name: str) -> bool:
         return self._settings.get("LANESCOPE_RECORD_" + name) == "1"
 
+    def wait_for_cuda(self) -> None:
+        """A program that uses CUDA and never imports torch is recorded natively, from its first use of CUDA."""
+        if not self._on("NATIVE"):
+            return
+        values = {k[len("LANESCOPE_RECORD_") :]: v for k, v in self._settings.items() if k.startswith("LANESCOPE_RECORD_")}
+        values.update(OWNER=f"{self._pid:010}", PROGRAM=self._name)
+        _native("\n".join(f"{key}={value}" for key, value in values.items()))
+
     def begin(self) -> None:
         global _active
         try:
+            if _native(""):
+                self._base += "_torch"  # two recordings of one process: CUDA came first
             self._begin()
             _active = self
         except Exception as error:
@@ -164,6 +203,7 @@ class AutoRecording:
 
         os.makedirs(self._directory, exist_ok=True)
         text = self._settings.get("LANESCOPE_RECORD_SCHEDULE")
+        words = self._settings.get("LANESCOPE_RECORD_ACTIVITIES", "")
         counts: Optional[Dict[str, int]] = parse_schedule(text) if text else None
         plan = None
         if counts is not None:
@@ -176,7 +216,7 @@ class AutoRecording:
         if last:
             free_signal()
         self._profile = lanescope.profile(
-            activities=[lanescope.ProfilerActivity.CPU],
+            activities=[lanescope.ProfilerActivity[word.upper()] for word in words.split(",")] if words else None,
             schedule=plan,
             record_shapes=self._on("SHAPES"),
             profile_memory=self._on("MEMORY"),
@@ -185,6 +225,7 @@ class AutoRecording:
             slow_step=self._settings.get("LANESCOPE_RECORD_SLOW_STEP") or None,
             max_dumps=int(self._settings.get("LANESCOPE_RECORD_MAX_DUMPS") or 8),
             dump_signal=DUMP_SIGNAL if last else None,
+            all_api=self._on("ALL_API"),
         )
         self._profile._quiet_dumps = self._on("QUIET")
         self._profile._spool_path = self._base + ".lspool"
@@ -277,7 +318,7 @@ class AutoRecording:
 
     def _finish(self) -> None:
         if self._profile is None:
-            if not self._problem:
+            if not self._problem and not _native(None):
                 say("nothing was recorded: the program did not import torch")
             return
         if self._range is not None:

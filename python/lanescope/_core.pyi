@@ -232,6 +232,8 @@ def kineto_json(trace: Trace) -> str: ...
 def read_trace(path: str, progress: Optional[Callable[[int, int], Any]]) -> Trace: ...
 def write_kineto_json(trace: Trace, path: str) -> None: ...
 
+def native_settings(library: str, lines: Optional[str]) -> bool: ...
+
 class Profiler:
     def __init__(
         self,
@@ -239,6 +241,8 @@ class Profiler:
         schedule: Optional[Callable[[int], int]],
         first_action: int,
         on_trace_ready: Optional[Callable[[], Any]],
+        activities: int,
+        all_api: bool,
         record_shapes: bool,
         profile_memory: bool,
         with_stack: bool,

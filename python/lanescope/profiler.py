@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Type, Union
 
 from . import _core, _job, _stacks, _torch
-from ._activities import ProfilerActivity, parse_activities, torch_has_cuda
+from ._activities import ProfilerActivity, activity_bits, parse_activities, supported_activities
 from ._flight import parse_last, parse_slow_step
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
@@ -54,7 +54,8 @@ class profile:
     are recorded on all threads.
 
     Args:
-        activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives.
+        activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives, and
+            nothing is said on a machine without a GPU. Activities that are named and cannot be recorded give a warning.
         schedule: from a step number to a :class:`ProfilerAction`, see :func:`lanescope.schedule`. None records
             everything from ``start()`` to ``stop()``.
         on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
@@ -77,6 +78,7 @@ class profile:
         max_dumps: at most so many dumps for slow steps.
         dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
+        all_api: every call of the CUDA runtime and driver, not only those that start or wait for work (lanescope only).
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class profile:
         slow_step: Optional[Union[str, float]] = None,
         max_dumps: int = 8,
         dump_signal: Optional[int] = None,
+        all_api: bool = False,
     ) -> None:
         self.activities = parse_activities(activities)
         if use_cuda is not None:
@@ -108,6 +111,9 @@ class profile:
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("no activity is left; expected at least ProfilerActivity.CPU")
+        # 0: not chosen by the caller, so a machine without a GPU is no news.
+        self._activity_bits = 0 if activities is None and use_cuda is None else activity_bits(self.activities)
+        self.all_api = all_api
         self.record_shapes = record_shapes
         self.profile_memory = profile_memory
         self.with_stack = with_stack
@@ -145,9 +151,15 @@ class profile:
         self._core: Optional[_core.Profiler] = None
 
     def _warn_about_what_is_missing(self) -> None:
-        unseen = sorted(a.name for a in self.activities if a is not ProfilerActivity.CPU)
-        if unseen and (unseen != ["CUDA"] or torch_has_cuda()):
+        unseen = sorted(a.name for a in self.activities if a not in (ProfilerActivity.CPU, ProfilerActivity.CUDA))
+        if unseen:
             _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True, stacklevel=4)
+        if ProfilerActivity.CUDA in self.activities - supported_activities():
+            _warn(
+                "CUDA activity is not recorded: this installation was built without CUPTI; `lanescope doctor` says how to get it",
+                once=True,
+                stacklevel=4,
+            )
         if self.with_modules:
             _warn("with_modules: not recorded by this version, going on without", once=True, stacklevel=4)
 
@@ -180,6 +192,8 @@ class profile:
             schedule=(lambda step: action_value(self.schedule(step)).value) if self.record_steps else None,
             first_action=self.current_action.value,
             on_trace_ready=self._trace_ready,
+            activities=self._activity_bits,
+            all_api=self.all_api,
             record_shapes=self.record_shapes or self.with_flops,
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
@@ -213,8 +227,7 @@ class profile:
             core.stop()
         finally:
             self._after(ProfilerAction.NONE)
-            for line in core.take_warnings():
-                _warn(line)
+            self._pass_on(core.take_warnings())
 
     def step(self) -> None:
         """Says that the next step begins. Stopping a window and ``on_trace_ready`` happen inside this call."""
@@ -234,8 +247,14 @@ class profile:
             self._after(action)
             if next_cycle:
                 self._name_cycle()
-            for line in core.take_warnings():
-                _warn(line)
+            self._pass_on(core.take_warnings())
+
+    def _pass_on(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            about_gpu = line.startswith("cupti: ")
+            if about_gpu and ProfilerActivity.CUDA in self.activities - supported_activities():
+                continue  # said when the profile was made
+            _warn(line, once=about_gpu, stacklevel=4)
 
     def _before(self, action: ProfilerAction) -> None:
         if action in _RECORDING and not self._holds_flag:

@@ -36,6 +36,14 @@ def parse_schedule(text: str) -> Dict[str, int]:
     return values
 
 
+def check_activities(text: str) -> str:
+    """``"cpu"``, ``"cuda"`` or both joined by a comma, as they are; ValueError for anything else."""
+    words = text.split(",")
+    if not set(words) <= {"cpu", "cuda"} or len(set(words)) != len(words):
+        raise ValueError(f"expected cpu, cuda or cpu,cuda; found {text!r}")
+    return text
+
+
 def inject_dir() -> str:
     """The directory that holds the ``sitecustomize.py`` of recorded processes."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_inject")
@@ -55,6 +63,8 @@ def environment(
     last: Optional[str] = None,
     slow_step: Optional[str] = None,
     max_dumps: Optional[int] = None,
+    activities: Optional[str] = None,
+    all_api: bool = False,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -67,7 +77,9 @@ def environment(
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
     env.update(flight_environment(last, slow_step, max_dumps, schedule))
-    flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "GZIP": gzip}
+    if activities is not None:
+        env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
+    flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "GZIP": gzip, "ALL_API": all_api}
     flags.update({"KEEP_SPOOL": keep_spool, "CHILDREN": children, "QUIET": quiet})
     for name, wanted in flags.items():
         if wanted:
@@ -111,6 +123,13 @@ def flight_environment(
     return env
 
 
+def _activities(text: str) -> str:
+    try:
+        return check_activities(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="lanescope record",
@@ -123,6 +142,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--last", metavar="TIME", help="keep only what came last: 10s, 500ms, 2m; SIGUSR2 makes a dump at any time")
     add("--slow-step", metavar="FACTOR", help="with --last: dump when a step takes FACTOR times the median, such as 2x")
     add("--max-dumps", metavar="N", type=int, help="with --slow-step: at most so many dumps (default: 8)")
+    add("--activities", metavar="WORDS", type=_activities, help="cpu, cuda or cpu,cuda (default: both)")
+    add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
     add("--stack", action="store_true", help="record the Python lines that operators are called from")
@@ -160,6 +181,8 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             last=arguments.last,
             slow_step=arguments.slow_step,
             max_dumps=arguments.max_dumps,
+            activities=arguments.activities,
+            all_api=arguments.all_api,
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")

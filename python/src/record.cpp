@@ -1,5 +1,6 @@
 // record and profiler: Profiler with the schedule's answer handed in, so that an exception of a
 // Python schedule comes out of step() before anything has changed.
+#include <dlfcn.h>
 #include <pybind11/stl.h>
 
 #include <exception>
@@ -111,12 +112,15 @@ class PyProfiler {
 };
 
 std::unique_ptr<PyProfiler> make_profiler(
-    py::object schedule, int first_action, py::object on_trace_ready, bool record_shapes,
-    bool profile_memory, bool with_stack, bool with_flops, bool capture_overload_names,
-    bool accumulate, std::string output_dir, std::string spool_path, std::int64_t last_ns,
-    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
+    py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
+    bool all_api, bool record_shapes, bool profile_memory, bool with_stack, bool with_flops,
+    bool capture_overload_names, bool accumulate, std::string output_dir, std::string spool_path,
+    std::int64_t last_ns, double slow_step, std::uint32_t max_dumps, int dump_signal,
+    bool quiet_dumps) {
   ProfilerOptions options;
-  options.activities = {ProfilerActivity::kCpu};
+  for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
+    if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
+  options.all_api = all_api;
   options.record_shapes = record_shapes;
   options.profile_memory = profile_memory;
   options.with_stack = with_stack;
@@ -134,16 +138,28 @@ std::unique_ptr<PyProfiler> make_profiler(
                                       std::move(options));
 }
 
+// record_cupti/native_recording.h, from the library that the CUDA driver loads, too. False also
+// when it cannot be loaded.
+bool native_settings(const std::string& library, const std::optional<std::string>& lines) {
+  void* const handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return false;
+  const auto set =
+      reinterpret_cast<int (*)(const char*)>(dlsym(handle, "lanescope_native_settings"));
+  return set != nullptr && set(lines ? lines->c_str() : nullptr) == 1;
+}
+
 }  // namespace
 
 void bind_record(py::module_& m) {
+  m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
-           py::arg("on_trace_ready"), py::arg("record_shapes"), py::arg("profile_memory"),
-           py::arg("with_stack"), py::arg("with_flops"), py::arg("capture_overload_names"),
-           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"),
-           py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
-           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false)
+           py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"),
+           py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
+           py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
+           py::arg("output_dir"), py::arg("spool_path"), py::arg("last_ns") = 0,
+           py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8, py::arg("dump_signal") = 0,
+           py::arg("quiet_dumps") = false)
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)

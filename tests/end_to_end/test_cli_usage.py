@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "tree", "info", "name", "convert", "record", "recover", "completion", "version", "help"]
+COMMANDS = ["table", "tree", "info", "name", "convert", "record", "recover", "doctor", "completion", "version", "help"]
 
 
 def check_golden(name: str, text: str) -> None:
@@ -168,7 +168,7 @@ def fake_python(tmp_path: pathlib.Path) -> pathlib.Path:
     python.write_text(f"""#!/bin/sh
 if [ "$1" = -c ]; then printf '\\nlanescope-package:{package}\\n'; exit 0; fi
 for word in "$@"; do echo "arg=$word"; done
-env | grep -E '^(LANESCOPE_RECORD|PYTHONPATH)' | sort
+env | grep -E '^(LANESCOPE_RECORD|PYTHONPATH)' | grep -vE '_(NATIVE|OWNER|COMMAND)=' | sort
 exit 7
 """)
     python.chmod(0o755)
@@ -201,6 +201,12 @@ def test_record_hands_the_flight_recorder_on(run, fake_python):
         "LANESCOPE_RECORD_LAST=2.5s", "LANESCOPE_RECORD_MAX_DUMPS=3", "LANESCOPE_RECORD_SLOW_STEP=2x"]
 
 
+def test_record_passes_activities_on(run, fake_python):
+    ran = run("record", "--activities", "cpu", "--all-api", "--", fake_python, "train.py")
+    assert "LANESCOPE_RECORD_ACTIVITIES=cpu\nLANESCOPE_RECORD_ALL_API=1\n" in ran.out
+    assert "LANESCOPE_RECORD_ACTIVITIES" not in run("record", "--", fake_python, "train.py").out
+
+
 def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     launcher = tmp_path / "torchrun"
     launcher.write_text(f"#!{fake_python}\n")
@@ -230,6 +236,9 @@ def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     (["record", "--max-dumps", "2", "--", "python3"], ["--max-dumps is about dumps", "--last 10s"]),
     (["record", "--last", "10s", "--schedule", "active=1", "--", "python3"], ["--last and --schedule exclude each other"]),
     (["record", "--shaps", "--", "python3"], ["no flag --shaps; did you mean --shapes?"]),
+    (["record", "--activities", "gpu", "--", "python3"], ["--activities expects cpu, cuda or cpu,cuda; found 'gpu'"]),
+    (["record", "--activities", "cpu,cpu", "--", "python3"], ["found 'cpu' twice"]),
+    (["record", "--activities", "cpu,", "--", "python3"], ["found ''"]),
 ])
 def test_record_mistakes_are_one_line_and_start_nothing(run, arguments, parts):
     ran = run(*arguments)

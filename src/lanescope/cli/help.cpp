@@ -16,6 +16,7 @@ constexpr char kFirstSteps[] = R"(First steps:
   lanescope record -- python3 train.py    run a script as it is and record it
   lanescope table trace.json.gz           where the time went: one row per operator
   lanescope tree trace.json.gz --step 3   which operator launched which kernel, and when
+  lanescope doctor                        whether the GPU can be recorded here
 
 Traces that torch.profiler, Kineto or lanescope wrote are read alike: .json, .json.gz, .json.zst.
 )";

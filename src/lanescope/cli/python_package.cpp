@@ -161,7 +161,7 @@ Result<std::string> find_program(const std::string& name) {
           is_script ? fmt::format("; for a script: lanescope record -- python3 {}", name) : "")};
 }
 
-Result<std::string> python_of(const std::string& program) {
+Result<std::string> python_named_by(const std::string& program) {
   if (is_python_name(fs::path(program).filename().string())) return program;
   std::ifstream file(program, std::ios::binary);
   std::string line(256, '\0');
@@ -181,6 +181,12 @@ Result<std::string> python_of(const std::string& program) {
       if (is_python_name(fs::path(word).filename().string())) return find_program(word);
     }
   }
+  return std::string();
+}
+
+Result<std::string> python_of(const std::string& program) {
+  LANESCOPE_TRY(const std::string named, python_named_by(program));
+  if (!named.empty()) return named;
   if (Result<std::string> python = find_program("python3")) return python;
   return Error{Errc::kUnavailable,
                "expected a Python that the program may start, found no 'python3' in the PATH"};
@@ -210,6 +216,19 @@ Result<std::string> find_inject_folder(const std::string& python) {
                fmt::format("expected '{}', which belongs to the package lanescope, found none; "
                            "install the package again",
                            folder)};
+}
+
+Result<std::string> ask_python(const std::string& python, const std::string& code) {
+  const std::string whole =
+      "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
+      "print('\\nlanescope-answer:')\n" +
+      code;
+  const Said said = run_python(python, whole.c_str(), "");
+  constexpr std::string_view kMarker = "\nlanescope-answer:\n";
+  const std::size_t at = said.out.rfind(kMarker);
+  if (said.code != 0 || at == std::string::npos)
+    return Error{Errc::kUnavailable, fmt::format("{}: {}", python, last_line(said.out))};
+  return said.out.substr(at + kMarker.size());
 }
 
 std::string isolating_flag(const std::vector<std::string>& arguments) {

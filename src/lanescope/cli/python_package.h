@@ -12,8 +12,11 @@ namespace lanescope::cli {
 // executable, a folder).
 Result<std::string> find_program(const std::string& name);
 
-// The Python that `program` will start: itself when it is called python*, the one its "#!" line
-// names (torchrun, pytest), else python3 from the PATH. kUnavailable when there is none.
+// The Python that `program` is: itself when it is called python*, the one its "#!" line names
+// (torchrun, pytest), "" for any other program.
+Result<std::string> python_named_by(const std::string& program);
+
+// That, else the one that it may start: python3 from the PATH. kUnavailable when there is none.
 Result<std::string> python_of(const std::string& program);
 
 // The folder lanescope/_inject of the package that `python` imports: its own, else one that lies
@@ -21,6 +24,11 @@ Result<std::string> python_of(const std::string& program);
 // or twice, a tenth of a second each. kUnavailable, with what Python said, when it can import
 // neither.
 Result<std::string> find_inject_folder(const std::string& python);
+
+// What a Python prints (standard output and error, at most 64 KiB) when it runs `code` with the
+// current directory left out of its search path, behind the line "lanescope-answer:"; an error with
+// its last line when it ends with anything but 0.
+Result<std::string> ask_python(const std::string& python, const std::string& code);
 
 // The flag among `arguments` (of a python) that keeps PYTHONPATH or start-up files from being used,
 // or "".

@@ -1,6 +1,6 @@
 // `lanescope record`: checks everything that can be checked, sets the environment that
-// python/lanescope/_inject reads, and becomes the program: process id, signals and exit code are
-// the program's own.
+// python/lanescope/_inject and record_cupti/native_recording.h read, and becomes the program:
+// process id, signals and exit code are the program's own.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/flight_flags.h"
+#include "lanescope/cli/gpu_injection.h"
 #include "lanescope/cli/python_package.h"
 #include "lanescope/cli/text.h"
 
@@ -24,8 +25,9 @@ namespace fs = std::filesystem;
 struct RecordFlags {
   std::string folder = "lanescope_traces";
   std::string schedule;
-  bool shapes = false, memory = false, stack = false, gzip = false, keep_spool = false,
-       children = false, quiet = false;
+  std::string activities;  // empty: cpu,cuda, and nothing is said where no GPU is
+  bool shapes = false, memory = false, stack = false, all_api = false, gzip = false,
+       keep_spool = false, children = false, quiet = false;
   FlightFlags flight;
   std::vector<std::string> program;
 };
@@ -70,6 +72,28 @@ Result<void> check_schedule(std::string_view text) {
   }
 }
 
+struct Activities {
+  bool cpu = true, cuda = true;
+};
+
+// "cpu,cuda": each at most once.
+Result<Activities> parse_activities(std::string_view text) {
+  if (text.empty()) return Activities{};
+  Activities wanted{.cpu = false, .cuda = false};
+  while (true) {
+    const std::string_view word = text.substr(0, text.find(','));
+    bool* const which = word == "cpu" ? &wanted.cpu : word == "cuda" ? &wanted.cuda : nullptr;
+    if (which == nullptr || *which) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("--activities expects cpu, cuda or cpu,cuda; found '{}'{}", word,
+                               which != nullptr ? " twice" : "")};
+    }
+    *which = true;
+    if (word.size() == text.size()) return wanted;
+    text.remove_prefix(word.size() + 1);
+  }
+}
+
 // Makes the folder now: a full or read-only disk should stop the run before it begins, not after
 // hours.
 Result<std::string> make_folder(const std::string& name) {
@@ -103,46 +127,90 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   const auto set_if = [&](bool wanted, const char* name) {
     if (wanted) set(name, "1");
   };
-  set("LANESCOPE_RECORD", "1");
   set("LANESCOPE_RECORD_DIR", folder);
+  if (!flags.activities.empty()) set("LANESCOPE_RECORD_ACTIVITIES", flags.activities);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
   set_flight_environment(flags.flight);
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
   set_if(flags.stack, "LANESCOPE_RECORD_STACK");
+  set_if(flags.all_api, "LANESCOPE_RECORD_ALL_API");
   set_if(flags.gzip, "LANESCOPE_RECORD_GZIP");
   set_if(flags.keep_spool, "LANESCOPE_RECORD_KEEP_SPOOL");
   set_if(flags.children, "LANESCOPE_RECORD_CHILDREN");
   set_if(flags.quiet, "LANESCOPE_RECORD_QUIET");
+  if (inject.empty()) return;
+  set("LANESCOPE_RECORD", "1");
   const char* before = std::getenv("PYTHONPATH");
   const std::string path = before != nullptr ? before : "";
   set("LANESCOPE_RECORD_PYTHONPATH", path);
   set("PYTHONPATH", path.empty() ? inject : inject + ":" + path);
 }
 
+// The folder lanescope/_inject for the Python that the program is or may start. "" when it is none,
+// has no package, and its GPU work can be recorded without.
+Result<std::string> inject_folder_for(const RecordFlags& flags, const std::string& program,
+                                      const Activities& activities, const std::string& library,
+                                      Output& output) {
+  LANESCOPE_TRY(const std::string own, python_named_by(program));
+  const std::vector<std::string> arguments(flags.program.begin() + 1, flags.program.end());
+  if (own == program) {
+    const std::string flag = isolating_flag(arguments);
+    if (!flag.empty()) {
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("expected a python that reads PYTHONPATH and start-up files, found "
+                               "its flag {}, which turns them off; leave it out",
+                               flag)};
+    }
+  }
+  const Result<std::string> python = own.empty() ? python_of(program) : Result<std::string>(own);
+  Result<std::string> inject =
+      python ? find_inject_folder(*python) : Result<std::string>(python.error());
+  if (!own.empty()) return inject;
+  const bool is_launcher = may_start_python(program, arguments);
+  if (!inject && library.empty()) return inject;
+  if (!inject && is_launcher) {
+    output.complain(fmt::format("record: Python programs that '{}' starts are not recorded: {}",
+                                program, message_of(inject.error())));
+  }
+  if (!is_launcher && activities.cuda && library.empty()) {
+    output.complain(
+        fmt::format("record: the GPU work of '{}' itself is not recorded, only Python "
+                    "programs that it starts: this lanescope was built without CUPTI; "
+                    "{}",
+                    program, kHowToGetCupti));
+  } else if (!is_launcher && !flags.schedule.empty()) {
+    output.complain(
+        fmt::format("record: --schedule counts the steps of Python programs; '{}' is "
+                    "recorded from its first use of CUDA to its exit",
+                    program));
+  } else if (!is_launcher && !flags.flight.last.empty()) {
+    output.complain(fmt::format(
+        "record: --last is heard by Python programs; '{}' is recorded from its first use "
+        "of CUDA to its exit",
+        program));
+  }
+  return inject ? std::move(inject) : std::string();
+}
+
 // Does not return when it works.
-Result<void> become_program(const RecordFlags& flags) {
+Result<void> become_program(const RecordFlags& flags, Output& output) {
   if (flags.program.empty()) {
     return Error{Errc::kInvalidArgument,
                  "expected a program behind --, such as: lanescope record -- python3 train.py"};
   }
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
   LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
+  LANESCOPE_TRY(const Activities activities, parse_activities(flags.activities));
   LANESCOPE_TRY(const std::string program, find_program(flags.program.front()));
-  LANESCOPE_TRY(const std::string python, python_of(program));
-  if (python == program) {
-    const std::string flag = isolating_flag({flags.program.begin() + 1, flags.program.end()});
-    if (!flag.empty()) {
-      return Error{Errc::kInvalidArgument,
-                   fmt::format("expected a python that reads PYTHONPATH and start-up files, found "
-                               "its flag {}, which "
-                               "turns them off; leave it out",
-                               flag)};
-    }
-  }
-  LANESCOPE_TRY(const std::string inject, find_inject_folder(python));
+  const std::string library = activities.cuda ? find_cupti_library() : "";
+  LANESCOPE_TRY(const std::string inject,
+                inject_folder_for(flags, program, activities, library, output));
   LANESCOPE_TRY(const std::string folder, make_folder(flags.folder));
   set_environment(flags, folder, inject);
+  if (!library.empty()) {
+    for (const std::string& note : set_injection(library)) output.complain("record: " + note);
+  }
   std::vector<std::string> words = flags.program;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -157,7 +225,7 @@ Result<void> become_program(const RecordFlags& flags) {
 
 void add_record_command(CommandLine& line) {
   Command command =
-      line.command("record", "run a program as it is and record what PyTorch does in it");
+      line.command("record", "run a program as it is and record what PyTorch and CUDA do in it");
   const auto flags = std::make_shared<RecordFlags>();
   command.text_flag("-o,--out", &flags->folder, "DIR",
                     "folder for results; made when missing (default lanescope_traces)",
@@ -167,16 +235,22 @@ void add_record_command(CommandLine& line) {
       "record some steps only: wait=1,warmup=1,active=3 with the keys and meanings of "
       "torch.profiler.schedule (default: from the import of torch to the exit)");
   add_flight_flags(command, &flags->flight);
+  command.text_flag("--activities", &flags->activities, "WORDS",
+                    "cpu, cuda or cpu,cuda (default: both, cuda where there is a GPU)",
+                    {Completes::kWords, {"cpu", "cuda", "cpu,cuda"}});
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
   command.switch_flag("--stack", &flags->stack,
                       "record the Python lines that operators are called from");
+  command.switch_flag("--all-api", &flags->all_api,
+                      "record every call of the CUDA runtime and driver, not only those that start "
+                      "or wait for work");
   command.switch_flag("--gzip", &flags->gzip, "write .json.gz in place of .json");
   command.switch_flag("--keep-spool", &flags->keep_spool,
                       "leave the recorder's own files after a clean exit");
   command.switch_flag("--children", &flags->children,
-                      "record Python processes that the program starts, too");
+                      "record processes that the program starts, too");
   command.switch_flag("--quiet", &flags->quiet, "do not print where the files are");
   command.takes_program(&flags->program);
   command.epilogue(R"(Examples:
@@ -184,16 +258,19 @@ void add_record_command(CommandLine& line) {
   lanescope record -o /scratch/run1 --schedule wait=1,warmup=1,active=3 -- python3 train.py
   lanescope record --shapes --memory -- torchrun --nproc-per-node 2 train.py
   lanescope record --last 10s --slow-step 2x -- python3 train.py
+  lanescope record -- ./my_cuda_program --size 4096
 
 The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
 open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
 program leaves there, `lanescope recover` opens.
 With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
+A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says
+whether the GPU can be recorded here.
 The exit code is the program's own; 2 when it could not be started, 1 when its Python has no lanescope package.
 )");
   command.runs([flags](Output& output) -> int {
-    const Result<void> failed = become_program(*flags);
+    const Result<void> failed = become_program(*flags, output);
     output.complain("record: " + message_of(failed.error()));
     return failed.error().code == Errc::kUnavailable ? kFailed : kUsage;
   });

@@ -67,7 +67,22 @@ std::uint32_t record_option_bits(const ProfilerOptions& options) {
   if (options.with_flops) bits |= LANESCOPE_RECORD_FLOPS;
   if (options.with_modules) bits |= LANESCOPE_RECORD_MODULES;
   if (options.capture_overload_names) bits |= LANESCOPE_RECORD_OVERLOAD_NAMES;
+  if (options.all_api) bits |= LANESCOPE_RECORD_ALL_API;
   return bits;
+}
+
+std::uint32_t activity_bits(const ProfilerOptions& options) {
+  if (options.activities.empty()) return LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
+  std::uint32_t bits = 0;
+  for (const ProfilerActivity activity : options.activities)
+    bits |= static_cast<std::uint32_t>(activity);
+  return bits;
+}
+
+// The device files that NVIDIA's driver makes, on Linux and under WSL; a container has them when it
+// was given a GPU.
+bool has_nvidia_gpu() {
+  return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
 
 }  // namespace
@@ -127,6 +142,15 @@ struct Profiler::State {
 
   bool is_copy() const { return getpid() != pid; }
 
+  // What the recorder says of the session. That there is no GPU is no news to whoever did not ask
+  // for one.
+  std::vector<std::string> recorder_notes() const {
+    std::vector<std::string> notes = recorder->notes();
+    if (options.activities.empty() && !has_nvidia_gpu())
+      std::erase_if(notes, [](const std::string& note) { return note.starts_with("cupti: "); });
+    return notes;
+  }
+
   void warn(std::string line) const {
     if (std::find(warnings.begin(), warnings.end(), line) == warnings.end())
       warnings.push_back(std::move(line));
@@ -155,7 +179,7 @@ struct Profiler::State {
 
   void collect_notes() const {
     if (!recorder) return;
-    for (std::string& line : recorder->notes()) warn(std::move(line));
+    for (std::string& line : recorder_notes()) warn(std::move(line));
     const record::RecorderStats stats = recorder->stats();
     if (stats.dropped_records != 0 && !running)
       warn(fmt::format("{} records were dropped: no room in time, or the size limit of {} bytes",
@@ -214,9 +238,7 @@ Result<void> Profiler::start() {
   options.last_ns = s.options.last_ns;
   options.dump_signal = s.options.dump_signal;
   options.quiet_dumps = s.options.quiet_dumps;
-  options.activities = 0;
-  for (const ProfilerActivity activity : s.options.activities)
-    options.activities |= static_cast<std::uint32_t>(activity);
+  options.activities = activity_bits(s.options);
   s.trace = nullptr;
   s.trace_windows = 0;
   LANESCOPE_TRY(s.recorder, record::Recorder::open(options));
@@ -381,7 +403,7 @@ std::string Profiler::empty_reason() {
       static_cast<double>(found.window_end_ns() - found.window_start_ns()) / 1e6);
   if (const auto lost = found.import_stats()[ImportIssue::kDroppedRecords].count; lost != 0)
     reason += fmt::format("; {} records were dropped", lost);
-  for (const std::string& note : s.recorder->notes()) reason += "; " + note;
+  for (const std::string& note : s.recorder_notes()) reason += "; " + note;
   return reason;
 }
 

@@ -36,12 +36,16 @@ enum class ProfilerActivity : std::uint32_t {
 class Profiler;
 
 struct ProfilerOptions {
-  std::vector<ProfilerActivity> activities = {ProfilerActivity::kCpu, ProfilerActivity::kCuda};
+  // Empty: the CPU, and CUDA where this machine has an NVIDIA GPU; nothing is said where it has
+  // none. What is named here and cannot be recorded becomes one line in warnings().
+  std::vector<ProfilerActivity> activities = {};
   ScheduleFunction schedule = {};  // empty: from start() to stop(), without ProfilerStep ranges
   // Called on the thread that steps or stops, after each finished cycle. It must not throw.
   std::function<void(Profiler&)> on_trace_ready = {};
   bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false,
        with_modules = false, capture_overload_names = false;
+  // With CUDA: every call of its runtime and driver, not only those that start or wait for work.
+  bool all_api = false;
   // Results cover all cycles so far; false: only the last one, as torch.profiler does.
   bool accumulate = true;
   std::string output_dir = {};  // where the recording goes and stays; empty: a temporary file that

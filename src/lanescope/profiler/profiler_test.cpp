@@ -14,6 +14,7 @@
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler/step_clock.h"
+#include "lanescope/record/activity_source.h"
 
 namespace lanescope {
 namespace {
@@ -336,6 +337,72 @@ TEST(StepClockTest, AStepIsJudgedByTheMedianOfUpTo64StepsBeforeIt) {
   for (int i = 0; i < 64; ++i) clock.ended(500);  // all others are forgotten
   EXPECT_FALSE(clock.ended(1000));
   EXPECT_TRUE(clock.ended(1001));
+}
+
+// A source of CUDA activity that notes what it is asked and refuses.
+struct RefusingSource {
+  std::uint32_t options_seen = 0;
+  int asked = 0;
+  static int prepare(void* self, std::uint32_t options, char*, std::size_t) {
+    static_cast<RefusingSource*>(self)->options_seen = options;
+    ++static_cast<RefusingSource*>(self)->asked;
+    return 1;
+  }
+  LanescopeActivitySource table = {LANESCOPE_RECORD_ABI,
+                                   LANESCOPE_ACTIVITY_CUDA,
+                                   "refusing source",
+                                   this,
+                                   prepare,
+                                   nullptr,
+                                   nullptr,
+                                   nullptr};
+  RefusingSource() { EXPECT_EQ(lanescope_register_source(&table), 0); }
+  ~RefusingSource() { lanescope_unregister_source(&table); }
+};
+
+bool has_gpu() { return fs::exists("/dev/nvidiactl") || fs::exists("/dev/dxg"); }
+
+bool mentions(const std::vector<std::string>& lines, std::string_view text) {
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(text) != std::string::npos; });
+}
+
+TEST_F(ProfilerTest, AGpuThatIsNamedAndMissingIsAWarning) {
+  if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
+  Profiler profiler(
+      {.activities = {ProfilerActivity::kCpu, ProfilerActivity::kCuda}, .output_dir = directory()});
+  ASSERT_TRUE(profiler.start());
+  profiler.stop();
+  EXPECT_TRUE(mentions(profiler.warnings(), "cupti: "));
+  EXPECT_THAT(profiler.empty_reason(), HasSubstr("cupti: "));
+}
+
+TEST_F(ProfilerTest, AGpuThatNobodyNamedIsNotMissed) {
+  if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
+  Profiler profiler({.output_dir = directory()});
+  ASSERT_TRUE(profiler.start());
+  profiler.stop();
+  EXPECT_FALSE(mentions(profiler.warnings(), "cupti: "));
+  EXPECT_THAT(profiler.empty_reason(), ::testing::Not(HasSubstr("cupti: ")));
+}
+
+TEST_F(ProfilerTest, SourcesAreAskedForTheActivitiesThatAreNamed) {
+  RefusingSource source;
+  const auto run = [&](ProfilerOptions options) {
+    options.output_dir = directory();
+    source.asked = 0;
+    Profiler profiler(options);
+    ASSERT_TRUE(profiler.start());
+    profiler.stop();
+  };
+  run({.activities = {ProfilerActivity::kCpu}, .all_api = true});
+  EXPECT_EQ(source.asked, 0);
+  run({.activities = {ProfilerActivity::kCuda}});
+  EXPECT_GT(source.asked, 0);
+  EXPECT_EQ(source.options_seen, 0u);
+  run({.all_api = true});  // by default both
+  EXPECT_GT(source.asked, 0);
+  EXPECT_EQ(source.options_seen, LANESCOPE_RECORD_ALL_API);
 }
 
 }  // namespace

@@ -1,11 +1,37 @@
-// Records a program that is neither Python nor knows of lanescope: started by the CUDA driver
-// (CUDA_INJECTION64_PATH) in a process that `lanescope record` prepared.
+// Records a whole process that knows nothing of lanescope: from the moment its CUDA driver starts
+// to its exit. `lanescope record -- PROGRAM` sets the environment, the driver loads the library,
+// InitializeInjection() calls start_native_recording().
+//
+//   LANESCOPE_RECORD_NATIVE=1        wanted; every other variable is read only together with it
+//   LANESCOPE_RECORD_OWNER=0000000000  overwritten, in place, with the process id of the process
+//                                    that records; its children see it and leave themselves alone
+//   LANESCOPE_RECORD_CHILDREN=1      they record themselves, too
+//   LANESCOPE_RECORD_DIR             folder of the results; default lanescope_traces
+//   LANESCOPE_RECORD_PROGRAM         names the results; default: the program's own name
+//   LANESCOPE_RECORD_ACTIVITIES      "cpu,cuda" or one of them; default both
+//   LANESCOPE_RECORD_SHAPES, _MEMORY, _ALL_API, _GZIP, _KEEP_SPOOL, _QUIET   =1
+//   LANESCOPE_RECORD_COMMAND         the lanescope executable, which turns the recording into
+//                                    <program>_<pid>.json and .txt at exit
+//
+// At exit() or the return of main the results are written and two lines on standard error name
+// them. _exit(), a signal or kill -9 leave <program>_<pid>.lspool, which `lanescope recover` and
+// every reading command open.
 #pragma once
+#include "lanescope/record/record_abi.h"
 
 namespace lanescope::record_cupti {
 
-// Reads the LANESCOPE_RECORD_* settings of the environment; without them it does nothing. False:
-// nothing was started.
-bool start_native_recording();
+// Opens <DIR>/<program>_<pid>.lspool and starts to record into it. False: not wanted here (see
+// above), running already, or it could not be, which one line on standard error says. The end is
+// registered with atexit() here, during cuInit(): handlers run in reverse order, so it comes before
+// those of libraries that were loaded earlier, the CUDA runtime's among them. Never throws. Slow:
+// files are made, sources prepared.
+bool start_native_recording() noexcept;
 
 }  // namespace lanescope::record_cupti
+
+// The same settings from inside the process, lines KEY=VALUE without the prefix
+// "LANESCOPE_RECORD_"; from then on the environment is not read. Empty: no native recording begins.
+// Null: nothing changes. 1 when one is running, else 0. The Python package calls it, because its
+// processes keep their environment clean. Any thread.
+extern "C" LANESCOPE_RECORD_EXPORT int lanescope_native_settings(const char* lines);

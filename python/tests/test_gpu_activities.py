@@ -1,0 +1,166 @@
+"""Which activities are asked for, and what is said when they cannot be had. Needs no GPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import lanescope
+from lanescope import ProfilerActivity, _activities, _autorecord, profile, record, record_function, supported_activities
+
+HAS_GPU = os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+CPU_AND_CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+ALL_API = 64  # LANESCOPE_RECORD_ALL_API
+
+
+def record_library() -> ctypes.CDLL:
+    return ctypes.CDLL(os.path.join(os.path.dirname(lanescope.__file__), "lib", "liblanescope_record.so"))
+
+
+TEXT_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint32, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
+
+
+class Source(ctypes.Structure):
+    """LanescopeActivitySource."""
+
+    _fields_ = [
+        ("abi", ctypes.c_uint32),
+        ("activities", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("self", ctypes.c_void_p),
+        ("prepare", TEXT_CALL),
+        ("start", TEXT_CALL),
+        ("stop", ctypes.c_void_p),
+        ("cost_line", ctypes.c_void_p),
+    ]
+
+
+@pytest.fixture
+def cuda_source():
+    """A source of CUDA activity; gives the options of each window that it was started for."""
+    library = record_library()
+    abi = library.lanescope_record_abi()
+    started = []
+
+    @TEXT_CALL
+    def start(_self, options, _line, _size):
+        started.append(options)
+        return 0
+
+    source = Source(abi, 2, b"test source", None, TEXT_CALL(0), start, None, None)
+    assert library.lanescope_register_source(ctypes.byref(source)) == 0
+    yield started
+    library.lanescope_unregister_source(ctypes.byref(source))
+
+
+@pytest.fixture
+def said():
+    """Warnings, each message at most once a process forgotten."""
+    import lanescope.profiler as module
+
+    module._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield lambda: [str(w.message) for w in caught]
+
+
+def run(**arguments):
+    with profile(**arguments) as prof:
+        with record_function("x"):
+            pass
+    assert [row.key for row in prof.key_averages()] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "arguments, options",
+    [
+        ({}, [0]),
+        ({"activities": CPU_AND_CUDA}, [0]),
+        ({"activities": [ProfilerActivity.CUDA], "all_api": True}, [ALL_API]),
+        ({"all_api": True}, [ALL_API]),
+        ({"activities": [ProfilerActivity.CPU]}, []),
+    ],
+)
+def test_activities_and_all_api_reach_the_sources(cuda_source, arguments, options):
+    run(**arguments)
+    assert cuda_source == options
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_use_cuda_is_heard(cuda_source):
+    run(use_cuda=False)
+    assert cuda_source == []
+    run(use_cuda=True)
+    assert cuda_source == [0]
+
+
+@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+def test_without_a_gpu_the_default_is_silent_and_a_wish_is_one_warning(said):
+    run()
+    assert said() == []
+    run(activities=CPU_AND_CUDA)
+    run(activities=CPU_AND_CUDA)
+    (line,) = said()
+    expected = "cupti: " if ProfilerActivity.CUDA in supported_activities() else "CUDA activity is not recorded: this installation"
+    assert line.startswith("lanescope: " + expected)
+
+
+def test_an_installation_without_cupti_supports_the_cpu(said, monkeypatch):
+    monkeypatch.setattr(_activities, "cupti_library", lambda: "")
+    assert supported_activities() == {ProfilerActivity.CPU}
+    profile()
+    profile(activities=[ProfilerActivity.CPU])
+    assert said() == []
+    run(activities=CPU_AND_CUDA)
+    assert [line for line in said() if "cupti: " in line] == []  # said once, in the words below
+    assert said() == [
+        "lanescope: CUDA activity is not recorded: this installation was built without CUPTI; `lanescope doctor` says how to get it"
+    ]
+
+
+def test_supported_activities_look_at_the_build(tmp_path):
+    library = os.path.join(os.path.dirname(lanescope.__file__), "lib", "liblanescope_record_cupti.so")
+    assert (ProfilerActivity.CUDA in supported_activities()) == os.path.exists(library)
+    assert _activities.cupti_library() == (library if os.path.exists(library) else "")
+
+
+def test_other_activities_are_named(said):
+    profile(activities=[ProfilerActivity.CPU, ProfilerActivity.XPU])
+    assert said() == ["lanescope: XPU activity is not recorded by this version; the CPU side is"]
+
+
+# -- lanescope record --------------------------------------------------------------------------------------------------
+
+
+def test_record_passes_activities_on(tmp_path):
+    env = record.environment(str(tmp_path), activities="cuda", all_api=True, base={})
+    assert env["LANESCOPE_RECORD_ACTIVITIES"] == "cuda" and env["LANESCOPE_RECORD_ALL_API"] == "1"
+    assert "LANESCOPE_RECORD_ACTIVITIES" not in record.environment(str(tmp_path), base={})
+    for wrong in ("", "gpu", "cpu,cpu", "cpu,"):
+        with pytest.raises(ValueError, match="cpu,cuda"):
+            record.environment(str(tmp_path), activities=wrong, base={})
+
+
+def test_a_child_of_a_natively_recorded_process_is_left_alone(tmp_path):
+    for owner, children, recorded in [("0000000000", "", True), ("0000000001", "", False), ("0000000001", "1", True)]:
+        env = record.environment(str(tmp_path), children=children == "1")
+        env["LANESCOPE_RECORD_OWNER"] = owner
+        done = subprocess.run([sys.executable, "-c", "pass"], env=env, capture_output=True, text=True, timeout=60, check=True)
+        assert ("nothing was recorded" in done.stderr) == recorded, done.stderr
+
+
+def test_the_driver_loads_the_library_of_this_package(monkeypatch):
+    monkeypatch.setenv("CUDA_INJECTION64_PATH", "/elsewhere/liblanescope_record_cupti.so")
+    monkeypatch.setenv("NVTX_INJECTION64_PATH", "/opt/other.so")
+    monkeypatch.setattr(_autorecord, "cupti_library", lambda: "/here/liblanescope_record_cupti.so")
+    _autorecord._point_driver_to_our_library()
+    assert os.environ["CUDA_INJECTION64_PATH"] == "/here/liblanescope_record_cupti.so"
+    assert os.environ["NVTX_INJECTION64_PATH"] == "/opt/other.so"
+    monkeypatch.setattr(_autorecord, "cupti_library", lambda: "")
+    _autorecord._point_driver_to_our_library()
+    assert "CUDA_INJECTION64_PATH" not in os.environ
