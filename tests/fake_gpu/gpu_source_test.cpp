@@ -312,7 +312,7 @@ TEST_F(GpuSourceTest, AFullFileDropsAndCounts) {
   EXPECT_GT(dropped, 0u);
   // A launch is three records: the call, the kernel and its continuation.
   EXPECT_EQ(found.records.size() + dropped, 3u * kLaunches);
-  EXPECT_EQ(found.stats.counter(ImportIssue::kDroppedRecords).count, dropped);
+  EXPECT_EQ(found.stats[ImportIssue::kDroppedRecords].count, dropped);
 }
 
 }  // namespace
