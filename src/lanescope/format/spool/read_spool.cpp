@@ -1,13 +1,8 @@
 #include "lanescope/format/spool/read_spool.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -17,7 +12,9 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/op_details.h"
 #include "lanescope/format/spool/clock_anchors.h"
+#include "lanescope/format/spool/spool_bytes.h"
 #include "lanescope/format/spool/spool_index.h"
+#include "lanescope/format/spool/spool_windows.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -35,61 +32,6 @@ constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_m
                                                                   {16, "with_modules"}};
 // Kineto counts from the last multiple of this before the recording, so that times stay short.
 constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
-
-class FileBytes final : public SpoolBytes {
- public:
-  static Result<std::unique_ptr<FileBytes>> open(const std::filesystem::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return Error{Errc::kIo, fmt::format("{}: {}", path.string(), std::strerror(errno))};
-    std::unique_ptr<FileBytes> file(new FileBytes(fd));
-    struct stat info {};
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-      return Error{Errc::kIo, fmt::format("{}: not a regular file", path.string())};
-    file->size_ = static_cast<std::uint64_t>(info.st_size);
-    return file;
-  }
-  ~FileBytes() override { close(fd_); }
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-  std::uint64_t size() const override { return size_; }
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
-    std::size_t got = 0;
-    while (got < into.size()) {
-      const ssize_t count =
-          pread(fd_, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) break;
-      got += static_cast<std::size_t>(count);
-    }
-    return got;
-  }
-
- private:
-  explicit FileBytes(int fd) : fd_(fd) {}
-  int fd_;
-  std::uint64_t size_ = 0;
-};
-
-class MemoryBytes final : public SpoolBytes {
- public:
-  explicit MemoryBytes(std::string_view bytes) : bytes_(bytes) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
-    if (offset >= bytes_.size()) return 0;
-    const std::size_t count =
-        std::min(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
-    std::memcpy(into.data(), bytes_.data() + offset, count);
-    return count;
-  }
-
- private:
-  std::string_view bytes_;
-};
-
-struct Window {
-  std::uint64_t start, stop;  // ticks
-  std::uint64_t opened;       // ticks; before `start` when a ring keeps only the end
-};
 
 // Where a thread's chunk and slot are, as one key.
 struct SlotKey {
@@ -112,7 +54,7 @@ class SpoolReader {
     builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
     find_ends();
     clock_.emplace(index_.anchors, index_.ticks_per_second);
-    choose_windows();
+    windows_ = SpoolWindows(index_, options_.session, options_.cycle, last_tick_, &*clock_);
     choose_base();
     add_metadata();
     add_names();
@@ -199,86 +141,16 @@ class SpoolReader {
 
   // Ends in a ring's window whose range is nowhere.
   void count_lost_begins() {
-    if (index_.kept_chunks.empty() && index_.ring_lost_until == 0 && !is_ring_) return;
+    if (index_.kept_chunks.empty() && index_.ring_lost_until == 0 && !windows_.has_ring()) return;
     std::unordered_map<SlotKey, bool, SlotKeyHash> kept;
     for (const auto& [place, record] : kept_ranges_) kept[place] = true;
     for (const auto& [place, end] : end_by_slot_)
-      if (window_at(end) && !has_chunk(place.thread, place.sequence) && !kept.contains(place))
+      if (windows_.at(end) && !has_chunk(place.thread, place.sequence) && !kept.contains(place))
         builder_.stats().count(ImportIssue::kLostBegin);
   }
 
-  // Of a ring only the last seconds before its newest window's end count, and of these only what
-  // came after the last gap.
-  std::uint64_t start_in_ring(const SpoolWindow& window, std::uint64_t newest) {
-    const auto newest_ns = clock_->unix_ns(newest);
-    std::int64_t start_ns = 0;
-    if (!newest_ns || window.last_ns > std::numeric_limits<std::int64_t>::max() ||
-        __builtin_sub_overflow(*newest_ns, static_cast<std::int64_t>(window.last_ns), &start_ns))
-      return window.start;  // damage
-    return std::max({window.start, clock_->ticks_at(start_ns), index_.ring_lost_until});
-  }
-
-  void choose_windows() {
-    std::unordered_map<std::uint32_t, std::uint64_t> newest;  // by session
-    const auto end_of_window = [&](const SpoolWindow& window) {
-      return window.stop != 0 ? window.stop : std::max(last_tick_, window.start);
-    };
-    for (const SpoolWindow& window : index_.windows)
-      newest[window.session] = std::max(newest[window.session], end_of_window(window));
-    for (const SpoolWindow& window : index_.windows) {
-      if (options_.session && window.session != *options_.session) continue;
-      if (options_.cycle && window.cycle != *options_.cycle) continue;
-      record_options_ |= window.options;
-      const std::uint64_t stop = end_of_window(window);
-      is_ring_ |= window.last_ns != 0;
-      const std::uint64_t start =
-          window.last_ns == 0 ? window.start : start_in_ring(window, newest[window.session]);
-      if (start <= stop) windows_.push_back({start, stop, window.start});
-    }
-    // Marks are lost only with their chunk; then everything counts.
-    if (index_.windows.empty() && !options_.session && !options_.cycle &&
-        !index_.record_chunks.empty())
-      windows_.push_back({0, last_tick_, 0});  // opened at 0 as well
-    std::sort(windows_.begin(), windows_.end(),
-              [](const Window& a, const Window& b) { return a.start < b.start; });
-    // Windows of two sessions may overlap: their union is what was recorded.
-    std::vector<Window> merged;
-    for (const Window& window : windows_) {
-      if (!merged.empty() && window.start <= merged.back().stop) {
-        merged.back().stop = std::max(merged.back().stop, window.stop);
-        merged.back().opened = std::min(merged.back().opened, window.opened);
-      } else {
-        merged.push_back(window);
-      }
-    }
-    windows_ = std::move(merged);
-  }
-
-  const Window* window_at(std::uint64_t tick) {
-    if (last_window_ < windows_.size() && windows_[last_window_].start <= tick &&
-        tick <= windows_[last_window_].stop)
-      return &windows_[last_window_];
-    const auto after =
-        std::upper_bound(windows_.begin(), windows_.end(), tick,
-                         [](std::uint64_t value, const Window& w) { return value < w.start; });
-    if (after == windows_.begin() || tick > std::prev(after)->stop) return nullptr;
-    last_window_ = static_cast<std::size_t>(after - windows_.begin()) - 1;
-    return &windows_[last_window_];
-  }
-
-  // The window of a range that began in it before what a ring kept of it, and reaches into that.
-  const Window* window_reached(std::uint64_t begin, std::uint64_t end) const {
-    auto window =
-        std::upper_bound(windows_.begin(), windows_.end(), begin,
-                         [](std::uint64_t value, const Window& w) { return value < w.start; });
-    // Windows of other sessions may lie before it; a few, unless the file is damaged.
-    for (int looked_at = 0; looked_at < 16 && window != windows_.end(); ++looked_at, ++window)
-      if (window->opened <= begin && end >= window->start) return &*window;
-    return nullptr;
-  }
-
   void choose_base() {
-    std::uint64_t first = windows_.empty() ? 0 : windows_.front().start;
+    std::uint64_t first = windows_.all().empty() ? 0 : windows_.all().front().start;
     if (first == 0 && !index_.anchors.empty()) first = index_.anchors.front().ticks;
     const std::int64_t unix_ns = clock_->unix_ns(first).value_or(0);
     base_ns_ = unix_ns > 0 ? unix_ns / kBaseStepNs * kBaseStepNs : 0;
@@ -303,7 +175,7 @@ class SpoolReader {
     builder_.add_metadata("schemaVersion", "1");
     builder_.add_metadata("deviceProperties", "[]");
     for (const auto& [bit, name] : kOptionNames)
-      if (record_options_ & bit) builder_.add_metadata(name, "1");
+      if (windows_.options() & bit) builder_.add_metadata(name, "1");
     if (!index_.host_name.empty()) builder_.add_metadata("host_name", quoted(index_.host_name));
     std::vector<std::pair<std::string_view, std::string_view>> entries;
     const auto set = [&](std::string_view key,
@@ -459,12 +331,12 @@ class SpoolReader {
 
   void add_range(const Record& record, const SlotKey& place) {
     const auto collective = take_collective(record, place);
-    const Window* window = window_at(record.begin_tsc);
-    if (!window && !is_ring_) return;
+    const SpoolWindows::Window* window = windows_.at(record.begin_tsc);
+    if (!window && !windows_.has_ring()) return;
     std::uint64_t begin = record.begin_tsc;
     std::uint64_t end = end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
     if (!window) {
-      window = window_reached(begin, end);
+      window = windows_.reached(begin, end);
       if (!window) return;
       builder_.stats().count(ImportIssue::kEarlyRange);
       begin = window->start;
@@ -578,7 +450,7 @@ class SpoolReader {
   }
 
   void add_instant(const Record& record, std::uint32_t thread) {
-    if (!window_at(record.begin_tsc)) return;
+    if (!windows_.at(record.begin_tsc)) return;
     const auto time = time_ns(record.begin_tsc);
     if (!time) return builder_.stats().count(ImportIssue::kBadTime);
     const TrackId track = track_of(thread);
@@ -591,7 +463,7 @@ class SpoolReader {
 
   // Kineto writes memory events behind all ranges.
   void keep_memory(const Record& record, std::uint32_t thread) {
-    if (!window_at(record.begin_tsc)) return;
+    if (!windows_.at(record.begin_tsc)) return;
     const auto time = time_ns(record.begin_tsc);
     if (!time) return builder_.stats().count(ImportIssue::kBadTime);
     memory_.push_back({*time, track_of(thread), spool::memory_fields(record),
@@ -676,14 +548,14 @@ class SpoolReader {
       scalar.text = builder_.intern(value);
       return scalar;
     };
-    if (windows_.empty()) return;
+    if (windows_.all().empty()) return;
     const Scalar spans = text("Spans");
     builder_.set_process_sort_index(spans, 536'870'912);
     const TrackId track = builder_.track(spans, text("PyTorch Profiler"), false);
     const CategoryId category = builder_.category("Trace");
     std::optional<std::int64_t> first, last;
     std::uint32_t number = 0;
-    for (const Window& window : windows_) {
+    for (const SpoolWindows::Window& window : windows_.all()) {
       const auto start = time_ns(window.start), stop = time_ns(window.stop);
       if (!start || !stop || *stop < *start) continue;
       builder_.args().begin();
@@ -713,11 +585,8 @@ class SpoolReader {
   std::unordered_map<SlotKey, std::uint64_t, SlotKeyHash> end_by_slot_;
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> ends_by_handle_;
   std::uint64_t last_tick_ = 0;
-  std::vector<Window> windows_;
-  bool is_ring_ = false;
+  SpoolWindows windows_;
   std::vector<std::pair<SlotKey, Record>> kept_ranges_;
-  std::size_t last_window_ = 0;
-  std::uint32_t record_options_ = 0;
   std::optional<TickMap> clock_;
   std::int64_t base_ns_ = 0;
   Scalar pid_;
@@ -744,7 +613,7 @@ bool is_spool(std::string_view first_bytes) {
 }
 
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options) {
-  LANESCOPE_TRY(const auto file, FileBytes::open(path));
+  LANESCOPE_TRY(const auto file, open_spool_file(path));
   auto trace = SpoolReader(*file, options).read();
   if (!trace) {
     Error error = std::move(trace).error();
@@ -755,8 +624,7 @@ Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptio
 }
 
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options) {
-  const MemoryBytes memory(bytes);
-  return SpoolReader(memory, options).read();
+  return SpoolReader(*spool_bytes_of(bytes), options).read();
 }
 
 Result<std::vector<std::filesystem::path>> find_spools(const std::filesystem::path& directory) {
