@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -11,10 +12,15 @@
 
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/activity_links.h"
+#include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
+#include "lanescope/format/spool/forward_backward.h"
+#include "lanescope/format/spool/spool_activities.h"
 #include "lanescope/format/spool/spool_bytes.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/format/spool/spool_windows.h"
+#include "lanescope/format/spool/window_spans.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -32,6 +38,8 @@ constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_m
                                                                   {16, "with_modules"}};
 // Kineto counts from the last multiple of this before the recording, so that times stay short.
 constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
+// 36 years from the base: further is damage, and a trace written with it could not be read again.
+constexpr std::int64_t kFarthestNs = std::int64_t{1} << 60;
 
 // Where a thread's chunk and slot are, as one key.
 struct SlotKey {
@@ -52,6 +60,7 @@ class SpoolReader {
   Result<Trace> read() {
     LANESCOPE_TRY(index_, read_spool_index(bytes_, options_.live, &builder_.stats()));
     builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
+    activities_ = read_activities(bytes_, index_, buffer_, &builder_.stats());
     find_ends();
     clock_.emplace(index_.anchors, index_.ticks_per_second);
     windows_ = SpoolWindows(index_, options_.session, options_.cycle, last_tick_, &*clock_);
@@ -63,8 +72,9 @@ class SpoolReader {
     add_waiting_wrapper();
     count_lost_begins();
     add_memory();
-    add_flows();
-    add_spans();
+    add_forward_backward_flows(builder_, std::move(links_));
+    add_activities();
+    add_window_spans(builder_, windows_, [this](std::uint64_t tick) { return time_ns(tick); });
     return std::move(builder_).finish();
   }
 
@@ -74,13 +84,6 @@ class SpoolReader {
     TrackId track;
     spool::MemoryFields fields;
     bool out_of_memory;
-  };
-  struct Link {  // a range with a sequence number
-    std::int64_t start_ns;
-    std::int64_t sequence;
-    std::uint64_t thread;  // torch's number: of the forward thread
-    TrackId track;
-    bool backward;
   };
   struct Detail {
     std::vector<std::pair<const char*, StringId>> lists;
@@ -108,6 +111,7 @@ class SpoolReader {
     });
     for (auto& [handle, ends] : ends_by_handle_) std::sort(ends.begin(), ends.end());
     for (const TickAnchor& anchor : index_.anchors) last_tick_ = std::max(last_tick_, anchor.ticks);
+    last_tick_ = std::max(last_tick_, activities_.last_tick);
   }
 
   static SlotKey place_of(std::uint32_t thread, std::int64_t place) {
@@ -162,6 +166,7 @@ class SpoolReader {
     const auto unix_ns = clock_->unix_ns(tick);
     std::int64_t time = 0;
     if (!unix_ns || __builtin_sub_overflow(*unix_ns, base_ns_, &time)) return std::nullopt;
+    if (time > kFarthestNs || time < -kFarthestNs) return std::nullopt;
     return time;
   }
 
@@ -173,11 +178,10 @@ class SpoolReader {
 
   void add_metadata() {
     builder_.add_metadata("schemaVersion", "1");
-    builder_.add_metadata("deviceProperties", "[]");
     for (const auto& [bit, name] : kOptionNames)
       if (windows_.options() & bit) builder_.add_metadata(name, "1");
     if (!index_.host_name.empty()) builder_.add_metadata("host_name", quoted(index_.host_name));
-    std::vector<std::pair<std::string_view, std::string_view>> entries;
+    std::vector<std::pair<std::string_view, std::string_view>> entries{{"deviceProperties", "[]"}};
     const auto set = [&](std::string_view key,
                          std::string_view json) {  // the last of equal keys wins
       const auto known = std::find_if(entries.begin(), entries.end(),
@@ -196,6 +200,7 @@ class SpoolReader {
     }
     for (const auto& [key, json] : options_.metadata) set(key, json);
     for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
+    devices_ = parse_gpu_devices(entries.front().second);
     std::string notes;
     for (const auto& [session, line] : index_.notes)
       if (!options_.session || session == *options_.session)
@@ -365,8 +370,76 @@ class SpoolReader {
       args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
                    *start_ns - *early_ns);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
-    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
-                       name_of(record.name), *start_ns, *end_ns - *start_ns, args.end());
+    const ArgsId args_id = args.end();
+    const StringId name = name_of(record.name);
+    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_, name,
+                       *start_ns, *end_ns - *start_ns, args_id);
+    if (!index_.activity_chunks.empty())
+      keep_range(record, place.thread,
+                 {.start_ns = *start_ns,
+                  .end_ns = *end_ns,
+                  .external_id = external_id_,
+                  .track = track,
+                  .name = name,
+                  .args = args_id});
+  }
+
+  // For the joins with what a device did.
+  void keep_range(const Record& record, std::uint32_t thread, SpoolRange range) {
+    range.is_annotation = record.scope == spool::kUserScope;
+    range.is_collective = builder_.text(range.name) == "record_param_comms";
+    if ((record.flags & spool::kHasSequence) && record.a >= 0) {
+      range.sequence = record.a;
+      range.is_backward = record.b != 0;
+      if (range.is_backward)
+        range.forward_thread = record.b;
+      else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid)
+        range.forward_thread = index_.threads[thread].torch_tid;
+    }
+    ranges_.push_back(range);
+    steps_.push_back(range.is_annotation ? step_number(builder_.text(range.name)) : std::nullopt);
+  }
+  static std::optional<std::int64_t> step_number(std::string_view name) {
+    constexpr std::string_view kPrefix = "ProfilerStep#";
+    std::int64_t number = 0;
+    if (!name.starts_with(kPrefix)) return std::nullopt;
+    const auto [end, error] =
+        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    return number;
+  }
+
+  void add_activities() {
+    if (index_.activity_chunks.empty()) return;
+    const SpoolWindows all(index_, std::nullopt, std::nullopt, last_tick_, nullptr);
+    const ActivityLinks links = link_activities(
+        {.windows = windows_,
+         .all_windows = all,
+         .ranges = ranges_,
+         .step_of = steps_,
+         .time_ns = [this](std::uint64_t tick) { return time_ns(tick); },
+         .thread_track = [this](std::uint32_t os_tid) { return track_of_os_thread(os_tid); }},
+        activities_, &builder_.stats());
+    add_activity_rows(
+        {.builder = builder_, .index = index_, .ranges = ranges_, .devices = devices_}, activities_,
+        links);
+  }
+  // A thread that recorded no range has no slot.
+  TrackId track_of_os_thread(std::uint32_t os_tid) {
+    if (thread_by_os_tid_.empty() && !index_.threads.empty())
+      for (std::uint32_t i = 0; i < index_.threads.size(); ++i)
+        thread_by_os_tid_[index_.threads[i].os_tid] = i;
+    if (const auto slot = thread_by_os_tid_.find(os_tid); slot != thread_by_os_tid_.end())
+      return track_of(slot->second);
+    const auto [known, is_new] = other_tracks_.try_emplace(os_tid);
+    if (is_new) {
+      Scalar tid;
+      tid.number = os_tid;
+      builder_.set_thread_name(pid_, tid, builder_.intern(fmt::format("thread {}", os_tid)));
+      builder_.set_thread_sort_index(pid_, tid, tid.number);
+      known->second = builder_.track(pid_, tid, false);
+    }
+    return known->second;
   }
 
   // What an op was called with; each distinct detail is decoded once.
@@ -512,71 +585,6 @@ class SpoolReader {
            index_.texts[name].starts_with("autograd::engine::evaluate_function");
   }
 
-  // Forward op to backward op, as Kineto draws it: of all forward ops with one sequence number on
-  // one thread the last to start made the node; each arrow is drawn once.
-  void add_flows() {
-    std::stable_sort(links_.begin(), links_.end(),
-                     [](const Link& a, const Link& b) { return a.start_ns < b.start_ns; });
-    std::unordered_map<SlotKey, const Link*, SlotKeyHash> forward;
-    const CategoryId category = builder_.category("fwdbwd");
-    const StringId name = builder_.intern("fwdbwd");
-    Scalar id;
-    for (const Link& link : links_) {
-      const auto sequence = static_cast<std::uint64_t>(link.sequence);
-      const SlotKey key{static_cast<std::uint32_t>(link.thread),
-                        static_cast<std::uint32_t>(sequence >> 32),
-                        static_cast<std::uint32_t>(sequence)};
-      if (!link.backward) {
-        forward[key] = &link;
-        continue;
-      }
-      const auto start = forward.find(key);
-      if (start == forward.end()) continue;
-      ++id.number;
-      builder_.add_flow('s', start->second->track, category, name, id, start->second->start_ns,
-                        false);
-      builder_.add_flow('f', link.track, category, name, id, link.start_ns, true);
-      forward.erase(start);
-    }
-  }
-
-  // One span a window, and the two marks that Kineto's readers look for.
-  void add_spans() {
-    const auto text = [&](const char* value) {
-      Scalar scalar;
-      scalar.is_text = true;
-      scalar.text = builder_.intern(value);
-      return scalar;
-    };
-    if (windows_.all().empty()) return;
-    const Scalar spans = text("Spans");
-    builder_.set_process_sort_index(spans, 536'870'912);
-    const TrackId track = builder_.track(spans, text("PyTorch Profiler"), false);
-    const CategoryId category = builder_.category("Trace");
-    std::optional<std::int64_t> first, last;
-    std::uint32_t number = 0;
-    for (const SpoolWindows::Window& window : windows_.all()) {
-      const auto start = time_ns(window.start), stop = time_ns(window.stop);
-      if (!start || !stop || *stop < *start) continue;
-      builder_.args().begin();
-      builder_.args().add_int(builder_.intern("Op count"), arg_key("Op count"), 0);
-      const ArgsId args = builder_.args().end();
-      builder_.add_slice(track, category,
-                         builder_.intern(fmt::format("PyTorch Profiler ({})", number++)), *start,
-                         *stop - *start, args);
-      if (!first) first = start;
-      last = stop;
-    }
-    if (!first) return;
-    builder_.set_window(*first, *last);
-    builder_.add_instant(builder_.track(text("Traces"), text("Trace PyTorch Profiler"), false),
-                         builder_.no_category(),
-                         builder_.intern("Iteration Start: PyTorch Profiler"), *first, 'g',
-                         kNone<ArgsId>);
-    builder_.add_instant(builder_.track(text(""), text(""), false), builder_.no_category(),
-                         builder_.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
-  }
-
   const SpoolBytes& bytes_;
   const ReadSpoolOptions& options_;
   TraceBuilder builder_;
@@ -601,7 +609,13 @@ class SpoolReader {
   std::optional<std::pair<Record, SlotKey>> wrapper_;           // waits for the range after it
   std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;
-  std::vector<Link> links_;
+  std::vector<SequenceLink> links_;
+  SpoolActivities activities_;
+  std::vector<SpoolRange> ranges_;  // kept only when there are activities
+  std::vector<std::optional<std::int64_t>> steps_;
+  std::vector<GpuDevice> devices_;
+  std::unordered_map<std::uint32_t, std::uint32_t> thread_by_os_tid_;
+  std::unordered_map<std::uint32_t, TrackId> other_tracks_;
   std::int64_t external_id_ = 0;
   std::int64_t ev_idx_ = 0;
 };
