@@ -475,6 +475,7 @@ class RowWriter {
 
   // Kineto draws them one nanosecond longer at both ends, so that viewers nest the work in them.
   void add_annotations() {
+    if (projected_.rows().empty()) return;  // a category without rows would name a device
     std::vector<GpuAnnotation> rows(projected_.rows().begin(), projected_.rows().end());
     std::sort(rows.begin(), rows.end(), [](const GpuAnnotation& a, const GpuAnnotation& b) {
       return std::tuple(a.annotation, a.stream, a.work == AnnotationWork::kBackward) <
