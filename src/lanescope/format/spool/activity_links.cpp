@@ -25,7 +25,7 @@ class Linker {
     for (std::uint32_t i = 0; i < activities_.work.size(); ++i) link_work(i, by_id);
     link_others(activities_.syncs, by_id, &out_.syncs);
     link_others(activities_.events, by_id, &out_.events);
-    link_others(activities_.overheads, by_id, &out_.overheads);
+    link_others(activities_.overheads, CallsById({}), &out_.overheads);  // time alone counts
     return std::move(out_);
   }
 
