@@ -110,7 +110,7 @@ bool has_words(std::string_view text, std::string_view words) {
 const GpuSpec* find_gpu_spec(const GpuDevice& device) {
   if (!device.compute_major || !device.compute_minor) return nullptr;
   const std::string name = lower(device.name);
-  if (name.find(" mig ") != std::string::npos) return nullptr;
+  if (device.is_mig.value_or(false) || name.find(" mig ") != std::string::npos) return nullptr;
   const GpuSpec* best = nullptr;
   for (const GpuSpec& spec : kSpecs)
     if (spec.compute_major == *device.compute_major &&

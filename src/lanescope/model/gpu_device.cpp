@@ -46,7 +46,8 @@ GpuDevice device_of(const JsonValue& item) {
   device.l2_bytes = number_of(*more, {"l2CacheBytes"});
   device.memory_bandwidth_bytes_per_s = number_of(*more, {"memoryBandwidthBytesPerSecond"});
   device.uuid = text_of(*more, "uuid");
-  device.mig = text_of(*more, "mig");
+  if (const JsonValue* mig = more->find("mig"); mig && mig->kind == JsonValue::Kind::kBool)
+    device.is_mig = mig->boolean;
   device.pci_bus_id = text_of(*more, "pciBusId");
   return device;
 }

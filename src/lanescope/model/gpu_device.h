@@ -20,7 +20,8 @@ struct GpuDevice {
   Number shared_bytes_per_block, shared_bytes_per_block_optin, shared_bytes_per_sm,
       reserved_shared_bytes_per_block;
   Number clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes, memory_bandwidth_bytes_per_s;
-  std::string uuid, mig, pci_bus_id;
+  std::optional<bool> is_mig;  // a slice of a GPU
+  std::string uuid, pci_bus_id;
 };
 
 // From the JSON list that torch.profiler and lanescope write (Kineto's keys; lanescope's own in a

@@ -11,7 +11,7 @@ TEST(GpuDeviceTest, KinetosKeysAndLanescopesOwnAreRead) {
   const auto devices = parse_gpu_devices(R"([{"id": 1, "name": "NVIDIA H200",
       "totalGlobalMem": 150109880320, "computeMajor": 9, "computeMinor": 0,
       "maxThreadsPerMultiprocessor": 2048, "numSms": 132, "sharedMemPerBlockOptin": 232448,
-      "lanescope": {"maxBlocksPerMultiprocessor": 32, "l2CacheBytes": 62914560, "uuid": "GPU-1",
+      "lanescope": {"maxBlocksPerMultiprocessor": 32, "l2CacheBytes": 62914560, "uuid": "GPU-1", "mig": false,
                     "memoryBandwidthBytesPerSecond": 4800000000000}}, 7, {"id": "x"}])");
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0].id, 1);
@@ -24,6 +24,7 @@ TEST(GpuDeviceTest, KinetosKeysAndLanescopesOwnAreRead) {
   EXPECT_EQ(devices[0].l2_bytes, 62914560);
   EXPECT_EQ(devices[0].memory_bandwidth_bytes_per_s, 4800000000000);
   EXPECT_EQ(devices[0].uuid, "GPU-1");
+  EXPECT_EQ(devices[0].is_mig, false);
   EXPECT_FALSE(devices[0].warp_size);
   EXPECT_FALSE(devices[1].id);  // a text is no number
 }
@@ -80,6 +81,13 @@ TEST(GpuCatalogTest, UnknownDevicesHaveNoEntry) {
   EXPECT_EQ(spec("NVIDIA H200", 10, 0), nullptr);
   EXPECT_EQ(spec("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 9, 0), nullptr);
   EXPECT_EQ(spec("NVIDIA L40", 8, 9), nullptr);
+  GpuDevice slice;
+  slice.name = "NVIDIA H200";
+  slice.compute_major = 9;
+  slice.compute_minor = 0;
+  EXPECT_NE(find_gpu_spec(slice), nullptr);
+  slice.is_mig = true;
+  EXPECT_EQ(find_gpu_spec(slice), nullptr);
   EXPECT_EQ(spec("", 9, 0), nullptr);
   EXPECT_EQ(find_gpu_spec({}), nullptr);
 }

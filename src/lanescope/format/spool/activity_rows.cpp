@@ -113,11 +113,12 @@ class RowWriter {
   // --- devices and streams
 
   void find_devices() {
-    for (const GpuEvent& event : activities_.work) device_of_context_[event.context] = event.device;
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
       device_of_context_[event.context] = event.device;
     }
+    // Before CUDA 13 events do not name their device; work does.
+    for (const GpuEvent& event : activities_.work) device_of_context_[event.context] = event.device;
     for (const GpuDevice& device : context_.devices)
       if (device.id) device_by_id_.emplace(*device.id, &device);
   }
@@ -272,7 +273,7 @@ class RowWriter {
                     static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0));
       args_.text("occupancy limit", occupancy->limit);
     }
-    args_.integer("priority", more.priority);
+    if (more.priority != 0) args_.integer("priority", more.priority);  // 0: perhaps not reported
     if (more.cluster_x != 0)
       args_.json("cluster",
                  fmt::format("[{}, {}, {}]", more.cluster_x, more.cluster_y, more.cluster_z));

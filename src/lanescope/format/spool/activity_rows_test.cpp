@@ -161,7 +161,7 @@ TEST(ActivityRowsTest, WithoutDevicePropertiesOccupancyIsAbsent) {
   EXPECT_EQ(
       args_text(trace, only(trace, CategoryKind::kKernel)),
       "queued: 0, device: 0, context: 1, stream: 7, correlation: 1, registers per thread: 32, "
-      "shared memory: 0, grid: [132, 1, 1], block: [128, 1, 1], priority: 0");
+      "shared memory: 0, grid: [132, 1, 1], block: [128, 1, 1]");
   EXPECT_EQ(trace.metadata_json("deviceProperties"), "[]");
 }
 
@@ -419,8 +419,9 @@ TEST(ActivityRowsTest, ACollectivesKernelSaysWhatItsOperatorSays) {
   const Trace trace = recording.read();
   const auto kernels = rows(trace, CategoryKind::kKernel);
   ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_THAT(args_text(trace, kernels[0]),
-              ::testing::EndsWith("priority: 0, Collective name: allreduce, In msg nelems: 1024"));
+  EXPECT_THAT(
+      args_text(trace, kernels[0]),
+      ::testing::EndsWith("block: [128, 1, 1], Collective name: allreduce, In msg nelems: 1024"));
   EXPECT_FALSE(trace.slice_args(kernels[1]).has(ArgKey::kCollectiveName));
 }
 

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "lanescope/codec/json_text.h"
-#include "lanescope/codec/op_details.h"
 #include "lanescope/format/spool/activity_links.h"
 #include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/forward_backward.h"
 #include "lanescope/format/spool/spool_activities.h"
 #include "lanescope/format/spool/spool_bytes.h"
+#include "lanescope/format/spool/spool_details.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/format/spool/spool_windows.h"
 #include "lanescope/format/spool/window_spans.h"
@@ -85,12 +85,6 @@ class SpoolReader {
     spool::MemoryFields fields;
     bool out_of_memory;
   };
-  struct Detail {
-    std::vector<std::pair<const char*, StringId>> lists;
-    std::vector<codec::DetailKeyword> keywords;
-    StringId call_stack = kNone<StringId>;
-  };
-
   // Ends that were written apart from their range, and the last tick of all.
   void find_ends() {
     for (const SpoolChunk& chunk : index_.record_chunks)
@@ -364,7 +358,7 @@ class SpoolReader {
       args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
       keep_link(record, place.thread, track, *start_ns);
     }
-    if (record.c != 0) add_detail(record.c);
+    if (record.c != 0) details_.add_args(record.c);
     if (collective) add_collective(*collective);
     if (begin != record.begin_tsc)
       args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
@@ -442,93 +436,13 @@ class SpoolReader {
     return known->second;
   }
 
-  // What an op was called with; each distinct detail is decoded once.
-  const Detail& detail_of(std::uint32_t id) {
-    const auto [known, is_new] = details_.try_emplace(id);
-    if (!is_new) return known->second;
-    if (id >= index_.texts.size() || !index_.has_text[id]) {
-      builder_.stats().count(ImportIssue::kMissingField);
-      return known->second;
-    }
-    if (codec::StackNode node; codec::decode_stack_node(index_.texts[id], &node)) {
-      known->second.call_stack = call_stack_of(id);
-      return known->second;
-    }
-    codec::OpDetails decoded;
-    if (!codec::decode_op_details(index_.texts[id], &decoded))
-      builder_.stats().count(ImportIssue::kWrongType);
-    if (!decoded.input_dims.empty())
-      known->second.lists = {{"Concrete Inputs", builder_.intern(decoded.concrete_inputs)},
-                             {"Input type", builder_.intern(decoded.input_types)},
-                             {"Input Strides", builder_.intern(decoded.input_strides)},
-                             {"Input Dims", builder_.intern(decoded.input_dims)}};
-    known->second.keywords = std::move(decoded.keywords);
-    if (decoded.stack != 0) known->second.call_stack = call_stack_of(decoded.stack);
-    return known->second;
-  }
-
-  // "innermost;its caller;...;outermost;", as Kineto writes it. Damage may have joined the nodes
-  // into a ring: whatever comes after the most frames that a stack can have is left out.
-  StringId call_stack_of(std::uint32_t id) {
-    const auto [known, is_new] = call_stacks_.try_emplace(id, kNone<StringId>);
-    if (!is_new) return known->second;
-    std::string text;
-    for (std::size_t frames = 0; id != 0 && frames <= codec::kMaxStackFrames; ++frames) {
-      codec::StackNode node;
-      if (id >= index_.texts.size() || !index_.has_text[id] ||
-          !codec::decode_stack_node(index_.texts[id], &node) || node.frame >= index_.texts.size() ||
-          !index_.has_text[node.frame]) {
-        builder_.stats().count(ImportIssue::kMissingField);
-        break;
-      }
-      text.append(index_.texts[node.frame]).push_back(';');
-      id = node.caller;
-    }
-    if (!text.empty()) known->second = builder_.intern(text);
-    return known->second;
-  }
-
-  void add_detail(std::uint32_t id) {
-    using Kind = codec::DetailKeyword::Kind;
-    const Detail& detail = detail_of(id);
-    ArgsTable& args = builder_.args();
-    if (detail.call_stack != kNone<StringId>)
-      args.add_string(builder_.intern("Call stack"), ArgKey::kCallStack, detail.call_stack);
-    for (const auto& [key, text] : detail.lists)
-      args.add_json(builder_.intern(key), arg_key(key), text);
-    for (const codec::DetailKeyword& keyword : detail.keywords) {
-      const StringId key = builder_.intern(keyword.key);
-      const ArgKey known = arg_key(keyword.key);
-      switch (keyword.kind) {
-        case Kind::kInteger:
-          args.add_int(key, known, keyword.integer);
-          break;
-        case Kind::kUnsigned:
-          args.add_uint(key, known, static_cast<std::uint64_t>(keyword.integer));
-          break;
-        case Kind::kReal:
-          args.add_double(key, known, keyword.real);
-          break;
-        case Kind::kBoolean:
-          args.add(key, known, keyword.integer != 0 ? ArgType::kTrue : ArgType::kFalse);
-          break;
-        case Kind::kText:
-          args.add_string(key, known, builder_.intern(keyword.text));
-          break;
-        case Kind::kJson:
-          args.add_json(key, known, builder_.intern(keyword.text));
-          break;
-      }
-    }
-  }
-
   void add_instant(const Record& record, std::uint32_t thread) {
     if (!windows_.at(record.begin_tsc)) return;
     const auto time = time_ns(record.begin_tsc);
     if (!time) return builder_.stats().count(ImportIssue::kBadTime);
     const TrackId track = track_of(thread);
     builder_.args().begin();
-    if (record.c != 0) add_detail(record.c);
+    if (record.c != 0) details_.add_args(record.c);
     builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
     const ArgsId args = builder_.args().end();
     builder_.add_instant(track, instant_, name_of(record.name), *time, 't', args);
@@ -604,8 +518,7 @@ class SpoolReader {
   } key_;
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
-  std::unordered_map<std::uint32_t, Detail> details_;
-  std::unordered_map<std::uint32_t, StringId> call_stacks_;     // by the innermost frame's node
+  SpoolDetails details_{builder_, index_};
   std::optional<std::pair<Record, SlotKey>> wrapper_;           // waits for the range after it
   std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;
