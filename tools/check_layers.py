@@ -19,7 +19,7 @@ MAY_USE = {
     "report": ["analysis"],
     "profiler": ["record", "format", "report"],
     "cli": ["profiler", "format", "report", "record", "record_cupti"],
-    "testing": ["model"],
+    "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')
 

@@ -36,6 +36,61 @@ Sketch one_linear() {
                        .kernel("gemm", 600, 5, {.external_id = 3, .correlation = 70}));
 }
 
+// A row of an annotation on stream 7 as lanescope's recorder writes it.
+void project(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+             std::string_view launches) {
+  TraceBuilder& builder = sketch.builder();
+  Scalar device, stream;
+  stream.number = 7;
+  builder.args().begin();
+  builder.args().add_string(builder.intern("launches"), arg_key("launches"),
+                            builder.intern(launches));
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.track(device, stream, true), builder.category("gpu_user_annotation"),
+                    builder.intern(name), start_ns, dur_ns, args);
+}
+
+// Torch has no bar for an annotation whose work is all launched in inner ones; neither style counts
+// the bar of backward work as a call of its own.
+TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
+  Sketch sketch = one_linear();
+  project(sketch, "own", 599, 7, "own");
+  project(sketch, "outer", 599, 7, "nested");
+  project(sketch, "own", 800, 50, "backward");
+  const Trace trace = sketch.trace();
+  const KeyAverages torch = averages(trace, TableStyle::kTorch);
+  EXPECT_EQ(row(torch, "own", true).count, 1);
+  EXPECT_EQ(row(torch, "own", true).device_time_total_ns, 5);
+  for (const KeyAverage& each : torch.rows) EXPECT_NE(each.name, "outer");
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(row(ours, "own", true).count, 1);
+  EXPECT_EQ(row(ours, "outer", true).device_time_total_ns, 5);
+}
+
+// No API call is recorded at all, but the trace itself says of one kernel that it came before.
+TEST(KeyAveragesTest, WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly) {
+  Sketch sketch;
+  sketch.op("aten::add", 0, 100, {.external_id = 1}).kernel("inside", 50, 5);
+  TraceBuilder& builder = sketch.builder();
+  Scalar device, stream;
+  stream.number = 7;
+  builder.args().begin();
+  builder.args().add(builder.intern("launched before window"), ArgKey::kLaunchedBeforeWindow,
+                     ArgType::kTrue);
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.track(device, stream, true), builder.category("kernel"),
+                    builder.intern("early"), 10, 7, args);
+  const Trace trace = sketch.trace();
+  const KeyAverages ours = averages(trace, TableStyle::kLanescope);
+  EXPECT_EQ(ours.corrections.unlaunched_count, 1u);
+  EXPECT_EQ(ours.corrections.unlaunched_ns, 7);
+  EXPECT_EQ(ours.device_busy_ns, 5);
+  EXPECT_EQ(row(ours, "inside", true).count, 1);
+  const KeyAverages torch = averages(trace, TableStyle::kTorch);
+  EXPECT_EQ(torch.device_busy_ns, 12);
+  EXPECT_EQ(row(torch, "early", true).count, 1);
+}
+
 TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
   const Trace trace = one_linear().trace();
   for (const TableStyle style : {TableStyle::kTorch, TableStyle::kLanescope}) {

@@ -88,6 +88,7 @@ class Builder {
     operator_names_.resize(trace_.strings().size());
     intern("");
     finished_ = trace_.strings().find("finished");
+    launches_ = trace_.strings().find("launches");
     find_hidden_names();
     find_main_thread();
     find_python_frames();
@@ -197,8 +198,9 @@ class Builder {
   void find_left_out() {
     links_ = compute_launch_links(trace_);
     left_out_.assign(trace_.slices().size(), false);
-    if (links_.launched_count == 0) return;  // no launches recorded at all: nothing can be said
-    const std::int64_t first_step_ns =       // without steps, nothing comes before the first one
+    // No launches recorded at all: nothing can be said but what the trace itself marks.
+    const bool any_launch = links_.launched_count > 0;
+    const std::int64_t first_step_ns =  // without steps, nothing comes before the first one
         trace_.steps().empty() ? std::numeric_limits<std::int64_t>::min()
                                : trace_.start_ns(trace_.steps().front().slice);
     TorchEventsNotes& notes = out_.notes;
@@ -206,6 +208,7 @@ class Builder {
       const SliceId id{i};
       if (!is_device_work(trace_.kind(id))) continue;
       const SliceId launch = links_.launch_of[i];
+      if (!any_launch && !is_marked_as_early(id)) continue;
       if (launch == kNone<SliceId>) {
         left_out_[i] = true;
         ++notes.unlaunched_count;
@@ -216,6 +219,27 @@ class Builder {
         notes.before_first_step_ns += trace_.dur_ns(id);
       }
     }
+  }
+
+  bool is_marked_as_early(SliceId id) const {
+    const ArgField* mark = trace_.slice_args(id).find(ArgKey::kLaunchedBeforeWindow);
+    return mark && mark->type == ArgType::kTrue;
+  }
+
+  // lanescope projects an annotation also for work of annotations inside it, which torch does not,
+  // and for work of backward ops of its ops, in rows of their own:
+  // docs/decisions/gpu_annotations.md
+  bool is_extra_annotation(SliceId id) const {
+    if (launches_ == kNone<StringId>) return false;
+    const ArgsView args = trace_.slice_args(id);
+    for (std::size_t k = args.size(); k-- > 0;) {
+      if (args.field(k).key != launches_) continue;
+      if (args.field(k).type != ArgType::kString) return false;
+      const auto value =
+          trace_.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(k)))});
+      return value == "backward" || (is_torch() && value == "nested");
+    }
+    return false;
   }
 
   // A range that was open when recording stopped has no ending thread, which torch takes for an
@@ -234,6 +258,7 @@ class Builder {
         kind == CategoryKind::kCpuInstant)
       return false;
     if (hidden_[raw(trace_.slices().name[raw(id)])]) return false;
+    if (kind == CategoryKind::kGpuUserAnnotation && is_extra_annotation(id)) return false;
     if (kind == CategoryKind::kPythonFunction) {
       if (is_torch()) return out_.has_python_frames;
       ++out_.notes.python_frame_count;
@@ -611,6 +636,7 @@ class Builder {
   TrackId main_ = kNone<TrackId>;
   std::int64_t tick_ns_ = 1;
   StringId finished_ = kNone<StringId>;
+  StringId launches_ = kNone<StringId>;
   LaunchLinks links_;                         // kLanescope
   std::vector<bool> left_out_;                // kLanescope, one a slice
   std::vector<bool> hidden_;                  // one a string

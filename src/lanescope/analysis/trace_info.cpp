@@ -88,18 +88,26 @@ void find_producer(const Trace& trace, TraceInfo& info) {
 
 void find_devices(const Trace& trace, TraceInfo& info) {
   for (const char* key : {"deviceProperties", "computeProperties"}) {
-    const auto list = metadata_value(trace, key);
-    if (!list || !list->is_array()) continue;
-    for (const JsonValue& item : list->items) {
-      if (!item.is_object()) continue;
+    const auto json = trace.metadata_json(key);
+    if (!json) continue;
+    for (const GpuDevice& gpu : parse_gpu_devices(*json)) {
       TraceInfo::Device device;
-      device.id = integer_of(item, {"id"});
-      if (const JsonValue* name = item.find("name"); name && name->is_string())
-        device.name = name->text;
-      device.memory_bytes = integer_of(item, {"totalGlobalMem"});
-      device.compute_major = integer_of(item, {"computeMajor", "major"});
-      device.compute_minor = integer_of(item, {"computeMinor", "minor"});
-      device.multiprocessor_count = integer_of(item, {"numSms", "multiProcessorCount"});
+      device.id = gpu.id;
+      device.name = gpu.name;
+      device.memory_bytes = gpu.memory_bytes;
+      device.compute_major = gpu.compute_major;
+      device.compute_minor = gpu.compute_minor;
+      device.multiprocessor_count = gpu.sm_count;
+      device.l2_bytes = gpu.l2_bytes;
+      device.memory_bandwidth_bytes_per_s = gpu.memory_bandwidth_bytes_per_s;
+      if (const GpuSpec* spec = find_gpu_spec(gpu)) {
+        device.data_sheet = spec->source;
+        device.peak = spec->peak;
+        if (!device.l2_bytes) device.l2_bytes = spec->l2_bytes;
+        if (!device.memory_bandwidth_bytes_per_s)
+          device.memory_bandwidth_bytes_per_s =
+              static_cast<std::int64_t>(spec->memory_bandwidth_bytes_per_s);
+      }
       info.devices.push_back(std::move(device));
     }
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/model/gpu_catalog.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis {
@@ -24,6 +25,10 @@ struct TraceInfo {
     std::optional<std::int64_t> id, memory_bytes, compute_major, compute_minor,
         multiprocessor_count;
     std::string name;
+    std::optional<std::int64_t> l2_bytes, memory_bandwidth_bytes_per_s;  // the file's own, else of
+                                                                         // the data sheet
+    std::string data_sheet;  // which one; empty: none is known, and no peak rates
+    GpuPeakRates peak;       // operations a second
   };
   std::vector<Device> devices;
 

@@ -33,6 +33,27 @@ TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
   EXPECT_EQ(info.versions.size(), 1u);
 }
 
+TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbersWin) {
+  const TraceInfo info = compute_trace_info(
+      std::move(Sketch().metadata(
+                    "deviceProperties",
+                    R"([{"name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0},
+                        {"name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0,
+                         "lanescope": {"l2CacheBytes": 41943040,
+                                       "memoryBandwidthBytesPerSecond": 2039000000001}},
+                        {"name": "Some GPU", "computeMajor": 8, "computeMinor": 0}])"))
+          .trace());
+  ASSERT_EQ(info.devices.size(), 3u);
+  EXPECT_EQ(info.devices[0].memory_bandwidth_bytes_per_s, 2'039'000'000'000);
+  EXPECT_DOUBLE_EQ(*info.devices[0].peak.bf16, 312e12);
+  EXPECT_NE(info.devices[0].data_sheet, "");
+  EXPECT_EQ(info.devices[1].memory_bandwidth_bytes_per_s, 2'039'000'000'001);
+  EXPECT_EQ(info.devices[1].l2_bytes, 41'943'040);
+  EXPECT_EQ(info.devices[2].data_sheet, "");
+  EXPECT_FALSE(info.devices[2].peak.bf16);
+  EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
+}
+
 TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
   const TraceInfo info =
       compute_trace_info(std::move(Sketch()

@@ -14,10 +14,13 @@
 #include <map>
 #include <set>
 
+#include "lanescope/base/json_value.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/model/gpu_device.h"
+#include "lanescope/model/gpu_occupancy.h"
 #include "lanescope/testing/trace_text.h"
 
 namespace lanescope::format {
@@ -308,6 +311,52 @@ TEST(SharedTracesTest, OurOwnTracesLoseNothing) {
       }
     }
   }
+}
+
+// Kineto's own three numbers of every kernel, for those that use no more than 48 KB of shared
+// memory: beyond that torch 2.11 prints an occupancy of 0.
+TEST(SharedTracesTest, OccupancyIsKinetos) {
+  LANESCOPE_NEED_TRACES();
+  std::size_t compared = 0, beyond = 0;
+  for (const auto& entry : fs::directory_iterator(shared_traces() / "h200")) {
+    if (entry.path().extension() != ".json" && entry.path().extension() != ".gz") continue;
+    const auto trace = read_trace(entry.path());
+    if (!trace || !trace->metadata_json("deviceProperties")) continue;
+    const auto devices = parse_gpu_devices(*trace->metadata_json("deviceProperties"));
+    for (std::uint32_t i = 0; i < trace->slices().size(); ++i) {
+      const ArgsView args = trace->slice_args(SliceId{i});
+      const auto grid = args.text(ArgKey::kGrid), block = args.text(ArgKey::kBlock);
+      if (trace->kind(SliceId{i}) != CategoryKind::kKernel || !grid || !block) continue;
+      const auto volume = [&](StringId list) {
+        std::int64_t product = 1;
+        const auto value = parse_json(trace->text(list));
+        for (const JsonValue& each : value->items) product *= *each.integer;
+        return product;
+      };
+      const auto occupancy = compute_gpu_occupancy(
+          devices.at(static_cast<std::size_t>(*args.integer(ArgKey::kDevice))),
+          {.grid_blocks = volume(*grid),
+           .block_threads = volume(*block),
+           .registers_per_thread = *args.integer(ArgKey::kRegistersPerThread),
+           .shared_bytes = *args.integer(ArgKey::kSharedMemory),
+           .shared_carveout_bytes = {}});
+      ASSERT_TRUE(occupancy) << entry.path();
+      EXPECT_NEAR(occupancy->launched_blocks, *args.number(ArgKey::kBlocksPerSm),
+                  1e-6 + occupancy->launched_blocks * 1e-6);
+      EXPECT_NEAR(occupancy->launched_warps, *args.number(ArgKey::kWarpsPerSm),
+                  1e-6 + occupancy->launched_warps * 1e-6);
+      const auto shown = static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100);
+      if (*args.integer(ArgKey::kSharedMemory) <= 48 * 1024) {
+        EXPECT_EQ(shown, args.integer(ArgKey::kOccupancy)) << trace->name(SliceId{i});
+        ++compared;
+      } else {
+        EXPECT_EQ(args.integer(ArgKey::kOccupancy), 0);
+        ++beyond;
+      }
+    }
+  }
+  EXPECT_GT(compared, 10'000u);
+  EXPECT_GT(beyond, 1000u);
 }
 
 }  // namespace

@@ -76,6 +76,9 @@ constexpr KeyRow kKeys[] = {
     {ArgKey::kWaitOnEventId, "wait_on_cuda_event_id"},
     {ArgKey::kEventId, "event_id"},
     {ArgKey::kFlops, "flops"},
+    {ArgKey::kLaunchStep, "launch step"},
+    {ArgKey::kLaunchedBeforeWindow, "launched before window"},
+    {ArgKey::kOccupancyLimit, "occupancy limit"},
 };
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {

@@ -79,6 +79,9 @@ enum class ArgKey : std::uint8_t {
   kWaitOnEventId,
   kEventId,
   kFlops,
+  kLaunchStep,
+  kLaunchedBeforeWindow,
+  kOccupancyLimit,
   kCount
 };
 inline constexpr std::size_t kArgKeyCount = static_cast<std::size_t>(ArgKey::kCount);

@@ -40,6 +40,11 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
      "a range ended whose begin the ring had no room to keep; it is not there"},
     {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
     {"field-lost", Severity::kLost, "one value of an event could not be kept"},
+    {"unmeasured-time", Severity::kLost, "the device reported no time for an activity"},
+    {"out-of-window", Severity::kNote, "device work ran and was launched outside of all windows"},
+    {"launched-before-window", Severity::kNote,
+     "device work inside a window was launched before it; it is marked"},
+    {"launch-unknown", Severity::kNote, "the API call behind device work was not recorded"},
 }};
 
 }  // namespace

@@ -45,6 +45,10 @@ enum class ImportIssue : std::uint8_t {
   kMissingName,     // an event without name; it got an empty one
   kFieldLost,  // one value of an event could not be kept: a counter that is no number, over 65535
                // words of args
+  kUnmeasuredTime,        // device activity whose time the device or its driver did not report
+  kOutOfWindow,           // device work outside every recorded window
+  kLaunchedBeforeWindow,  // device work in a window that was launched before it
+  kLaunchUnknown,         // device work in a window whose API call was not recorded
   kCount
 };
 inline constexpr std::size_t kImportIssueCount = static_cast<std::size_t>(ImportIssue::kCount);

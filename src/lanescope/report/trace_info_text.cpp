@@ -34,6 +34,23 @@ const char* severity_name(Severity severity) {
                                            : "note";
 }
 
+// The peak rates that are known, in one order everywhere.
+std::vector<std::pair<const char*, double>> known_rates(const GpuPeakRates& peak) {
+  std::vector<std::pair<const char*, double>> rates;
+  const auto add = [&](const char* name, std::optional<double> rate) {
+    if (rate) rates.emplace_back(name, *rate);
+  };
+  add("fp64", peak.fp64);
+  add("fp64_matrix", peak.fp64_matrix);
+  add("fp32", peak.fp32);
+  add("tf32", peak.tf32);
+  add("bf16", peak.bf16);
+  add("fp16", peak.fp16);
+  add("fp8", peak.fp8);
+  add("int8", peak.int8);
+  return rates;
+}
+
 class InfoText {
  public:
   explicit InfoText(const TraceInfo& info) : info_(info) {}
@@ -90,7 +107,23 @@ class InfoText {
         text += fmt::format(", compute capability {}.{}", *device.compute_major,
                             device.compute_minor.value_or(0));
       fact(&device == &info_.devices.front() ? "devices" : "", text);
+      write_limits(device);
     }
+  }
+
+  void write_limits(const TraceInfo::Device& device) {
+    std::string text;
+    if (device.memory_bandwidth_bytes_per_s)
+      text = fmt::format("{} GB/s of memory bandwidth",
+                         *device.memory_bandwidth_bytes_per_s / 1'000'000'000);
+    if (device.l2_bytes)
+      text += (text.empty() ? "" : ", ") + format_bytes(*device.l2_bytes) + " of L2 cache";
+    if (!text.empty()) fact("", "   at most " + text);
+    std::string rates;
+    for (const auto& [name, rate] : known_rates(device.peak))
+      rates += fmt::format("{}{} {:.4g}", rates.empty() ? "" : ", ", name, rate / 1e12);
+    if (!rates.empty()) fact("", "   at most " + rates + " tera-operations/s, dense");
+    if (!device.data_sheet.empty()) fact("", "   by the " + device.data_sheet);
   }
 
   void write_time() {
@@ -236,7 +269,12 @@ std::string trace_info_json(const TraceInfo& info) {
     optional_integer(json, "multiprocessor_count", device.multiprocessor_count);
     optional_integer(json, "compute_major", device.compute_major);
     optional_integer(json, "compute_minor", device.compute_minor);
-    json.end_object();
+    optional_integer(json, "l2_bytes", device.l2_bytes);
+    optional_integer(json, "memory_bandwidth_bytes_per_s", device.memory_bandwidth_bytes_per_s);
+    json.begin_object("peak_operations_per_s");
+    for (const auto& [name, rate] : known_rates(device.peak))
+      json.integer(name, static_cast<std::int64_t>(rate));
+    json.end_object().text("data_sheet", device.data_sheet).end_object();
   }
   json.end_array();
   optional_integer(json, "rank", info.rank);

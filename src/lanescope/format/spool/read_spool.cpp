@@ -1,13 +1,9 @@
 #include "lanescope/format/spool/read_spool.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <charconv>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -15,9 +11,16 @@
 #include <utility>
 
 #include "lanescope/codec/json_text.h"
-#include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/activity_links.h"
+#include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
+#include "lanescope/format/spool/forward_backward.h"
+#include "lanescope/format/spool/spool_activities.h"
+#include "lanescope/format/spool/spool_bytes.h"
+#include "lanescope/format/spool/spool_details.h"
 #include "lanescope/format/spool/spool_index.h"
+#include "lanescope/format/spool/spool_windows.h"
+#include "lanescope/format/spool/window_spans.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -35,61 +38,8 @@ constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_m
                                                                   {16, "with_modules"}};
 // Kineto counts from the last multiple of this before the recording, so that times stay short.
 constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
-
-class FileBytes final : public SpoolBytes {
- public:
-  static Result<std::unique_ptr<FileBytes>> open(const std::filesystem::path& path) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return Error{Errc::kIo, fmt::format("{}: {}", path.string(), std::strerror(errno))};
-    std::unique_ptr<FileBytes> file(new FileBytes(fd));
-    struct stat info {};
-    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-      return Error{Errc::kIo, fmt::format("{}: not a regular file", path.string())};
-    file->size_ = static_cast<std::uint64_t>(info.st_size);
-    return file;
-  }
-  ~FileBytes() override { close(fd_); }
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-  std::uint64_t size() const override { return size_; }
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
-    std::size_t got = 0;
-    while (got < into.size()) {
-      const ssize_t count =
-          pread(fd_, into.data() + got, into.size() - got, static_cast<off_t>(offset + got));
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) break;
-      got += static_cast<std::size_t>(count);
-    }
-    return got;
-  }
-
- private:
-  explicit FileBytes(int fd) : fd_(fd) {}
-  int fd_;
-  std::uint64_t size_ = 0;
-};
-
-class MemoryBytes final : public SpoolBytes {
- public:
-  explicit MemoryBytes(std::string_view bytes) : bytes_(bytes) {}
-  std::uint64_t size() const override { return bytes_.size(); }
-  std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
-    if (offset >= bytes_.size()) return 0;
-    const std::size_t count =
-        std::min(into.size(), bytes_.size() - static_cast<std::size_t>(offset));
-    std::memcpy(into.data(), bytes_.data() + offset, count);
-    return count;
-  }
-
- private:
-  std::string_view bytes_;
-};
-
-struct Window {
-  std::uint64_t start, stop;  // ticks
-  std::uint64_t opened;       // ticks; before `start` when a ring keeps only the end
-};
+// 36 years from the base: further is damage, and a trace written with it could not be read again.
+constexpr std::int64_t kFarthestNs = std::int64_t{1} << 60;
 
 // Where a thread's chunk and slot are, as one key.
 struct SlotKey {
@@ -110,9 +60,10 @@ class SpoolReader {
   Result<Trace> read() {
     LANESCOPE_TRY(index_, read_spool_index(bytes_, options_.live, &builder_.stats()));
     builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
+    activities_ = read_activities(bytes_, index_, buffer_, &builder_.stats());
     find_ends();
     clock_.emplace(index_.anchors, index_.ticks_per_second);
-    choose_windows();
+    windows_ = SpoolWindows(index_, options_.session, options_.cycle, last_tick_, &*clock_);
     choose_base();
     add_metadata();
     add_names();
@@ -121,8 +72,9 @@ class SpoolReader {
     add_waiting_wrapper();
     count_lost_begins();
     add_memory();
-    add_flows();
-    add_spans();
+    add_forward_backward_flows(builder_, std::move(links_));
+    add_activities();
+    add_window_spans(builder_, windows_, [this](std::uint64_t tick) { return time_ns(tick); });
     return std::move(builder_).finish();
   }
 
@@ -133,19 +85,6 @@ class SpoolReader {
     spool::MemoryFields fields;
     bool out_of_memory;
   };
-  struct Link {  // a range with a sequence number
-    std::int64_t start_ns;
-    std::int64_t sequence;
-    std::uint64_t thread;  // torch's number: of the forward thread
-    TrackId track;
-    bool backward;
-  };
-  struct Detail {
-    std::vector<std::pair<const char*, StringId>> lists;
-    std::vector<codec::DetailKeyword> keywords;
-    StringId call_stack = kNone<StringId>;
-  };
-
   // Ends that were written apart from their range, and the last tick of all.
   void find_ends() {
     for (const SpoolChunk& chunk : index_.record_chunks)
@@ -166,6 +105,7 @@ class SpoolReader {
     });
     for (auto& [handle, ends] : ends_by_handle_) std::sort(ends.begin(), ends.end());
     for (const TickAnchor& anchor : index_.anchors) last_tick_ = std::max(last_tick_, anchor.ticks);
+    last_tick_ = std::max(last_tick_, activities_.last_tick);
   }
 
   static SlotKey place_of(std::uint32_t thread, std::int64_t place) {
@@ -199,86 +139,16 @@ class SpoolReader {
 
   // Ends in a ring's window whose range is nowhere.
   void count_lost_begins() {
-    if (index_.kept_chunks.empty() && index_.ring_lost_until == 0 && !is_ring_) return;
+    if (index_.kept_chunks.empty() && index_.ring_lost_until == 0 && !windows_.has_ring()) return;
     std::unordered_map<SlotKey, bool, SlotKeyHash> kept;
     for (const auto& [place, record] : kept_ranges_) kept[place] = true;
     for (const auto& [place, end] : end_by_slot_)
-      if (window_at(end) && !has_chunk(place.thread, place.sequence) && !kept.contains(place))
+      if (windows_.at(end) && !has_chunk(place.thread, place.sequence) && !kept.contains(place))
         builder_.stats().count(ImportIssue::kLostBegin);
   }
 
-  // Of a ring only the last seconds before its newest window's end count, and of these only what
-  // came after the last gap.
-  std::uint64_t start_in_ring(const SpoolWindow& window, std::uint64_t newest) {
-    const auto newest_ns = clock_->unix_ns(newest);
-    std::int64_t start_ns = 0;
-    if (!newest_ns || window.last_ns > std::numeric_limits<std::int64_t>::max() ||
-        __builtin_sub_overflow(*newest_ns, static_cast<std::int64_t>(window.last_ns), &start_ns))
-      return window.start;  // damage
-    return std::max({window.start, clock_->ticks_at(start_ns), index_.ring_lost_until});
-  }
-
-  void choose_windows() {
-    std::unordered_map<std::uint32_t, std::uint64_t> newest;  // by session
-    const auto end_of_window = [&](const SpoolWindow& window) {
-      return window.stop != 0 ? window.stop : std::max(last_tick_, window.start);
-    };
-    for (const SpoolWindow& window : index_.windows)
-      newest[window.session] = std::max(newest[window.session], end_of_window(window));
-    for (const SpoolWindow& window : index_.windows) {
-      if (options_.session && window.session != *options_.session) continue;
-      if (options_.cycle && window.cycle != *options_.cycle) continue;
-      record_options_ |= window.options;
-      const std::uint64_t stop = end_of_window(window);
-      is_ring_ |= window.last_ns != 0;
-      const std::uint64_t start =
-          window.last_ns == 0 ? window.start : start_in_ring(window, newest[window.session]);
-      if (start <= stop) windows_.push_back({start, stop, window.start});
-    }
-    // Marks are lost only with their chunk; then everything counts.
-    if (index_.windows.empty() && !options_.session && !options_.cycle &&
-        !index_.record_chunks.empty())
-      windows_.push_back({0, last_tick_, 0});  // opened at 0 as well
-    std::sort(windows_.begin(), windows_.end(),
-              [](const Window& a, const Window& b) { return a.start < b.start; });
-    // Windows of two sessions may overlap: their union is what was recorded.
-    std::vector<Window> merged;
-    for (const Window& window : windows_) {
-      if (!merged.empty() && window.start <= merged.back().stop) {
-        merged.back().stop = std::max(merged.back().stop, window.stop);
-        merged.back().opened = std::min(merged.back().opened, window.opened);
-      } else {
-        merged.push_back(window);
-      }
-    }
-    windows_ = std::move(merged);
-  }
-
-  const Window* window_at(std::uint64_t tick) {
-    if (last_window_ < windows_.size() && windows_[last_window_].start <= tick &&
-        tick <= windows_[last_window_].stop)
-      return &windows_[last_window_];
-    const auto after =
-        std::upper_bound(windows_.begin(), windows_.end(), tick,
-                         [](std::uint64_t value, const Window& w) { return value < w.start; });
-    if (after == windows_.begin() || tick > std::prev(after)->stop) return nullptr;
-    last_window_ = static_cast<std::size_t>(after - windows_.begin()) - 1;
-    return &windows_[last_window_];
-  }
-
-  // The window of a range that began in it before what a ring kept of it, and reaches into that.
-  const Window* window_reached(std::uint64_t begin, std::uint64_t end) const {
-    auto window =
-        std::upper_bound(windows_.begin(), windows_.end(), begin,
-                         [](std::uint64_t value, const Window& w) { return value < w.start; });
-    // Windows of other sessions may lie before it; a few, unless the file is damaged.
-    for (int looked_at = 0; looked_at < 16 && window != windows_.end(); ++looked_at, ++window)
-      if (window->opened <= begin && end >= window->start) return &*window;
-    return nullptr;
-  }
-
   void choose_base() {
-    std::uint64_t first = windows_.empty() ? 0 : windows_.front().start;
+    std::uint64_t first = windows_.all().empty() ? 0 : windows_.all().front().start;
     if (first == 0 && !index_.anchors.empty()) first = index_.anchors.front().ticks;
     const std::int64_t unix_ns = clock_->unix_ns(first).value_or(0);
     base_ns_ = unix_ns > 0 ? unix_ns / kBaseStepNs * kBaseStepNs : 0;
@@ -290,6 +160,7 @@ class SpoolReader {
     const auto unix_ns = clock_->unix_ns(tick);
     std::int64_t time = 0;
     if (!unix_ns || __builtin_sub_overflow(*unix_ns, base_ns_, &time)) return std::nullopt;
+    if (time > kFarthestNs || time < -kFarthestNs) return std::nullopt;
     return time;
   }
 
@@ -301,11 +172,10 @@ class SpoolReader {
 
   void add_metadata() {
     builder_.add_metadata("schemaVersion", "1");
-    builder_.add_metadata("deviceProperties", "[]");
     for (const auto& [bit, name] : kOptionNames)
-      if (record_options_ & bit) builder_.add_metadata(name, "1");
+      if (windows_.options() & bit) builder_.add_metadata(name, "1");
     if (!index_.host_name.empty()) builder_.add_metadata("host_name", quoted(index_.host_name));
-    std::vector<std::pair<std::string_view, std::string_view>> entries;
+    std::vector<std::pair<std::string_view, std::string_view>> entries{{"deviceProperties", "[]"}};
     const auto set = [&](std::string_view key,
                          std::string_view json) {  // the last of equal keys wins
       const auto known = std::find_if(entries.begin(), entries.end(),
@@ -324,6 +194,7 @@ class SpoolReader {
     }
     for (const auto& [key, json] : options_.metadata) set(key, json);
     for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
+    devices_ = parse_gpu_devices(entries.front().second);
     std::string notes;
     for (const auto& [session, line] : index_.notes)
       if (!options_.session || session == *options_.session)
@@ -459,12 +330,12 @@ class SpoolReader {
 
   void add_range(const Record& record, const SlotKey& place) {
     const auto collective = take_collective(record, place);
-    const Window* window = window_at(record.begin_tsc);
-    if (!window && !is_ring_) return;
+    const SpoolWindows::Window* window = windows_.at(record.begin_tsc);
+    if (!window && !windows_.has_ring()) return;
     std::uint64_t begin = record.begin_tsc;
     std::uint64_t end = end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
     if (!window) {
-      window = window_reached(begin, end);
+      window = windows_.reached(begin, end);
       if (!window) return;
       builder_.stats().count(ImportIssue::kEarlyRange);
       begin = window->start;
@@ -487,103 +358,91 @@ class SpoolReader {
       args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
       keep_link(record, place.thread, track, *start_ns);
     }
-    if (record.c != 0) add_detail(record.c);
+    if (record.c != 0) details_.add_args(record.c);
     if (collective) add_collective(*collective);
     if (begin != record.begin_tsc)
       args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
                    *start_ns - *early_ns);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
-    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
-                       name_of(record.name), *start_ns, *end_ns - *start_ns, args.end());
+    const ArgsId args_id = args.end();
+    const StringId name = name_of(record.name);
+    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_, name,
+                       *start_ns, *end_ns - *start_ns, args_id);
+    if (!index_.activity_chunks.empty())
+      keep_range(record, place.thread,
+                 {.start_ns = *start_ns,
+                  .end_ns = *end_ns,
+                  .external_id = external_id_,
+                  .track = track,
+                  .name = name,
+                  .args = args_id});
   }
 
-  // What an op was called with; each distinct detail is decoded once.
-  const Detail& detail_of(std::uint32_t id) {
-    const auto [known, is_new] = details_.try_emplace(id);
-    if (!is_new) return known->second;
-    if (id >= index_.texts.size() || !index_.has_text[id]) {
-      builder_.stats().count(ImportIssue::kMissingField);
-      return known->second;
+  // For the joins with what a device did.
+  void keep_range(const Record& record, std::uint32_t thread, SpoolRange range) {
+    range.is_annotation = record.scope == spool::kUserScope;
+    range.is_collective = builder_.text(range.name) == "record_param_comms";
+    if ((record.flags & spool::kHasSequence) && record.a >= 0) {
+      range.sequence = record.a;
+      range.is_backward = record.b != 0;
+      if (range.is_backward)
+        range.forward_thread = record.b;
+      else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid)
+        range.forward_thread = index_.threads[thread].torch_tid;
     }
-    if (codec::StackNode node; codec::decode_stack_node(index_.texts[id], &node)) {
-      known->second.call_stack = call_stack_of(id);
-      return known->second;
+    ranges_.push_back(range);
+    steps_.push_back(range.is_annotation ? step_number(builder_.text(range.name)) : std::nullopt);
+  }
+  static std::optional<std::int64_t> step_number(std::string_view name) {
+    constexpr std::string_view kPrefix = "ProfilerStep#";
+    std::int64_t number = 0;
+    if (!name.starts_with(kPrefix)) return std::nullopt;
+    const auto [end, error] =
+        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+    return number;
+  }
+
+  void add_activities() {
+    if (index_.activity_chunks.empty()) return;
+    const SpoolWindows all(index_, std::nullopt, std::nullopt, last_tick_, nullptr);
+    const ActivityLinks links = link_activities(
+        {.windows = windows_,
+         .all_windows = all,
+         .ranges = ranges_,
+         .step_of = steps_,
+         .time_ns = [this](std::uint64_t tick) { return time_ns(tick); },
+         .thread_track = [this](std::uint32_t os_tid) { return track_of_os_thread(os_tid); }},
+        activities_, &builder_.stats());
+    add_activity_rows(
+        {.builder = builder_, .index = index_, .ranges = ranges_, .devices = devices_}, activities_,
+        links);
+  }
+  // A thread that recorded no range has no slot.
+  TrackId track_of_os_thread(std::uint32_t os_tid) {
+    if (thread_by_os_tid_.empty() && !index_.threads.empty())
+      for (std::uint32_t i = 0; i < index_.threads.size(); ++i)
+        thread_by_os_tid_[index_.threads[i].os_tid] = i;
+    if (const auto slot = thread_by_os_tid_.find(os_tid); slot != thread_by_os_tid_.end())
+      return track_of(slot->second);
+    const auto [known, is_new] = other_tracks_.try_emplace(os_tid);
+    if (is_new) {
+      Scalar tid;
+      tid.number = os_tid;
+      builder_.set_thread_name(pid_, tid, builder_.intern(fmt::format("thread {}", os_tid)));
+      builder_.set_thread_sort_index(pid_, tid, tid.number);
+      known->second = builder_.track(pid_, tid, false);
     }
-    codec::OpDetails decoded;
-    if (!codec::decode_op_details(index_.texts[id], &decoded))
-      builder_.stats().count(ImportIssue::kWrongType);
-    if (!decoded.input_dims.empty())
-      known->second.lists = {{"Concrete Inputs", builder_.intern(decoded.concrete_inputs)},
-                             {"Input type", builder_.intern(decoded.input_types)},
-                             {"Input Strides", builder_.intern(decoded.input_strides)},
-                             {"Input Dims", builder_.intern(decoded.input_dims)}};
-    known->second.keywords = std::move(decoded.keywords);
-    if (decoded.stack != 0) known->second.call_stack = call_stack_of(decoded.stack);
     return known->second;
-  }
-
-  // "innermost;its caller;...;outermost;", as Kineto writes it. Damage may have joined the nodes
-  // into a ring: whatever comes after the most frames that a stack can have is left out.
-  StringId call_stack_of(std::uint32_t id) {
-    const auto [known, is_new] = call_stacks_.try_emplace(id, kNone<StringId>);
-    if (!is_new) return known->second;
-    std::string text;
-    for (std::size_t frames = 0; id != 0 && frames <= codec::kMaxStackFrames; ++frames) {
-      codec::StackNode node;
-      if (id >= index_.texts.size() || !index_.has_text[id] ||
-          !codec::decode_stack_node(index_.texts[id], &node) || node.frame >= index_.texts.size() ||
-          !index_.has_text[node.frame]) {
-        builder_.stats().count(ImportIssue::kMissingField);
-        break;
-      }
-      text.append(index_.texts[node.frame]).push_back(';');
-      id = node.caller;
-    }
-    if (!text.empty()) known->second = builder_.intern(text);
-    return known->second;
-  }
-
-  void add_detail(std::uint32_t id) {
-    using Kind = codec::DetailKeyword::Kind;
-    const Detail& detail = detail_of(id);
-    ArgsTable& args = builder_.args();
-    if (detail.call_stack != kNone<StringId>)
-      args.add_string(builder_.intern("Call stack"), ArgKey::kCallStack, detail.call_stack);
-    for (const auto& [key, text] : detail.lists)
-      args.add_json(builder_.intern(key), arg_key(key), text);
-    for (const codec::DetailKeyword& keyword : detail.keywords) {
-      const StringId key = builder_.intern(keyword.key);
-      const ArgKey known = arg_key(keyword.key);
-      switch (keyword.kind) {
-        case Kind::kInteger:
-          args.add_int(key, known, keyword.integer);
-          break;
-        case Kind::kUnsigned:
-          args.add_uint(key, known, static_cast<std::uint64_t>(keyword.integer));
-          break;
-        case Kind::kReal:
-          args.add_double(key, known, keyword.real);
-          break;
-        case Kind::kBoolean:
-          args.add(key, known, keyword.integer != 0 ? ArgType::kTrue : ArgType::kFalse);
-          break;
-        case Kind::kText:
-          args.add_string(key, known, builder_.intern(keyword.text));
-          break;
-        case Kind::kJson:
-          args.add_json(key, known, builder_.intern(keyword.text));
-          break;
-      }
-    }
   }
 
   void add_instant(const Record& record, std::uint32_t thread) {
-    if (!window_at(record.begin_tsc)) return;
+    if (!windows_.at(record.begin_tsc)) return;
     const auto time = time_ns(record.begin_tsc);
     if (!time) return builder_.stats().count(ImportIssue::kBadTime);
     const TrackId track = track_of(thread);
     builder_.args().begin();
-    if (record.c != 0) add_detail(record.c);
+    if (record.c != 0) details_.add_args(record.c);
     builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx_++);
     const ArgsId args = builder_.args().end();
     builder_.add_instant(track, instant_, name_of(record.name), *time, 't', args);
@@ -591,7 +450,7 @@ class SpoolReader {
 
   // Kineto writes memory events behind all ranges.
   void keep_memory(const Record& record, std::uint32_t thread) {
-    if (!window_at(record.begin_tsc)) return;
+    if (!windows_.at(record.begin_tsc)) return;
     const auto time = time_ns(record.begin_tsc);
     if (!time) return builder_.stats().count(ImportIssue::kBadTime);
     memory_.push_back({*time, track_of(thread), spool::memory_fields(record),
@@ -640,71 +499,6 @@ class SpoolReader {
            index_.texts[name].starts_with("autograd::engine::evaluate_function");
   }
 
-  // Forward op to backward op, as Kineto draws it: of all forward ops with one sequence number on
-  // one thread the last to start made the node; each arrow is drawn once.
-  void add_flows() {
-    std::stable_sort(links_.begin(), links_.end(),
-                     [](const Link& a, const Link& b) { return a.start_ns < b.start_ns; });
-    std::unordered_map<SlotKey, const Link*, SlotKeyHash> forward;
-    const CategoryId category = builder_.category("fwdbwd");
-    const StringId name = builder_.intern("fwdbwd");
-    Scalar id;
-    for (const Link& link : links_) {
-      const auto sequence = static_cast<std::uint64_t>(link.sequence);
-      const SlotKey key{static_cast<std::uint32_t>(link.thread),
-                        static_cast<std::uint32_t>(sequence >> 32),
-                        static_cast<std::uint32_t>(sequence)};
-      if (!link.backward) {
-        forward[key] = &link;
-        continue;
-      }
-      const auto start = forward.find(key);
-      if (start == forward.end()) continue;
-      ++id.number;
-      builder_.add_flow('s', start->second->track, category, name, id, start->second->start_ns,
-                        false);
-      builder_.add_flow('f', link.track, category, name, id, link.start_ns, true);
-      forward.erase(start);
-    }
-  }
-
-  // One span a window, and the two marks that Kineto's readers look for.
-  void add_spans() {
-    const auto text = [&](const char* value) {
-      Scalar scalar;
-      scalar.is_text = true;
-      scalar.text = builder_.intern(value);
-      return scalar;
-    };
-    if (windows_.empty()) return;
-    const Scalar spans = text("Spans");
-    builder_.set_process_sort_index(spans, 536'870'912);
-    const TrackId track = builder_.track(spans, text("PyTorch Profiler"), false);
-    const CategoryId category = builder_.category("Trace");
-    std::optional<std::int64_t> first, last;
-    std::uint32_t number = 0;
-    for (const Window& window : windows_) {
-      const auto start = time_ns(window.start), stop = time_ns(window.stop);
-      if (!start || !stop || *stop < *start) continue;
-      builder_.args().begin();
-      builder_.args().add_int(builder_.intern("Op count"), arg_key("Op count"), 0);
-      const ArgsId args = builder_.args().end();
-      builder_.add_slice(track, category,
-                         builder_.intern(fmt::format("PyTorch Profiler ({})", number++)), *start,
-                         *stop - *start, args);
-      if (!first) first = start;
-      last = stop;
-    }
-    if (!first) return;
-    builder_.set_window(*first, *last);
-    builder_.add_instant(builder_.track(text("Traces"), text("Trace PyTorch Profiler"), false),
-                         builder_.no_category(),
-                         builder_.intern("Iteration Start: PyTorch Profiler"), *first, 'g',
-                         kNone<ArgsId>);
-    builder_.add_instant(builder_.track(text(""), text(""), false), builder_.no_category(),
-                         builder_.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
-  }
-
   const SpoolBytes& bytes_;
   const ReadSpoolOptions& options_;
   TraceBuilder builder_;
@@ -713,11 +507,8 @@ class SpoolReader {
   std::unordered_map<SlotKey, std::uint64_t, SlotKeyHash> end_by_slot_;
   std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> ends_by_handle_;
   std::uint64_t last_tick_ = 0;
-  std::vector<Window> windows_;
-  bool is_ring_ = false;
+  SpoolWindows windows_;
   std::vector<std::pair<SlotKey, Record>> kept_ranges_;
-  std::size_t last_window_ = 0;
-  std::uint32_t record_options_ = 0;
   std::optional<TickMap> clock_;
   std::int64_t base_ns_ = 0;
   Scalar pid_;
@@ -727,12 +518,17 @@ class SpoolReader {
   } key_;
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
-  std::unordered_map<std::uint32_t, Detail> details_;
-  std::unordered_map<std::uint32_t, StringId> call_stacks_;     // by the innermost frame's node
+  SpoolDetails details_{builder_, index_};
   std::optional<std::pair<Record, SlotKey>> wrapper_;           // waits for the range after it
   std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;
-  std::vector<Link> links_;
+  std::vector<SequenceLink> links_;
+  SpoolActivities activities_;
+  std::vector<SpoolRange> ranges_;  // kept only when there are activities
+  std::vector<std::optional<std::int64_t>> steps_;
+  std::vector<GpuDevice> devices_;
+  std::unordered_map<std::uint32_t, std::uint32_t> thread_by_os_tid_;
+  std::unordered_map<std::uint32_t, TrackId> other_tracks_;
   std::int64_t external_id_ = 0;
   std::int64_t ev_idx_ = 0;
 };
@@ -744,7 +540,7 @@ bool is_spool(std::string_view first_bytes) {
 }
 
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options) {
-  LANESCOPE_TRY(const auto file, FileBytes::open(path));
+  LANESCOPE_TRY(const auto file, open_spool_file(path));
   auto trace = SpoolReader(*file, options).read();
   if (!trace) {
     Error error = std::move(trace).error();
@@ -755,8 +551,7 @@ Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptio
 }
 
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options) {
-  const MemoryBytes memory(bytes);
-  return SpoolReader(memory, options).read();
+  return SpoolReader(*spool_bytes_of(bytes), options).read();
 }
 
 Result<std::vector<std::filesystem::path>> find_spools(const std::filesystem::path& directory) {

@@ -14,140 +14,17 @@
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/tick_map.h"
+#include "lanescope/testing/spool_sketch.h"
 
 namespace lanescope::format {
 namespace {
 
-using spool::ChunkKind;
 using spool::Record;
 using spool::RecordKind;
 using ::testing::HasSubstr;
 
-// A spool drawn by hand: one tick is 2 ns, tick 1000 is 5000 ns of the monotonic clock and kDay of
-// the real one.
-constexpr std::int64_t kDay = 86'400'000'000'000;
-
-class SpoolSketch {
- public:
-  SpoolSketch() : bytes_(spool::kHeaderBytes, '\0') {
-    spool::FileHeader header{};
-    std::copy_n(spool::kMagic, sizeof header.magic, header.magic);
-    header.layout_version = spool::kLayoutVersion;
-    header.pid = 100;
-    header.ticks_per_second = 500'000'000;
-    header.state = spool::FileState::kFinished;
-    std::strcpy(header.process_name, "program");
-    std::memcpy(bytes_.data(), static_cast<const void*>(&header), sizeof header);
-    control_.push_back(anchor(1000, 5000));
-    control_.push_back(anchor(501'000, 1'005'000));
-  }
-  static Record anchor(std::uint64_t ticks, std::int64_t monotonic) {
-    Record record;
-    record.kind = static_cast<std::uint8_t>(RecordKind::kAnchor);
-    record.begin_tsc = ticks;
-    record.a = monotonic;
-    record.d = static_cast<std::uint64_t>(kDay + monotonic - 5000);
-    return record;
-  }
-  SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
-                      std::uint32_t session = 1, std::uint64_t last_ns = 0) {
-    Record record;
-    record.d = last_ns;
-    record.a = cycle;
-    record.b = session;
-    record.begin_tsc = start;
-    record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStart);
-    control_.push_back(record);
-    if (stop == 0) return *this;
-    record.begin_tsc = stop;
-    record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStop);
-    control_.push_back(record);
-    return *this;
-  }
-  std::uint32_t text(std::string_view text) {
-    const std::uint32_t id = next_text_++;
-    const auto size = static_cast<std::uint32_t>(text.size());
-    texts_.append(reinterpret_cast<const char*>(&id), 4)
-        .append(reinterpret_cast<const char*>(&size), 4)
-        .append(text);
-    texts_.resize((texts_.size() + 7) / 8 * 8);
-    return id;
-  }
-  void thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped = 0) {
-    spool::ThreadSlot slot{};
-    slot.os_tid = tid;
-    slot.has_torch_tid = 1;
-    slot.torch_tid = torch_tid;
-    slot.dropped = dropped;
-    std::strcpy(slot.name, "worker");
-    threads_.append(reinterpret_cast<const char*>(&slot), sizeof slot);
-  }
-  Record range(std::string_view name, std::uint64_t begin, std::uint64_t end,
-               std::uint8_t scope = 0) {
-    Record record;
-    record.kind = static_cast<std::uint8_t>(RecordKind::kRange);
-    record.scope = scope;
-    record.begin_tsc = begin;
-    record.end_tsc = end;
-    record.name = text(name);
-    return record;
-  }
-  void records(std::uint32_t thread, std::uint32_t sequence, const std::vector<Record>& list,
-               bool closed = true) {
-    add(ChunkKind::kRecords,
-        {reinterpret_cast<const char*>(list.data()), list.size() * sizeof(Record)},
-        static_cast<std::uint32_t>(list.size()), thread, sequence, closed);
-  }
-  // What a ring kept of a chunk that it gave back.
-  void kept(std::uint32_t thread, std::uint32_t sequence, std::uint32_t slot,
-            const Record& record) {
-    Record from;
-    from.kind = static_cast<std::uint8_t>(RecordKind::kKeptFrom);
-    from.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
-    from.b = thread;
-    kept_.insert(kept_.end(), {from, record, Record{}, Record{}});  // and an empty pair
-  }
-  void lost_until(std::uint64_t ticks) {
-    std::memcpy(bytes_.data() + offsetof(spool::FileHeader, ring_lost_until), &ticks, sizeof ticks);
-  }
-  std::string bytes() {
-    SpoolSketch whole = *this;
-    whole.add(ChunkKind::kTexts, texts_, static_cast<std::uint32_t>(texts_.size()));
-    if (!threads_.empty())
-      whole.add(ChunkKind::kThreads, threads_,
-                static_cast<std::uint32_t>(threads_.size() / sizeof(spool::ThreadSlot)));
-    if (!kept_.empty())
-      whole.add(ChunkKind::kKept,
-                {reinterpret_cast<const char*>(kept_.data()), kept_.size() * sizeof(Record)},
-                static_cast<std::uint32_t>(kept_.size()));
-    whole.add(ChunkKind::kControl,
-              {reinterpret_cast<const char*>(control_.data()), control_.size() * sizeof(Record)},
-              static_cast<std::uint32_t>(control_.size()));
-    return whole.bytes_;
-  }
-
- private:
-  void add(ChunkKind kind, std::string_view payload, std::uint32_t used,
-           std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0,
-           bool closed = true) {
-    std::vector<std::byte> chunk(spool::kChunkBytes);
-    spool::ChunkHeader header{};
-    header.magic = spool::kChunkMagic;
-    header.kind = kind;
-    header.thread = thread;
-    header.sequence = sequence;
-    header.used = used;
-    std::memcpy(chunk.data(), static_cast<const void*>(&header), sizeof header);
-    std::memcpy(chunk.data() + spool::kChunkHeaderBytes, payload.data(), payload.size());
-    header.checksum = spool::chunk_checksum(chunk.data(), used);
-    header.state = closed ? spool::ChunkState::kClosed : spool::ChunkState::kOpen;
-    std::memcpy(chunk.data(), static_cast<const void*>(&header), sizeof header);
-    bytes_.append(reinterpret_cast<const char*>(chunk.data()), chunk.size());
-  }
-  std::string bytes_, texts_, threads_;
-  std::uint32_t next_text_ = 1;
-  std::vector<Record> control_, kept_;
-};
+using lanescope::testing::kDay;
+using lanescope::testing::SpoolSketch;
 
 Trace read(const std::string& bytes, const ReadSpoolOptions& options = {}) {
   auto trace = read_spool_bytes(bytes, options);

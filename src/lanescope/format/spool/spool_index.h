@@ -1,7 +1,6 @@
 // What a spool holds besides its ranges: where its chunks are, texts, threads, windows, clock
 // anchors, metadata.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -12,19 +11,11 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/codec/spool_layout.h"
+#include "lanescope/format/spool/spool_bytes.h"
 #include "lanescope/format/spool/tick_map.h"
 #include "lanescope/model/import_stats.h"
 
 namespace lanescope::format {
-
-// Bytes by place. A file is read, never mapped: its writer may cut it while we look.
-class SpoolBytes {
- public:
-  virtual ~SpoolBytes() = default;
-  virtual std::uint64_t size() const = 0;
-  // Bytes read; fewer than asked for at the end.
-  virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) const = 0;
-};
 
 struct SpoolChunk {
   std::uint64_t offset = 0;

@@ -1,0 +1,196 @@
+#include "lanescope/format/spool/activity_links.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace lanescope::format {
+namespace {
+
+class Linker {
+ public:
+  Linker(const ActivityContext& context, const SpoolActivities& activities, ImportStats* stats)
+      : context_(context), activities_(activities), stats_(stats) {}
+
+  ActivityLinks run() {
+    read_calls();
+    find_inner_calls();
+    find_open();
+    find_steps();
+    find_first_calls();
+    std::vector<CallsById::Call> calls;
+    for (std::uint32_t i = 0; i < out_.calls.size(); ++i)
+      if (!out_.calls[i].is_inner)
+        calls.push_back({out_.calls[i].record.correlation, i, out_.calls[i].start_ns});
+    const CallsById by_id(std::move(calls));
+    for (std::uint32_t i = 0; i < activities_.work.size(); ++i) link_work(i, by_id);
+    link_others(activities_.syncs, by_id, &out_.syncs);
+    link_others(activities_.events, by_id, &out_.events);
+    link_others(activities_.overheads, CallsById({}), &out_.overheads);  // time alone counts
+    return std::move(out_);
+  }
+
+ private:
+  struct Times {
+    std::int64_t start, end;
+  };
+  // An end before its begin is kept: the trace's builder reads it as no length, and counts it.
+  std::optional<Times> times(std::uint64_t begin, std::uint64_t end) {
+    const auto start_ns = context_.time_ns(begin);
+    const auto end_ns = end != 0 ? context_.time_ns(end) : start_ns;
+    if (start_ns && end_ns) return Times{*start_ns, *end_ns};
+    stats_->count(ImportIssue::kBadTime);
+    return std::nullopt;
+  }
+
+  void read_calls() {
+    out_.calls.reserve(activities_.calls.size());
+    for (const std::uint32_t record : activities_.calls) {
+      LinkedCall call;
+      call.record = activities_.as<spool::ApiCallRecord>(record);
+      const auto when = times(call.record.begin_tsc, call.record.end_tsc);
+      if (!when) continue;
+      call.start_ns = when->start;
+      call.end_ns = when->end;
+      call.in_window = context_.windows.at(call.record.begin_tsc) != nullptr;
+      if (call.in_window) call.track = context_.thread_track(call.record.os_tid);
+      out_.calls.push_back(call);
+    }
+  }
+
+  void find_inner_calls() {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < out_.calls.size(); ++i)
+      if (out_.calls[i].record.correlation != 0) order.push_back(i);
+    const auto key = [&](std::uint32_t i) {
+      const LinkedCall& call = out_.calls[i];
+      return std::tuple(call.record.correlation, call.record.os_tid, call.start_ns, is_driver(call),
+                        i);
+    };
+    const auto less = [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); };
+    if (!std::is_sorted(order.begin(), order.end(), less))
+      std::sort(order.begin(), order.end(), less);
+    const LinkedCall* outer = nullptr;
+    for (const std::uint32_t i : order) {
+      LinkedCall& call = out_.calls[i];
+      if (!is_driver(call))
+        outer = &call;
+      else
+        call.is_inner = outer && outer->record.correlation == call.record.correlation &&
+                        outer->record.os_tid == call.record.os_tid &&
+                        call.start_ns <= outer->end_ns;
+    }
+  }
+  static bool is_driver(const LinkedCall& call) {
+    return call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
+  }
+
+  void find_open() {
+    for (LinkedCall& call : out_.calls) {
+      if (!call.in_window || call.is_inner) continue;
+      call.open = static_cast<std::uint32_t>(out_.open.size());
+      out_.open.push_back({.track = call.track, .time_ns = call.start_ns});
+    }
+    find_open_ranges(context_.ranges, out_.open, &out_.annotations);
+  }
+
+  // Steps count for all threads: backward and loader threads work for the step of the thread that
+  // marks it. So they are ranges of one thread that all calls ask.
+  void find_steps() {
+    std::vector<SpoolRange> steps;
+    std::vector<std::int64_t> numbers;
+    for (std::size_t i = 0; i < context_.step_of.size(); ++i) {
+      if (!context_.step_of[i]) continue;
+      steps.push_back(context_.ranges[i]);
+      steps.back().track = TrackId{0};
+      numbers.push_back(*context_.step_of[i]);
+    }
+    if (steps.empty()) return;
+    std::vector<OpenRanges> moments(out_.calls.size());
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      moments[i].track = TrackId{0};
+      moments[i].time_ns = out_.calls[i].start_ns;
+    }
+    std::vector<std::uint32_t> unused;
+    for (SpoolRange& step : steps) step.is_annotation = false;
+    find_open_ranges(steps, moments, &unused);
+    for (std::size_t i = 0; i < moments.size(); ++i)
+      if (moments[i].innermost != kNoIndex) out_.calls[i].step = numbers[moments[i].innermost];
+  }
+
+  // By window; the earliest call that has an id.
+  void find_first_calls() {
+    first_call_.assign(context_.windows.all().size(), nullptr);
+    for (const LinkedCall& call : out_.calls) {
+      if (!call.in_window || call.record.correlation == 0) continue;
+      const LinkedCall*& first = first_call_[window_index(call.record.begin_tsc)];
+      if (!first || call.start_ns < first->start_ns) first = &call;
+    }
+  }
+  std::size_t window_index(std::uint64_t tick) const {
+    return static_cast<std::size_t>(context_.windows.at(tick) - context_.windows.all().data());
+  }
+
+  void link_work(std::uint32_t index, const CallsById& by_id) {
+    const GpuEvent& event = activities_.work[index];
+    const auto when = times(event.begin, event.end);
+    if (!when) return;
+    LinkedWork work;
+    work.event = index;
+    work.start_ns = when->start;
+    work.end_ns = when->end;
+    work.call = by_id.find(event.correlation, work.start_ns);
+    const bool begins_inside = context_.windows.at(event.begin) != nullptr;
+    if (work.call != kNoIndex && out_.calls[work.call].in_window) {
+      out_.work.push_back(work);
+      return;
+    }
+    if (!begins_inside) {
+      if (!context_.all_windows.at(event.begin)) stats_->count(ImportIssue::kOutOfWindow);
+      return;
+    }
+    work.launched_before_window = work.call != kNoIndex || is_older_than_window(event);
+    stats_->count(work.launched_before_window ? ImportIssue::kLaunchedBeforeWindow
+                                              : ImportIssue::kLaunchUnknown);
+    out_.work.push_back(work);
+  }
+  bool is_older_than_window(const GpuEvent& event) const {
+    const LinkedCall* first = first_call_[window_index(event.begin)];
+    return first && event.correlation != 0 &&
+           static_cast<std::int32_t>(event.correlation - first->record.correlation) < 0;
+  }
+
+  void link_others(const std::vector<std::uint32_t>& records, const CallsById& by_id,
+                   std::vector<LinkedOther>* out) {
+    for (const std::uint32_t record : records) {
+      const spool::Record& raw_record = activities_.records[record];
+      if (raw_record.begin_tsc == 0) continue;  // an event whose time is not known is no row
+      const auto when = times(raw_record.begin_tsc, raw_record.end_tsc);
+      if (!when) continue;
+      // The correlation id stands at the same place in all three.
+      const auto correlation = activities_.as<spool::SyncRecord>(record).correlation;
+      LinkedOther other{record, when->start, when->end, by_id.find(correlation, when->start)};
+      const bool launched_inside = other.call != kNoIndex && out_.calls[other.call].in_window;
+      if (launched_inside || context_.windows.at(raw_record.begin_tsc)) out->push_back(other);
+    }
+  }
+
+  const ActivityContext& context_;
+  const SpoolActivities& activities_;
+  ImportStats* stats_;
+  ActivityLinks out_;
+  std::vector<const LinkedCall*> first_call_;
+};
+
+static_assert(offsetof(spool::SyncRecord, correlation) ==
+                  offsetof(spool::CudaEventRecord, correlation) &&
+              offsetof(spool::SyncRecord, correlation) ==
+                  offsetof(spool::OverheadRecord, correlation));
+
+}  // namespace
+
+ActivityLinks link_activities(const ActivityContext& context, const SpoolActivities& activities,
+                              ImportStats* stats) {
+  return Linker(context, activities, stats).run();
+}
+
+}  // namespace lanescope::format

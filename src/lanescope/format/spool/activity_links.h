@@ -1,0 +1,69 @@
+// Device activities put in relation to windows, threads, ranges and each other, before they become
+// rows of a trace.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lanescope/format/spool/launch_joins.h"
+#include "lanescope/format/spool/spool_activities.h"
+#include "lanescope/format/spool/spool_windows.h"
+
+namespace lanescope::format {
+
+// Of the recording that the activities belong to; everything is borrowed.
+struct ActivityContext {
+  const SpoolWindows& windows;                           // that the trace is made of
+  const SpoolWindows& all_windows;                       // of the whole recording
+  std::span<const SpoolRange> ranges;                    // of the trace
+  std::span<const std::optional<std::int64_t>> step_of;  // by range: N of a ProfilerStep#N
+  std::function<std::optional<std::int64_t>(std::uint64_t)> time_ns;  // of a tick
+  std::function<TrackId(std::uint32_t)> thread_track;                 // of an OS thread id
+};
+
+struct LinkedCall {
+  spool::ApiCallRecord record{};
+  std::int64_t start_ns = 0, end_ns = 0;
+  TrackId track = kNone<TrackId>;  // calls of the trace only
+  bool in_window = false;          // a row of the trace
+  // A driver call that a runtime call of its number made on the same thread: not drawn, as it is
+  // the same call seen twice.
+  bool is_inner = false;
+  std::uint32_t open = kNoIndex;     // index into ActivityLinks::open
+  std::optional<std::int64_t> step;  // number of the ProfilerStep range, on any thread, that it
+                                     // began in
+};
+
+struct LinkedWork {
+  std::uint32_t event = 0;  // index into SpoolActivities::work
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint32_t call = kNoIndex;  // index into ActivityLinks::calls; of the trace or not
+  bool launched_before_window = false;
+};
+
+struct LinkedOther {  // a wait, an event, an overhead
+  std::uint32_t record = 0;
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::uint32_t call = kNoIndex;
+};
+
+struct ActivityLinks {
+  std::vector<LinkedCall> calls;  // in the file's order
+  std::vector<OpenRanges> open;
+  std::vector<std::uint32_t> annotations;  // what `open` points into
+  std::vector<LinkedWork> work;            // what belongs to the trace, in the file's order
+  std::vector<LinkedOther> syncs, events, overheads;
+};
+
+// Which work belongs to the trace: what begins inside one of its windows, or was launched by a call
+// that does. It was launched before the window when its call is known and outside of all windows,
+// or when no call has its correlation id and the id is older than that of the first call in the
+// window in which it begins (ids count upwards, modulo 2^32). Counted: kOutOfWindow (only what lies
+// outside all windows of the recording), kLaunchedBeforeWindow, kLaunchUnknown (no call has the id,
+// and it is not older), kBadTime. Cost: O(n log n).
+ActivityLinks link_activities(const ActivityContext& context, const SpoolActivities& activities,
+                              ImportStats* stats);
+
+}  // namespace lanescope::format

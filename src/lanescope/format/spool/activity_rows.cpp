@@ -1,0 +1,524 @@
+#include "lanescope/format/spool/activity_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "lanescope/format/spool/activity_words.h"
+#include "lanescope/format/spool/gpu_annotations.h"
+#include "lanescope/model/gpu_occupancy.h"
+
+namespace lanescope::format {
+namespace {
+
+using spool::ActivityKind;
+
+// Kineto's places for devices and overhead among the processes of a trace.
+constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
+constexpr std::int64_t kNoDevice = -1;
+
+// Kineto computes these in floats and prints six decimals.
+double six_decimals(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
+
+std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+  std::int64_t out = 0;
+  if (__builtin_mul_overflow(std::int64_t{x} * y, std::int64_t{z}, &out) ||
+      std::uint64_t{x} * y > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return std::numeric_limits<std::int64_t>::max();
+  return out;
+}
+
+// A list of arguments in the making; keys are interned once.
+class ArgsWriter {
+ public:
+  explicit ArgsWriter(TraceBuilder& builder) : builder_(builder) {}
+  void begin() { builder_.args().begin(); }
+  ArgsId end() { return builder_.args().end(); }
+  void integer(const char* key, std::int64_t value) {
+    const Key& k = key_of(key);
+    builder_.args().add_int(k.text, k.known, value);
+  }
+  void unsigned_integer(const char* key, std::uint64_t value) {
+    const Key& k = key_of(key);
+    builder_.args().add_uint(k.text, k.known, value);
+  }
+  void real(const char* key, double value) {
+    const Key& k = key_of(key);
+    builder_.args().add_double(k.text, k.known, value);
+  }
+  void text(const char* key, std::string_view value) {
+    const Key& k = key_of(key);
+    builder_.args().add_string(k.text, k.known, builder_.intern(value));
+  }
+  void json(const char* key, std::string_view value) {
+    const Key& k = key_of(key);
+    builder_.args().add_json(k.text, k.known, builder_.intern(value));
+  }
+  void is_true(const char* key) {
+    const Key& k = key_of(key);
+    builder_.args().add(k.text, k.known, ArgType::kTrue);
+  }
+
+ private:
+  struct Key {
+    StringId text{};
+    ArgKey known{};
+  };
+  // Keys are literals, told apart by their address: a few of them may be interned twice.
+  const Key& key_of(const char* key) {
+    const auto [known, is_new] = keys_.try_emplace(key);
+    if (is_new) known->second = {builder_.intern(key), arg_key(key)};
+    return known->second;
+  }
+  TraceBuilder& builder_;
+  std::unordered_map<const char*, Key> keys_;
+};
+
+class RowWriter {
+ public:
+  RowWriter(const ActivityRowsContext& context, const SpoolActivities& activities,
+            const ActivityLinks& links)
+      : context_(context),
+        builder_(context.builder),
+        activities_(activities),
+        links_(links),
+        args_(context.builder),
+        forward_ops_(context.ranges),
+        kernel_names_(context.index.texts.size(), kNone<StringId>) {}
+
+  void run() {
+    find_devices();
+    find_forward_annotations();
+    for (const LinkedCall& call : links_.calls)
+      if (call.in_window && !call.is_inner) add_call(call);
+    for (const LinkedWork& work : links_.work) add_work(work);
+    add_arrows();
+    add_syncs();
+    for (const LinkedOther& event : links_.events) add_event(event);
+    for (const LinkedOther& overhead : links_.overheads) add_overhead(overhead);
+    add_annotations();
+  }
+
+ private:
+  struct Stream {
+    std::int64_t device, stream;
+    TrackId track;
+  };
+
+  // --- devices and streams
+
+  void find_devices() {
+    for (const std::uint32_t record : activities_.events) {
+      const auto event = activities_.as<spool::CudaEventRecord>(record);
+      device_of_context_[event.context] = event.device;
+    }
+    // Before CUDA 13 events do not name their device; work does.
+    for (const GpuEvent& event : activities_.work) device_of_context_[event.context] = event.device;
+    for (const GpuDevice& device : context_.devices)
+      if (device.id) device_by_id_.emplace(*device.id, &device);
+  }
+  std::int64_t device_of(std::uint32_t context) const {
+    const auto known = device_of_context_.find(context);
+    return known == device_of_context_.end() ? kNoDevice : known->second;
+  }
+
+  std::uint32_t stream_of(std::int64_t device, std::int64_t stream) {
+    const auto [known, is_new] = stream_index_.try_emplace(
+        std::pair(device, stream), static_cast<std::uint32_t>(streams_.size()));
+    if (!is_new) return known->second;
+    Scalar pid, tid;
+    pid.number = device;
+    tid.number = stream;
+    name_device(device);
+    streams_.push_back({device, stream, builder_.track(pid, tid, true)});
+    if (stream >= 0)
+      builder_.set_thread_name(pid, tid, builder_.intern(fmt::format("stream {} ", stream)));
+    builder_.set_thread_sort_index(pid, tid, stream);
+    return known->second;
+  }
+  TrackId track_of(std::int64_t device, std::int64_t stream) {
+    return streams_[stream_of(device, stream)].track;
+  }
+  void name_device(std::int64_t device) {
+    Scalar pid;
+    pid.number = device;
+    if (device == kNoDevice || !named_devices_.try_emplace(device).second) return;
+    builder_.set_process_name(pid, builder_.intern(context_.index.process_name));
+    builder_.set_process_labels(pid, builder_.intern(fmt::format("GPU {}", device)));
+    builder_.set_process_sort_index(pid, kFirstDeviceSortIndex + device);
+  }
+
+  // --- what a call gives to its row and to the rows of its work
+
+  const OpenRanges* open_at(std::uint32_t call) const {
+    if (call == kNoIndex || links_.calls[call].open == kNoIndex) return nullptr;
+    return &links_.open[links_.calls[call].open];
+  }
+  void add_external_id(const OpenRanges* open) {
+    if (open && open->innermost != kNoIndex)
+      args_.integer("External id", context_.ranges[open->innermost].external_id);
+  }
+
+  void add_call(const LinkedCall& call) {
+    const bool is_driver =
+        call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
+    args_.begin();
+    add_external_id(&links_.open[call.open]);
+    args_.integer("cbid", call.record.cbid);
+    args_.integer("correlation", call.record.correlation);
+    if (call.record.result != 0) args_.integer("result", call.record.result);
+    builder_.add_slice(call.track, builder_.category(is_driver ? "cuda_driver" : "cuda_runtime"),
+                       call_name(call.record, is_driver), call.start_ns,
+                       call.end_ns - call.start_ns, args_.end());
+  }
+  StringId call_name(const spool::ApiCallRecord& record, bool is_driver) {
+    const SpoolIndex& index = context_.index;
+    if (record.name_given != 0 && record.name < index.texts.size() && index.has_text[record.name])
+      return builder_.intern(index.texts[record.name]);
+    const auto [known, is_new] =
+        call_names_.try_emplace(std::uint64_t{record.cbid} << 1 | (is_driver ? 1 : 0));
+    if (is_new) known->second = builder_.intern(api_call_name(is_driver, record.cbid));
+    return known->second;
+  }
+
+  // --- kernels, copies, memsets
+
+  void add_work(const LinkedWork& work) {
+    const GpuEvent& event = activities_.work[work.event];
+    const OpenRanges* open = open_at(work.call);
+    const std::uint32_t stream = stream_of(event.device, event.stream);
+    const bool is_copy = event.kind == ActivityKind::kMemcpy;
+    const bool is_transfer = is_copy || event.kind == ActivityKind::kMemset;
+    std::vector<Field> collective;
+    StringId name{};
+    if (!is_transfer) {
+      name = work_name(event);
+      if (open && open->collective != kNoIndex && is_collective_kernel(name))
+        collective = collective_fields(context_.ranges[open->collective]);
+    }
+    args_.begin();
+    add_external_id(open);
+    if (is_transfer)
+      name = add_transfer_args(event, work);
+    else
+      add_kernel_args(event);
+    if (event.graph_id != 0) {
+      args_.integer("graph id", event.graph_id);
+      if (event.kind != ActivityKind::kGraphTrace)
+        args_.unsigned_integer("graph node id", event.graph_node_id);
+    }
+    if (work.call != kNoIndex && links_.calls[work.call].step)
+      args_.integer("launch step", *links_.calls[work.call].step);
+    if (work.launched_before_window) args_.is_true("launched before window");
+    for (const Field& field : collective)
+      builder_.args().add(field.key, arg_key(builder_.text(field.key)), field.type, field.bits);
+    const ArgsId args = args_.end();
+    builder_.add_slice(streams_[stream].track,
+                       builder_.category(is_copy       ? "gpu_memcpy"
+                                         : is_transfer ? "gpu_memset"
+                                                       : "kernel"),
+                       name, work.start_ns, work.end_ns - work.start_ns, args);
+    if (open) project(work, *open, stream);
+  }
+
+  StringId work_name(const GpuEvent& event) {
+    if (event.kind == ActivityKind::kGraphTrace)
+      return builder_.intern(fmt::format("CUDA graph {}", event.graph_id));
+    const std::uint32_t id = activities_.as<spool::KernelRecord>(event.record).name;
+    const SpoolIndex& index = context_.index;
+    if (id >= kernel_names_.size() || !index.has_text[id]) {
+      builder_.stats().count(ImportIssue::kMissingField);
+      return builder_.intern(fmt::format("(lost name {})", id));
+    }
+    if (kernel_names_[id] == kNone<StringId>)
+      kernel_names_[id] = builder_.intern(kernel_name(index.texts[id]));
+    return kernel_names_[id];
+  }
+
+  void add_kernel_args(const GpuEvent& event) {
+    const auto kernel = activities_.as<spool::KernelRecord>(event.record);
+    const bool is_graph = event.kind == ActivityKind::kGraphTrace;
+    if (!is_graph) args_.integer("queued", 0);
+    add_place(event);
+    if (is_graph) return;
+    args_.integer("registers per thread", kernel.registers_per_thread);
+    if (!event.has_more) return;
+    const auto more = activities_.as<spool::KernelMoreRecord>(event.record + 1);
+    const std::int64_t shared =
+        std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
+    args_.integer("shared memory", shared);
+    KernelResources resources;
+    resources.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z);
+    resources.block_threads = product(more.block_x, more.block_y, kernel.block_z);
+    resources.registers_per_thread = kernel.registers_per_thread;
+    resources.shared_bytes = shared;
+    const auto device = device_by_id_.find(event.device);
+    std::optional<GpuOccupancy> occupancy;
+    if (device != device_by_id_.end())
+      occupancy = compute_gpu_occupancy(*device->second, resources);
+    if (occupancy) {
+      const auto blocks = static_cast<float>(occupancy->launched_blocks);
+      args_.real("blocks per SM", six_decimals(blocks));
+      args_.real("warps per SM", six_decimals(static_cast<float>(occupancy->launched_warps)));
+    }
+    args_.json("grid", fmt::format("[{}, {}, {}]", more.grid_x, more.grid_y, more.grid_z));
+    args_.json("block", fmt::format("[{}, {}, {}]", more.block_x, more.block_y, kernel.block_z));
+    if (occupancy) {
+      args_.integer("est. achieved occupancy %",
+                    static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0));
+      args_.text("occupancy limit", occupancy->limit);
+    }
+    if (more.priority != 0) args_.integer("priority", more.priority);  // 0: perhaps not reported
+    if (more.cluster_x != 0)
+      args_.json("cluster",
+                 fmt::format("[{}, {}, {}]", more.cluster_x, more.cluster_y, more.cluster_z));
+    if (more.local_bytes_per_thread != 0)
+      args_.integer("local memory per thread", more.local_bytes_per_thread);
+  }
+  void add_place(const GpuEvent& event) {
+    args_.integer("device", event.device);
+    args_.integer("context", event.context);
+    args_.integer("stream", event.stream);
+    args_.integer("correlation", event.correlation);
+  }
+
+  // Returns the name of the row.
+  StringId add_transfer_args(const GpuEvent& event, const LinkedWork& work) {
+    const auto copy = activities_.as<spool::MemcpyRecord>(event.record);
+    const auto set = activities_.as<spool::MemsetRecord>(event.record);
+    const bool is_copy = event.kind == ActivityKind::kMemcpy;
+    const std::uint64_t bytes = is_copy ? copy.bytes : set.bytes;
+    add_place(event);
+    args_.unsigned_integer("bytes", bytes);
+    const std::int64_t dur_ns = work.end_ns - work.start_ns;
+    if (dur_ns > 0)
+      args_.real("memory bandwidth (GB/s)",
+                 static_cast<double>(bytes) / static_cast<double>(dur_ns));
+    else
+      args_.text("memory bandwidth (GB/s)", "N/A");
+    if (!is_copy) return builder_.intern(memset_name(set.memory_kind));
+    if (event.has_more) {
+      const auto more = activities_.as<spool::TransferMoreRecord>(event.record + 1);
+      if (more.is_peer != 0) {
+        args_.integer("fromDevice", more.source_device);
+        args_.integer("inDevice", event.device);
+        args_.integer("toDevice", more.destination_device);
+        args_.integer("fromContext", more.source_context);
+        args_.integer("inContext", event.context);
+        args_.integer("toContext", more.destination_context);
+      }
+    }
+    return builder_.intern(
+        memcpy_name(copy.copy_kind, copy.source_memory, copy.destination_memory));
+  }
+
+  // --- collectives: what record_param_comms says of a collective, its kernel says too
+
+  struct Field {
+    StringId key;
+    ArgType type;
+    std::uint64_t bits;
+  };
+  bool is_collective_kernel(StringId name) const {
+    return builder_.text(name).find("nccl") != std::string_view::npos;
+  }
+  std::vector<Field> collective_fields(const SpoolRange& range) {
+    std::vector<Field> fields;
+    const ArgsView view = builder_.args().view(range.args);
+    for (std::size_t i = 0; i < view.size(); ++i) {
+      const ArgField& field = view.field(i);
+      switch (arg_key(builder_.text(field.key))) {
+        case ArgKey::kExternalId:  // the operator's own
+        case ArgKey::kRecordFunctionId:
+        case ArgKey::kSequenceNumber:
+        case ArgKey::kFwdThreadId:
+        case ArgKey::kEvIdx:
+        case ArgKey::kInputDims:
+        case ArgKey::kInputType:
+        case ArgKey::kInputStrides:
+        case ArgKey::kConcreteInputs:
+        case ArgKey::kCallStack:
+          continue;
+        default:
+          fields.push_back({field.key, field.type, view.bits(field)});
+      }
+    }
+    return fields;
+  }
+
+  // --- arrows: one start a call that has work in the trace, one end a piece of work
+
+  void add_arrows() {
+    const CategoryId category = builder_.category("ac2g");
+    const StringId name = builder_.intern("ac2g");
+    std::vector<bool> has_start(links_.calls.size());
+    Scalar id;
+    for (const LinkedWork& work : links_.work) {
+      if (work.call == kNoIndex || !links_.calls[work.call].in_window) continue;
+      const LinkedCall& call = links_.calls[work.call];
+      const GpuEvent& event = activities_.work[work.event];
+      id.number = event.correlation;
+      if (!has_start[work.call])
+        builder_.add_flow('s', call.track, category, name, id, call.start_ns, false);
+      has_start[work.call] = true;
+      builder_.add_flow('f', track_of(event.device, event.stream), category, name, id,
+                        work.start_ns, true);
+    }
+  }
+
+  // --- waits, events, overhead
+
+  void add_syncs() {
+    std::vector<EventRecord> known;
+    known.reserve(activities_.events.size());
+    for (const std::uint32_t record : activities_.events) {
+      const auto event = activities_.as<spool::CudaEventRecord>(record);
+      known.push_back(
+          {event.event_sync_id, event.context, event.event_id, event.correlation, event.stream});
+    }
+    const EventRecords events(std::move(known));
+    for (const LinkedOther& sync : links_.syncs) add_sync(sync, events);
+  }
+  void add_sync(const LinkedOther& sync, const EventRecords& events) {
+    const auto record = activities_.as<spool::SyncRecord>(sync.record);
+    const char* kind = sync_name(record.sync_kind);
+    const std::int64_t device = device_of(record.context);
+    const std::int64_t stream =
+        record.stream == spool::kNoStream ? -1 : std::int64_t{record.stream};
+    args_.begin();
+    add_external_id(open_at(sync.call));
+    args_.text("cuda_sync_kind", kind);
+    if (is_event_wait(record.sync_kind)) {
+      const EventRecord* waited =
+          events.find({record.event_sync_id, record.context, record.event_id, record.correlation});
+      args_.integer("wait_on_stream", waited ? std::int64_t{waited->stream} : -1);
+      args_.integer("wait_on_cuda_event_record_corr_id",
+                    waited ? std::int64_t{waited->correlation} : -1);
+      args_.integer("wait_on_cuda_event_id", record.event_id);
+    }
+    args_.integer("stream", stream);
+    args_.integer("correlation", record.correlation);
+    args_.integer("device", device);
+    args_.integer("context", record.context);
+    if (record.result != 0) args_.integer("result", record.result);
+    const ArgsId args = args_.end();
+    builder_.add_slice(track_of(device, stream), builder_.category("cuda_sync"),
+                       builder_.intern(kind), sync.start_ns, sync.end_ns - sync.start_ns, args);
+  }
+
+  void add_event(const LinkedOther& event) {
+    const auto record = activities_.as<spool::CudaEventRecord>(event.record);
+    args_.begin();
+    add_external_id(open_at(event.call));
+    args_.integer("event_id", record.event_id);
+    args_.integer("stream", record.stream);
+    args_.integer("correlation", record.correlation);
+    args_.integer("device", record.device);
+    args_.integer("context", record.context);
+    const ArgsId args = args_.end();
+    builder_.add_slice(track_of(record.device, record.stream), builder_.category("cuda_event"),
+                       builder_.intern("cudaEvent"), event.start_ns, event.end_ns - event.start_ns,
+                       args);
+  }
+
+  void add_overhead(const LinkedOther& overhead) {
+    const auto record = activities_.as<spool::OverheadRecord>(overhead.record);
+    constexpr std::uint8_t kThreadObject = 2;  // CUpti_ActivityObjectKind
+    Scalar pid, tid;
+    pid.number = kNoDevice;
+    builder_.set_process_name(pid, builder_.intern(context_.index.process_name));
+    builder_.set_process_labels(pid, builder_.intern("Overhead"));
+    builder_.set_process_sort_index(pid, kOverheadSortIndex);
+    args_.begin();
+    if (record.object_kind == kThreadObject) args_.integer("thread", record.os_tid);
+    builder_.add_slice(builder_.track(pid, tid, false), builder_.category("overhead"),
+                       builder_.intern(overhead_name(record.overhead_kind)), overhead.start_ns,
+                       overhead.end_ns - overhead.start_ns, args_.end());
+  }
+
+  // --- annotations on streams
+
+  // For each backward op that launched work, the annotations around its forward op.
+  void find_forward_annotations() {
+    for (const LinkedWork& work : links_.work) {
+      const OpenRanges* open = open_at(work.call);
+      if (!open || open->backward == kNoIndex) continue;
+      const auto [known, is_new] = forward_of_.try_emplace(open->backward, kNoIndex);
+      if (!is_new) continue;
+      const std::uint32_t forward = forward_ops_.find(open->backward);
+      if (forward == kNoIndex) continue;
+      known->second = static_cast<std::uint32_t>(forward_open_.size());
+      forward_open_.push_back(
+          {.track = context_.ranges[forward].track, .time_ns = context_.ranges[forward].start_ns});
+    }
+    find_open_ranges(context_.ranges, forward_open_, &forward_annotations_);
+  }
+
+  static std::span<const std::uint32_t> annotations_of(const OpenRanges& open,
+                                                       const std::vector<std::uint32_t>& list) {
+    return std::span(list).subspan(open.annotations_first, open.annotations_count);
+  }
+
+  void project(const LinkedWork& work, const OpenRanges& open, std::uint32_t stream) {
+    std::span<const std::uint32_t> forward;
+    if (open.backward != kNoIndex)
+      if (const auto known = forward_of_.find(open.backward);
+          known != forward_of_.end() && known->second != kNoIndex)
+        forward = annotations_of(forward_open_[known->second], forward_annotations_);
+    projected_.add_work(annotations_of(open, links_.annotations), forward, stream, work.start_ns,
+                        std::max(work.start_ns, work.end_ns));
+  }
+
+  // Kineto draws them one nanosecond longer at both ends, so that viewers nest the work in them.
+  void add_annotations() {
+    if (projected_.rows().empty()) return;  // a category without rows would name a device
+    std::vector<GpuAnnotation> rows(projected_.rows().begin(), projected_.rows().end());
+    std::sort(rows.begin(), rows.end(), [](const GpuAnnotation& a, const GpuAnnotation& b) {
+      return std::tuple(a.annotation, a.stream, a.work == AnnotationWork::kBackward) <
+             std::tuple(b.annotation, b.stream, b.work == AnnotationWork::kBackward);
+    });
+    const CategoryId category = builder_.category("gpu_user_annotation");
+    for (const GpuAnnotation& row : rows) {
+      const SpoolRange& range = context_.ranges[row.annotation];
+      args_.begin();
+      args_.integer("External id", range.external_id);
+      args_.text("launches", row.work == AnnotationWork::kOwn      ? "own"
+                             : row.work == AnnotationWork::kNested ? "nested"
+                                                                   : "backward");
+      builder_.add_slice(streams_[row.stream].track, category, range.name, row.start_ns - 1,
+                         row.end_ns - row.start_ns + 2, args_.end());
+    }
+  }
+
+  const ActivityRowsContext& context_;
+  TraceBuilder& builder_;
+  const SpoolActivities& activities_;
+  const ActivityLinks& links_;
+  ArgsWriter args_;
+  ForwardOps forward_ops_;
+  std::unordered_map<std::uint32_t, std::uint32_t> forward_of_;  // backward op -> forward_open_
+  std::vector<OpenRanges> forward_open_;
+  std::vector<std::uint32_t> forward_annotations_;
+  GpuAnnotations projected_;
+  std::vector<StringId> kernel_names_;  // by text id
+  std::unordered_map<std::uint64_t, StringId> call_names_;
+  std::unordered_map<std::uint32_t, std::int64_t> device_of_context_;
+  std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> stream_index_;
+  std::vector<Stream> streams_;
+  std::map<std::int64_t, bool> named_devices_;
+};
+
+}  // namespace
+
+void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
+                       const ActivityLinks& links) {
+  RowWriter(context, activities, links).run();
+}
+
+}  // namespace lanescope::format

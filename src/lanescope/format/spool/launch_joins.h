@@ -1,0 +1,96 @@
+// Who started what, from times and numbers alone: the ranges open at an API call, the API call
+// behind a device's work, the event that a wait was for.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lanescope/base/ids.h"
+
+namespace lanescope::format {
+
+inline constexpr std::uint32_t kNoIndex = ~std::uint32_t{0};
+
+// A range of the CPU as the trace has it. Nanoseconds, half-open.
+struct SpoolRange {
+  std::int64_t start_ns = 0, end_ns = 0;
+  std::int64_t external_id = 0;
+  std::int64_t sequence = -1;        // autograd's; -1: none
+  std::uint64_t forward_thread = 0;  // torch's number of the thread that ran the forward op: of a
+                                     // backward op its Fwd thread id, else the thread's own
+  TrackId track = kNone<TrackId>;
+  StringId name = kNone<StringId>;
+  ArgsId args = kNone<ArgsId>;
+  bool is_annotation = false;
+  bool is_backward = false;
+  bool is_collective = false;  // record_param_comms
+};
+
+// A moment on a thread, and what was open there. Indexes into the ranges, kNoIndex where there is
+// none: of all ranges, of the collectives, of the backward ops the one that started last.
+struct OpenRanges {
+  TrackId track = kNone<TrackId>;
+  std::int64_t time_ns = 0;
+  std::uint32_t innermost = kNoIndex, collective = kNoIndex, backward = kNoIndex;
+  // Of `annotations`, innermost first.
+  std::uint32_t annotations_first = 0, annotations_count = 0;
+};
+// More annotations around one moment: only the innermost ones count.
+inline constexpr std::uint32_t kMaxOpenAnnotations = 64;
+
+// Fills in everything but track and time; `annotations` is appended to. Ranges may overlap in any
+// way. O(n log n), O(n) when both lists are sorted by track and time.
+void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> moments,
+                      std::vector<std::uint32_t>* annotations);
+
+// The forward op that made the node of a backward op: of those with its sequence number on its
+// forward thread the last to start before it.
+class ForwardOps {
+ public:
+  explicit ForwardOps(std::span<const SpoolRange> ranges);
+  std::uint32_t find(std::uint32_t backward) const;  // index; kNoIndex
+
+ private:
+  std::span<const SpoolRange> ranges_;
+  std::vector<std::uint32_t> forward_;  // by sequence, thread, start
+};
+
+// API calls by correlation id. Ids are 32 bits and begin anew in long runs.
+class CallsById {
+ public:
+  struct Call {
+    std::uint32_t correlation;
+    std::uint32_t index;
+    std::int64_t start_ns;
+  };
+  // A clock's error may let work begin this much before its call; earlier work is not the call's.
+  static constexpr std::int64_t kSkewNs = 1'000'000;
+
+  explicit CallsById(std::vector<Call> calls);
+  // Of the calls with that id the last that started at or before the time, else the first one if it
+  // is within kSkewNs. kNoIndex: none. Id 0 joins nothing.
+  std::uint32_t find(std::uint32_t correlation, std::int64_t time_ns) const;
+
+ private:
+  std::vector<Call> calls_;
+};
+
+// The event records of a recording, for waits.
+struct EventRecord {
+  std::uint64_t sync_id = 0;
+  std::uint32_t context = 0, event_id = 0;
+  std::uint32_t correlation = 0, stream = 0;
+};
+class EventRecords {
+ public:
+  explicit EventRecords(std::vector<EventRecord> records);
+  // By sync id where there is one and it is known, else by context and event: of several the one
+  // whose correlation id is the last before the wait's. nullptr: none. Ids that begin anew are
+  // taken into account.
+  const EventRecord* find(const EventRecord& wait) const;
+
+ private:
+  std::vector<EventRecord> by_sync_, by_event_;
+};
+
+}  // namespace lanescope::format

@@ -1,0 +1,36 @@
+// What operators were called with: the details that many ranges share, as arguments.
+#pragma once
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lanescope/codec/op_details.h"
+#include "lanescope/format/spool/spool_index.h"
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+
+// Borrows both; the texts are looked at when they are asked for. Damage is counted.
+class SpoolDetails {
+ public:
+  SpoolDetails(TraceBuilder& builder, const SpoolIndex& index) : builder_(builder), index_(index) {}
+  // To the arguments that have begun. Each distinct detail is decoded once.
+  void add_args(std::uint32_t id);
+
+ private:
+  struct Detail {
+    std::vector<std::pair<const char*, StringId>> lists;
+    std::vector<codec::DetailKeyword> keywords;
+    StringId call_stack = kNone<StringId>;
+  };
+  const Detail& detail_of(std::uint32_t id);
+  StringId call_stack_of(std::uint32_t id);
+
+  TraceBuilder& builder_;
+  const SpoolIndex& index_;
+  std::unordered_map<std::uint32_t, Detail> details_;
+  std::unordered_map<std::uint32_t, StringId> call_stacks_;  // by the innermost frame's node
+};
+
+}  // namespace lanescope::format

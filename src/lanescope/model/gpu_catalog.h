@@ -1,0 +1,36 @@
+// What GPUs can do at most, by their makers' data sheets: what a measured rate is compared with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "lanescope/model/gpu_device.h"
+
+namespace lanescope {
+
+// Operations a second (a multiply-add is two), dense: without the doubling that structured sparsity
+// can give. fp32 and fp64 are those of the ordinary units; the others of the matrix units, fp16,
+// bf16 and fp8 added up in fp32 where the data sheet tells that apart. Absent: the GPU lacks it, or
+// its maker does not say.
+struct GpuPeakRates {
+  std::optional<double> fp64, fp64_matrix, fp32, tf32, bf16, fp16, fp8, int8;
+};
+
+struct GpuSpec {
+  std::string_view name;     // "NVIDIA H200"
+  std::string_view pattern;  // what the driver's name contains, lower case
+  std::int64_t compute_major, compute_minor;
+  double memory_bandwidth_bytes_per_s;
+  std::optional<std::int64_t> l2_bytes;
+  GpuPeakRates peak;
+  std::string_view source;  // the maker's document
+};
+
+// The entry for a device: of those whose compute capability is equal and whose pattern stands in
+// the name as whole words, the one with the longest pattern. A MIG slice has less than the whole
+// GPU: none. Unknown devices: nullptr. Valid for ever; any thread.
+const GpuSpec* find_gpu_spec(const GpuDevice& device);
+std::span<const GpuSpec> gpu_specs();
+
+}  // namespace lanescope
