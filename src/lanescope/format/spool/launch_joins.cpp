@@ -70,26 +70,26 @@ void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> 
   const auto by_time = sorted_by(std::span<const OpenRanges>(moments), [](const OpenRanges& at) {
     return std::tuple(raw(at.track), at.time_ns);
   });
-  OpenStack all(ranges), notes(ranges), collectives(ranges), backward(ranges);
+  OpenStack operators(ranges), notes(ranges), collectives(ranges), backward(ranges);
   TrackId track = kNone<TrackId>;
   std::size_t next = 0;
   for (const std::uint32_t i : by_time) {
     OpenRanges& moment = moments[i];
     if (moment.track != track) {
       track = moment.track;
-      all.clear(), notes.clear(), collectives.clear(), backward.clear();
+      operators.clear(), notes.clear(), collectives.clear(), backward.clear();
       while (next < by_start.size() && raw(ranges[by_start[next]].track) < raw(track)) ++next;
     }
     for (; next < by_start.size(); ++next) {
       const std::uint32_t index = by_start[next];
       const SpoolRange& range = ranges[index];
       if (range.track != track || range.start_ns > moment.time_ns) break;
-      all.push(index);
-      if (range.is_annotation) notes.push(index);
+      (range.is_annotation ? notes : operators).push(index);
       if (range.is_collective) collectives.push(index);
       if (range.is_backward) backward.push(index);
     }
-    moment.innermost = all.top(moment.time_ns);
+    moment.innermost = operators.top(moment.time_ns);
+    if (moment.innermost == kNoIndex) moment.innermost = notes.top(moment.time_ns);
     moment.collective = collectives.top(moment.time_ns);
     moment.backward = backward.top(moment.time_ns);
     moment.annotations_first = static_cast<std::uint32_t>(annotations->size());

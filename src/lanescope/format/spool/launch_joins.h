@@ -27,7 +27,9 @@ struct SpoolRange {
 };
 
 // A moment on a thread, and what was open there. Indexes into the ranges, kNoIndex where there is
-// none: of all ranges, of the collectives, of the backward ops the one that started last.
+// none: of the operators (of the annotations where there is no operator: an annotation inside an
+// operator launches nothing of its own), of the collectives, of the backward ops the one that
+// started last.
 struct OpenRanges {
   TrackId track = kNone<TrackId>;
   std::int64_t time_ns = 0;

@@ -39,6 +39,19 @@ TEST(LaunchJoinsTest, TheRangeThatStartedLastAndIsOpenIsTheInnermost) {
   EXPECT_TRUE(annotations.empty());
 }
 
+// As torch.profiler has it: NCCL's kernels belong to record_param_comms and not to the annotation
+// nccl:all_reduce inside it; what no operator launches belongs to the annotation.
+TEST(LaunchJoinsTest, AnOperatorComesBeforeTheAnnotationInsideIt) {
+  const std::vector<SpoolRange> ranges{range(1, 0, 100, true), range(1, 10, 50),
+                                       range(1, 20, 40, true)};
+  std::vector<OpenRanges> moments{at(1, 30), at(1, 45), at(1, 60)};
+  std::vector<std::uint32_t> annotations;
+  find_open_ranges(ranges, moments, &annotations);
+  EXPECT_EQ(moments[0].innermost, 1u);
+  EXPECT_EQ(moments[1].innermost, 1u);
+  EXPECT_EQ(moments[2].innermost, 0u);
+}
+
 // 0: [0, 100), 1: [10, 40), 2: [30, 80) is no child of 1; at 50 only 0 and 2 are open, at 35 all.
 TEST(LaunchJoinsTest, AnnotationsThatOverlapAreAllFound) {
   const std::vector<SpoolRange> ranges{range(1, 0, 100, true), range(1, 10, 40, true),
