@@ -55,6 +55,8 @@ def record(arguments: argparse.Namespace, name: str, profiler: str, folder: str)
     unavailable = [line for line in lines if line.startswith('{"unavailable"')]
     if unavailable:
         return programs.UNAVAILABLE, json.loads(unavailable[0])["unavailable"]
+    if code != 0:
+        print(f"the end of {log}:", *lines[-15:], sep="\n    ")
     return code, lines[-1] if lines else "printed nothing"
 
 

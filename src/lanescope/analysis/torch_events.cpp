@@ -78,9 +78,14 @@ struct MemoryRecord {
   std::int32_t row_count;  // CPU rows of any thread around it
 };
 
+constexpr std::string_view kOwnMark = "lanescope_version";
+
 class Builder {
  public:
-  Builder(const Trace& trace, TableStyle style) : trace_(trace) { out_.style = style; }
+  Builder(const Trace& trace, TableStyle style) : trace_(trace) {
+    out_.style = style;
+    for (const Metadata& entry : trace.metadata()) is_own_ |= trace.text(entry.key) == kOwnMark;
+  }
 
   TorchEvents run() {
     out_.device = device_of(trace_);
@@ -259,6 +264,11 @@ class Builder {
       return false;
     if (hidden_[raw(trace_.slices().name[raw(id)])]) return false;
     if (kind == CategoryKind::kGpuUserAnnotation && is_extra_annotation(id)) return false;
+    // The CPU waits and events are marked: nothing that the device does. torch counts them as its
+    // time where it records them at all.
+    if ((kind == CategoryKind::kCudaSync || kind == CategoryKind::kCudaEvent) &&
+        (!is_torch() || is_own_))
+      return false;
     if (kind == CategoryKind::kPythonFunction) {
       if (is_torch()) return out_.has_python_frames;
       ++out_.notes.python_frame_count;
@@ -487,6 +497,7 @@ class Builder {
         ids[i] = external;
         if (event.thread == raw(main_)) open.push_back(i);
       } else if (event.is_overhead) {
+        if (is_own_) continue;  // not a link, a mistake of torch.profiler's own traces
         while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
         if (!open.empty()) ids[i] = ids[open.back()];
       } else if (external > 0 && kind != CategoryKind::kGpuUserAnnotation) {
@@ -545,6 +556,7 @@ class Builder {
   // What torch would have counted once more: overhead rows take the kernels of the operator around
   // them.
   void count_overhead_claims() {
+    if (is_own_) return;  // torch never counted in this one
     std::vector<std::uint32_t> open;
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
       const TorchEvent& event = out_.events[i];
@@ -632,6 +644,7 @@ class Builder {
   }
 
   const Trace& trace_;
+  bool is_own_ = false;  // recorded by lanescope, so torch never showed a table of it
   TorchEvents out_;
   TrackId main_ = kNone<TrackId>;
   std::int64_t tick_ns_ = 1;

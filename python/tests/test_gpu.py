@@ -1,0 +1,256 @@
+"""On a machine with an NVIDIA GPU: what the recorder gets from CUPTI. Skipped, with the reason, everywhere else.
+
+Runs under pytest (marker ``gpu``) and, where pytest is missing, by itself: ``python3 python/tests/test_gpu.py``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Any, Callable, Dict, List, Optional
+
+try:
+    import pytest
+
+    pytestmark = [pytest.mark.gpu]
+except ImportError:
+    pytest = None  # type: ignore[assignment]
+
+
+def reason_to_skip() -> Optional[str]:
+    try:
+        import torch
+    except ImportError:
+        return "no torch"
+    if not torch.cuda.is_available():
+        return "no CUDA device that torch can use"
+    import lanescope
+
+    if lanescope.ProfilerActivity.CUDA not in lanescope.supported_activities():
+        return "this build records no GPU"
+    return None
+
+
+SKIP = reason_to_skip()
+if pytest is not None:
+    pytestmark.append(pytest.mark.skipif(SKIP is not None, reason=str(SKIP)))
+
+
+def recorded(work: Callable[[], Any], **options: Any) -> List[Dict[str, Any]]:
+    """The events of the exported trace of ``work``."""
+    import lanescope
+
+    profile = lanescope.profile(
+        activities=[lanescope.ProfilerActivity.CPU, lanescope.ProfilerActivity.CUDA], **options
+    )
+    with profile:
+        work()
+    assert profile.empty_reason == ""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        profile.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            return list(json.load(file)["traceEvents"])
+
+
+def of(events: List[Dict[str, Any]], category: str) -> List[Dict[str, Any]]:
+    return [event for event in events if event.get("cat") == category and event.get("ph") == "X"]
+
+
+def matrices() -> Any:
+    import torch
+
+    x = torch.randn(128, 128, device="cuda")
+    w = torch.randn(128, 128, device="cuda")
+    torch.add(torch.matmul(x, w), x)
+    torch.cuda.synchronize()
+    return x, w
+
+
+def test_each_kernel_has_its_launch_and_its_operator() -> None:
+    import torch
+
+    x, w = matrices()
+
+    def work() -> None:
+        for _ in range(10):
+            torch.add(torch.matmul(x, w), x)
+        torch.cuda.synchronize()
+
+    events = recorded(work)
+    kernels = of(events, "kernel")
+    calls = {e["args"]["correlation"]: e for e in of(events, "cuda_runtime") + of(events, "cuda_driver")}
+    operators = {e["args"]["External id"]: e for e in of(events, "cpu_op") + of(events, "user_annotation")}
+    assert len(kernels) >= 20
+    for kernel in kernels:
+        call = calls[kernel["args"]["correlation"]]
+        operator = operators[kernel["args"]["External id"]]
+        assert call["tid"] == operator["tid"] == threading.get_native_id()
+        assert operator["ts"] <= call["ts"] and call["ts"] + call["dur"] <= operator["ts"] + operator["dur"]
+        assert kernel["ts"] > call["ts"]
+    names = {operators[kernel["args"]["External id"]]["name"] for kernel in kernels}
+    assert names == {"aten::mm", "aten::add"}
+
+
+def test_a_second_and_third_recording_see_the_same() -> None:
+    import torch
+
+    x, w = matrices()
+
+    def work() -> None:
+        torch.matmul(x, w)
+        torch.cuda.synchronize()
+
+    counts = [len(of(recorded(work), "kernel")) for _ in range(3)]
+    assert counts[0] > 0 and counts == [counts[0]] * 3
+
+
+def test_work_launched_before_the_window_is_labelled_and_not_counted() -> None:
+    import lanescope
+    import torch
+
+    big = torch.randn(8192, 8192, device="cuda")
+    torch.matmul(big, big)
+    torch.cuda.synchronize()
+    profile = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU, lanescope.ProfilerActivity.CUDA])
+    with profile:  # CUPTI is on from here on
+        pass
+    for _ in range(3):
+        torch.matmul(big, big)  # still running when the window opens
+    events = recorded(lambda: (torch.add(big, 1.0), torch.cuda.synchronize()))
+    for kernel in of(events, "kernel"):
+        if "elementwise" not in kernel["name"]:
+            assert kernel["args"].get("launched before window") is True, kernel
+        else:
+            assert "launched before window" not in kernel["args"]
+
+
+def test_nvtx_ranges_are_ranges() -> None:
+    script = """
+import lanescope, torch, json, sys
+x = torch.ones(8, device="cuda")
+p = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU, lanescope.ProfilerActivity.CUDA])
+p.start()
+torch.cuda.nvtx.range_push("my range")
+x + 1
+torch.cuda.nvtx.range_pop()
+torch.cuda.synchronize()
+p.stop()
+p.export_chrome_trace(sys.argv[1])
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        subprocess.run([sys.executable, "-c", script, path], check=True)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    ranges = [event for event in events if event.get("name") == "my range" and event.get("ph") == "X"]
+    adds = [event for event in events if event.get("name") == "aten::add"]
+    assert len(ranges) >= 1 and len(adds) == 1
+    outer = [r for r in ranges if r["cat"] == "user_annotation"][0]
+    assert outer["ts"] <= adds[0]["ts"] and adds[0]["ts"] + adds[0]["dur"] <= outer["ts"] + outer["dur"]
+
+
+def test_a_stream_that_waits_says_for_whom() -> None:
+    import torch
+
+    x, w = matrices()
+    side = torch.cuda.Stream()
+
+    def work() -> None:
+        done = torch.cuda.Event()
+        with torch.cuda.stream(side):
+            torch.matmul(x, w)
+            done.record(side)
+        torch.cuda.current_stream().wait_event(done)
+        torch.add(x, w)
+        torch.cuda.synchronize()
+
+    events = recorded(work)
+    streams = {kernel["args"]["stream"] for kernel in of(events, "kernel")}
+    assert len(streams) == 2
+    waits = [e for e in of(events, "cuda_sync") if "wait_on_stream" in e["args"]]
+    assert waits and {wait["args"]["wait_on_stream"] for wait in waits} <= streams
+
+
+def test_device_memory_is_recorded_for_every_thread() -> None:
+    import torch
+
+    def allocate() -> None:
+        torch.empty(1 << 20, device="cuda")
+
+    def work() -> None:
+        allocate()
+        thread = threading.Thread(target=allocate)
+        thread.start()
+        thread.join()
+
+    allocate()
+    events = recorded(work, profile_memory=True)
+    taken = [e for e in events if e.get("name") == "[memory]" and e["args"]["Device Type"] == 1
+             and e["args"]["Bytes"] == 4 << 20]
+    assert len(taken) == 2 and len({event["tid"] for event in taken}) == 2
+
+
+def test_python_stacks_lead_to_the_call() -> None:
+    import torch
+
+    x, w = matrices()
+
+    def here() -> None:
+        torch.matmul(x, w)
+
+    events = recorded(here, with_stack=True)
+    matmul = [event for event in of(events, "cpu_op") if event["name"] == "aten::matmul"][0]
+    assert "test_gpu.py" in matmul["args"]["Call stack"] and "here" in matmul["args"]["Call stack"]
+
+
+def test_occupancy_of_kernels_with_much_shared_memory_is_not_zero() -> None:
+    import torch
+
+    x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
+    events = recorded(lambda: (torch.matmul(x, x), torch.cuda.synchronize()))
+    large = [kernel for kernel in of(events, "kernel") if kernel["args"]["shared memory"] > 48 * 1024]
+    for kernel in large:
+        assert kernel["args"]["est. achieved occupancy %"] > 0, kernel["args"]
+
+
+def test_after_torchs_own_profiler_and_before_it() -> None:
+    import torch
+    from torch.profiler import ProfilerActivity, profile
+
+    x, w = matrices()
+
+    def work() -> None:
+        for _ in range(5):
+            torch.matmul(x, w)
+        torch.cuda.synchronize()
+
+    def torchs() -> int:
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as theirs:
+            work()
+        return sum(row.count for row in theirs.key_averages() if row.key == "aten::mm")
+
+    first = len(of(recorded(work), "kernel"))
+    assert torchs() == 5
+    assert len(of(recorded(work), "kernel")) == first > 0
+    assert torchs() == 5
+
+
+if __name__ == "__main__":
+    if SKIP is not None:
+        print(f"skipped: {SKIP}")
+        sys.exit(0)
+    failed = 0
+    for name, test in sorted(globals().items()):
+        if name.startswith("test_"):
+            try:
+                test()
+                print(f"passed  {name}")
+            except Exception as error:  # each test is told on its own
+                failed += 1
+                print(f"FAILED  {name}: {type(error).__name__}: {str(error)[:600]}")
+    sys.exit(1 if failed else 0)
