@@ -142,11 +142,14 @@ def mlp_cudagraph(setting: Setting) -> Program:
     with torch.inference_mode(), torch.cuda.graph(graph):
         y = model(x)
 
+    kept = (model, x)  # the graph reads their memory; nothing else would keep it
+
     def step() -> None:
         with record_function("replay"):
             graph.replay()
         y.float().sum()
         setting.finish()
+        assert kept
 
     return Program(step)
 

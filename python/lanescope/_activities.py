@@ -32,6 +32,16 @@ def supported_activities() -> Set[ProfilerActivity]:
     return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if cupti_library() else {ProfilerActivity.CPU}
 
 
+def offer_nvtx() -> None:
+    """Lets NVTX find the recorder, so that NVTX ranges are recorded; it asks once, at the process's first NVTX call.
+
+    Nothing changes when the program (or another tool) has named a library already.
+    """
+    library = cupti_library()
+    if library:
+        os.environ.setdefault("NVTX_INJECTION64_PATH", library)
+
+
 def activity_bits(activities: Iterable[ProfilerActivity]) -> int:
     """The recorder's LANESCOPE_ACTIVITY_* of what it can record among ``activities``."""
     bits = {ProfilerActivity.CPU: 1, ProfilerActivity.CUDA: 2}

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Type, Union
 
 from . import _core, _job, _stacks, _torch
-from ._activities import ProfilerActivity, activity_bits, parse_activities, supported_activities
+from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities, supported_activities
 from ._flight import parse_last, parse_slow_step
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
@@ -188,6 +188,8 @@ class profile:
             reason = _stacks.start()
             if reason:
                 _warn(f"with_stack: going on without stacks: {reason}", once=True)
+        if ProfilerActivity.CUDA in self.activities:
+            offer_nvtx()
         core = _core.Profiler(
             schedule=(lambda step: action_value(self.schedule(step)).value) if self.record_steps else None,
             first_action=self.current_action.value,

@@ -2,6 +2,7 @@
 // what is dropped and said. Each test runs in a process of its own, as the source is one a process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nvtx3/nvToolsExt.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -313,6 +314,56 @@ TEST_F(GpuSourceTest, AFullFileDropsAndCounts) {
   // A launch is three records: the call, the kernel and its continuation.
   EXPECT_EQ(found.records.size() + dropped, 3u * kLaunches);
   EXPECT_EQ(found.stats[ImportIssue::kDroppedRecords].count, dropped);
+}
+
+// NVTX looks for its library once, at the process's first NVTX call: before the recording began.
+TEST_F(GpuSourceTest, NvtxRangesAreRangesOfTheRecorder) {
+  setenv("NVTX_INJECTION64_PATH", LANESCOPE_CUPTI_SOURCE, 1);
+  auto recorder = open();
+  nvtxRangePushA("pushed before");  // its pop comes inside: no range
+  ASSERT_TRUE(recorder->start());
+  nvtxRangePop();
+  nvtxRangePushA("outer");
+  nvtxRangePushW(L"inner");
+  nvtxRangePop();
+  const nvtxRangeId_t id = nvtxRangeStartA("over threads");
+  std::thread([id] { nvtxRangeEnd(id); }).join();
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("library");
+  nvtxEventAttributes_t event{};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = nvtxDomainRegisterStringA(domain, "step");
+  nvtxDomainRangePushEx(domain, &event);
+  nvtxDomainRangePop(domain);
+  nvtxMarkA("a mark");
+  nvtxRangePop();
+  recorder->stop();
+  const Bytes bytes(recorder->spool_path());
+  ImportStats stats;
+  auto index = format::read_spool_index(bytes, true, &stats);
+  ASSERT_TRUE(index);
+  std::vector<std::byte> buffer(spool::kChunkBytes);
+  std::map<std::string, spool::Record> ranges;
+  std::vector<std::string> marks;
+  std::size_t ends_elsewhere = 0;
+  for (const auto& chunk : index->record_chunks)
+    for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &stats)) {
+      const auto kind = static_cast<spool::RecordKind>(record.kind);
+      if (kind == spool::RecordKind::kRange) ranges[index->texts[record.name]] = record;
+      if (kind == spool::RecordKind::kInstant) marks.push_back(index->texts[record.name]);
+      ends_elsewhere += kind == spool::RecordKind::kEndByHandle;
+    }
+  ASSERT_EQ(ranges.size(), 4u);
+  EXPECT_EQ(ranges.count("pushed before"), 0u);
+  for (const auto& [name, record] : ranges) EXPECT_TRUE(record.flags & spool::kNvtx) << name;
+  EXPECT_GE(ranges["inner"].begin_tsc, ranges["outer"].begin_tsc);
+  EXPECT_LE(ranges["inner"].end_tsc, ranges["outer"].end_tsc);
+  EXPECT_NE(ranges["outer"].end_tsc, 0u);
+  EXPECT_GE(ranges["library: step"].begin_tsc, ranges["inner"].end_tsc);
+  EXPECT_EQ(ranges["over threads"].end_tsc, 0u);  // ended from another thread
+  EXPECT_EQ(ends_elsewhere, 2u);                  // that, and the pop of "pushed before"
+  EXPECT_THAT(marks, ::testing::ElementsAre("a mark"));
 }
 
 }  // namespace
