@@ -1,5 +1,5 @@
-// A libcupti without a GPU: keeps CUPTI's rules (who is switched on, whose buffers, which clock) and
-// writes the records that a test asks for. Tests load it by LANESCOPE_CUPTI_LIBRARY.
+// A libcupti without a GPU: keeps CUPTI's rules (who is switched on, whose buffers, which clock)
+// and writes the records that a test asks for. Tests load it by LANESCOPE_CUPTI_LIBRARY.
 #include <cupti.h>
 #include <sys/syscall.h>
 #include <unistd.h>

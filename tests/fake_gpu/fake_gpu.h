@@ -6,11 +6,11 @@ extern "C" {
 
 struct FakeGpuStats {
   std::uint32_t clock_registrations, buffer_registrations;
-  std::uint32_t kinds_on;        // how many are enabled now
-  std::uint32_t buffers_out;     // with the fake now
-  std::uint32_t dirty_buffers;   // handed over with something in them
+  std::uint32_t kinds_on;       // how many are enabled now
+  std::uint32_t buffers_out;    // with the fake now
+  std::uint32_t dirty_buffers;  // handed over with something in them
   std::uint32_t flushes, forced_flushes, finalized;
-  std::uint32_t subscribers;     // open now
+  std::uint32_t subscribers;  // open now
   std::uint32_t flush_period_ms;
 };
 FakeGpuStats fake_gpu_stats();

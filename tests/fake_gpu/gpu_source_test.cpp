@@ -90,8 +90,8 @@ class GpuSourceTest : public ::testing::Test {
   void SetUp() override {
     if (!std::getenv("LANESCOPE_CUPTI_LIBRARY"))
       GTEST_SKIP() << "run by ctest, which names the fake libcupti";
-    folder_ = std::filesystem::temp_directory_path() /
-              ("lanescope_fake_gpu_" + std::to_string(getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("lanescope_fake_gpu_" + std::to_string(getpid()));
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   std::unique_ptr<record::Recorder> open(std::uint32_t options = 0) {
@@ -212,7 +212,10 @@ TEST_F(GpuSourceTest, ManyThreadsLaunchWhileWindowsOpenAndClose) {
   std::atomic<std::uint32_t> correlation{1};
   for (int i = 0; i < 4; ++i)
     threads.emplace_back([&] {
-      while (!done.load()) fake_gpu_launch("k", correlation.fetch_add(1));
+      while (!done.load()) {
+        for (int launch = 0; launch < 50; ++launch) fake_gpu_launch("k", correlation.fetch_add(1));
+        std::this_thread::sleep_for(std::chrono::microseconds(200));  // the fake has one lock
+      }
     });
   for (int window = 0; window < 5; ++window) {
     ASSERT_TRUE(recorder->start());
