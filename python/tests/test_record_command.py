@@ -34,7 +34,8 @@ def run_recorded(tmp_path, torch):
         (tmp_path / "script.py").write_text(code)
         command = [sys.executable, "-m", "lanescope.record", "-o", "out", *flags, "--", sys.executable, "script.py"]
         done = subprocess.run(
-            [*command, *script_args], cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=300
+            [*command, *script_args], cwd=tmp_path, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=300,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
         )
         assert "not recorded" not in done.stderr, done.stderr
         return done, tmp_path / "out"
