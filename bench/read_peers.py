@@ -18,8 +18,8 @@ import time
 
 LANESCOPE = "import lanescope, sys; t = lanescope.read_trace(sys.argv[1]); print(len(t.start_ns))"
 JSON = "import json, sys; print(len(json.load(open(sys.argv[1], 'rb'))['traceEvents']))"
-HTA = ("import sys; from hta.common.trace_file import *; from hta.common.trace_parser import parse_trace_dataframe as p; "
-       "print(len(p(sys.argv[1])[1]))")
+HTA = ("import os, sys; from hta.common.trace import Trace; path = os.path.abspath(sys.argv[1]); "
+       "t = Trace(trace_files={0: path}, trace_dir=os.path.dirname(path)); t.parse_traces(); print(len(t.get_trace(0)))")
 
 
 def peers(trace):
