@@ -131,6 +131,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
                                "write a trace of lanescope itself; goes before the command")
                    ->option_text("OUT")] = {Completes::kFile};
   add_table_command(*this);
+  add_explain_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
   add_name_command(*this);

@@ -97,6 +97,7 @@ inline constexpr char kTraceArgument[] =
 // Each in its own <name>_command.cpp: declares flags and what running does.
 void add_table_command(CommandLine& line);
 void add_tree_command(CommandLine& line);
+void add_explain_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);

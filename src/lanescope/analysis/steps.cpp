@@ -1,0 +1,124 @@
+// Problem: the CPU's step ranges say when work was launched, not when it ran; on a GPU-bound loop
+// they are too short and the last one is followed by a long drain. Idea: shift each boundary to the
+// moment the device has finished what was launched before it. Example: steps at 0, 10, 20; a kernel
+// launched at 1 runs [2, 40), one launched at 11 runs [40, 80) -> the device windows are [0, 40),
+// [40, 80), ... For a loop in which the device waits for the CPU the boundaries stay where they
+// are.
+#include "lanescope/analysis/steps.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lanescope::analysis {
+namespace {
+
+bool is_final_sync_name(std::string_view name) {
+  return name.find("DeviceSynchronize") != std::string_view::npos ||
+         name.find("CtxSynchronize") != std::string_view::npos;
+}
+
+// From the first operator, annotation or API call to the last end of those and of device work. The
+// profiler's own wait for the device at the end is not the program's.
+StepRange whole_recording(const Trace& trace) {
+  StepRange range;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last = std::numeric_limits<std::int64_t>::min(), device_first = first;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const CategoryKind kind = trace.kind(id);
+    if (is_device_work(kind)) {
+      device_first = std::min(device_first, trace.start_ns(id));
+      last = std::max(last, trace.end_ns(id));
+    } else if (is_front_end(kind) || (is_api_call(kind) && !is_final_sync_name(trace.name(id)))) {
+      first = std::min(first, trace.start_ns(id));
+      last = std::max(last, trace.end_ns(id));
+    }
+  }
+  if (first == std::numeric_limits<std::int64_t>::max()) first = device_first;
+  if (last < first) return range;
+  range.cpu_start_ns = first;
+  range.cpu_end_ns = last;
+  return range;
+}
+
+}  // namespace
+
+Steps find_steps(const Trace& trace) {
+  Steps result;
+  for (const Step& step : trace.steps()) {
+    const std::int64_t start = trace.start_ns(step.slice), end = trace.end_ns(step.slice);
+    if (!result.steps.empty()) {
+      StepRange& last = result.steps.back();
+      if (start < last.cpu_end_ns) continue;
+      if (step.number == *last.number + 1) last.cpu_end_ns = start;
+    }
+    result.steps.push_back({step.number, step.slice, start, end});
+  }
+  result.marked = !result.steps.empty();
+  if (!result.marked) {
+    const StepRange whole = whole_recording(trace);
+    if (whole.cpu_end_ns > whole.cpu_start_ns) result.steps.push_back(whole);
+  }
+  result.first_steady = result.steps.size() > 1 ? 1 : 0;
+  return result;
+}
+
+std::vector<Window> compute_step_windows(const Trace& trace, const LaunchLinks& links,
+                                         const Steps& steps, const DeviceTimeline& timeline) {
+  struct Launched {
+    std::int64_t launch_ns, end_ns;
+  };
+  std::vector<Launched> launched;
+  for (const DeviceWork& each : timeline.work) {
+    const SliceId launch = links.launch_of[raw(each.slice)];
+    if (launch != kNone<SliceId>)
+      launched.push_back({trace.start_ns(launch), each.end_ns});
+    else if (each.before_recording)
+      launched.push_back({std::numeric_limits<std::int64_t>::min(), each.end_ns});
+  }
+  std::sort(launched.begin(), launched.end(), [](const Launched& a, const Launched& b) {
+    return a.launch_ns != b.launch_ns ? a.launch_ns < b.launch_ns : a.end_ns < b.end_ns;
+  });
+  std::int64_t latest = std::numeric_limits<std::int64_t>::min();
+  for (Launched& each : launched) latest = each.end_ns = std::max(latest, each.end_ns);
+
+  const auto boundary = [&](std::int64_t time_ns) {
+    const auto after = std::lower_bound(
+        launched.begin(), launched.end(), time_ns,
+        [](const Launched& each, std::int64_t time) { return each.launch_ns < time; });
+    return after == launched.begin() ? time_ns : std::max(time_ns, std::prev(after)->end_ns);
+  };
+  std::vector<Window> windows;
+  for (const StepRange& step : steps.steps)
+    windows.push_back({boundary(step.cpu_start_ns), boundary(step.cpu_end_ns)});
+  return windows;
+}
+
+std::int64_t lower_median(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+StepStatistics step_statistics(const std::vector<std::int64_t>& lengths_ns) {
+  StepStatistics result;
+  if (lengths_ns.empty()) return result;
+  result.shortest_ns = *std::min_element(lengths_ns.begin(), lengths_ns.end());
+  result.longest_ns = *std::max_element(lengths_ns.begin(), lengths_ns.end());
+  result.median_ns = lower_median(lengths_ns);
+  std::vector<std::int64_t> deviations;
+  for (const std::int64_t each : lengths_ns)
+    deviations.push_back(each > result.median_ns ? each - result.median_ns
+                                                 : result.median_ns - each);
+  result.mad_ns = lower_median(std::move(deviations));
+  if (lengths_ns.size() < 3) return result;
+  const double limit = static_cast<double>(result.median_ns) +
+                       std::max(0.2 * static_cast<double>(result.median_ns),
+                                3 * 1.4826 * static_cast<double>(result.mad_ns));
+  for (std::size_t i = 0; i < lengths_ns.size(); ++i)
+    if (static_cast<double>(lengths_ns[i]) > limit) result.slow.push_back(i);
+  return result;
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,118 @@
+// `lanescope explain`: what bounds a step, with the evidence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/record/range.h"
+#include "lanescope/report/explain_text.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct ExplainFlags {
+  std::string path;
+  std::optional<std::int64_t> step;
+  std::string question, off;
+  bool json = false, markdown = false, list = false;
+};
+
+std::vector<std::string> rule_ids() {
+  std::vector<std::string> ids;
+  for (const explain::Rule& rule : explain::all_rules()) ids.emplace_back(rule.id);
+  return ids;
+}
+
+Result<std::vector<std::string>> ids_of(const std::string& flag, const std::string& text) {
+  std::vector<std::string> ids;
+  const std::vector<std::string> known = rule_ids();
+  for (std::size_t from = 0; from <= text.size() && !text.empty();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    const std::string id = text.substr(from, comma - from);
+    if (std::find(known.begin(), known.end(), id) == known.end()) {
+      const auto close = close_matches(id, known);
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("{} expects a rule's id (lanescope explain --list); found '{}'{}", flag, id,
+                      close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
+    }
+    ids.push_back(id);
+    from = comma + 1;
+  }
+  return ids;
+}
+
+int run_explain(const ExplainFlags& flags, Output& output) {
+  if (flags.list) {
+    output.write(flags.json ? report::rule_list_json() : report::rule_list_text());
+    return kOk;
+  }
+  if (flags.path.empty()) {
+    output.complain("explain: expected a trace, found none; see lanescope explain --help");
+    return kUsage;
+  }
+  const auto only = ids_of("--question", flags.question);
+  const auto off = ids_of("--off", flags.off);
+  for (const auto* ids : {&only, &off}) {
+    if (*ids) continue;
+    output.complain("explain: " + message_of(ids->error()));
+    return kUsage;
+  }
+  int code = kOk;
+  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  if (!trace) return code;
+
+  RecordFunction stage("explain: facts");
+  const Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  stage.end();
+  if (!facts) {
+    output.complain("explain: --step: " + message_of(facts.error()));
+    return kUsage;
+  }
+  RecordFunction rules_stage("explain: rules");
+  const auto explanation = explain::run_rules(*facts, {*only, *off});
+  rules_stage.end();
+  if (!explanation) {
+    output.complain("explain: " + message_of(explanation.error()));
+    return kUsage;
+  }
+  RecordFunction text_stage("explain: text");
+  output.write(flags.json ? report::explanation_json(*facts, *explanation)
+                          : report::explanation_text(*facts, *explanation, flags.markdown));
+  return kOk;
+}
+
+}  // namespace
+
+void add_explain_command(CommandLine& line) {
+  Command command = line.command("explain", "what bounds a step, and why: verdicts with evidence");
+  const auto flags = std::make_shared<ExplainFlags>();
+  command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile})->required(false);
+  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
+                      "speak of this ProfilerStep only (default: of all but the first)");
+  command.text_flag("--question", &flags->question, "ID,...",
+                    "ask only these rules (--list names them)", {Completes::kWords, rule_ids()});
+  command.text_flag("--off", &flags->off, "ID,...", "leave these rules out",
+                    {Completes::kWords, rule_ids()});
+  command.switch_flag("--list", &flags->list, "the rules and the question that each answers");
+  CLI::Option* json =
+      command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
+  json->excludes(markdown);
+  command.epilogue(R"(Examples:
+  lanescope explain trace.json.gz                            the verdict, the wall of a step, findings
+  lanescope explain trace.json.gz --step 12                  one step
+  lanescope explain trace.json.gz --question host-sync
+  lanescope explain --list
+
+Each rule has a page in docs/rules/; the numbers are defined in docs/definitions.md.
+)");
+  command.runs([flags](Output& output) -> int { return run_explain(*flags, output); });
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,105 @@
+// What every rule reads: the analyses of one trace, made once.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/device_work.h"
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/analysis/host_timeline.h"
+#include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/launch_stats.h"
+#include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/analysis/steps.h"
+#include "lanescope/analysis/wall_partition.h"
+#include "lanescope/base/result.h"
+#include "lanescope/explain/finding.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::explain {
+
+using IdleTimes = std::array<std::int64_t, analysis::kIdleCauseCount>;
+
+// The wall of a device, whole and by cause of idleness. The causes add up to partition.idle_ns.
+struct WallTimes {
+  analysis::WallPartition partition;
+  IdleTimes idle{};
+  std::int64_t idle_by(analysis::IdleCause cause) const {
+    return idle[static_cast<std::size_t>(cause)];
+  }
+  // The CPU had not launched, or had only just done so.
+  std::int64_t waiting_for_cpu_ns() const {
+    return idle_by(analysis::IdleCause::kHostLate) + idle_by(analysis::IdleCause::kAfterSync) +
+           idle_by(analysis::IdleCause::kLaunchLatency);
+  }
+  WallTimes& operator+=(const WallTimes& other);
+};
+
+struct DeviceFacts {
+  analysis::DeviceTimeline timeline;
+  std::vector<analysis::Window> windows;  // one a step
+  analysis::Gaps gaps;                    // from the first window's start to the last one's end
+  std::vector<WallTimes> walls;           // one a step
+};
+
+// Borrows the trace. Read-only once made; any thread.
+struct Facts {
+  const Trace* trace = nullptr;
+  analysis::LaunchLinks links;
+  analysis::SliceNesting nesting;
+  analysis::Steps steps;
+  std::vector<DeviceFacts> devices;
+  // The device that was busy longest, which the rules speak of; of equals the lower number.
+  std::optional<std::size_t> main_device;
+  std::optional<analysis::HostTimeline> host;
+  TrackId main_thread = kNone<TrackId>;
+
+  // The steps that numbers per step are made from, as indices: all but the first, or the chosen
+  // one. Their windows on the main device, neighbours joined, and their sums.
+  std::vector<std::size_t> steady;
+  std::vector<analysis::Window> steady_windows;
+  WallTimes wall;
+  analysis::LaunchStats launches;
+  bool one_step_chosen = false;
+
+  const DeviceFacts& device() const { return devices[*main_device]; }
+  std::int64_t per_step(std::int64_t total_ns) const {
+    return steady.empty() ? 0 : total_ns / static_cast<std::int64_t>(steady.size());
+  }
+  // CPU ranges of the steady steps, neighbours joined.
+  std::vector<analysis::Window> steady_cpu_windows() const;
+  Confidence confidence() const;  // by number of steady steps and length of their wall
+};
+
+// kInvalidArgument: the trace has no step of that number. O(n log n).
+Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step = {});
+
+// Idle time by cause inside a window. O(log n + parts in it).
+IdleTimes idle_within(const analysis::Gaps& gaps, const analysis::Window& window);
+
+// Is the time inside one of these (disjoint, in order)?
+bool inside(const std::vector<analysis::Window>& windows, std::int64_t time_ns);
+
+// What a thread did in some stretches: time by name of the innermost event, most first, equal times
+// by name. ProfilerStep#7 counts as ProfilerStep*, time without any event has an empty name.
+struct HostShare {
+  std::string name;
+  CategoryKind kind = CategoryKind::kNone;
+  std::int64_t time_ns = 0;
+  SliceId longest = kNone<SliceId>;  // the slice with most of it
+};
+struct HostStretch {
+  TrackId thread = kNone<TrackId>;
+  std::int64_t start_ns = 0, end_ns = 0;
+};
+std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches);
+// "aten::mm's own CPU time", "inside cudaLaunchKernel", "code without events in matmul_add", ...
+Sentence describe(const HostShare& share);
+
+// Stretches in which the main device waited for the CPU in steady steps: causes kHostLate and
+// kAfterSync.
+std::vector<HostStretch> host_late_stretches(const Facts& facts);
+
+}  // namespace lanescope::explain

@@ -1,0 +1,56 @@
+#include "lanescope/explain/finding.h"
+
+#include <utility>
+
+namespace lanescope::explain {
+
+Value ns(std::int64_t value) { return {Value::Kind::kNs, value, 0, {}}; }
+Value count(std::uint64_t value) {
+  return {Value::Kind::kCount, static_cast<std::int64_t>(value), 0, {}};
+}
+Value ratio(std::int64_t part, std::int64_t whole) {
+  return {Value::Kind::kRatio,
+          0,
+          whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole),
+          {}};
+}
+Value factor(std::int64_t value, std::int64_t of) {
+  Value result = ratio(value, of);
+  result.kind = Value::Kind::kFactor;
+  return result;
+}
+Value bytes(std::int64_t value) { return {Value::Kind::kBytes, value, 0, {}}; }
+Value text(std::string value) { return {Value::Kind::kText, 0, 0, std::move(value)}; }
+Value name(std::string_view value) { return {Value::Kind::kName, 0, 0, std::string(value)}; }
+
+Value kernel(std::string_view value) { return {Value::Kind::kKernel, 0, 0, std::string(value)}; }
+
+Sentence say(std::string pattern, std::vector<Value> values) {
+  return {std::move(pattern), std::move(values)};
+}
+
+const char* finding_kind_name(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kBound:
+      return "bound";
+    case FindingKind::kCost:
+      return "cost";
+    case FindingKind::kWhere:
+      return "where";
+    case FindingKind::kOnce:
+      return "once";
+    case FindingKind::kNormal:
+      return "normal";
+    case FindingKind::kTrust:
+      return "trust";
+  }
+  return "";
+}
+
+const char* confidence_name(Confidence confidence) {
+  return confidence == Confidence::kHigh     ? "high"
+         : confidence == Confidence::kMedium ? "medium"
+                                             : "low";
+}
+
+}  // namespace lanescope::explain

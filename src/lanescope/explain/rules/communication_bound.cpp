@@ -1,0 +1,68 @@
+// Collectives run while nothing computes beside them.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+Outcome communication_bound(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto& part = facts.wall.partition;
+  const std::int64_t exposed = part.exposed_communication_ns;
+  if (share_of(exposed, part.wall_ns) <= 0.15) return Quiet{};
+
+  // The kernel whose runs were exposed longest.
+  std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;
+  std::int64_t longest_run = -1;
+  std::uint64_t calls = 0;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCommunication || !inside(facts.steady_windows, work.start_ns))
+      continue;
+    ++calls;
+    const auto times = facts.device().timeline.time_within(work.start_ns, work.end_ns);
+    const std::int64_t alone = times[static_cast<std::size_t>(WorkClass::kCommunication)];
+    auto& [total, slice] = by_name[facts.trace->name(work.slice)];
+    total += alone;
+    if (alone > longest_run) {
+      longest_run = alone;
+      slice = work.slice;
+    }
+  }
+  Finding finding;
+  finding.kind = FindingKind::kBound;
+  finding.verdict = say(
+      "Communication-bound: {} of a step's {} ({}) went to communication with nothing computing "
+      "beside it.",
+      {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
+       ratio(exposed, part.wall_ns)});
+  finding.at_stake_ns = facts.per_step(exposed);
+  finding.at_stake_ratio = share_of(exposed, part.wall_ns);
+  finding.arithmetic.push_back(
+      say("{} communication kernels in {} steps; compute {}, idle {} per step",
+          {count(calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
+           ns(facts.per_step(part.idle_ns))}));
+  finding.arithmetic.push_back(
+      say("a communication kernel also waits for the slowest rank: one rank's trace cannot tell "
+          "slow links from late partners"));
+  for (const auto& [label, entry] : by_name)
+    if (entry.second != kNone<SliceId> && entry.first > 0)
+      finding.evidence.push_back(
+          {entry.second,
+           say("{}: exposed {} per step", {kernel(label), ns(facts.per_step(entry.first))})});
+  std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
+                   [](const Evidence& a, const Evidence& b) {
+                     return a.text.values[1].integer > b.text.values[1].integer;
+                   });
+  if (finding.evidence.size() > 3) finding.evidence.resize(3);
+  finding.try_next = {"compare the other ranks' traces: the rank that waits least is the late one",
+                      "overlap: smaller buckets that start earlier, prefetch, a second stream"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,114 @@
+// What torch.compile made of the program: regions, fused kernels, or nothing on the GPU.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+
+namespace {
+
+struct Fused {
+  std::uint64_t calls = 0, operators = 0;
+  std::int64_t gpu_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+}  // namespace
+
+Outcome compiled_code(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::set<std::string_view> regions, graphs;
+  SliceId region = kNone<SliceId>;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (!is_front_end(trace.kind(id))) continue;
+    const std::string_view label = trace.name(id);
+    if (label.starts_with("Torch-Compiled Region")) {
+      regions.insert(label);
+      if (region == kNone<SliceId> || trace.start_ns(id) < trace.start_ns(region)) region = id;
+    } else if (label.starts_with("## Call CompiledFxGraph")) {
+      graphs.insert(label);
+    }
+  }
+  std::map<std::string, Fused> fused;
+  std::unordered_map<std::uint32_t, analysis::KernelName> names;
+  std::uint64_t kernels = 0, fused_calls = 0;
+  std::int64_t fused_ns = 0, other_ns = 0;
+  if (facts.main_device)
+    for (const DeviceWork& work : facts.device().timeline.work) {
+      if (trace.kind(work.slice) != CategoryKind::kKernel ||
+          !inside(facts.steady_windows, work.start_ns))
+        continue;
+      ++kernels;
+      const StringId id = trace.slices().name[raw(work.slice)];
+      auto [entry, is_new] = names.try_emplace(raw(id));
+      if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
+      const std::int64_t dur_ns = work.end_ns - work.start_ns;
+      if (entry->second.fused.empty()) {
+        other_ns += dur_ns;
+        continue;
+      }
+      Fused& kernel = fused[std::string(trace.text(id))];
+      ++kernel.calls;
+      kernel.operators = entry->second.fused.size();
+      kernel.gpu_ns += dur_ns;
+      if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
+        kernel.longest = work.slice;
+      fused_ns += dur_ns;
+      ++fused_calls;
+    }
+  if (regions.empty() && graphs.empty() && fused.empty()) return Quiet{};
+
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  if (!facts.main_device) {
+    finding.verdict =
+        say("torch.compile ran: {} compiled regions. Without GPU work in the trace it "
+            "cannot be told what was fused.",
+            {count(regions.size())});
+  } else if (fused.empty()) {
+    finding.verdict =
+        say("torch.compile ran and fused nothing on the GPU: none of {} kernels per step is a "
+            "generated one; what ran are library kernels.",
+            {count(kernels / steps)});
+    finding.try_next = {
+        "a single matmul or one addmm has nothing to fuse: compile larger regions, "
+        "or use mode=\"reduce-overhead\" if the CPU is the limit"};
+  } else {
+    std::uint64_t operators = 0;
+    for (const auto& [label, kernel] : fused) operators += kernel.operators;
+    finding.verdict = say(
+        "torch.compile fused: {} generated kernels, whose names hold {} operators, run {} times "
+        "per step and take {} of the kernels' time.",
+        {count(fused.size()), count(operators), count(fused_calls / steps),
+         ratio(fused_ns, fused_ns + other_ns)});
+    std::vector<std::pair<std::string, Fused>> ranked(fused.begin(), fused.end());
+    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+      return a.second.gpu_ns > b.second.gpu_ns;
+    });
+    for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
+      finding.evidence.push_back({ranked[i].second.longest,
+                                  say("{}: {} operators, {} per step",
+                                      {kernel(ranked[i].first), count(ranked[i].second.operators),
+                                       ns(facts.per_step(ranked[i].second.gpu_ns))})});
+  }
+  if (!regions.empty())
+    finding.arithmetic.push_back(
+        say("{} compiled regions ({}), {} compiled graphs; the layers around a call are guards and "
+            "wrappers of the compiler, on the CPU",
+            {count(regions.size()), name(*regions.begin()), count(graphs.size())}));
+  if (region != kNone<SliceId> && finding.evidence.empty())
+    finding.evidence.push_back({region, say("the first compiled region")});
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

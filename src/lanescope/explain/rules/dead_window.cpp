@@ -1,0 +1,72 @@
+// The first time a range is entered, nothing happens for long before its first operator.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+struct Entry {
+  std::int64_t start_ns = 0, lead_ns = 0;
+  SliceId range{}, first_child{};
+};
+
+}  // namespace
+
+Outcome dead_window(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  // The first child of each range, of those that have one.
+  std::map<std::uint32_t, Entry> first_child;  // by raw range
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i}, parent = facts.nesting.parent[i];
+    if (parent == kNone<SliceId> || trace.kind(parent) != CategoryKind::kUserAnnotation) continue;
+    if (trace.name(parent).starts_with("ProfilerStep#")) continue;
+    const auto [entry, is_new] = first_child.try_emplace(raw(parent));
+    if (is_new || trace.start_ns(id) < trace.start_ns(entry->second.first_child))
+      entry->second = {trace.start_ns(parent), trace.start_ns(id) - trace.start_ns(parent), parent,
+                       id};
+  }
+  std::map<std::string, std::vector<Entry>> by_name;
+  for (const auto& [range, entry] : first_child)
+    by_name[std::string(trace.name(entry.range))].push_back(entry);
+  bool enough = false;
+  const Entry* worst = nullptr;
+  std::int64_t usual_ns = 0;
+  std::uint64_t samples = 0;
+  for (auto& [label, entries] : by_name) {
+    if (entries.size() < 3) continue;
+    enough = true;
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return a.start_ns < b.start_ns; });
+    std::vector<std::int64_t> others;
+    for (std::size_t i = 1; i < entries.size(); ++i) others.push_back(entries[i].lead_ns);
+    const std::int64_t median = analysis::lower_median(std::move(others));
+    if (entries[0].lead_ns < 50'000 || entries[0].lead_ns < 5 * median) continue;
+    if (worst && entries[0].lead_ns <= worst->lead_ns) continue;
+    worst = &entries[0];
+    usual_ns = median;
+    samples = entries.size();
+  }
+  if (!enough) return NotChecked{"a range (record_function) that is entered three times or more"};
+  if (!worst) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict = say(
+      "{} was entered {} before its first operator {} began; later it takes {}: host time in which "
+      "no recorded event ran.",
+      {name(trace.name(worst->range)), ns(worst->lead_ns), name(trace.name(worst->first_child)),
+       ns(usual_ns)});
+  finding.at_stake_ns = worst->lead_ns - usual_ns;
+  finding.evidence.push_back({worst->range, say("the first time the range is entered")});
+  finding.arithmetic.push_back(
+      say("work that a library does inside its operator would lie inside that operator: this lies "
+          "before it, in Python, in dispatch, or in the recording's own first use of the thread"));
+  finding.try_next = {"it happens once: warm up, or look inside with with_stack=True"};
+  finding.sample_count = samples;
+  finding.sample_noun = "entry";
+  finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

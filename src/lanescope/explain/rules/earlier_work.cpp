@@ -1,0 +1,39 @@
+// GPU work at the start of the trace that was launched before the recording began.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome earlier_work(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (facts.links.launched_count == 0) return NotChecked{kNeedsLaunches};
+  std::uint64_t works = 0;
+  std::int64_t total_ns = 0, last_end_ns = 0;
+  SliceId first = kNone<SliceId>;
+  for (const auto& work : facts.device().timeline.work) {
+    if (!work.before_recording) continue;
+    if (works++ == 0) first = work.slice;
+    total_ns += work.end_ns - work.start_ns;
+    last_end_ns = std::max(last_end_ns, work.end_ns);
+  }
+  if (works == 0) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      say("{} of {} pieces of GPU work were launched before the recording began ({} of GPU time): "
+          "left over from earlier steps, not part of these.",
+          {count(works), count(facts.device().timeline.work.size()), ns(total_ns)});
+  finding.at_stake_ns = total_ns;
+  finding.arithmetic.push_back(say(
+      "the first step is counted from where this work ends; sums over all kernels of the trace, "
+      "divided by its steps, are too large by it"));
+  finding.evidence.push_back({first, say("the first of them")});
+  finding.try_next = {"nothing; or synchronize before the recorded steps for a clean start"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = works;
+  finding.sample_noun = "piece";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

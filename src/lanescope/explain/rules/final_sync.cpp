@@ -1,0 +1,49 @@
+// The wait for the device at the end of the recording looks like the largest call and is none of
+// the program's business.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome final_sync(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  SliceId sync = kNone<SliceId>;
+  std::int64_t last_launch_ns = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (!is_api_call(trace.kind(id))) continue;
+    if (!facts.links.launched_by(id).empty())
+      last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
+    const std::string_view label = trace.name(id);
+    if (label.find("DeviceSynchronize") == std::string_view::npos) continue;
+    if (sync == kNone<SliceId> || trace.end_ns(id) > trace.end_ns(sync)) sync = id;
+  }
+  if (sync == kNone<SliceId> || trace.start_ns(sync) < last_launch_ns ||
+      trace.dur_ns(sync) < 100'000)
+    return Quiet{};
+  const auto times = facts.device().timeline.time_within(trace.start_ns(sync), trace.end_ns(sync));
+  const std::int64_t busy = times[0] + times[1] + times[2];
+  const bool backlog = busy * 10 > trace.dur_ns(sync) * 9;
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("{} of {} at the end is normal: {}.",
+          {name(trace.name(sync)), ns(trace.dur_ns(sync)),
+           text(backlog ? "the CPU was ahead and waits until the GPU has done what was launched"
+                : busy * 2 > trace.dur_ns(sync)
+                    ? "mostly the wait for what was launched before"
+                    : "the recording ends with it, and the GPU has next to nothing left to do")});
+  finding.arithmetic.push_back(
+      say("the GPU worked {} of these {} ({})",
+          {ns(busy), ns(trace.dur_ns(sync)), ratio(busy, trace.dur_ns(sync))}));
+  finding.evidence.push_back({sync, say("after the last launch of the trace")});
+  finding.try_next = {"nothing: leave it out of a step's time"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = 1;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

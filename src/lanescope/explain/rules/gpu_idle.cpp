@@ -1,0 +1,80 @@
+// The GPU is idle for a part of the step: where, and why as far as the trace tells.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Gap;
+using analysis::IdleCause;
+
+namespace {
+
+const char* cause_text(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kHostLate:
+      return "the CPU had not launched the next work yet";
+    case IdleCause::kAfterSync:
+      return "the CPU had waited for the GPU and had to start feeding it anew";
+    case IdleCause::kLaunchLatency:
+      return "launched work was on its way to the GPU";
+    case IdleCause::kBetweenQueued:
+      return "short pauses between queued kernels";
+    case IdleCause::kWaiting:
+      return "launched work did not start: a dependency between streams, or something the trace "
+             "does not hold";
+    case IdleCause::kProfiler:
+      return "the profiler's own work";
+    case IdleCause::kBeforeFirstWork:
+      return "the first launch was still to come";
+    case IdleCause::kAfterLastWork:
+      return "nothing was launched any more";
+    case IdleCause::kUnknown:
+      return "unknown: the work after it has no launch call in the trace";
+  }
+  return "";
+}
+
+}  // namespace
+
+Outcome gpu_idle(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto& part = facts.wall.partition;
+  if (share_of(part.idle_ns, part.wall_ns) < 0.1 || is_host_bound(facts)) return Quiet{};
+  const auto& idle = facts.wall.idle;
+  const auto main =
+      static_cast<std::size_t>(std::max_element(idle.begin(), idle.end()) - idle.begin());
+  Finding finding;
+  finding.verdict = say("The GPU was idle {} of a step's {} ({}); {} of that because: {}.",
+                        {ns(facts.per_step(part.idle_ns)), ns(facts.per_step(part.wall_ns)),
+                         ratio(part.idle_ns, part.wall_ns), ratio(idle[main], part.idle_ns),
+                         text(cause_text(static_cast<IdleCause>(main)))});
+  finding.at_stake_ns = facts.per_step(part.idle_ns);
+  finding.at_stake_ratio = share_of(part.idle_ns, part.wall_ns);
+  for (std::size_t i = 0; i < idle.size(); ++i)
+    if (idle[i] > 0)
+      finding.arithmetic.push_back(
+          say("{} per step: {}",
+              {ns(facts.per_step(idle[i])), text(cause_text(static_cast<IdleCause>(i)))}));
+  const Gap* longest = nullptr;
+  for (const Gap& gap : facts.device().gaps.gaps)
+    if (inside(facts.steady_windows, gap.start_ns) &&
+        (!longest || gap.end_ns - gap.start_ns > longest->end_ns - longest->start_ns))
+      longest = &gap;
+  if (longest && longest->next_work != kNone<SliceId>)
+    finding.evidence.push_back(
+        {longest->next_work, say("the longest gap, {}, ends with {}",
+                                 {ns(longest->end_ns - longest->start_ns),
+                                  kernel(facts.trace->name(longest->next_work))})});
+  const auto cause = static_cast<IdleCause>(main);
+  if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync)
+    add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
+  finding.try_next = {
+      "look at the evidence's times in the trace; what the CPU did there is what "
+      "to shorten or to move out of the step"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,68 @@
+// One kernel takes a large part of the GPU's time.
+#include <algorithm>
+#include <unordered_map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+Outcome hotspot_kernel(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto& part = facts.wall.partition;
+  struct Kernel {
+    std::uint64_t calls = 0;
+    std::int64_t total_ns = 0;
+    SliceId longest = kNone<SliceId>;
+  };
+  std::unordered_map<std::uint32_t, Kernel> by_name;
+  std::int64_t all_ns = 0;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCompute || !inside(facts.steady_windows, work.start_ns)) continue;
+    Kernel& kernel = by_name[raw(trace.slices().name[raw(work.slice)])];
+    const std::int64_t dur_ns = work.end_ns - work.start_ns;
+    ++kernel.calls;
+    kernel.total_ns += dur_ns;
+    all_ns += dur_ns;
+    if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
+      kernel.longest = work.slice;
+  }
+  const Kernel* hottest = nullptr;
+  std::string_view hottest_name;
+  for (const auto& [label, kernel] : by_name) {
+    const std::string_view text_of = trace.text(StringId{label});
+    if (!hottest || kernel.total_ns > hottest->total_ns ||
+        (kernel.total_ns == hottest->total_ns && text_of < hottest_name)) {
+      hottest = &kernel;
+      hottest_name = text_of;
+    }
+  }
+  // In a step that waits for something else the hottest kernel is no answer.
+  if (!hottest || by_name.size() < 2 || share_of(hottest->total_ns, all_ns) < 0.4 ||
+      share_of(part.compute_ns, part.wall_ns) < 0.5)
+    return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict = say("One kernel is {} of the compute time: {}, {} calls, {} per step.",
+                        {ratio(hottest->total_ns, all_ns), kernel(hottest_name),
+                         count(hottest->calls), ns(facts.per_step(hottest->total_ns))});
+  finding.at_stake_ns =
+      std::min(facts.per_step(hottest->total_ns), facts.per_step(part.compute_ns));
+  finding.at_stake_ratio = share_of(finding.at_stake_ns, facts.per_step(part.wall_ns));
+  Evidence evidence{hottest->longest, say("the longest of them")};
+  if (const SliceId op = facts.links.op_of[raw(hottest->longest)]; op != kNone<SliceId>)
+    evidence.text = say("the longest of them, launched by {}", {name(trace.name(op))});
+  finding.evidence.push_back(std::move(evidence));
+  finding.try_next = {
+      "this is where a faster kernel, a smaller shape or a lower precision pays; "
+      "everything else together is the rest"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = hottest->calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,163 @@
+// The same kernel on the same shapes takes different times.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+namespace {
+
+constexpr std::size_t kFewest = 20;  // 5 samples are no distribution
+
+// Equal kernels: name, grid, block, and the input shapes of the operator that launched them.
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+std::uint32_t argument(const Trace& trace, SliceId slice, ArgKey key) {
+  return raw(trace.slice_args(slice).text(key).value_or(kNone<StringId>));
+}
+
+// Did work of another stream run at the same time? For each place in the order of starts the latest
+// end so far, and the latest end on a stream other than that one's.
+class OtherWork {
+ public:
+  OtherWork(const Trace& trace, const std::vector<DeviceWork>& works)
+      : trace_(trace), works_(works) {
+    Latest latest;
+    for (const DeviceWork& work : works) {
+      const TrackId track = trace.slices().track[raw(work.slice)];
+      if (track == latest.track || latest.track == kNone<TrackId>) {
+        latest.track = track;
+        latest.end_ns = std::max(latest.end_ns, work.end_ns);
+      } else if (work.end_ns > latest.end_ns) {
+        latest = {track, work.end_ns, latest.end_ns};
+      } else {
+        latest.other_end_ns = std::max(latest.other_end_ns, work.end_ns);
+      }
+      latest_.push_back(latest);
+    }
+  }
+
+  bool any_beside(const DeviceWork& work) const {
+    const auto after = std::lower_bound(
+        works_.begin(), works_.end(), work.end_ns,
+        [](const DeviceWork& each, std::int64_t time) { return each.start_ns < time; });
+    if (after == works_.begin()) return false;
+    const Latest& latest = latest_[static_cast<std::size_t>(after - works_.begin()) - 1];
+    const bool own = latest.track == trace_.slices().track[raw(work.slice)];
+    return (own ? latest.other_end_ns : latest.end_ns) > work.start_ns;
+  }
+
+ private:
+  struct Latest {
+    TrackId track = kNone<TrackId>;
+    std::int64_t end_ns = std::numeric_limits<std::int64_t>::min();
+    std::int64_t other_end_ns = std::numeric_limits<std::int64_t>::min();
+  };
+  const Trace& trace_;
+  const std::vector<DeviceWork>& works_;
+  std::vector<Latest> latest_;
+};
+
+}  // namespace
+
+Outcome kernel_spread(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto& timeline = facts.device().timeline;
+  std::map<Key, std::vector<DeviceWork>> groups;
+  std::int64_t all_ns = 0;
+  bool has_shapes = false, has_grids = false;
+  for (const DeviceWork& work : timeline.work) {
+    if (work.work != WorkClass::kCompute || !inside(facts.steady_windows, work.start_ns)) continue;
+    const SliceId op = facts.links.op_of[raw(work.slice)];
+    const std::uint32_t dims =
+        op == kNone<SliceId> ? raw(kNone<StringId>) : argument(trace, op, ArgKey::kInputDims);
+    const std::uint32_t grid = argument(trace, work.slice, ArgKey::kGrid);
+    has_shapes = has_shapes || dims != raw(kNone<StringId>);
+    has_grids = has_grids || grid != raw(kNone<StringId>);
+    groups[{raw(trace.slices().name[raw(work.slice)]), grid,
+            argument(trace, work.slice, ArgKey::kBlock), dims}]
+        .push_back(work);
+    all_ns += work.end_ns - work.start_ns;
+  }
+  if (!groups.empty() && !has_shapes && !has_grids)
+    return NotChecked{"grid sizes or shapes, to tell equal calls of a kernel (record_shapes=True)"};
+
+  struct Spread {
+    std::int64_t median_ns = 0, p95_ns = 0, excess_ns = 0;
+    const std::vector<DeviceWork>* works = nullptr;
+  } worst;
+  for (auto& [key, works] : groups) {
+    if (works.size() < kFewest) continue;
+    std::sort(works.begin(), works.end(), [](const DeviceWork& a, const DeviceWork& b) {
+      const std::int64_t left = a.end_ns - a.start_ns, right = b.end_ns - b.start_ns;
+      return left != right ? left < right : a.start_ns < b.start_ns;
+    });
+    const auto length = [&](std::size_t i) { return works[i].end_ns - works[i].start_ns; };
+    Spread spread;
+    spread.median_ns = length((works.size() - 1) / 2);
+    spread.p95_ns = length((works.size() - 1) * 95 / 100);
+    for (std::size_t i = works.size() / 2; i < works.size(); ++i)
+      spread.excess_ns += length(i) - spread.median_ns;
+    spread.works = &works;
+    if (spread.p95_ns * 10 < spread.median_ns * 13) continue;
+    if (!worst.works || spread.excess_ns > worst.excess_ns ||
+        (spread.excess_ns == worst.excess_ns &&
+         trace.name(works[0].slice) < trace.name(worst.works->front().slice)))
+      worst = spread;
+  }
+  if (!worst.works || share_of(worst.excess_ns, facts.wall.partition.wall_ns) < 0.02)
+    return Quiet{};
+
+  // Which of the slow calls ran beside communication or a copy?
+  const auto& works = *worst.works;
+  const OtherWork others(trace, timeline.work);
+  std::uint64_t slow = 0, slow_beside = 0, usual_beside = 0;
+  for (const DeviceWork& work : works) {
+    const bool is_slow = (work.end_ns - work.start_ns) * 10 > worst.median_ns * 13;
+    const bool beside = others.any_beside(work);
+    slow += is_slow ? 1 : 0;
+    (is_slow ? slow_beside : usual_beside) += beside ? 1 : 0;
+  }
+  const std::uint64_t usual = works.size() - slow;
+  const bool contention = slow > 0 && slow_beside * 10 >= slow * 8 && usual_beside * 2 < usual;
+
+  Finding finding;
+  finding.verdict = say(
+      "The same kernel takes different times: {} of {} calls of {} are more than 1.3 times the "
+      "median of {}; {}.",
+      {count(slow), count(works.size()), kernel(trace.name(works[0].slice)), ns(worst.median_ns),
+       text(contention ? "the slow ones ran beside other work on the GPU"
+                       : "the trace does not tell why")});
+  finding.at_stake_ns = facts.per_step(worst.excess_ns);
+  finding.at_stake_ratio = share_of(worst.excess_ns, facts.wall.partition.wall_ns);
+  finding.arithmetic.push_back(
+      say("grouped by name, grid, block and input shapes: shortest {}, median {}, 95th percentile "
+          "{}, longest {}",
+          {ns(works.front().end_ns - works.front().start_ns), ns(worst.median_ns), ns(worst.p95_ns),
+           ns(works.back().end_ns - works.back().start_ns)}));
+  finding.arithmetic.push_back(
+      say("beside other work ran {} of the {} slow calls and {} of the {} others",
+          {count(slow_beside), count(slow), count(usual_beside), count(usual)}));
+  if (!has_shapes)
+    finding.arithmetic.push_back(
+        say("shapes were not recorded: calls of one grid may differ in "
+            "their inner size"));
+  finding.evidence.push_back({works.back().slice, say("the longest call")});
+  finding.evidence.push_back({works[(works.size() - 1) / 2].slice, say("a median call")});
+  finding.try_next = {contention ? "overlap costs the kernel time; weigh it against what it hides"
+                                 : "record with record_shapes=True; watch the GPU's clocks "
+                                   "(nvidia-smi dmon) beside the run"};
+  finding.confidence = works.size() >= 100 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = works.size();
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

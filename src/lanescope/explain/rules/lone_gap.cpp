@@ -1,0 +1,102 @@
+// A long gap at a place where every other step has none: it happened once and will not come back.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Gap;
+using analysis::IdleCause;
+
+Outcome lone_gap(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!facts.steps.marked || facts.steps.steps.size() < 4)
+    return NotChecked{"four steps or more, to tell what every step does from what happened once"};
+  const auto& windows = facts.device().windows;
+  // Idle time that ends with the n-th run of a kernel in its step: the place.
+  struct Seen {
+    std::int64_t gap_ns;
+    std::size_t step;
+    const Gap* gap;
+  };
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Seen>> places;
+  const auto& gaps = facts.device().gaps.gaps;
+  std::size_t next_gap = 0, step = 0;
+  std::map<std::uint32_t, std::uint32_t> runs;
+  for (const auto& work : facts.device().timeline.work) {
+    while (step < windows.size() && windows[step].end_ns <= work.start_ns) {
+      ++step;
+      runs.clear();
+    }
+    if (step == windows.size()) break;
+    if (work.start_ns < windows[step].start_ns) continue;
+    const std::uint32_t label = raw(facts.trace->slices().name[raw(work.slice)]);
+    const std::uint32_t run = runs[label]++;
+    while (next_gap < gaps.size() && gaps[next_gap].end_ns < work.start_ns) ++next_gap;
+    const bool ends_gap = next_gap < gaps.size() && gaps[next_gap].next_work == work.slice;
+    const Gap* gap = ends_gap ? &gaps[next_gap] : nullptr;
+    places[{label, run}].push_back({gap ? gap->end_ns - gap->start_ns : 0, step, gap});
+  }
+  const Seen* lone = nullptr;
+  std::int64_t usual_ns = 0;
+  std::size_t samples = 0;
+  for (const auto& [place, seen] : places) {
+    if (seen.size() < 4 || seen.size() * 4 < windows.size() * 3) continue;
+    const auto longest = std::max_element(
+        seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.gap_ns < b.gap_ns; });
+    std::vector<std::int64_t> others;
+    std::int64_t second = 0;
+    for (auto each = seen.begin(); each != seen.end(); ++each) {
+      if (each == longest) continue;
+      others.push_back(each->gap_ns);
+      second = std::max(second, each->gap_ns);
+    }
+    const std::int64_t median = analysis::lower_median(std::move(others));
+    // The first step's start-up has a rule of its own.
+    if (longest->step == 0 || !longest->gap || longest->gap_ns < 100'000 ||
+        longest->gap_ns < 10 * median || longest->gap_ns < 3 * second)
+      continue;
+    if (lone && longest->gap_ns <= lone->gap_ns) continue;
+    lone = &*longest;
+    usual_ns = median;
+    samples = seen.size();
+  }
+  if (!lone) return Quiet{};
+  IdleTimes times = idle_within(facts.device().gaps, {lone->gap->start_ns, lone->gap->end_ns});
+  const std::int64_t profiler = times[static_cast<std::size_t>(IdleCause::kProfiler)];
+  const bool is_profiler = profiler * 2 > lone->gap_ns;
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict =
+      say("One gap of {} in step {} was seen once: at the same place the other steps have {}{}.",
+          {ns(lone->gap_ns),
+           count(static_cast<std::uint64_t>(facts.steps.steps[lone->step].number.value_or(0))),
+           ns(usual_ns), text(is_profiler ? "; the profiler was busy in it" : "")});
+  finding.at_stake_ns = lone->gap_ns - usual_ns;
+  finding.arithmetic.push_back(
+      say("the place: the same run of the same kernel in {} steps; {} of "
+          "the gap is the profiler's own work",
+          {count(samples), ns(profiler)}));
+  finding.evidence.push_back(
+      {lone->gap->next_work,
+       say("the gap ends with {}", {kernel(facts.trace->name(lone->gap->next_work))})});
+  if (!is_profiler) {
+    std::vector<HostStretch> stretches;
+    for (const auto& part : facts.device().gaps.parts_of(*lone->gap))
+      stretches.push_back({part.thread, part.start_ns, part.end_ns});
+    const auto shares = host_shares(facts, stretches);
+    if (!shares.empty()) {
+      Sentence text = describe(shares[0]);
+      text.pattern = "CPU meanwhile: " + text.pattern + ": {}";
+      text.values.push_back(ns(shares[0].time_ns));
+      finding.evidence.push_back({shares[0].longest, std::move(text)});
+    }
+  }
+  finding.try_next = {"do not optimise for it; record more steps to see whether it comes back"};
+  finding.sample_count = samples;
+  finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

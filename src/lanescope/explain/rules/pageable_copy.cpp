@@ -1,0 +1,74 @@
+// Copies between the GPU and memory that is not pinned: they hold up the CPU and run below the
+// bus's speed.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+using analysis::WorkClass;
+
+Outcome pageable_copy(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  struct Direction {
+    std::uint64_t copies = 0;
+    std::int64_t bytes = 0, gpu_ns = 0, cpu_ns = 0;
+    SliceId longest = kNone<SliceId>;
+  };
+  Direction to_device, from_device;
+  std::vector<Window> intervals;  // disjoint
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
+    const std::string_view label = trace.name(work.slice);
+    if (label.find("Pageable") == std::string_view::npos) continue;
+    Direction& way = label.find("Pageable ->") != std::string_view::npos ? to_device : from_device;
+    ++way.copies;
+    way.bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
+    way.gpu_ns += work.end_ns - work.start_ns;
+    if (const SliceId launch = facts.links.launch_of[raw(work.slice)]; launch != kNone<SliceId>)
+      way.cpu_ns += trace.dur_ns(launch);
+    if (way.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(way.longest))
+      way.longest = work.slice;
+    if (!intervals.empty() && work.start_ns < intervals.back().end_ns)
+      intervals.back().end_ns = std::max(intervals.back().end_ns, work.end_ns);
+    else
+      intervals.push_back({work.start_ns, work.end_ns});
+  }
+  std::int64_t exposed = 0;
+  for (const Window& each : intervals)
+    exposed += facts.device().timeline.time_within(
+        each.start_ns, each.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(exposed, wall_ns) < 0.01) return Quiet{};
+
+  Finding finding;
+  finding.verdict =
+      say("Copies through pageable memory: {} copies, {}, take {} per step ({}) in "
+          "which the GPU computes nothing.",
+          {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
+           ns(facts.per_step(exposed)), ratio(exposed, wall_ns)});
+  finding.at_stake_ns = facts.per_step(exposed);
+  finding.at_stake_ratio = share_of(exposed, wall_ns);
+  const auto describe_way = [&](const Direction& way, const char* direction) {
+    if (way.copies == 0) return;
+    finding.evidence.push_back(
+        {way.longest, say("{}: {} copies, {}, {} on the GPU, {} of CPU time in the calls",
+                          {text(direction), count(way.copies), bytes(way.bytes), ns(way.gpu_ns),
+                           ns(way.cpu_ns)})});
+  };
+  describe_way(to_device, "host to device");
+  describe_way(from_device, "device to host");
+  finding.try_next = {
+      "input: DataLoader(pin_memory=True) or tensor.pin_memory(), then .to(device, "
+      "non_blocking=True)",
+      "results: copy into a pinned buffer with non_blocking=True and look at it a step later"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = to_device.copies + from_device.copies;
+  finding.sample_noun = "copy";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

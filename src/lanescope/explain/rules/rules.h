@@ -1,0 +1,43 @@
+// The rules, one file each. docs/rules/<id>.md says what each looks at and where its limits are.
+#pragma once
+#include "lanescope/explain/rule.h"
+
+namespace lanescope::explain::rules {
+
+Outcome host_bound(const Facts& facts);
+Outcome gpu_bound(const Facts& facts);
+Outcome communication_bound(const Facts& facts);
+Outcome gpu_idle(const Facts& facts);
+Outcome host_sync(const Facts& facts);
+Outcome pageable_copy(const Facts& facts);
+Outcome allocator_calls(const Facts& facts);
+Outcome tiny_kernels(const Facts& facts);
+Outcome many_calls(const Facts& facts);
+Outcome hotspot_kernel(const Facts& facts);
+Outcome kernel_spread(const Facts& facts);
+Outcome compiled_code(const Facts& facts);
+Outcome slow_first_step(const Facts& facts);
+Outcome dead_window(const Facts& facts);
+Outcome lone_gap(const Facts& facts);
+Outcome final_sync(const Facts& facts);
+Outcome profiler_stall(const Facts& facts);
+Outcome earlier_work(const Facts& facts);
+
+// Shared by several rules.
+inline constexpr char kNeedsDevice[] =
+    "GPU work in the trace (record with ProfilerActivity.CUDA, and where CUPTI is allowed)";
+inline constexpr char kNeedsLaunches[] =
+    "the launch calls of the GPU work (cuda_runtime and cuda_driver events)";
+inline constexpr char kNeedsSteps[] =
+    "three steps or more (call prof.step() at the end of each iteration)";
+
+// Idle waiting for the CPU is more than 30 % of the steady wall, and more than half of the work
+// found an empty queue.
+bool is_host_bound(const Facts& facts);
+// Rules that blame launches need them: most GPU work has its launch call.
+bool has_launches(const Facts& facts);
+// Adds "CPU meanwhile" evidence: the three largest host shares.
+void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares, Finding& finding);
+double share_of(std::int64_t part, std::int64_t whole);
+
+}  // namespace lanescope::explain::rules

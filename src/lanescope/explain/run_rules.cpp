@@ -1,0 +1,107 @@
+#include "lanescope/explain/run_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain {
+namespace {
+
+// A new rule is a file in rules/, a line in rules.h and a line here.
+constexpr Rule kRules[] = {
+    {"host-bound", "is the GPU waiting for the CPU?", rules::host_bound},
+    {"gpu-bound", "is the GPU itself the limit?", rules::gpu_bound},
+    {"communication-bound", "is the step waiting for communication?", rules::communication_bound},
+    {"gpu-idle", "where are the gaps, and why?", rules::gpu_idle},
+    {"host-sync", "does the program wait for the GPU in the middle of a step?", rules::host_sync},
+    {"pageable-copy", "do copies go through memory that is not pinned?", rules::pageable_copy},
+    {"allocator-calls", "is GPU memory allocated or freed in steady steps?",
+     rules::allocator_calls},
+    {"tiny-kernels", "are there so many small kernels that launching is the work?",
+     rules::tiny_kernels},
+    {"many-calls", "is one operator called so often that its calls are the cost?",
+     rules::many_calls},
+    {"hotspot-kernel", "is there one kernel that most GPU time goes to?", rules::hotspot_kernel},
+    {"kernel-spread", "why does the same kernel take different times?", rules::kernel_spread},
+    {"compiled-code", "did torch.compile fuse anything?", rules::compiled_code},
+    {"slow-first-step", "why is the first step slow?", rules::slow_first_step},
+    {"dead-window", "what is the wait before the first operator of a range?", rules::dead_window},
+    {"lone-gap", "is the big gap a part of every step?", rules::lone_gap},
+    {"final-sync", "what is the long synchronize at the end?", rules::final_sync},
+    {"profiler-stall", "what did the profiler itself cost?", rules::profiler_stall},
+    {"earlier-work", "is there GPU work that was launched before the recording?",
+     rules::earlier_work},
+};
+
+bool contains(const std::vector<std::string>& ids, std::string_view id) {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+// What is left to say when no rule names the bound.
+Sentence plain_headline(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  if (!facts.main_device) {
+    const bool called =
+        std::any_of(trace.categories().begin(), trace.categories().end(),
+                    [](const Category& category) { return is_api_call(category.kind); });
+    return called ? say("The trace holds calls to the GPU but no GPU work: it does not say what "
+                        "the GPU did.")
+                  : say("The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
+  }
+  const auto& part = facts.wall.partition;
+  if (part.wall_ns == 0) return say("The trace holds no step with any length.");
+  return say(
+      "No single limit: of the {} a step took the GPU computed {}, moved data or "
+      "communicated alone {} and was idle {}.",
+      {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
+       ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
+       ratio(part.idle_ns, part.wall_ns)});
+}
+
+}  // namespace
+
+std::span<const Rule> all_rules() { return kRules; }
+
+Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
+  for (const auto* ids : {&options.only, &options.off})
+    for (const std::string& id : *ids)
+      if (std::none_of(std::begin(kRules), std::end(kRules),
+                       [&](const Rule& rule) { return id == rule.id; }))
+        return Error{Errc::kInvalidArgument, fmt::format("expected a rule's id, found '{}'", id)};
+
+  Explanation result;
+  for (const Rule& rule : kRules) {
+    if ((!options.only.empty() && !contains(options.only, rule.id)) ||
+        contains(options.off, rule.id))
+      continue;
+    RuleRun run{rule.id, rule.question, RuleRun::State::kQuiet, {}, 0};
+    const auto began = std::chrono::steady_clock::now();
+    Outcome outcome = rule.run(facts);
+    run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now() - began)
+                      .count();
+    if (auto* finding = std::get_if<Finding>(&outcome)) {
+      run.state = RuleRun::State::kFound;
+      finding->rule = rule.id;
+      result.findings.push_back(std::move(*finding));
+    } else if (const auto* missing = std::get_if<NotChecked>(&outcome)) {
+      run.state = RuleRun::State::kNotChecked;
+      run.missing = missing->missing;
+    }
+    result.runs.push_back(std::move(run));
+  }
+  std::stable_sort(result.findings.begin(), result.findings.end(),
+                   [](const Finding& a, const Finding& b) {
+                     if (a.kind != b.kind) return a.kind < b.kind;
+                     return a.at_stake_ns > b.at_stake_ns;
+                   });
+  const bool bound =
+      !result.findings.empty() && result.findings.front().kind == FindingKind::kBound;
+  result.headline = bound ? result.findings.front().verdict : plain_headline(facts);
+  return result;
+}
+
+}  // namespace lanescope::explain

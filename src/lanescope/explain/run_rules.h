@@ -1,0 +1,39 @@
+// Runs the rules over a trace: findings in the order in which to read them, and what was not
+// checked.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/rule.h"
+
+namespace lanescope::explain {
+
+// Every rule, in the order of the list in run_rules.cpp.
+std::span<const Rule> all_rules();
+
+struct RuleOptions {
+  std::vector<std::string> only;  // ids; empty: all
+  std::vector<std::string> off;   // ids that do not run
+};
+
+struct RuleRun {
+  std::string id, question;
+  enum class State : std::uint8_t { kFound, kQuiet, kNotChecked } state = State::kQuiet;
+  std::string missing;       // kNotChecked
+  std::int64_t time_ns = 0;  // that the rule took
+};
+
+struct Explanation {
+  Sentence headline;
+  std::vector<Finding> findings;  // bound, then cost by time at stake, then the other kinds
+  std::vector<RuleRun> runs;      // one a rule that was asked, in the order of all_rules()
+};
+
+// kInvalidArgument: an id that is no rule's. Any thread.
+Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options = {});
+
+}  // namespace lanescope::explain

@@ -1,0 +1,203 @@
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/json_writer.h"
+
+namespace lanescope::report {
+
+using analysis::IdleCause;
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+using explain::RuleRun;
+using explain::Sentence;
+using explain::Value;
+using explain::WallTimes;
+
+namespace {
+
+const char* value_unit(Value::Kind kind) {
+  switch (kind) {
+    case Value::Kind::kNs:
+      return "ns";
+    case Value::Kind::kCount:
+      return "count";
+    case Value::Kind::kRatio:
+      return "ratio";
+    case Value::Kind::kFactor:
+      return "factor";
+    case Value::Kind::kBytes:
+      return "bytes";
+    case Value::Kind::kText:
+      return "text";
+    case Value::Kind::kName:
+    case Value::Kind::kKernel:
+      return "name";
+  }
+  return "";
+}
+
+class ExplanationJson {
+ public:
+  ExplanationJson(const Facts& facts, const Explanation& explanation)
+      : facts_(facts), explanation_(explanation), json_("explain") {}
+
+  std::string run() {
+    sentence("headline", explanation_.headline);
+    json_.boolean("steps_are_marked", facts_.steps.marked);
+    json_.begin_array("steady_steps");
+    for (const std::size_t index : facts_.steady) step_number({}, index);
+    json_.end_array();
+    devices();
+    json_.begin_array("findings");
+    for (const Finding& each : explanation_.findings) finding(each);
+    json_.end_array();
+    rules();
+    return json_.take();
+  }
+
+ private:
+  void step_number(std::string_view key, std::size_t index) {
+    const auto& number = facts_.steps.steps[index].number;
+    if (number)
+      json_.integer(key, *number);
+    else
+      json_.null(key);
+  }
+
+  void sentence(std::string_view key, const Sentence& each) {
+    json_.begin_object(key);
+    json_.text("text", sentence_text(each));
+    json_.begin_array("values");
+    for (const Value& value : each.values) {
+      json_.begin_object();
+      json_.text("unit", value_unit(value.kind));
+      if (value.kind == Value::Kind::kRatio || value.kind == Value::Kind::kFactor)
+        json_.real("value", value.real);
+      else if (value.kind == Value::Kind::kText || value.kind == Value::Kind::kName ||
+               value.kind == Value::Kind::kKernel)
+        json_.text("value", value.text);
+      else
+        json_.integer("value", value.integer);
+      json_.end_object();
+    }
+    json_.end_array().end_object();
+  }
+
+  void wall(const WallTimes& times) {
+    const auto& part = times.partition;
+    json_.integer("wall_ns", part.wall_ns).integer("compute_ns", part.compute_ns);
+    json_.integer("exposed_communication_ns", part.exposed_communication_ns);
+    json_.integer("exposed_copy_ns", part.exposed_copy_ns).integer("idle_ns", part.idle_ns);
+    json_.begin_object("idle_by_cause_ns");
+    for (std::size_t i = 0; i < times.idle.size(); ++i)
+      json_.integer(idle_cause_key(static_cast<IdleCause>(i)), times.idle[i]);
+    json_.end_object();
+  }
+
+  void devices() {
+    json_.begin_array("devices");
+    for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
+      const auto& device = facts_.devices[i];
+      json_.begin_object().integer("device", device.timeline.device);
+      json_.boolean("rules_look_at_it", facts_.main_device == i);
+      WallTimes sum;
+      for (const std::size_t index : facts_.steady) sum += device.walls[index];
+      json_.begin_object("steady");
+      wall(sum);
+      json_.end_object();
+      json_.begin_array("steps");
+      for (std::size_t step = 0; step < device.walls.size(); ++step) {
+        json_.begin_object();
+        step_number("number", step);
+        json_.integer("start_ns", device.windows[step].start_ns);
+        wall(device.walls[step]);
+        json_.end_object();
+      }
+      json_.end_array().end_object();
+    }
+    json_.end_array();
+  }
+
+  void finding(const Finding& each) {
+    json_.begin_object().text("rule", each.rule).text("kind", finding_kind_name(each.kind));
+    sentence("verdict", each.verdict);
+    json_.integer("at_stake_ns", each.at_stake_ns).real("at_stake_ratio", each.at_stake_ratio);
+    json_.text("confidence", confidence_name(each.confidence));
+    json_.integer("sample_count", each.sample_count).text("sample_noun", each.sample_noun);
+    json_.begin_array("arithmetic");
+    for (const Sentence& line : each.arithmetic) sentence({}, line);
+    json_.end_array().begin_array("evidence");
+    for (const auto& evidence : each.evidence) {
+      json_.begin_object();
+      sentence("what", evidence.text);
+      if (evidence.slice != kNone<SliceId>) slice(evidence.slice);
+      json_.end_object();
+    }
+    json_.end_array().begin_array("try_next");
+    for (const std::string& advice : each.try_next) json_.text({}, advice);
+    json_.end_array().end_object();
+  }
+
+  void slice(SliceId id) {
+    const Trace& trace = *facts_.trace;
+    json_.begin_object("slice").text("name", trace.name(id));
+    json_.integer("start_ns", trace.start_ns(id)).integer("dur_ns", trace.dur_ns(id));
+    json_.integer("event_index", trace.slices().event_index[raw(id)]).end_object();
+  }
+
+  void rules() {
+    json_.begin_array("rules");
+    for (const RuleRun& each : explanation_.runs) {
+      json_.begin_object().text("id", each.id).text("question", each.question);
+      json_.text("state", each.state == RuleRun::State::kFound   ? "found"
+                          : each.state == RuleRun::State::kQuiet ? "quiet"
+                                                                 : "not_checked");
+      if (each.state == RuleRun::State::kNotChecked) json_.text("missing", each.missing);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  const Facts& facts_;
+  const Explanation& explanation_;
+  JsonWriter json_;
+};
+
+}  // namespace
+
+const char* idle_cause_key(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kHostLate:
+      return "host_late";
+    case IdleCause::kAfterSync:
+      return "after_sync";
+    case IdleCause::kLaunchLatency:
+      return "launch_latency";
+    case IdleCause::kBetweenQueued:
+      return "between_queued";
+    case IdleCause::kWaiting:
+      return "waiting";
+    case IdleCause::kProfiler:
+      return "profiler";
+    case IdleCause::kBeforeFirstWork:
+      return "before_first_work";
+    case IdleCause::kAfterLastWork:
+      return "after_last_work";
+    case IdleCause::kUnknown:
+      return "unknown";
+  }
+  return "";
+}
+
+std::string explanation_json(const Facts& facts, const Explanation& explanation) {
+  return ExplanationJson(facts, explanation).run();
+}
+
+std::string rule_list_json() {
+  JsonWriter json("explain");
+  json.begin_array("rules");
+  for (const explain::Rule& rule : explain::all_rules())
+    json.begin_object().text("id", rule.id).text("question", rule.question).end_object();
+  return json.end_array().take();
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,321 @@
+#include "lanescope/report/explain_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::IdleCause;
+using explain::Evidence;
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+using explain::FindingKind;
+using explain::RuleRun;
+using explain::Value;
+
+constexpr std::size_t kBarWidth = 30, kLabelWidth = 34, kNameWidth = 70, kLineWidth = 100;
+
+std::string value_text(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::kNs:
+      return format_time_ns(value.integer);
+    case Value::Kind::kCount:
+      return format_count(static_cast<std::uint64_t>(value.integer));
+    case Value::Kind::kRatio:
+      return fmt::format("{:.1f}%", value.real * 100);
+    case Value::Kind::kFactor:
+      return fmt::format("{:.1f}", value.real);
+    case Value::Kind::kBytes:
+      return format_bytes(value.integer);
+    case Value::Kind::kText:
+      return value.text;
+    case Value::Kind::kName:
+      return shorten(one_line(value.text), kNameWidth);
+    case Value::Kind::kKernel: {
+      const analysis::KernelName kernel = analysis::parse_kernel_name(value.text);
+      return shorten(one_line(kernel.known() ? kernel.text : value.text), kNameWidth);
+    }
+  }
+  return {};
+}
+
+const char* idle_cause_text(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kHostLate:
+      return "CPU had not launched yet";
+    case IdleCause::kAfterSync:
+      return "queue empty after a CPU wait";
+    case IdleCause::kLaunchLatency:
+      return "launch on its way";
+    case IdleCause::kBetweenQueued:
+      return "between queued work";
+    case IdleCause::kWaiting:
+      return "launched, waiting (unexplained)";
+    case IdleCause::kProfiler:
+      return "profiler's own work";
+    case IdleCause::kBeforeFirstWork:
+      return "before the first launch";
+    case IdleCause::kAfterLastWork:
+      return "nothing launched any more";
+    case IdleCause::kUnknown:
+      return "no launch in the trace (unknown)";
+  }
+  return "";
+}
+
+// Breaks at spaces so that lines stay readable; the first line begins with `first`, later ones are
+// indented as far.
+std::string wrapped(std::string_view first, std::string_view text) {
+  const std::string indent(first.size(), ' ');
+  std::string out(first);
+  std::size_t column = text_length(first);
+  bool line_is_empty = true;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    if (!line_is_empty && column + 1 + text_length(word) > kLineWidth) {
+      out += '\n' + indent;
+      column = indent.size();
+      line_is_empty = true;
+    }
+    if (!line_is_empty) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += text_length(word);
+    line_is_empty = false;
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+  }
+  return out + '\n';
+}
+
+class ExplanationText {
+ public:
+  ExplanationText(const Facts& facts, const Explanation& explanation, bool markdown)
+      : facts_(facts), explanation_(explanation), markdown_(markdown) {}
+
+  std::string run() {
+    if (markdown_) out_ += "# What bounds a step\n\n";
+    out_ += wrapped("", sentence_text(explanation_.headline));
+    write_wall();
+    write_findings();
+    write_not_checked();
+    return std::move(out_);
+  }
+
+ private:
+  void heading(std::string_view text) {
+    out_ += markdown_ ? fmt::format("\n## {}\n\n", text) : fmt::format("\n{}\n", text);
+  }
+
+  std::string steps_text() const {
+    const auto& steps = facts_.steps.steps;
+    if (!facts_.steps.marked)
+      return "the whole recording as one step, because the trace marks none (prof.step())";
+    const std::size_t used = facts_.steady.size();
+    std::string range = fmt::format("step {}", *steps[facts_.steady.front()].number);
+    if (used > 1)
+      range =
+          fmt::format("the mean of {} steps, {} to {}", used, *steps[facts_.steady.front()].number,
+                      *steps[facts_.steady.back()].number);
+    if (facts_.one_step_chosen || used == steps.size()) return range;
+    return fmt::format("{}; step {} is left out as start-up", range, *steps.front().number);
+  }
+
+  void bar(std::string_view label, std::int64_t part_ns) {
+    const std::int64_t wall = facts_.wall.partition.wall_ns;
+    const auto filled = static_cast<std::size_t>(
+        static_cast<double>(part_ns) / static_cast<double>(wall) * kBarWidth + 0.5);
+    out_ += fmt::format(
+        "  {} {}{} {} {}\n", pad_right(label, kLabelWidth),
+        std::string(std::min(filled, kBarWidth), '#'),
+        std::string(kBarWidth - std::min(filled, kBarWidth), '.'),
+        pad_left(format_time_ns(facts_.per_step(part_ns)), 10),
+        pad_left(format_percent(static_cast<double>(part_ns), static_cast<double>(wall)), 8));
+  }
+
+  void write_wall() {
+    if (!facts_.main_device || facts_.wall.partition.wall_ns == 0) return;
+    const auto& part = facts_.wall.partition;
+    heading(fmt::format("Wall of a step on device {}", facts_.device().timeline.device));
+    if (markdown_) out_ += "```\n";
+    out_ += wrapped("  ", steps_text());
+    bar("compute", part.compute_ns);
+    if (part.exposed_communication_ns > 0)
+      bar("communication alone", part.exposed_communication_ns);
+    if (part.exposed_copy_ns > 0) bar("copies and memsets alone", part.exposed_copy_ns);
+    bar("idle", part.idle_ns);
+    for (std::size_t i = 0; i < facts_.wall.idle.size(); ++i)
+      if (facts_.wall.idle[i] > 0)
+        bar(fmt::format("- {}", idle_cause_text(static_cast<IdleCause>(i))), facts_.wall.idle[i]);
+    out_ += fmt::format(
+        "  {} {} {} {}\n", pad_right("wall", kLabelWidth), std::string(kBarWidth, ' '),
+        pad_left(format_time_ns(facts_.per_step(part.wall_ns)), 10), pad_left("100.00%", 8));
+    std::vector<std::int64_t> lengths;
+    for (const std::size_t index : facts_.steady)
+      lengths.push_back(facts_.device().windows[index].length_ns());
+    if (lengths.size() > 1) {
+      const auto statistics = analysis::step_statistics(lengths);
+      out_ += fmt::format(
+          "  steps: shortest {}, median {}, longest {}{}\n", format_time_ns(statistics.shortest_ns),
+          format_time_ns(statistics.median_ns), format_time_ns(statistics.longest_ns),
+          statistics.slow.empty() ? "" : fmt::format("; slow: {}", slow_text(statistics.slow)));
+    }
+    if (markdown_) out_ += "```\n";
+    write_other_devices();
+  }
+
+  std::string slow_text(const std::vector<std::size_t>& slow) const {
+    std::string text;
+    for (std::size_t i = 0; i < slow.size() && i < 5; ++i)
+      text += fmt::format("{}{}", i == 0 ? "" : ", ",
+                          facts_.steps.steps[facts_.steady[slow[i]]].number.value_or(0));
+    return slow.size() > 5 ? fmt::format("{} and {} more", text, slow.size() - 5) : text;
+  }
+
+  void write_other_devices() {
+    for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
+      if (i == *facts_.main_device) continue;
+      explain::WallTimes sum;
+      for (const std::size_t index : facts_.steady) sum += facts_.devices[i].walls[index];
+      out_ += fmt::format(
+          "  device {}: busy {} of {} per step (the rules below look at device {})\n",
+          facts_.devices[i].timeline.device,
+          format_time_ns(facts_.per_step(sum.partition.busy_ns())),
+          format_time_ns(facts_.per_step(sum.partition.wall_ns)), facts_.device().timeline.device);
+    }
+  }
+
+  static std::string group_title(FindingKind kind) {
+    switch (kind) {
+      case FindingKind::kBound:
+        return "What bounds it";
+      case FindingKind::kCost:
+        return "What may give time back (upper bounds; they overlap)";
+      case FindingKind::kWhere:
+        return "Where the time is";
+      case FindingKind::kOnce:
+        return "Happened once";
+      case FindingKind::kNormal:
+        return "Looks alarming, is normal";
+      case FindingKind::kTrust:
+        return "About the recording";
+    }
+    return {};
+  }
+
+  void write_findings() {
+    std::size_t number = 0;
+    bool any_cost = false;
+    for (std::size_t i = 0; i < explanation_.findings.size(); ++i) {
+      const Finding& finding = explanation_.findings[i];
+      any_cost = any_cost || finding.kind == FindingKind::kCost;
+      if (i == 0 || finding.kind != explanation_.findings[i - 1].kind)
+        heading(group_title(finding.kind));
+      write_finding(++number, finding);
+    }
+    if (!any_cost && facts_.main_device)
+      out_ += markdown_ ? "\nNo rule found time to give back.\n"
+                        : "\nNo rule found time to give back.\n";
+  }
+
+  void write_finding(std::size_t number, const Finding& finding) {
+    const std::string first = fmt::format("{}. ", number);
+    const std::string indent(first.size(), ' ');
+    out_ += wrapped(first, sentence_text(finding.verdict));
+    const bool is_per_step =
+        finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
+    std::string about = markdown_ ? fmt::format("`{}`", finding.rule) : finding.rule;
+    if (finding.at_stake_ns > 0 && is_per_step)
+      about += fmt::format("; at stake: up to {} per step ({:.1f}%)",
+                           format_time_ns(finding.at_stake_ns), finding.at_stake_ratio * 100);
+    about += fmt::format("; {} confidence from {} {}", confidence_name(finding.confidence),
+                         format_count(finding.sample_count), plural(finding));
+    out_ += wrapped(indent + "[", about + "]");
+    const std::string bullet = markdown_ ? "- " : "";
+    for (const auto& line : finding.arithmetic)
+      out_ += wrapped(indent + bullet + "= ", sentence_text(line));
+    for (const Evidence& evidence : finding.evidence)
+      out_ += wrapped(indent + bullet + "> ", evidence_text(evidence));
+    for (const std::string& advice : finding.try_next)
+      out_ += wrapped(indent + bullet + "try: ", advice);
+  }
+
+  static std::string plural(const Finding& finding) {
+    if (finding.sample_count == 1) return finding.sample_noun;
+    if (finding.sample_noun == "copy") return "copies";
+    if (finding.sample_noun == "entry") return "entries";
+    if (finding.sample_noun == "kind of row") return "kinds of rows";
+    return finding.sample_noun + "s";
+  }
+
+  std::string evidence_text(const Evidence& evidence) const {
+    const std::string text = sentence_text(evidence.text);
+    if (evidence.slice == kNone<SliceId>) return text;
+    const Trace& trace = *facts_.trace;
+    return fmt::format("{} [at {}, {} long, {}]", text,
+                       format_time_ns(trace.start_ns(evidence.slice) - trace.window_start_ns()),
+                       format_time_ns(trace.dur_ns(evidence.slice)),
+                       place(trace.track(evidence.slice)));
+  }
+
+  static std::string place(const Track& track) {
+    if (track.stream) return fmt::format("stream {}", *track.stream);
+    return track.tid.is_text ? "a named thread" : fmt::format("thread {}", track.tid.number);
+  }
+
+  void write_not_checked() {
+    std::vector<const RuleRun*> missing;
+    std::string quiet;
+    for (const RuleRun& run : explanation_.runs) {
+      if (run.state == RuleRun::State::kNotChecked) missing.push_back(&run);
+      if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
+    }
+    if (missing.empty() && quiet.empty()) return;
+    heading("What else was asked");
+    const std::string bullet = markdown_ ? "- " : "  ";
+    if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
+    for (const RuleRun* run : missing)
+      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", run->id, run->missing));
+  }
+
+  const Facts& facts_;
+  const Explanation& explanation_;
+  bool markdown_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string sentence_text(const explain::Sentence& sentence) {
+  std::string out;
+  std::string_view rest = sentence.pattern;
+  for (const Value& value : sentence.values) {
+    const std::size_t hole = rest.find("{}");
+    if (hole == std::string_view::npos) break;
+    out += rest.substr(0, hole);
+    out += value_text(value);
+    rest.remove_prefix(hole + 2);
+  }
+  return out += rest;
+}
+
+std::string explanation_text(const Facts& facts, const Explanation& explanation, bool markdown) {
+  return ExplanationText(facts, explanation, markdown).run();
+}
+
+std::string rule_list_text() {
+  std::string out;
+  for (const explain::Rule& rule : explain::all_rules())
+    out += fmt::format("{}  {}\n", pad_right(rule.id, 20), rule.question);
+  return out;
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,28 @@
+// `lanescope explain` as text, as Markdown and as JSON.
+#pragma once
+#include <string>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/run_rules.h"
+
+namespace lanescope::report {
+
+// The sentence with its numbers written out; names shortened and with control characters replaced.
+std::string sentence_text(const explain::Sentence& sentence);
+
+// Headline, the wall of a step as bars, findings with evidence, and what was not checked. Times of
+// evidence count from the start of the trace's window. `markdown`: the same with # headings.
+std::string explanation_text(const explain::Facts& facts, const explain::Explanation& explanation,
+                             bool markdown = false);
+
+// docs/formats/json_output.md, command "explain": all devices, all steps, nanoseconds.
+std::string explanation_json(const explain::Facts& facts, const explain::Explanation& explanation);
+
+// One line a rule: id and question.
+std::string rule_list_text();
+std::string rule_list_json();
+
+// The key of an idle cause in JSON: "host_late", ...
+const char* idle_cause_key(analysis::IdleCause cause);
+
+}  // namespace lanescope::report
