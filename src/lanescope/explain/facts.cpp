@@ -63,6 +63,17 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
 
 }  // namespace
 
+std::int64_t Facts::idle_at_ends_ns() const {
+  return !steps.marked
+             ? 0
+             : wall.idle_by(IdleCause::kBeforeFirstWork) + wall.idle_by(IdleCause::kAfterLastWork);
+}
+
+std::int64_t Facts::waiting_for_cpu_ns() const {
+  return wall.idle_by(IdleCause::kHostLate) + wall.idle_by(IdleCause::kAfterSync) +
+         wall.idle_by(IdleCause::kLaunchLatency) + idle_at_ends_ns();
+}
+
 std::vector<Window> Facts::steady_cpu_windows() const {
   std::vector<Window> windows;
   for (const std::size_t index : steady)
@@ -186,14 +197,18 @@ std::vector<HostStretch> host_late_stretches(const Facts& facts) {
   if (!facts.main_device) return stretches;
   std::size_t at = 0;
   for (const IdlePart& part : facts.device().gaps.parts) {
-    if (part.cause != IdleCause::kHostLate && part.cause != IdleCause::kAfterSync) continue;
+    const bool at_end =
+        part.cause == IdleCause::kBeforeFirstWork || part.cause == IdleCause::kAfterLastWork;
+    if (part.cause != IdleCause::kHostLate && part.cause != IdleCause::kAfterSync &&
+        !(at_end && facts.steps.marked))
+      continue;
     while (at < facts.steady_windows.size() && facts.steady_windows[at].end_ns <= part.start_ns)
       ++at;
     for (std::size_t i = at; i < facts.steady_windows.size(); ++i) {
       const Window& window = facts.steady_windows[i];
       if (window.start_ns >= part.end_ns) break;
       stretches.push_back({part.thread, std::max(part.start_ns, window.start_ns),
-                           std::min(part.end_ns, window.end_ns)});
+                           std::min(part.end_ns, window.end_ns), part.blame});
     }
   }
   return stretches;

@@ -29,11 +29,6 @@ struct WallTimes {
   std::int64_t idle_by(analysis::IdleCause cause) const {
     return idle[static_cast<std::size_t>(cause)];
   }
-  // The CPU had not launched, or had only just done so.
-  std::int64_t waiting_for_cpu_ns() const {
-    return idle_by(analysis::IdleCause::kHostLate) + idle_by(analysis::IdleCause::kAfterSync) +
-           idle_by(analysis::IdleCause::kLaunchLatency);
-  }
   WallTimes& operator+=(const WallTimes& other);
 };
 
@@ -64,6 +59,10 @@ struct Facts {
   analysis::LaunchStats launches;
   bool one_step_chosen = false;
 
+  // Idle because the CPU had not launched, or had only just done so; in marked steps also before
+  // the recording's first launch and behind its last one, which lie inside the step.
+  std::int64_t waiting_for_cpu_ns() const;
+  std::int64_t idle_at_ends_ns() const;  // that last part of it
   const DeviceFacts& device() const { return devices[*main_device]; }
   std::int64_t per_step(std::int64_t total_ns) const {
     return steady.empty() ? 0 : total_ns / static_cast<std::int64_t>(steady.size());
@@ -93,13 +92,14 @@ struct HostShare {
 struct HostStretch {
   TrackId thread = kNone<TrackId>;
   std::int64_t start_ns = 0, end_ns = 0;
+  SliceId blame = kNone<SliceId>;  // as IdlePart::blame
 };
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches);
 // "aten::mm's own CPU time", "inside cudaLaunchKernel", "code without events in matmul_add", ...
 Sentence describe(const HostShare& share);
 
 // Stretches in which the main device waited for the CPU in steady steps: causes kHostLate and
-// kAfterSync.
+// kAfterSync, in marked steps also the recording's two ends.
 std::vector<HostStretch> host_late_stretches(const Facts& facts);
 
 }  // namespace lanescope::explain

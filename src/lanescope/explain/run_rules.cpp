@@ -61,6 +61,26 @@ Sentence plain_headline(const Facts& facts) {
        ratio(part.idle_ns, part.wall_ns)});
 }
 
+// Rules speak of steps. A trace that marks none is spoken of as one recording.
+void speak_of_recording(std::string& pattern) {
+  static constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
+      {"a step takes", "the recording takes"}, {"a step took", "the recording took"},
+      {"a step's", "the recording's"},         {" per step", ""},
+      {" in {} steps", " in {} recording"},
+  };
+  for (const auto& [from, to] : kPhrases)
+    for (std::size_t at = pattern.find(from); at != std::string::npos;
+         at = pattern.find(from, at + to.size()))
+      pattern.replace(at, from.size(), to);
+}
+
+void speak_of_recording(Finding& finding) {
+  speak_of_recording(finding.verdict.pattern);
+  for (Sentence& line : finding.arithmetic) speak_of_recording(line.pattern);
+  for (Evidence& evidence : finding.evidence) speak_of_recording(evidence.text.pattern);
+  if (finding.sample_noun == "step") finding.sample_noun = "recording";
+}
+
 }  // namespace
 
 std::span<const Rule> all_rules() { return kRules; }
@@ -86,6 +106,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     if (auto* finding = std::get_if<Finding>(&outcome)) {
       run.state = RuleRun::State::kFound;
       finding->rule = rule.id;
+      if (!facts.steps.marked) speak_of_recording(*finding);
       result.findings.push_back(std::move(*finding));
     } else if (const auto* missing = std::get_if<NotChecked>(&outcome)) {
       run.state = RuleRun::State::kNotChecked;
@@ -101,6 +122,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   const bool bound =
       !result.findings.empty() && result.findings.front().kind == FindingKind::kBound;
   result.headline = bound ? result.findings.front().verdict : plain_headline(facts);
+  if (!facts.steps.marked) speak_of_recording(result.headline.pattern);
   return result;
 }
 

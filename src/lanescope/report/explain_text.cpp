@@ -216,20 +216,22 @@ class ExplanationText {
     bool any_cost = false;
     for (std::size_t i = 0; i < explanation_.findings.size(); ++i) {
       const Finding& finding = explanation_.findings[i];
-      any_cost = any_cost || finding.kind == FindingKind::kCost;
+      any_cost = any_cost || finding.kind == FindingKind::kCost ||
+                 (finding.kind == FindingKind::kBound && finding.at_stake_ns > 0);
       if (i == 0 || finding.kind != explanation_.findings[i - 1].kind)
         heading(group_title(finding.kind));
       write_finding(++number, finding);
     }
-    if (!any_cost && facts_.main_device)
-      out_ += markdown_ ? "\nNo rule found time to give back.\n"
-                        : "\nNo rule found time to give back.\n";
+    if (!any_cost && facts_.main_device) out_ += "\nNo rule found time to give back.\n";
   }
 
   void write_finding(std::size_t number, const Finding& finding) {
     const std::string first = fmt::format("{}. ", number);
     const std::string indent(first.size(), ' ');
-    out_ += wrapped(first, sentence_text(finding.verdict));
+    const std::string verdict = sentence_text(finding.verdict);
+    out_ += wrapped(first, verdict == sentence_text(explanation_.headline)
+                               ? "The first line, in detail:"
+                               : verdict);
     const bool is_per_step =
         finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
     std::string about = markdown_ ? fmt::format("`{}`", finding.rule) : finding.rule;

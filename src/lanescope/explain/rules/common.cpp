@@ -13,7 +13,7 @@ bool has_launches(const Facts& facts) {
 bool is_host_bound(const Facts& facts) {
   if (!facts.main_device || !has_launches(facts)) return false;
   const auto& launches = facts.launches;
-  return share_of(facts.wall.waiting_for_cpu_ns(), facts.wall.partition.wall_ns) > 0.3 &&
+  return share_of(facts.waiting_for_cpu_ns(), facts.wall.partition.wall_ns) > 0.3 &&
          launches.empty_queue_count * 2 > launches.linked_count;
 }
 

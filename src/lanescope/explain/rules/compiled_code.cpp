@@ -70,13 +70,14 @@ Outcome compiled_code(const Facts& facts) {
   const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
   if (!facts.main_device) {
     finding.verdict =
-        say("torch.compile ran: {} compiled regions. Without GPU work in the trace it "
+        say("torch.compile ran, compiled regions: {}. Without GPU work in the trace it "
             "cannot be told what was fused.",
             {count(regions.size())});
   } else if (fused.empty()) {
     finding.verdict =
-        say("torch.compile ran and fused nothing on the GPU: none of {} kernels per step is a "
-            "generated one; what ran are library kernels.",
+        say("torch.compile ran and fused nothing on the GPU: no kernel is a generated one, what "
+            "ran are "
+            "library kernels ({} per step).",
             {count(kernels / steps)});
     finding.try_next = {
         "a single matmul or one addmm has nothing to fuse: compile larger regions, "
@@ -85,8 +86,8 @@ Outcome compiled_code(const Facts& facts) {
     std::uint64_t operators = 0;
     for (const auto& [label, kernel] : fused) operators += kernel.operators;
     finding.verdict = say(
-        "torch.compile fused: {} generated kernels, whose names hold {} operators, run {} times "
-        "per step and take {} of the kernels' time.",
+        "torch.compile fused: generated kernels {}, operators in their names {}, runs per step {}; "
+        "they take {} of the kernels' time.",
         {count(fused.size()), count(operators), count(fused_calls / steps),
          ratio(fused_ns, fused_ns + other_ns)});
     std::vector<std::pair<std::string, Fused>> ranked(fused.begin(), fused.end());
@@ -100,10 +101,10 @@ Outcome compiled_code(const Facts& facts) {
                                        ns(facts.per_step(ranked[i].second.gpu_ns))})});
   }
   if (!regions.empty())
-    finding.arithmetic.push_back(
-        say("{} compiled regions ({}), {} compiled graphs; the layers around a call are guards and "
-            "wrappers of the compiler, on the CPU",
-            {count(regions.size()), name(*regions.begin()), count(graphs.size())}));
+    finding.arithmetic.push_back(say(
+        "compiled regions: {} ({}), compiled graphs: {}; the layers around a call are guards and "
+        "wrappers of the compiler, on the CPU",
+        {count(regions.size()), name(*regions.begin()), count(graphs.size())}));
   if (region != kNone<SliceId> && finding.evidence.empty())
     finding.evidence.push_back({region, say("the first compiled region")});
   finding.confidence = facts.confidence();

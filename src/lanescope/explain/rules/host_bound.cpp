@@ -9,7 +9,7 @@ Outcome host_bound(const Facts& facts) {
   if (!is_host_bound(facts)) return Quiet{};
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
-  const std::int64_t waiting = facts.wall.waiting_for_cpu_ns();
+  const std::int64_t waiting = facts.waiting_for_cpu_ns();
 
   Finding finding;
   finding.kind = FindingKind::kBound;
@@ -19,11 +19,16 @@ Outcome host_bound(const Facts& facts) {
            ns(facts.per_step(waiting)), ratio(waiting, part.wall_ns)});
   finding.at_stake_ns = facts.per_step(waiting);
   finding.at_stake_ratio = share_of(waiting, part.wall_ns);
-  finding.arithmetic.push_back(
+  Sentence parts =
       say("waiting for the CPU = not yet launched {} + empty after a wait {} + launch latency {}",
           {ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kHostLate))),
            ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kAfterSync))),
-           ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kLaunchLatency)))}));
+           ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kLaunchLatency)))});
+  if (facts.idle_at_ends_ns() > 0) {
+    parts.pattern += " + before the first and after the last launch of the recording {}";
+    parts.values.push_back(ns(facts.per_step(facts.idle_at_ends_ns())));
+  }
+  finding.arithmetic.push_back(std::move(parts));
   finding.arithmetic.push_back(
       say("{} of {} kernels, copies and memsets began with nothing queued behind them",
           {count(launches.empty_queue_count), count(launches.linked_count)}));

@@ -72,22 +72,21 @@ Outcome kernel_spread(const Facts& facts) {
   const auto& timeline = facts.device().timeline;
   std::map<Key, std::vector<DeviceWork>> groups;
   std::int64_t all_ns = 0;
-  bool has_shapes = false, has_grids = false;
+  bool has_shapes = false;
   for (const DeviceWork& work : timeline.work) {
     if (work.work != WorkClass::kCompute || !inside(facts.steady_windows, work.start_ns)) continue;
     const SliceId op = facts.links.op_of[raw(work.slice)];
     const std::uint32_t dims =
         op == kNone<SliceId> ? raw(kNone<StringId>) : argument(trace, op, ArgKey::kInputDims);
-    const std::uint32_t grid = argument(trace, work.slice, ArgKey::kGrid);
-    has_shapes = has_shapes || dims != raw(kNone<StringId>);
-    has_grids = has_grids || grid != raw(kNone<StringId>);
-    groups[{raw(trace.slices().name[raw(work.slice)]), grid,
+    all_ns += work.end_ns - work.start_ns;
+    if (dims == raw(kNone<StringId>)) continue;  // calls of one grid may differ in inner size
+    has_shapes = true;
+    groups[{raw(trace.slices().name[raw(work.slice)]), argument(trace, work.slice, ArgKey::kGrid),
             argument(trace, work.slice, ArgKey::kBlock), dims}]
         .push_back(work);
-    all_ns += work.end_ns - work.start_ns;
   }
-  if (!groups.empty() && !has_shapes && !has_grids)
-    return NotChecked{"grid sizes or shapes, to tell equal calls of a kernel (record_shapes=True)"};
+  if (all_ns > 0 && !has_shapes)
+    return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};
 
   struct Spread {
     std::int64_t median_ns = 0, p95_ns = 0, excess_ns = 0;
@@ -145,15 +144,10 @@ Outcome kernel_spread(const Facts& facts) {
   finding.arithmetic.push_back(
       say("beside other work ran {} of the {} slow calls and {} of the {} others",
           {count(slow_beside), count(slow), count(usual_beside), count(usual)}));
-  if (!has_shapes)
-    finding.arithmetic.push_back(
-        say("shapes were not recorded: calls of one grid may differ in "
-            "their inner size"));
   finding.evidence.push_back({works.back().slice, say("the longest call")});
   finding.evidence.push_back({works[(works.size() - 1) / 2].slice, say("a median call")});
   finding.try_next = {contention ? "overlap costs the kernel time; weigh it against what it hides"
-                                 : "record with record_shapes=True; watch the GPU's clocks "
-                                   "(nvidia-smi dmon) beside the run"};
+                                 : "watch the GPU's clocks (nvidia-smi dmon) beside the run"};
   finding.confidence = works.size() >= 100 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = works.size();
   finding.sample_noun = "call";

@@ -84,7 +84,7 @@ Outcome lone_gap(const Facts& facts) {
   if (!is_profiler) {
     std::vector<HostStretch> stretches;
     for (const auto& part : facts.device().gaps.parts_of(*lone->gap))
-      stretches.push_back({part.thread, part.start_ns, part.end_ns});
+      stretches.push_back({part.thread, part.start_ns, part.end_ns, kNone<SliceId>});
     const auto shares = host_shares(facts, stretches);
     if (!shares.empty()) {
       Sentence text = describe(shares[0]);

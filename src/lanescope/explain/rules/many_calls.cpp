@@ -61,6 +61,7 @@ Outcome many_calls(const Facts& facts) {
   }
   if (!worst || share_of(worst->idle_ns, wall_ns) < 0.05) return Quiet{};
   Finding finding;
+  finding.kind = FindingKind::kWhere;
   finding.verdict =
       say("{} is called {} times per step, and the GPU waits {} per step ({}) while the CPU is in "
           "it.",

@@ -41,17 +41,41 @@ Outcome pageable_copy(const Facts& facts) {
   for (const Window& each : intervals)
     exposed += facts.device().timeline.time_within(
         each.start_ns, each.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
+  // The CPU stands in the copy's call, or comes from it to an empty queue.
+  const auto is_pageable_call = [&](SliceId call) {
+    for (const SliceId work : facts.links.launched_by(call))
+      if (trace.name(work).find("Pageable") != std::string_view::npos) return true;
+    return false;
+  };
+  std::int64_t held_up = 0;
+  for (const HostStretch& stretch : host_late_stretches(facts)) {
+    if (stretch.blame != kNone<SliceId> && is_pageable_call(stretch.blame)) {
+      held_up += stretch.end_ns - stretch.start_ns;
+      continue;
+    }
+    facts.host->visit(
+        stretch.thread, stretch.start_ns, stretch.end_ns,
+        [&](SliceId slice, std::int64_t from, std::int64_t to) {
+          if (slice != kNone<SliceId> && is_api_call(trace.kind(slice)) && is_pageable_call(slice))
+            held_up += to - from;
+        });
+  }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (share_of(exposed, wall_ns) < 0.01) return Quiet{};
+  const std::int64_t lost = exposed + held_up;
+  if (to_device.copies + from_device.copies == 0 || share_of(lost, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
   finding.verdict =
-      say("Copies through pageable memory: {} copies, {}, take {} per step ({}) in "
-          "which the GPU computes nothing.",
+      say("Copies through pageable memory: {} copies, {}, cost {} per step ({}) in which the GPU "
+          "computes nothing.",
           {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
-           ns(facts.per_step(exposed)), ratio(exposed, wall_ns)});
-  finding.at_stake_ns = facts.per_step(exposed);
-  finding.at_stake_ratio = share_of(exposed, wall_ns);
+           ns(facts.per_step(lost)), ratio(lost, wall_ns)});
+  finding.at_stake_ns = facts.per_step(lost);
+  finding.at_stake_ratio = share_of(lost, wall_ns);
+  finding.arithmetic.push_back(
+      say("per step: {} in which only these copies ran, {} in which the GPU was idle because the "
+          "CPU was in such a call or came from it",
+          {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
   const auto describe_way = [&](const Direction& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(

@@ -26,7 +26,7 @@ Outcome slow_first_step(const Facts& facts) {
   const auto shares_of = [&](std::size_t from, std::size_t to) {
     std::vector<HostStretch> stretches;
     for (std::size_t i = from; i < to; ++i)
-      stretches.push_back({thread, steps[i].cpu_start_ns, steps[i].cpu_end_ns});
+      stretches.push_back({thread, steps[i].cpu_start_ns, steps[i].cpu_end_ns, kNone<SliceId>});
     return host_shares(facts, stretches);
   };
   std::map<std::string, std::int64_t> usual;
@@ -41,12 +41,19 @@ Outcome slow_first_step(const Facts& facts) {
 
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict =
-      say("The first step took {}, {} times the median of the other {} ({}): start-up, not a usual "
-          "step.",
-          {ns(first), factor(first, median), count(steps.size() - 1), ns(median)});
+  std::int64_t profiler = 0;
+  if (facts.main_device) profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
+  const bool is_profiler = profiler * 2 > first - median;
+  finding.verdict = say("The first step took {}, {} times the median of the other {} ({}): {}.",
+                        {ns(first), factor(first, median), count(steps.size() - 1), ns(median),
+                         text(is_profiler ? "most of it is the profiler's own start"
+                                          : "start-up, not a usual step")});
   finding.at_stake_ns = first - median;
-  for (std::size_t i = 0; i < more.size() && i < 3; ++i) {
+  if (profiler > 0)
+    finding.arithmetic.push_back(say("idle in the profiler's own work during it: {} of the {} more",
+                                     {ns(profiler), ns(first - median)}));
+  // What the CPU did while the profiler held it up would blame the innocent.
+  for (std::size_t i = 0; !is_profiler && i < more.size() && i < 3; ++i) {
     if (more[i].time_ns * 20 < first - median) break;
     Sentence text = describe(more[i]);
     text.pattern = "{} more than usual: " + text.pattern;

@@ -8,7 +8,7 @@ Outcome tiny_kernels(const Facts& facts) {
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
   const auto& launches = facts.launches;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
-  const std::int64_t waiting = facts.wall.waiting_for_cpu_ns();
+  const std::int64_t waiting = facts.waiting_for_cpu_ns();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (steps == 0 || launches.kernel_count < 200 * steps ||
       launches.tiny_kernel_count * 2 < launches.kernel_count ||
