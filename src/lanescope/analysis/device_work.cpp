@@ -130,7 +130,7 @@ std::vector<DeviceTimeline> compute_device_timelines(const Trace& trace, const L
   Classifier classify(trace, links);
   for (const Track& track : trace.tracks()) {
     if (track.kind != TrackKind::kStream) continue;
-    bool launched_before = links.launched_count == 0;
+    bool launched_before = links.launched_count * 2 <= links.device_work_count;
     DeviceTimeline* timeline = nullptr;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};

@@ -19,7 +19,8 @@ struct DeviceWork {
   std::int64_t start_ns = 0, end_ns = 0;
   WorkClass work = WorkClass::kCompute;
   // Its launch call is not in the trace and nothing with a launch ran before it on its stream: left
-  // over from before the recording. False in a trace without any launch.
+  // over from before the recording. False in a trace that
+  // lacks half of the launches or more.
   bool before_recording = false;
 };
 

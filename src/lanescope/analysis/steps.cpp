@@ -12,38 +12,36 @@
 namespace lanescope::analysis {
 namespace {
 
-bool is_final_sync_name(std::string_view name) {
-  return name.find("DeviceSynchronize") != std::string_view::npos ||
-         name.find("CtxSynchronize") != std::string_view::npos;
-}
-
-// From the first operator, annotation or API call to the last end of those and of device work. The
-// profiler's own wait for the device at the end is not the program's.
-StepRange whole_recording(const Trace& trace) {
-  StepRange range;
-  std::int64_t first = std::numeric_limits<std::int64_t>::max();
-  std::int64_t last = std::numeric_limits<std::int64_t>::min(), device_first = first;
+// With device work: from the first launch call (without any, the first work) to the end of the last
+// work; what the CPU did before and after says nothing about a step. Else from the first operator,
+// annotation or API call to the last end of those.
+StepRange whole_recording(const Trace& trace, const LaunchLinks& links) {
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first_launch = kNever, first_work = kNever, last_work = -kNever;
+  std::int64_t first_call = kNever, last_call = -kNever;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const CategoryKind kind = trace.kind(id);
     if (is_device_work(kind)) {
-      device_first = std::min(device_first, trace.start_ns(id));
-      last = std::max(last, trace.end_ns(id));
-    } else if (is_front_end(kind) || (is_api_call(kind) && !is_final_sync_name(trace.name(id)))) {
-      first = std::min(first, trace.start_ns(id));
-      last = std::max(last, trace.end_ns(id));
+      first_work = std::min(first_work, trace.start_ns(id));
+      last_work = std::max(last_work, trace.end_ns(id));
+    } else if (is_front_end(kind) || is_api_call(kind)) {
+      first_call = std::min(first_call, trace.start_ns(id));
+      last_call = std::max(last_call, trace.end_ns(id));
+      if (!links.launched_by(id).empty()) first_launch = std::min(first_launch, trace.start_ns(id));
     }
   }
-  if (first == std::numeric_limits<std::int64_t>::max()) first = device_first;
-  if (last < first) return range;
-  range.cpu_start_ns = first;
-  range.cpu_end_ns = last;
+  StepRange range;
+  range.cpu_start_ns = first_launch != kNever ? first_launch
+                       : first_work != kNever ? first_work
+                                              : first_call;
+  range.cpu_end_ns = first_work != kNever ? last_work : last_call;
   return range;
 }
 
 }  // namespace
 
-Steps find_steps(const Trace& trace) {
+Steps find_steps(const Trace& trace, const LaunchLinks& links) {
   Steps result;
   for (const Step& step : trace.steps()) {
     const std::int64_t start = trace.start_ns(step.slice), end = trace.end_ns(step.slice);
@@ -56,7 +54,7 @@ Steps find_steps(const Trace& trace) {
   }
   result.marked = !result.steps.empty();
   if (!result.marked) {
-    const StepRange whole = whole_recording(trace);
+    const StepRange whole = whole_recording(trace, links);
     if (whole.cpu_end_ns > whole.cpu_start_ns) result.steps.push_back(whole);
   }
   result.first_steady = result.steps.size() > 1 ? 1 : 0;

@@ -19,7 +19,8 @@ struct StepRange {
 };
 
 struct Steps {
-  bool marked = false;  // false: no ProfilerStep#N, and the one entry is the whole recording
+  bool marked = false;  // false: no ProfilerStep#N, and the one entry is the whole recording: from
+                        // the first launch to the end of the last device work
   std::vector<StepRange> steps;  // in order of time, disjoint; empty when the trace is
   // The first entry that numbers about "a step" are made from; those before it are start-up. 1 as
   // soon as there are two steps.
@@ -27,7 +28,7 @@ struct Steps {
 };
 
 // Steps that overlap an earlier one are left out. O(slices). Any thread.
-Steps find_steps(const Trace& trace);
+Steps find_steps(const Trace& trace, const LaunchLinks& links);
 
 struct Window {
   std::int64_t start_ns = 0, end_ns = 0;

@@ -16,6 +16,8 @@ constexpr Rule kRules[] = {
     {"gpu-bound", "is the GPU itself the limit?", rules::gpu_bound},
     {"communication-bound", "is the step waiting for communication?", rules::communication_bound},
     {"gpu-idle", "where are the gaps, and why?", rules::gpu_idle},
+    {"dataloader-wait", "is the step waiting for input data?", rules::dataloader_wait},
+    {"exposed-copy", "do copies hold up the GPU?", rules::exposed_copy},
     {"host-sync", "does the program wait for the GPU in the middle of a step?", rules::host_sync},
     {"pageable-copy", "do copies go through memory that is not pinned?", rules::pageable_copy},
     {"allocator-calls", "is GPU memory allocated or freed in steady steps?",
@@ -52,7 +54,8 @@ Sentence plain_headline(const Facts& facts) {
                   : say("The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
   }
   const auto& part = facts.wall.partition;
-  if (part.wall_ns == 0) return say("The trace holds no step with any length.");
+  if (rules::is_thin(facts))
+    return say("There is too little GPU work in the trace to say what bounds a step.");
   return say(
       "No single limit: of the {} a step took the GPU computed {}, moved data or "
       "communicated alone {} and was idle {}.",

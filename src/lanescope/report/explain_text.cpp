@@ -118,7 +118,8 @@ class ExplanationText {
   std::string steps_text() const {
     const auto& steps = facts_.steps.steps;
     if (!facts_.steps.marked)
-      return "the whole recording as one step, because the trace marks none (prof.step())";
+      return "the recording from its first launch to its last GPU work; no steps are marked "
+             "(prof.step())";
     const std::size_t used = facts_.steady.size();
     std::string range = fmt::format("step {}", *steps[facts_.steady.front()].number);
     if (used > 1)
@@ -144,7 +145,8 @@ class ExplanationText {
   void write_wall() {
     if (!facts_.main_device || facts_.wall.partition.wall_ns == 0) return;
     const auto& part = facts_.wall.partition;
-    heading(fmt::format("Wall of a step on device {}", facts_.device().timeline.device));
+    heading(fmt::format("Wall of {} on device {}", facts_.steps.marked ? "a step" : "the recording",
+                        facts_.device().timeline.device));
     if (markdown_) out_ += "```\n";
     out_ += wrapped("  ", steps_text());
     bar("compute", part.compute_ns);
@@ -236,8 +238,8 @@ class ExplanationText {
         finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
     std::string about = markdown_ ? fmt::format("`{}`", finding.rule) : finding.rule;
     if (finding.at_stake_ns > 0 && is_per_step)
-      about += fmt::format("; at stake: up to {} per step ({:.1f}%)",
-                           format_time_ns(finding.at_stake_ns), finding.at_stake_ratio * 100);
+      about += fmt::format("; at stake: up to {}{} ({:.1f}%)", format_time_ns(finding.at_stake_ns),
+                           facts_.steps.marked ? " per step" : "", finding.at_stake_ratio * 100);
     about += fmt::format("; {} confidence from {} {}", confidence_name(finding.confidence),
                          format_count(finding.sample_count), plural(finding));
     out_ += wrapped(indent + "[", about + "]");

@@ -18,7 +18,7 @@ bool is_allocation_call(std::string_view call) {
 
 Outcome allocator_calls(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!facts.steps.marked || facts.steps.steps.size() < 2) return NotChecked{kNeedsSteps};
+  if (facts.steps.marked && facts.steps.steps.size() < 2) return NotChecked{kNeedsSteps};
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   struct Calls {
@@ -46,15 +46,19 @@ Outcome allocator_calls(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (calls == 0 || share_of(cpu_ns, wall_ns) < 0.01) return Quiet{};
+  // The first calls fill the cache; without steps only a habit tells them from a storm.
+  if (!facts.steps.marked && calls < 20) return NotChecked{kNeedsSteps};
   Finding finding;
-  finding.verdict =
-      say("Memory is allocated or freed at the driver in steady steps: {} calls in {} steps, {} of "
-          "CPU time per step.",
-          {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
+  finding.verdict = say(
+      "Memory is allocated or freed at the driver while the loop runs: {} calls in {} steps, {} of "
+      "CPU time per step.",
+      {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
   finding.arithmetic.push_back(
       say("the GPU was idle {} per step during these calls", {ns(facts.per_step(idle_ns))}));
+  if (!facts.steps.marked)
+    finding.arithmetic.push_back(say("no steps are marked: calls of the start-up are among them"));
   for (const auto& [label, entry] : by_name)
     finding.evidence.push_back(
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.calls), ns(entry.cpu_ns)})});

@@ -13,7 +13,7 @@ Outcome communication_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& part = facts.wall.partition;
   const std::int64_t exposed = part.exposed_communication_ns;
-  if (share_of(exposed, part.wall_ns) <= 0.15) return Quiet{};
+  if (is_thin(facts) || share_of(exposed, part.wall_ns) <= 0.15) return Quiet{};
 
   // The kernel whose runs were exposed longest.
   std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;

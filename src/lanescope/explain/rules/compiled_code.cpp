@@ -50,7 +50,7 @@ Outcome compiled_code(const Facts& facts) {
       auto [entry, is_new] = names.try_emplace(raw(id));
       if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
       const std::int64_t dur_ns = work.end_ns - work.start_ns;
-      if (entry->second.fused.empty()) {
+      if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
         other_ns += dur_ns;
         continue;
       }

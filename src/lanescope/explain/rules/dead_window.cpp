@@ -21,7 +21,10 @@ Outcome dead_window(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i}, parent = facts.nesting.parent[i];
     if (parent == kNone<SliceId> || trace.kind(parent) != CategoryKind::kUserAnnotation) continue;
-    if (trace.name(parent).starts_with("ProfilerStep#")) continue;
+    // The wait for a batch is the DataLoader's business: dataloader-wait.
+    if (trace.name(parent).starts_with("ProfilerStep#") ||
+        trace.name(parent).starts_with("enumerate(DataLoader)"))
+      continue;
     const auto [entry, is_new] = first_child.try_emplace(raw(parent));
     if (is_new || trace.start_ns(id) < trace.start_ns(entry->second.first_child))
       entry->second = {trace.start_ns(parent), trace.start_ns(id) - trace.start_ns(parent), parent,

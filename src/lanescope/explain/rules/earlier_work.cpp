@@ -7,7 +7,7 @@ namespace lanescope::explain::rules {
 
 Outcome earlier_work(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (facts.links.launched_count == 0) return NotChecked{kNeedsLaunches};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
   std::uint64_t works = 0;
   std::int64_t total_ns = 0, last_end_ns = 0;
   SliceId first = kNone<SliceId>;

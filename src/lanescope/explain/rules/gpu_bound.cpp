@@ -7,7 +7,7 @@ Outcome gpu_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& part = facts.wall.partition;
   const bool busy = share_of(part.busy_ns(), part.wall_ns) > 0.9;
-  if (!busy || share_of(part.compute_ns, part.wall_ns) < 0.75) return Quiet{};
+  if (is_thin(facts) || !busy || share_of(part.compute_ns, part.wall_ns) < 0.75) return Quiet{};
 
   Finding finding;
   finding.kind = FindingKind::kBound;

@@ -40,7 +40,8 @@ const char* cause_text(IdleCause cause) {
 Outcome gpu_idle(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& part = facts.wall.partition;
-  if (share_of(part.idle_ns, part.wall_ns) < 0.1 || is_host_bound(facts)) return Quiet{};
+  if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1 || is_host_bound(facts))
+    return Quiet{};
   const auto& idle = facts.wall.idle;
   const auto main =
       static_cast<std::size_t>(std::max_element(idle.begin(), idle.end()) - idle.begin());

@@ -61,27 +61,35 @@ Outcome host_sync(const Facts& facts) {
     }
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const std::int64_t idle_ns = facts.wall.idle_by(IdleCause::kAfterSync);
-  const std::int64_t at_stake = std::min(idle_ns, waited_ns);
+  std::int64_t idle_ns = 0, at_stake = 0;
+  for (const IdlePart& part : facts.device().gaps.parts) {
+    if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
+      continue;
+    const auto group = groups.find(asked_by(facts, part.blame));
+    if (group == groups.end()) continue;
+    const std::int64_t length = part.end_ns - part.start_ns;
+    idle_ns += length;
+    group->second.idle_ns += length;
+    at_stake += std::min(length, trace.dur_ns(part.blame));
+  }
   if (found == 0 || share_of(at_stake, wall_ns) < 0.02) return Quiet{};
-  for (const IdlePart& part : facts.device().gaps.parts)
-    if (part.cause == IdleCause::kAfterSync && inside(facts.steady_windows, part.start_ns))
-      if (const auto group = groups.find(asked_by(facts, part.blame)); group != groups.end())
-        group->second.idle_ns += part.end_ns - part.start_ns;
 
   Finding finding;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
   finding.verdict =
       say("The CPU waits for the GPU in the middle of the work: {} waits in {} {}, after which the "
           "GPU stood idle {} per step ({}).",
-          {count(found), count(steps), text(steps == 1 ? "step" : "steps"),
+          {count(found), count(steps),
+           text(!facts.steps.marked ? "recording"
+                : steps == 1        ? "step"
+                                    : "steps"),
            ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake);
   finding.at_stake_ratio = share_of(at_stake, wall_ns);
-  finding.arithmetic.push_back(
-      say("at stake is the smaller of the idle time after the waits, {}, and the waits themselves, "
-          "{}: the GPU's work stays, and the CPU's work stays",
-          {ns(facts.per_step(idle_ns)), ns(facts.per_step(waited_ns))}));
+  finding.arithmetic.push_back(say(
+      "each of these gaps counts for at most as long as the wait before it, because the CPU's "
+      "other work stays: {} per step of {} idle; all waits together take {}",
+      {ns(facts.per_step(at_stake)), ns(facts.per_step(idle_ns)), ns(facts.per_step(waited_ns))}));
   std::vector<std::pair<std::string, Group>> ranked(groups.begin(), groups.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns

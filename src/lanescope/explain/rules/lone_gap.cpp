@@ -38,6 +38,9 @@ Outcome lone_gap(const Facts& facts) {
     const Gap* gap = ends_gap ? &gaps[next_gap] : nullptr;
     places[{label, run}].push_back({gap ? gap->end_ns - gap->start_ns : 0, step, gap});
   }
+  std::vector<std::int64_t> lengths;
+  for (const auto& window : windows) lengths.push_back(window.length_ns());
+  const std::int64_t usual_step_ns = analysis::lower_median(std::move(lengths));
   const Seen* lone = nullptr;
   std::int64_t usual_ns = 0;
   std::size_t samples = 0;
@@ -55,7 +58,8 @@ Outcome lone_gap(const Facts& facts) {
     const std::int64_t median = analysis::lower_median(std::move(others));
     // The first step's start-up has a rule of its own.
     if (longest->step == 0 || !longest->gap || longest->gap_ns < 100'000 ||
-        longest->gap_ns < 10 * median || longest->gap_ns < 3 * second)
+        longest->gap_ns * 20 < usual_step_ns || longest->gap_ns < 10 * median ||
+        longest->gap_ns < 3 * second)
       continue;
     if (lone && longest->gap_ns <= lone->gap_ns) continue;
     lone = &*longest;

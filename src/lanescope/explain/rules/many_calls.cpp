@@ -27,7 +27,8 @@ Outcome many_calls(const Facts& facts) {
 
   struct Operator {
     std::uint64_t calls = 0;
-    std::int64_t idle_ns = 0;
+    std::int64_t idle_ns = 0;  // the call with most of it left out: a first call is no habit
+    std::int64_t most_ns = 0;
     SliceId longest = kNone<SliceId>;
   };
   std::unordered_map<std::uint32_t, Operator> by_name;
@@ -40,13 +41,19 @@ Outcome many_calls(const Facts& facts) {
     if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
       entry.longest = id;
   }
+  std::unordered_map<std::uint32_t, std::int64_t> idle_in_call;  // by raw operator slice
   for (const HostStretch& stretch : host_late_stretches(facts))
     facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
                       [&](SliceId slice, std::int64_t from, std::int64_t to) {
                         const SliceId op = operator_of(facts, slice);
-                        if (op == kNone<SliceId>) return;
-                        by_name[raw(trace.slices().name[raw(op)])].idle_ns += to - from;
+                        if (op != kNone<SliceId>) idle_in_call[raw(op)] += to - from;
                       });
+  for (const auto& [call, idle_ns] : idle_in_call) {
+    Operator& entry = by_name[raw(trace.slices().name[call])];
+    entry.idle_ns += idle_ns;
+    entry.most_ns = std::max(entry.most_ns, idle_ns);
+  }
+  for (auto& [label, entry] : by_name) entry.idle_ns -= entry.most_ns;
   const Operator* worst = nullptr;
   std::string_view worst_name;
   for (const auto& [label, entry] : by_name) {
@@ -59,7 +66,7 @@ Outcome many_calls(const Facts& facts) {
       worst_name = text_of;
     }
   }
-  if (!worst || share_of(worst->idle_ns, wall_ns) < 0.05) return Quiet{};
+  if (!worst || share_of(worst->idle_ns, wall_ns) < 0.1) return Quiet{};
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =

@@ -72,10 +72,10 @@ Outcome pageable_copy(const Facts& facts) {
            ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
-  finding.arithmetic.push_back(
-      say("per step: {} in which only these copies ran, {} in which the GPU was idle because the "
-          "CPU was in such a call or came from it",
-          {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
+  finding.arithmetic.push_back(say(
+      "{} per step in which only these copies ran, {} in which the GPU was idle because the CPU "
+      "was in such a call or came from it",
+      {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
   const auto describe_way = [&](const Direction& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(

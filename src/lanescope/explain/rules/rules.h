@@ -8,6 +8,8 @@ Outcome host_bound(const Facts& facts);
 Outcome gpu_bound(const Facts& facts);
 Outcome communication_bound(const Facts& facts);
 Outcome gpu_idle(const Facts& facts);
+Outcome dataloader_wait(const Facts& facts);
+Outcome exposed_copy(const Facts& facts);
 Outcome host_sync(const Facts& facts);
 Outcome pageable_copy(const Facts& facts);
 Outcome allocator_calls(const Facts& facts);
@@ -18,6 +20,7 @@ Outcome kernel_spread(const Facts& facts);
 Outcome compiled_code(const Facts& facts);
 Outcome slow_first_step(const Facts& facts);
 Outcome dead_window(const Facts& facts);
+Outcome edge_gap(const Facts& facts);
 Outcome lone_gap(const Facts& facts);
 Outcome final_sync(const Facts& facts);
 Outcome profiler_stall(const Facts& facts);
@@ -31,8 +34,13 @@ inline constexpr char kNeedsLaunches[] =
 inline constexpr char kNeedsSteps[] =
     "three steps or more (call prof.step() at the end of each iteration)";
 
-// Idle waiting for the CPU is more than 30 % of the steady wall, and more than half of the work
-// found an empty queue.
+// Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.
+bool is_thin(const Facts& facts);
+// A gap beside the first work of the recording that holds more than half of all idle time and ends
+// with work that had been launched long before: what ran in it was not recorded. None: no such gap.
+const analysis::Gap* find_edge_gap(const Facts& facts);
+// Idle waiting for the CPU is more than half of the steady wall; or more than 30 %, and more than
+// half of the work found an empty queue.
 bool is_host_bound(const Facts& facts);
 // Rules that blame launches need them: most GPU work has its launch call.
 bool has_launches(const Facts& facts);

@@ -8,7 +8,20 @@ Outcome tiny_kernels(const Facts& facts) {
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
   const auto& launches = facts.launches;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
-  const std::int64_t waiting = facts.waiting_for_cpu_ns();
+  // A long wait is not the launch's: it has another cause. Short ones, each before a tiny kernel,
+  // are.
+  constexpr std::int64_t kLongestWaitNs = 100'000;
+  std::int64_t waiting = 0;
+  for (const analysis::Gap& gap : facts.device().gaps.gaps) {
+    if (gap.next_work == kNone<SliceId> || gap.end_ns - gap.start_ns > kLongestWaitNs ||
+        facts.trace->dur_ns(gap.next_work) >= analysis::kTinyKernelNs ||
+        !inside(facts.steady_windows, gap.start_ns))
+      continue;
+    for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
+      if (part.cause == analysis::IdleCause::kHostLate ||
+          part.cause == analysis::IdleCause::kLaunchLatency)
+        waiting += part.end_ns - part.start_ns;
+  }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (steps == 0 || launches.kernel_count < 200 * steps ||
       launches.tiny_kernel_count * 2 < launches.kernel_count ||
@@ -16,8 +29,8 @@ Outcome tiny_kernels(const Facts& facts) {
     return Quiet{};
   Finding finding;
   finding.verdict =
-      say("Launch-bound: {} kernels per step, {} of them shorter than 10 us; the GPU waits {} per "
-          "step for their launches.",
+      say("Launch-bound: {} kernels per step, {} of them shorter than 10 us; in gaps of up to "
+          "100 us the GPU waits {} per step for their launches.",
           {count(launches.kernel_count / steps),
            ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
                  static_cast<std::int64_t>(launches.kernel_count)),

@@ -1,0 +1,78 @@
+// Copies and memsets run while nothing computes beside them.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+namespace {
+
+struct Kind {
+  std::uint64_t copies = 0;
+  std::int64_t gpu_ns = 0, size_bytes = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+void add_evidence(const Facts& facts, const std::string& label, const Kind& kind,
+                  Finding& finding) {
+  Evidence evidence{kind.longest, say("{} x{}: {}, {} per step",
+                                      {name(label), count(kind.copies), bytes(kind.size_bytes),
+                                       ns(facts.per_step(kind.gpu_ns))})};
+  const SliceId op = facts.links.op_of[raw(kind.longest)];
+  if (op != kNone<SliceId>) {
+    evidence.text.pattern += "; the longest launched by {}";
+    evidence.text.values.push_back(name(facts.trace->name(op)));
+    if (facts.trace->name(op) == "aten::addmm" && label.find("DtoD") != std::string::npos)
+      finding.arithmetic.push_back(
+          say("aten::addmm copies the matrix that it adds into its output before the GEMM adds to "
+              "it"));
+  }
+  finding.evidence.push_back(std::move(evidence));
+}
+
+}  // namespace
+
+Outcome exposed_copy(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto& part = facts.wall.partition;
+  if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < 0.03) return Quiet{};
+  std::map<std::string, Kind> kinds;
+  std::uint64_t copies = 0;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
+    Kind& kind = kinds[std::string(trace.name(work.slice))];
+    ++copies;
+    ++kind.copies;
+    kind.gpu_ns += work.end_ns - work.start_ns;
+    kind.size_bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
+    if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
+      kind.longest = work.slice;
+  }
+  Finding finding;
+  finding.verdict =
+      say("Copies hold up the GPU: {} of a step's {} ({}) go to copies and memsets with nothing "
+          "computing beside them.",
+          {ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.wall_ns)),
+           ratio(part.exposed_copy_ns, part.wall_ns)});
+  finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
+  finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
+  std::vector<std::pair<std::string, Kind>> ranked(kinds.begin(), kinds.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
+    add_evidence(facts, ranked[i].first, ranked[i].second, finding);
+  finding.try_next = {
+      "copies of input: a side stream, pinned memory and non_blocking=True, one step ahead",
+      "copies inside the device: the operator named above makes them"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = copies;
+  finding.sample_noun = "copy";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
