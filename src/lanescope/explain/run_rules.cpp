@@ -31,6 +31,7 @@ constexpr Rule kRules[] = {
     {"compiled-code", "did torch.compile fuse anything?", rules::compiled_code},
     {"slow-first-step", "why is the first step slow?", rules::slow_first_step},
     {"dead-window", "what is the wait before the first operator of a range?", rules::dead_window},
+    {"edge-gap", "is the gap at the edge of the recording real?", rules::edge_gap},
     {"lone-gap", "is the big gap a part of every step?", rules::lone_gap},
     {"final-sync", "what is the long synchronize at the end?", rules::final_sync},
     {"profiler-stall", "what did the profiler itself cost?", rules::profiler_stall},

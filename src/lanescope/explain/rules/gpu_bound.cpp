@@ -5,15 +5,21 @@ namespace lanescope::explain::rules {
 
 Outcome gpu_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
-  const auto& part = facts.wall.partition;
+  analysis::WallPartition part = facts.wall.partition;
+  const analysis::Gap* edge = find_edge_gap(facts);
+  if (edge) {
+    part.wall_ns -= edge->end_ns - edge->start_ns;
+    part.idle_ns -= edge->end_ns - edge->start_ns;
+  }
   const bool busy = share_of(part.busy_ns(), part.wall_ns) > 0.9;
   if (is_thin(facts) || !busy || share_of(part.compute_ns, part.wall_ns) < 0.75) return Quiet{};
 
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict = say("GPU-bound: the GPU was busy {} of a step's {}, {} of it computing.",
+  finding.verdict = say("GPU-bound: the GPU was busy {} of a step's {}, {} of it computing{}.",
                         {ratio(part.busy_ns(), part.wall_ns), ns(facts.per_step(part.wall_ns)),
-                         ratio(part.compute_ns, part.busy_ns())});
+                         ratio(part.compute_ns, part.busy_ns()),
+                         text(edge ? "; a gap at the edge of the recording is left out" : "")});
   finding.arithmetic.push_back(
       say("busy {} + idle {} = {} per step",
           {ns(facts.per_step(part.busy_ns())), ns(facts.per_step(part.idle_ns)),

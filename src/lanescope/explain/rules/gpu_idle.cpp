@@ -42,6 +42,11 @@ Outcome gpu_idle(const Facts& facts) {
   const auto& part = facts.wall.partition;
   if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1 || is_host_bound(facts))
     return Quiet{};
+  if (const analysis::Gap* edge = find_edge_gap(facts)) {
+    const std::int64_t gap_ns = edge->end_ns - edge->start_ns;
+    if (share_of(part.idle_ns - gap_ns, part.wall_ns - gap_ns) < 0.1) return Quiet{};
+  }
+
   const auto& idle = facts.wall.idle;
   const auto main =
       static_cast<std::size_t>(std::max_element(idle.begin(), idle.end()) - idle.begin());

@@ -1,0 +1,37 @@
+// A long gap right after the first recorded work: the GPU did things that the recording missed.
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome edge_gap(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const analysis::Gap* gap = find_edge_gap(facts);
+  if (!gap) return Quiet{};
+  const auto& part = facts.wall.partition;
+  const std::int64_t gap_ns = gap->end_ns - gap->start_ns;
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      say("One gap of {} beside the first recorded work is {} of all idle time: what ended it had "
+          "been launched long before, so the GPU was most likely busy with work that was not "
+          "recorded.",
+          {ns(gap_ns), ratio(gap_ns, part.idle_ns)});
+  finding.at_stake_ns = gap_ns;
+  finding.arithmetic.push_back(
+      say("busy {} of the wall with the gap, {} without it",
+          {ratio(part.busy_ns(), part.wall_ns), ratio(part.busy_ns(), part.wall_ns - gap_ns)}));
+  finding.evidence.push_back(
+      {gap->next_work, say("the gap ends with {}, launched {} earlier",
+                           {kernel(facts.trace->name(gap->next_work)),
+                            ns(gap->end_ns - facts.trace->start_ns(gap->launch))})});
+  finding.try_next = {
+      "do not count this gap as idle; start the recording earlier, or synchronize "
+      "before it"};
+  finding.confidence = Confidence::kMedium;
+  finding.sample_count = 1;
+  finding.sample_noun = "gap";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
