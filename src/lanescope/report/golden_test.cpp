@@ -13,6 +13,7 @@
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/dispatch_tree_text.h"
+#include "lanescope/report/explain_text.h"
 #include "lanescope/report/key_averages_table.h"
 #include "lanescope/report/trace_info_text.h"
 
@@ -72,6 +73,16 @@ TEST_P(GoldenTest, Info) {
   info.memory_bytes = 0;
   expect_golden("info.txt", trace_info_text(info));
   expect_golden("info.json", trace_info_json(info));
+}
+
+TEST_P(GoldenTest, Explain) {
+  const auto facts = explain::gather_facts(trace_);
+  ASSERT_TRUE(facts);
+  const auto explanation = explain::run_rules(*facts);
+  ASSERT_TRUE(explanation);
+  expect_golden("explain.txt", explanation_text(*facts, *explanation));
+  expect_golden("explain.md", explanation_text(*facts, *explanation, true));
+  expect_golden("explain.json", explanation_json(*facts, *explanation));
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, GoldenTest,

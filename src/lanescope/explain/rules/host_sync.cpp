@@ -72,7 +72,7 @@ Outcome host_sync(const Facts& facts) {
     group->second.idle_ns += length;
     at_stake += std::min(length, trace.dur_ns(part.blame));
   }
-  if (found == 0 || share_of(at_stake, wall_ns) < 0.02) return Quiet{};
+  if (found == 0 || share_of(at_stake, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());

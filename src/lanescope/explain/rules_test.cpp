@@ -1,0 +1,467 @@
+// Each rule on a drawn program in which it must speak and on a near miss in which it must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/program_sketch.h"
+#include "lanescope/explain/run_rules.h"
+
+namespace lanescope::explain {
+namespace {
+
+using Work = ProgramSketch::Work;
+
+std::optional<Finding> find(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  EXPECT_TRUE(facts);
+  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
+  EXPECT_TRUE(explanation);
+  if (explanation->findings.empty()) return std::nullopt;
+  return explanation->findings.at(0);
+}
+
+RuleRun::State state_of(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
+}
+
+// `steps` steps of `launches` launches of `work`, with `cpu_us` of CPU work before each launch.
+ProgramSketch loop(int steps, int launches, const Work& work, std::int64_t cpu_us = 0) {
+  ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    for (int k = 0; k < launches; ++k) program.pass(cpu_us).launch(work);
+    program.end();
+  }
+  return program;
+}
+
+// A launch takes the CPU 10 us, of which the GPU works 1: busy 10 %, waiting for the CPU the rest.
+TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
+  const auto finding = find(loop(4, 10, {.us = 1}).trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kBound);
+  // Three steps of 100 us, 10 of them work.
+  EXPECT_EQ(finding->verdict.values[0].integer, 100'000);
+  EXPECT_EQ(finding->verdict.values[1].integer, 10'000);
+  EXPECT_EQ(finding->at_stake_ns, 90'000);
+}
+
+TEST(HostBoundTest, IsQuietWhenTheGpuIsBusy) {
+  EXPECT_FALSE(find(loop(4, 10, {.us = 50}).trace(), "host-bound"));
+}
+
+TEST(HostBoundTest, IsQuietOnOneKernel) {
+  EXPECT_FALSE(find(loop(1, 1, {.us = 1}).trace(), "host-bound"));
+}
+
+TEST(HostBoundTest, IsNotCheckedWithoutLaunches) {
+  testing::Sketch sketch;
+  sketch.kernel("a", 0, 1000).kernel("b", 50'000, 1000);
+  EXPECT_EQ(state_of(sketch.trace(), "host-bound"), RuleRun::State::kNotChecked);
+}
+
+TEST(GpuBoundTest, SpeaksWhenTheQueueIsFull) {
+  EXPECT_TRUE(find(loop(4, 10, {.us = 50}).trace(), "gpu-bound"));
+}
+
+TEST(GpuBoundTest, IsQuietWhenCopiesFillTheGpu) {
+  const Work copy{.name = "Memcpy DtoD", .us = 50, .category = "gpu_memcpy"};
+  EXPECT_FALSE(find(loop(4, 10, copy).trace(), "gpu-bound"));
+}
+
+ProgramSketch with_collective(std::int64_t collective_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 5; ++k) program.launch({.us = 40});
+    program.launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .us = collective_us});
+    program.end();
+  }
+  return program;
+}
+
+// 200 us of compute and 100 us of an all-reduce on the same stream.
+TEST(CommunicationBoundTest, SpeaksWhenACollectiveIsExposed) {
+  const auto finding = find(with_collective(100).trace(), "communication-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 100'000);
+}
+
+TEST(CommunicationBoundTest, IsQuietWhenItIsShort) {
+  EXPECT_FALSE(find(with_collective(20).trace(), "communication-bound"));
+}
+
+// Every step has one pause of 60 us in 200 us of work.
+ProgramSketch with_pause(std::int64_t pause_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait("aten::nonzero").pass(pause_us).end();
+  }
+  return program;
+}
+
+TEST(GpuIdleTest, SpeaksOfThePauseAndItsCause) {
+  const auto finding = find(with_pause(60).trace(), "gpu-idle");
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(finding->at_stake_ratio, 0.25, 0.06);
+  EXPECT_THAT(finding->verdict.values[4].text, ::testing::HasSubstr("waited for the GPU"));
+}
+
+TEST(GpuIdleTest, IsQuietBelowTenPercent) { EXPECT_FALSE(find(with_pause(2).trace(), "gpu-idle")); }
+
+TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    program.cpu_op("aten::stack", 200).end();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  const auto finding = find(program.trace(), "dataloader-wait");
+  ASSERT_TRUE(finding);
+  EXPECT_GT(finding->at_stake_ratio, 0.05);
+}
+
+TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    program.cpu_op("aten::stack", 100).end();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  EXPECT_FALSE(find(program.trace(), "dataloader-wait"));
+}
+
+ProgramSketch with_copy(std::string_view name, std::int64_t stream, std::string_view op) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.launch({.name = name,
+                    .us = 20,
+                    .op = op,
+                    .category = "gpu_memcpy",
+                    .call = "cudaMemcpyAsync",
+                    .stream = stream});
+    program.end();
+  }
+  return program;
+}
+
+TEST(ExposedCopyTest, NamesTheCopyThatAddmmMakes) {
+  const auto finding =
+      find(with_copy("Memcpy DtoD (Device -> Device)", 7, "aten::addmm").trace(), "exposed-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 20'000);
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::HasSubstr("aten::addmm"));
+}
+
+TEST(ExposedCopyTest, IsQuietWhenTheCopyRunsBesideCompute) {
+  EXPECT_FALSE(
+      find(with_copy("Memcpy HtoD (Pinned -> Device)", 9, "aten::copy_").trace(), "exposed-copy"));
+}
+
+TEST(PageableCopyTest, SpeaksOfPageableMemory) {
+  const auto finding = find(with_copy("Memcpy HtoD (Pageable -> Device)", 7, "aten::copy_").trace(),
+                            "pageable-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);  // of the three steady steps
+}
+
+TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
+  EXPECT_FALSE(
+      find(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(), "pageable-copy"));
+}
+
+ProgramSketch with_waits(bool in_the_middle) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    if (in_the_middle) program.wait();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  if (!in_the_middle) program.wait();
+  return program;
+}
+
+// One .item() a step; after it the GPU stands idle until the next launch has returned.
+TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
+  const auto finding = find(with_waits(true).trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->sample_count, 3u);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
+}
+
+TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
+  EXPECT_FALSE(find(with_waits(false).trace(), "host-sync"));
+}
+
+ProgramSketch with_malloc(int first_step, int last_step) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) {
+    program.step();
+    if (i >= first_step && i <= last_step) program.call("cudaMalloc", 100).call("cudaFree", 100);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
+  const auto finding = find(with_malloc(1, 4).trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->sample_count, 6u);
+}
+
+TEST(AllocatorCallsTest, IsQuietAboutTheFirstStep) {
+  EXPECT_FALSE(find(with_malloc(1, 1).trace(), "allocator-calls"));
+}
+
+TEST(TinyKernelsTest, SpeaksOfManyShortKernels) {
+  EXPECT_TRUE(find(loop(3, 250, {.us = 2}).trace(), "tiny-kernels"));
+}
+
+TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
+  EXPECT_FALSE(find(loop(3, 250, {.us = 9, .call_us = 2}, 0).trace(), "tiny-kernels"));
+  EXPECT_FALSE(find(loop(3, 50, {.us = 2}).trace(), "tiny-kernels"));  // few
+}
+
+TEST(ManyCallsTest, SpeaksOfAnOperatorCalledHundredsOfTimes) {
+  const auto finding = find(loop(3, 300, {.us = 2, .op = "aten::add_"}).trace(), "many-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "aten::add_");
+  EXPECT_EQ(finding->verdict.values[1].integer, 300);
+}
+
+TEST(ManyCallsTest, IsQuietWhenTheCallsAreHidden) {
+  EXPECT_FALSE(find(loop(3, 300, {.us = 30, .op = "aten::add_"}).trace(), "many-calls"));
+}
+
+ProgramSketch two_kernels(std::int64_t gemm_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k)
+      program.launch({.us = gemm_us})
+          .launch({.name = "softmax", .us = 40})
+          .launch({.name = "add", .us = 40});
+    program.end();
+  }
+  return program;
+}
+
+TEST(HotspotKernelTest, SpeaksOfTheKernelThatTakesMost) {
+  const auto finding = find(two_kernels(100).trace(), "hotspot-kernel");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 400'000);
+}
+
+TEST(HotspotKernelTest, IsQuietWhenTimeIsSpread) {
+  EXPECT_FALSE(find(two_kernels(40).trace(), "hotspot-kernel"));
+}
+
+ProgramSketch varying(std::string_view dims, std::string_view slow_dims) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k)
+      program.launch({.us = k % 4 == 0 ? 90 : 50, .dims = k % 4 == 0 ? slow_dims : dims});
+    program.end();
+  }
+  return program;
+}
+
+TEST(KernelSpreadTest, SpeaksOfEqualCallsOfUnequalLength) {
+  const auto finding = find(varying("[[8, 8]]", "[[8, 8]]").trace(), "kernel-spread");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 9);  // 3 slow calls in each of 3 steps
+  EXPECT_EQ(finding->verdict.values[1].integer, 30);
+  EXPECT_EQ(finding->at_stake_ns, 3 * 40'000);
+}
+
+TEST(KernelSpreadTest, IsQuietWhenTheShapesExplainIt) {
+  EXPECT_FALSE(find(varying("[[8, 8]]", "[[16, 16]]").trace(), "kernel-spread"));
+}
+
+TEST(KernelSpreadTest, IsNotCheckedWithoutShapes) {
+  EXPECT_EQ(state_of(varying("", "").trace(), "kernel-spread"), RuleRun::State::kNotChecked);
+}
+
+TEST(CompiledCodeTest, SaysWhatWasFused) {
+  const auto finding =
+      find(loop(3, 4, {.name = "triton_poi_fused_add_relu_0", .us = 20}).trace(), "compiled-code");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 1);
+  EXPECT_EQ(finding->verdict.values[1].integer, 2);
+}
+
+TEST(CompiledCodeTest, SaysWhenNothingWasFused) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i)
+    program.step().begin("Torch-Compiled Region: 0/0").launch({}).end().end();
+  const auto finding = find(program.trace(), "compiled-code");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("fused nothing"));
+}
+
+TEST(CompiledCodeTest, IsQuietOnEagerCode) {
+  EXPECT_FALSE(find(loop(3, 4, {}).trace(), "compiled-code"));
+}
+
+ProgramSketch with_first_step(std::int64_t extra_us, bool by_profiler) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    program.launch({.us = 5});
+    if (i == 0 && by_profiler) program.overhead("Activity Buffer Request", extra_us);
+    if (i == 0 && !by_profiler) program.cpu_op("aten::cudnn_convolution", extra_us);
+    for (int k = 0; k < 9; ++k) program.launch({.us = 5});
+    program.end();
+  }
+  return program;
+}
+
+TEST(SlowFirstStepTest, SpeaksAndNamesWhatTookLonger) {
+  const auto finding = find(with_first_step(400, false).trace(), "slow-first-step");
+  ASSERT_TRUE(finding);
+  // The others begin when the GPU is done with the step before, 4 us after the CPU began them: 100
+  // us each. The first begins with the CPU: 504 us.
+  EXPECT_EQ(finding->at_stake_ns, 404'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(1).text, "aten::cudnn_convolution");
+}
+
+TEST(SlowFirstStepTest, NamesTheProfilerWhenItWasTheProfiler) {
+  const auto finding = find(with_first_step(400, true).trace(), "slow-first-step");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.values.back().text, ::testing::HasSubstr("profiler"));
+  EXPECT_TRUE(finding->evidence.empty());
+}
+
+TEST(SlowFirstStepTest, IsQuietAboutAFirstStepLikeTheOthers) {
+  EXPECT_FALSE(find(with_first_step(20, false).trace(), "slow-first-step"));
+}
+
+ProgramSketch with_lead(std::int64_t first_us, std::int64_t later_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .pass(1)
+        .begin("matmul_add")
+        .pass(i == 0 ? first_us : later_us)
+        .launch({})
+        .end()
+        .end();
+  return program;
+}
+
+TEST(DeadWindowTest, SpeaksOfTheFirstEntryOfARange) {
+  const auto finding = find(with_lead(228, 5).trace(), "dead-window");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 223'000);
+}
+
+TEST(DeadWindowTest, IsQuietWhenEveryEntryTakesAsLong) {
+  EXPECT_FALSE(find(with_lead(228, 200).trace(), "dead-window"));
+}
+
+ProgramSketch with_gap(int step, std::int64_t us, bool every_step) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i) {
+    program.step();
+    program.launch({.us = 5}).launch({.name = "softmax", .us = 5});
+    if (i == step || every_step) program.cpu_op("aten::cat", us);
+    program.launch({.name = "add", .us = 5}).end();
+  }
+  return program;
+}
+
+TEST(LoneGapTest, SpeaksOfAGapInOneStep) {
+  const auto finding = find(with_gap(3, 500, false).trace(), "lone-gap");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[1].integer, 4);  // ProfilerStep#4
+}
+
+TEST(LoneGapTest, IsQuietAboutAGapInEveryStep) {
+  EXPECT_FALSE(find(with_gap(3, 500, true).trace(), "lone-gap"));
+}
+
+ProgramSketch with_final_sync(std::int64_t us) {
+  ProgramSketch program = loop(3, 4, {.us = 5});
+  program.call("cudaDeviceSynchronize", us);
+  return program;
+}
+
+TEST(FinalSyncTest, SaysThatItIsNormal) {
+  const auto finding = find(with_final_sync(1780).trace(), "final-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kNormal);
+}
+
+TEST(FinalSyncTest, IsQuietWhenLaunchesFollowOrItIsShort) {
+  ProgramSketch program = with_final_sync(1780);
+  program.launch({});
+  EXPECT_FALSE(find(program.trace(), "final-sync"));
+  EXPECT_FALSE(find(with_final_sync(20).trace(), "final-sync"));
+}
+
+TEST(ProfilerStallTest, SpeaksOfActivityBufferRequests) {
+  const auto finding = find(with_first_step(400, true).trace(), "profiler-stall");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kTrust);
+}
+
+TEST(ProfilerStallTest, IsQuietWhenTheRequestHidesBehindTheGpu) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 100});
+    program.overhead("Activity Buffer Request", 50).end();
+  }
+  EXPECT_FALSE(find(program.trace(), "profiler-stall"));
+}
+
+TEST(EarlierWorkTest, SpeaksOfWorkWithoutALaunchAtTheStart) {
+  ProgramSketch program = loop(3, 4, {.us = 50});
+  program.sketch().kernel("gemm", ProgramSketch::at(900), ProgramSketch::at(60));
+  const auto finding = find(program.trace(), "earlier-work");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 1);
+}
+
+TEST(EarlierWorkTest, IsQuietAboutALostLaunchInTheMiddle) {
+  ProgramSketch program = loop(3, 4, {.us = 50});
+  program.sketch().kernel("gemm", ProgramSketch::at(1300), ProgramSketch::at(1));
+  EXPECT_FALSE(find(program.trace(), "earlier-work"));
+}
+
+// All was launched by 1.2 ms; the second piece of work begins at 500 ms.
+TEST(EdgeGapTest, SpeaksOfTheGapBesideTheFirstWork) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 10; ++i) {
+    sketch.runtime("cudaLaunchKernel", i * 10'000, 4'000, {.correlation = i + 1});
+    sketch.kernel("gemm", i == 0 ? 6'000 : 500'000'000 + i * 100'000, 100'000,
+                  {.correlation = i + 1});
+  }
+  const Trace trace = sketch.trace();
+  EXPECT_TRUE(find(trace, "edge-gap"));
+  EXPECT_TRUE(find(trace, "gpu-bound"));
+  EXPECT_FALSE(find(trace, "gpu-idle"));
+}
+
+TEST(EdgeGapTest, IsQuietWhenTheCpuWasLate) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t at = i == 0 ? 0 : 500'000'000 + i * 100'000;
+    sketch.runtime("cudaLaunchKernel", at, 4'000, {.correlation = i + 1});
+    sketch.kernel("gemm", at + 6'000, 100'000, {.correlation = i + 1});
+  }
+  EXPECT_FALSE(find(sketch.trace(), "edge-gap"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

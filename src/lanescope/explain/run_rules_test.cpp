@@ -1,0 +1,260 @@
+// The rules together: order, switches, one step, and what they say of real traces.
+#include "lanescope/explain/run_rules.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "lanescope/explain/program_sketch.h"
+#include "lanescope/format/read_trace.h"
+
+namespace lanescope::explain {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::Not;
+
+Explanation explain_all(const Facts& facts) {
+  auto result = run_rules(facts);
+  EXPECT_TRUE(result);
+  return std::move(*result);
+}
+
+std::set<std::string> found(const Trace& trace) {
+  const auto facts = gather_facts(trace);
+  std::set<std::string> ids;
+  const Explanation explanation = explain_all(*facts);
+  for (const Finding& finding : explanation.findings) ids.insert(finding.rule);
+  return ids;
+}
+
+ProgramSketch small_program() {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  return program;
+}
+
+TEST(RunRulesTest, TheHeadlineIsTheBound) {
+  const Trace trace = small_program().trace();
+  const auto facts = gather_facts(trace);
+  const auto explanation = run_rules(*facts);
+  ASSERT_TRUE(explanation);
+  EXPECT_THAT(explanation->headline.pattern, ::testing::StartsWith("CPU-bound"));
+  EXPECT_EQ(explanation->runs.size(), all_rules().size());
+  EXPECT_TRUE(std::is_sorted(explanation->findings.begin(), explanation->findings.end(),
+                             [](const Finding& a, const Finding& b) {
+                               return a.kind != b.kind ? a.kind < b.kind
+                                                       : a.at_stake_ns > b.at_stake_ns;
+                             }));
+}
+
+TEST(RunRulesTest, ARuleCanBeLeftOutOrAskedAlone) {
+  const Trace trace = small_program().trace();
+  const auto facts = gather_facts(trace);
+  EXPECT_EQ(run_rules(*facts, {.only = {"gpu-bound"}, .off = {}})->runs.size(), 1u);
+  EXPECT_EQ(run_rules(*facts, {.only = {}, .off = {"gpu-bound"}})->runs.size(),
+            all_rules().size() - 1);
+  EXPECT_FALSE(run_rules(*facts, {.only = {"no-such-rule"}, .off = {}}));
+}
+
+TEST(RunRulesTest, OneStepCanBeChosen) {
+  const Trace trace = small_program().trace();
+  const auto facts = gather_facts(trace, 2);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->steady.size(), 1u);
+  EXPECT_EQ(facts->wall.partition.wall_ns, 100'000);
+  EXPECT_FALSE(gather_facts(trace, 9));
+}
+
+TEST(RunRulesTest, AnEmptyTraceAndOneWithoutAGpuAreSpokenOfHonestly) {
+  const Trace empty = testing::Sketch().trace();
+  EXPECT_TRUE(found(empty).empty());
+  const Trace cpu = testing::Sketch().op("aten::mm", 0, 100).trace();
+  const auto facts = gather_facts(cpu);
+  EXPECT_THAT(run_rules(*facts)->headline.pattern, ::testing::HasSubstr("no GPU work"));
+}
+
+TEST(RunRulesTest, ATraceWithoutStepsIsSpokenOfAsARecording) {
+  ProgramSketch program;
+  for (int k = 0; k < 300; ++k) program.launch({.us = 1});
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  const Explanation explanation = explain_all(*facts);
+  EXPECT_FALSE(explanation.findings.empty());
+  for (const Finding& finding : explanation.findings)
+    EXPECT_THAT(finding.verdict.pattern, Not(::testing::HasSubstr("per step")));
+}
+
+TEST(RunRulesTest, EveryRuleHasAPage) {
+  for (const Rule& rule : all_rules())
+    EXPECT_TRUE(fs::exists(fs::path(LANESCOPE_SOURCE_DIR) / "docs" / "rules" /
+                           (std::string(rule.id) + ".md")))
+        << rule.id;
+}
+
+// Each a real trace, the rules that must speak and some that must not.
+struct RealTrace {
+  const char* path;
+  std::vector<std::string> speak, quiet;
+};
+const RealTrace kShipped[] = {
+    {"h200_64_bf16_warm_eager/trace.json",
+     {"host-bound", "slow-first-step"},
+     {"gpu-bound", "compiled-code", "final-sync", "earlier-work", "profiler-stall"}},
+    {"h200_64_bf16_warm_compile/trace.json", {"host-bound", "compiled-code"}, {"exposed-copy"}},
+    {"h200_b8x64_bf16_cold_eager/trace.json", {"host-bound", "slow-first-step"}, {"tiny-kernels"}},
+    {"h200_linear_eager/trace.json.gz", {"host-bound"}, {"many-calls"}},
+    {"h200_mlp_train/trace.json.gz",
+     {"gpu-bound", "final-sync", "earlier-work"},
+     {"host-bound", "host-sync", "gpu-idle", "slow-first-step", "kernel-spread",
+      "allocator-calls"}},
+};
+const RealTrace kShared[] = {
+    {"h200/4096_bf16_warm_eager.json",
+     {"gpu-bound", "hotspot-kernel", "final-sync"},
+     {"host-bound", "exposed-copy", "compiled-code"}},
+    {"h200/4096_bf16_warm_compile.json", {"gpu-bound", "exposed-copy", "compiled-code"}, {}},
+    {"h200/64_bf16_warm_eager_w0_0_a20.json", {"profiler-stall", "slow-first-step"}, {"lone-gap"}},
+    {"h200/cnn_train_mistakes.json.gz",
+     {"host-bound", "host-sync", "tiny-kernels", "pageable-copy", "dataloader-wait"},
+     {"hotspot-kernel", "many-calls", "allocator-calls"}},
+    {"h200/llama_decode.json.gz", {"host-bound", "tiny-kernels", "many-calls"}, {"pageable-copy"}},
+    {"h200/llama_prefill.json.gz",
+     {"gpu-bound"},
+     {"tiny-kernels", "many-calls", "host-sync", "kernel-spread"}},
+    {"h200/mlp_compile.json.gz", {"gpu-bound", "compiled-code"}, {"slow-first-step"}},
+    {"h200/mlp_eager.json.gz", {"gpu-bound"}, {"compiled-code"}},
+    {"ddp4/healthy/rank0.json.gz", {"gpu-bound"}, {"communication-bound", "host-sync"}},
+    {"ddp4/straggler/rank0.json.gz", {"communication-bound"}, {"gpu-bound", "host-bound"}},
+    {"ddp4/straggler/rank1.json.gz", {"host-bound"}, {"communication-bound"}},
+    {"public/param_resnet_2080ti_112k.json.gz",
+     {"dataloader-wait", "allocator-calls", "pageable-copy"},
+     {"many-calls", "dead-window"}},
+    {"public/kineto_torch19_stack_memory_w4.pt.trace.json.gz",
+     {"gpu-idle", "pageable-copy"},
+     {"host-bound", "gpu-bound", "lone-gap"}},
+    {"public/kineto_2020_toparray_resnet50_w4.json.gz", {"gpu-idle", "lone-gap"}, {"host-sync"}},
+    {"public/hta_v100_test_rank1of2.json.gz",
+     {"exposed-copy", "earlier-work"},
+     {"pageable-copy", "host-bound", "gpu-idle", "lone-gap"}},
+    {"public/tracelens_mi300_ddp_resnet18.json.gz", {"allocator-calls"}, {"edge-gap"}},
+    {"public/tracelens_mi300_normalization_memory.json.gz", {"dead-window"}, {"tiny-kernels"}},
+    {"public/tracelens_sglang_decode.json.gz", {"gpu-bound", "edge-gap"}, {"gpu-idle"}},
+    {"public/tracelens_b300_sglang_qwen3_decode.json.gz", {"gpu-idle"}, {"edge-gap"}},
+    {"public/hta_compare_base.json.gz", {}, {"host-bound", "host-sync", "earlier-work"}},
+    {"public/hta_triton_example_strings.json.gz", {}, {"host-bound", "gpu-idle", "gpu-bound"}},
+};
+
+void check(const fs::path& path, const RealTrace& expected) {
+  const auto trace = format::read_trace(path);
+  ASSERT_TRUE(trace) << trace.error().message;
+  const std::set<std::string> ids = found(*trace);
+  for (const std::string& rule : expected.speak) EXPECT_THAT(ids, Contains(rule)) << path;
+  for (const std::string& rule : expected.quiet) EXPECT_THAT(ids, Not(Contains(rule))) << path;
+  // Whatever the trace: the parts of each step's wall add up, and so do the causes of idleness.
+  const auto facts = gather_facts(*trace);
+  for (const DeviceFacts& device : facts->devices)
+    for (const WallTimes& wall : device.walls) {
+      const auto& part = wall.partition;
+      EXPECT_EQ(
+          part.compute_ns + part.exposed_communication_ns + part.exposed_copy_ns + part.idle_ns,
+          part.wall_ns);
+      std::int64_t idle = 0;
+      for (const std::int64_t each : wall.idle) idle += each;
+      EXPECT_EQ(idle, part.idle_ns) << path;
+    }
+}
+
+TEST(RunRulesTest, ShippedTraces) {
+  for (const RealTrace& each : kShipped)
+    check(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data" / each.path, each);
+}
+
+TEST(RunRulesTest, SharedTraces) {
+  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
+  const fs::path root =
+      folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
+  if (!fs::exists(root)) GTEST_SKIP() << "no shared traces at " << root;
+  for (const RealTrace& each : kShared) check(root / each.path, each);
+}
+
+// The same events in any order of the file give the same verdicts, numbers and evidence.
+TEST(RunRulesTest, TheOrderOfEventsInTheFileDoesNotMatter) {
+  struct Drawn {
+    std::string category, name;
+    std::int64_t start, dur;
+    testing::Fields fields;
+  };
+  std::mt19937 random(11);
+  std::vector<Drawn> events;
+  std::int64_t cpu = 0, gpu = 0, correlation = 0;
+  for (int step = 1; step <= 5; ++step) {
+    const std::int64_t begin = cpu;
+    for (int k = 0; k < 40; ++k) {
+      const std::int64_t op = cpu + 1000 + static_cast<std::int64_t>(random() % 5000);
+      const std::int64_t call = op + 2000, done = call + 3000;
+      const std::int64_t start = std::max(done + 1500, gpu), dur = 500 + random() % 9000;
+      const auto number = std::to_string(random() % 4);
+      events.push_back({"cpu_op", fmt::format("aten::op{}", number), op, 7000, {}});
+      events.push_back(
+          {"cuda_runtime", "cudaLaunchKernel", call, 3000, {.correlation = ++correlation}});
+      events.push_back(
+          {"kernel",
+           fmt::format("kernel{}", number),
+           start,
+           dur,
+           {.stream = 7 + static_cast<std::int64_t>(random() % 2), .correlation = correlation}});
+      gpu = start + dur / 2;
+      cpu = op + 7500;
+    }
+    events.push_back(
+        {"user_annotation", fmt::format("ProfilerStep#{}", step), begin, cpu - begin - 1, {}});
+  }
+  const auto describe = [](const std::vector<Drawn>& drawn) {
+    testing::Sketch sketch;
+    for (const Drawn& each : drawn)
+      sketch.slice(each.category, each.name, each.start, each.dur, each.fields);
+    const Trace trace = sketch.trace();
+    const auto facts = gather_facts(trace);
+    const Explanation explanation = explain_all(*facts);
+    std::string out;
+    const auto add = [&](const Sentence& sentence) {
+      out += sentence.pattern;
+      for (const Value& value : sentence.values)
+        out += fmt::format("|{},{},{}", value.integer, value.real, value.text);
+      out += "\n";
+    };
+    add(explanation.headline);
+    for (const Finding& finding : explanation.findings) {
+      out += finding.rule + " " + std::to_string(finding.at_stake_ns) + "\n";
+      add(finding.verdict);
+      for (const Sentence& line : finding.arithmetic) add(line);
+      for (const Evidence& evidence : finding.evidence) {
+        add(evidence.text);
+        if (evidence.slice != kNone<SliceId>)
+          out += fmt::format("{}\n", trace.start_ns(evidence.slice));
+      }
+    }
+    return out;
+  };
+  const std::string expected = describe(events);
+  EXPECT_THAT(expected, ::testing::HasSubstr("host-bound"));
+  for (int round = 0; round < 5; ++round) {
+    std::shuffle(events.begin(), events.end(), random);
+    EXPECT_EQ(describe(events), expected);
+  }
+}
+
+}  // namespace
+}  // namespace lanescope::explain
