@@ -2,12 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lanescope/explain/program_sketch.h"
 #include "lanescope/explain/run_rules.h"
+#include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
 namespace {
 
+using testing::ProgramSketch;
 using Work = ProgramSketch::Work;
 
 std::optional<Finding> find(const Trace& trace, const std::string& rule) {
@@ -44,6 +45,21 @@ TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
   EXPECT_EQ(finding->verdict.values[0].integer, 100'000);
   EXPECT_EQ(finding->verdict.values[1].integer, 10'000);
   EXPECT_EQ(finding->at_stake_ns, 90'000);
+}
+
+// One pause of 2 ms a step, and launches that keep up otherwise: no advice about launches.
+TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().pass(2000);
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  const auto finding = find(program.trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->try_next.at(0), ::testing::HasSubstr("long gaps"));
+  EXPECT_THAT(find(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
+              ::testing::HasSubstr("per launch"));
 }
 
 TEST(HostBoundTest, IsQuietWhenTheGpuIsBusy) {

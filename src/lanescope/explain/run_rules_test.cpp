@@ -11,8 +11,8 @@
 #include <random>
 #include <set>
 
-#include "lanescope/explain/program_sketch.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
 namespace {
@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::Not;
+using testing::ProgramSketch;
 
 Explanation explain_all(const Facts& facts) {
   auto result = run_rules(facts);

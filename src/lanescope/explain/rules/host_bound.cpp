@@ -2,6 +2,35 @@
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
+namespace {
+
+// Waits longer than this are no launch overhead: the CPU did something else.
+constexpr std::int64_t kLongGapNs = 500'000;
+
+struct LongGaps {
+  std::uint64_t gap_count = 0;
+  std::int64_t waiting_ns = 0;
+  const analysis::Gap* longest = nullptr;
+};
+
+LongGaps find_long_gaps(const Facts& facts) {
+  LongGaps found;
+  for (const analysis::Gap& gap : facts.device().gaps.gaps) {
+    if (gap.end_ns - gap.start_ns <= kLongGapNs || !inside(facts.steady_windows, gap.start_ns))
+      continue;
+    ++found.gap_count;
+    for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
+      if (part.cause == analysis::IdleCause::kHostLate ||
+          part.cause == analysis::IdleCause::kAfterSync)
+        found.waiting_ns += part.end_ns - part.start_ns;
+    if (!found.longest ||
+        gap.end_ns - gap.start_ns > found.longest->end_ns - found.longest->start_ns)
+      found.longest = &gap;
+  }
+  return found;
+}
+
+}  // namespace
 
 Outcome host_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
@@ -38,11 +67,28 @@ Outcome host_bound(const Facts& facts) {
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
   add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
-  finding.try_next = {
-      "more work per launch: a larger batch, fused operators, torch.compile",
-      "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
-      "torch.cuda.make_graphed_callables) if its shapes stay the same",
-      "time the step without a profiler: recording slows the CPU, so part of the wait is its own"};
+  const LongGaps long_gaps = find_long_gaps(facts);
+  if (long_gaps.waiting_ns * 2 > waiting) {
+    finding.arithmetic.push_back(
+        say("most of it, {}, lies in gaps longer than 500 us, {} in all: not the launches take the "
+            "time, but what the CPU does there",
+            {ratio(long_gaps.waiting_ns, waiting), count(long_gaps.gap_count)}));
+    if (long_gaps.longest->next_work != kNone<SliceId>)
+      finding.evidence.push_back({long_gaps.longest->next_work,
+                                  say("the longest gap, {}, ends with {}",
+                                      {ns(long_gaps.longest->end_ns - long_gaps.longest->start_ns),
+                                       kernel(facts.trace->name(long_gaps.longest->next_work))})});
+    finding.try_next = {
+        "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
+        "checkpoints, Python",
+        "if no event tells what it is, record with with_stack=True"};
+  } else {
+    finding.try_next = {"more work per launch: a larger batch, fused operators, torch.compile",
+                        "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
+                        "torch.cuda.make_graphed_callables) if its shapes stay the same",
+                        "time the step without a profiler: recording slows the CPU, so part of the "
+                        "wait is its own"};
+  }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

@@ -65,11 +65,12 @@ Outcome pageable_copy(const Facts& facts) {
   if (to_device.copies + from_device.copies == 0 || share_of(lost, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
-  finding.verdict =
-      say("Copies through pageable memory: {} copies, {}, cost {} per step ({}) in which the GPU "
-          "computes nothing.",
-          {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
-           ns(facts.per_step(lost)), ratio(lost, wall_ns)});
+  finding.verdict = say(
+      "Copies through pageable memory: {} copies in {} steps, {}, cost {} per step ({}) in which "
+      "the GPU "
+      "computes nothing.",
+      {count(to_device.copies + from_device.copies), count(facts.steady.size()),
+       bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
   finding.arithmetic.push_back(say(

@@ -9,7 +9,7 @@
 
 #include "lanescope/testing/sketch.h"
 
-namespace lanescope::explain {
+namespace lanescope::testing {
 
 class ProgramSketch {
  public:
@@ -75,7 +75,7 @@ class ProgramSketch {
   ProgramSketch& step() { return begin("ProfilerStep#" + std::to_string(++step_)); }
   std::int64_t cpu_us() const { return cpu_; }
   std::int64_t gpu_us() const { return gpu_; }
-  testing::Sketch& sketch() { return sketch_; }
+  Sketch& sketch() { return sketch_; }
   static std::int64_t at(std::int64_t us) { return us * 1000; }
 
   Trace trace() { return sketch_.trace(); }
@@ -85,9 +85,9 @@ class ProgramSketch {
     std::string name;
     std::int64_t start;
   };
-  testing::Sketch sketch_;
+  Sketch sketch_;
   std::vector<Open> open_;
   std::int64_t cpu_ = 1000, gpu_ = 0, other_gpu_ = 0, correlation_ = 0, step_ = 0;
 };
 
-}  // namespace lanescope::explain
+}  // namespace lanescope::testing
