@@ -197,6 +197,7 @@ std::vector<HostStretch> host_late_stretches(const Facts& facts) {
   if (!facts.main_device) return stretches;
   std::size_t at = 0;
   for (const IdlePart& part : facts.device().gaps.parts) {
+    if (part.thread == kNone<TrackId>) continue;  // nobody launched anything
     const bool at_end =
         part.cause == IdleCause::kBeforeFirstWork || part.cause == IdleCause::kAfterLastWork;
     if (part.cause != IdleCause::kHostLate && part.cause != IdleCause::kAfterSync &&

@@ -187,6 +187,18 @@ TEST(PageableCopyTest, SpeaksOfPageableMemory) {
   EXPECT_EQ(finding->verdict.values[0].integer, 3);  // of the three steady steps
 }
 
+// Found by changing bytes of real traces: steps, work, and no launch at all.
+TEST(PageableCopyTest, NeedsNoLaunches) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 3; ++i) {
+    sketch.annotation("ProfilerStep#" + std::to_string(i), i * 100'000, 99'000);
+    sketch.slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", i * 100'000 + 10'000, 20'000);
+  }
+  const auto finding = find(sketch.trace(), "pageable-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 20'000);
+}
+
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
   EXPECT_FALSE(
       find(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(), "pageable-copy"));
