@@ -5,10 +5,11 @@
 #include <atomic>
 #include <cstring>
 #include <cwchar>
+#include <deque>
 #include <mutex>
-#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lanescope/record/thread_writer.h"
 
@@ -152,18 +153,30 @@ int NVTX_API domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t*
 }
 int NVTX_API domain_pop(nvtxDomainHandle_t) { return pop(); }
 
-// Programs keep these for as long as they like, so they are never freed.
+// Programs keep these for as long as they like, so they are never freed, only remembered.
+template <typename T>
+T* keep(T value) {
+  static auto* const kept = new std::deque<T>();
+  static std::mutex mutex;  // guards *kept; deque: the addresses stay
+  try {
+    const std::lock_guard lock(mutex);
+    return &kept->emplace_back(std::move(value));
+  } catch (...) {  // no memory
+    return nullptr;
+  }
+}
+
 nvtxStringHandle_t NVTX_API register_a(nvtxDomainHandle_t, const char* text) {
-  return reinterpret_cast<nvtxStringHandle_t>(new (std::nothrow) std::string(text ? text : ""));
+  return reinterpret_cast<nvtxStringHandle_t>(keep(std::string(text ? text : "")));
 }
 nvtxStringHandle_t NVTX_API register_w(nvtxDomainHandle_t, const wchar_t* text) {
-  return reinterpret_cast<nvtxStringHandle_t>(new (std::nothrow) std::string(narrow(text)));
+  return reinterpret_cast<nvtxStringHandle_t>(keep(narrow(text)));
 }
 nvtxDomainHandle_t NVTX_API create_a(const char* name) {
-  return reinterpret_cast<nvtxDomainHandle_t>(new (std::nothrow) Domain{name ? name : ""});
+  return reinterpret_cast<nvtxDomainHandle_t>(keep(Domain{name ? name : ""}));
 }
 nvtxDomainHandle_t NVTX_API create_w(const wchar_t* name) {
-  return reinterpret_cast<nvtxDomainHandle_t>(new (std::nothrow) Domain{narrow(name)});
+  return reinterpret_cast<nvtxDomainHandle_t>(keep(Domain{narrow(name)}));
 }
 
 struct Entry {
