@@ -24,6 +24,12 @@ const Record* records_of(const std::byte* chunk) {
   return reinterpret_cast<const Record*>(chunk + spool::kChunkHeaderBytes);
 }
 
+bool is_in_any(const std::vector<RingWindow>& windows, std::uint64_t tick) {
+  return std::any_of(windows.begin(), windows.end(), [&](const RingWindow& window) {
+    return window.start <= tick && (window.stop == 0 || tick <= window.stop);
+  });
+}
+
 bool has_times(std::uint8_t kind) {
   return kind != static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
 }
@@ -66,13 +72,9 @@ void Ring::drop_stale() {
     if (window.last != 0 && window.stop != 0 && wanted_from(window, now) > window.stop)
       windows_.erase(windows_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  kept_.keep_only([&](std::uint64_t begin) { return is_in_window(begin); });
-}
-
-bool Ring::is_in_window(std::uint64_t tick) const {
-  return std::any_of(windows_.begin(), windows_.end(), [&](const RingWindow& window) {
-    return window.start <= tick && (window.stop == 0 || tick <= window.stop);
-  });
+  const std::vector<RingWindow> windows =
+      windows_;  // clang's check does not follow it into lambdas
+  kept_.keep_only([&](std::uint64_t begin) { return is_in_any(windows, begin); });
 }
 
 std::vector<RingWindow> Ring::windows() const {
@@ -90,10 +92,11 @@ std::uint64_t Ring::wanted_from(const RingWindow& window, std::uint64_t now) con
 }
 
 bool Ring::is_wanted(const Chunk& chunk, std::uint64_t now, bool rings_too) const {
-  return std::any_of(windows_.begin(), windows_.end(), [&](const RingWindow& window) {
-    return (rings_too || window.last == 0) && chunk.newest >= wanted_from(window, now) &&
-           chunk.oldest <= (window.stop != 0 ? window.stop : kForever);
-  });
+  for (const RingWindow& window : windows_)
+    if ((rings_too || window.last == 0) && chunk.newest >= wanted_from(window, now) &&
+        chunk.oldest <= (window.stop != 0 ? window.stop : kForever))
+      return true;
+  return false;
 }
 
 std::optional<std::uint64_t> Ring::covered(std::uint32_t session,
@@ -219,7 +222,7 @@ void Ring::move_loose_ends(const Chunk& chunk) {
   for (std::uint32_t slot = 0; slot < used; ++slot) {
     const Record& record = records[slot];
     const auto kind = static_cast<RecordKind>(record.kind);
-    if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_window(record.begin_tsc))
+    if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_any(windows_, record.begin_tsc))
       kept_.add(chunk.thread, std::uint64_t{chunk.sequence} << 32 | slot, record);
     else if (kind == RecordKind::kRangeEnd)
       kept_.remove(chunk.thread, static_cast<std::uint64_t>(record.a));

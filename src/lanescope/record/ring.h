@@ -79,7 +79,6 @@ class Ring {
       LANESCOPE_REQUIRES(mutex_);
   bool is_wanted(const Chunk& chunk, std::uint64_t now, bool rings_too) const
       LANESCOPE_REQUIRES(mutex_);
-  bool is_in_window(std::uint64_t tick) const LANESCOPE_REQUIRES(mutex_);
   void give_back(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
   void move_loose_ends(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
   void drop_stale() LANESCOPE_REQUIRES(mutex_);
