@@ -113,7 +113,7 @@ class PyProfiler {
 
 std::unique_ptr<PyProfiler> make_profiler(
     py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
-    bool all_api, bool record_shapes, bool profile_memory, bool with_stack, bool with_flops,
+    bool all_api, bool detach, bool record_shapes, bool profile_memory, bool with_stack, bool with_flops,
     bool capture_overload_names, bool accumulate, std::string output_dir, std::string spool_path,
     std::int64_t last_ns, double slow_step, std::uint32_t max_dumps, int dump_signal,
     bool quiet_dumps) {
@@ -121,6 +121,7 @@ std::unique_ptr<PyProfiler> make_profiler(
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
   options.all_api = all_api;
+  options.detach = detach;
   options.record_shapes = record_shapes;
   options.profile_memory = profile_memory;
   options.with_stack = with_stack;
@@ -154,7 +155,7 @@ void bind_record(py::module_& m) {
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
-           py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"),
+           py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"), py::arg("detach"),
            py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
            py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
            py::arg("output_dir"), py::arg("spool_path"), py::arg("last_ns") = 0,

@@ -1,5 +1,6 @@
 // A libcuda.so.1 with one GPU that has the limits of an H200 and no work to wait for.
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstring>
@@ -50,9 +51,15 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
       return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult CUDAAPI cuCtxSynchronize() { return CUDA_SUCCESS; }
+CUresult CUDAAPI cuCtxSynchronize() {
+  // The fake libcupti, where the process has it, is told as CUPTI would be.
+  if (auto* told = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_synchronize")))
+    told();
+  return CUDA_SUCCESS;
+}
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
-  *context = nullptr;
+  static int one;
+  *context = reinterpret_cast<CUcontext>(&one);
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {

@@ -21,6 +21,9 @@ struct Fake {
   CUpti_TimestampCallbackFunc clock = nullptr;
   std::set<int> kinds;
   std::set<CUpti_CallbackId> runtime_off, driver_off;
+  CUpti_CallbackFunc callback = nullptr;
+  bool whole_domain[8] = {};
+  std::set<std::pair<int, CUpti_CallbackId>> callbacks;
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, used = 0, dropped = 0;
   int refuse_subscriber = 0, refuse_kernels = 0;
@@ -29,6 +32,12 @@ struct Fake {
 Fake& fake() {
   static Fake state;
   return state;
+}
+
+void forget_callbacks(Fake& f) {
+  f.callback = nullptr;
+  f.callbacks.clear();
+  for (bool& whole : f.whole_domain) whole = false;
 }
 
 std::size_t size_of(const CUpti_Activity* record) {
@@ -74,6 +83,39 @@ void write(Fake& f, const Record& record) {
 
 bool is_on(const Fake& f, CUpti_ActivityKind kind) { return f.kinds.contains(kind); }
 
+// A call of the program, around `work`: callbacks first and last, then its activity record.
+struct Call {
+  CUpti_CallbackDomain domain = CUPTI_CB_DOMAIN_RUNTIME_API;
+  CUpti_CallbackId cbid = 0;
+  std::uint32_t correlation = 0;
+  const void* params = nullptr;
+};
+void call_back(const Call& call, CUpti_ApiCallbackSite site) {
+  Fake& f = fake();
+  CUpti_CallbackFunc callback = nullptr;
+  {
+    const std::lock_guard lock(f.mutex);
+    if (f.whole_domain[call.domain] || f.callbacks.contains({call.domain, call.cbid}))
+      callback = f.callback;
+  }
+  if (!callback) return;
+  int result = 0;
+  CUpti_CallbackData data{};
+  data.callbackSite = site;
+  data.correlationId = call.correlation;
+  data.functionParams = call.params;
+  data.functionReturnValue = &result;
+  data.context = reinterpret_cast<CUcontext>(&f);
+  data.contextUid = 1;
+  callback(nullptr, call.domain, call.cbid, &data);
+}
+template <typename Work>
+void make_call(const Call& call, const Work& work) {
+  call_back(call, CUPTI_API_ENTER);
+  work();
+  call_back(call, CUPTI_API_EXIT);
+}
+
 void write_call(Fake& f, CUpti_CallbackId cbid, std::uint32_t correlation) {
   if (!is_on(f, CUPTI_ACTIVITY_KIND_RUNTIME) || f.runtime_off.contains(cbid)) return;
   CUpti_ActivityAPI call{};
@@ -86,18 +128,7 @@ void write_call(Fake& f, CUpti_CallbackId cbid, std::uint32_t correlation) {
   write(f, call);
 }
 
-}  // namespace
-
-extern "C" {
-
-FakeGpuStats fake_gpu_stats() {
-  Fake& f = fake();
-  const std::lock_guard lock(f.mutex);
-  f.stats.kinds_on = static_cast<std::uint32_t>(f.kinds.size());
-  return f.stats;
-}
-
-void fake_gpu_launch(const char* kernel, std::uint32_t correlation) {
+void launch(const char* kernel, std::uint32_t correlation) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
   write_call(f, 211, correlation);
@@ -120,13 +151,7 @@ void fake_gpu_launch(const char* kernel, std::uint32_t correlation) {
   write(f, record);
 }
 
-void fake_gpu_quiet_call(std::uint32_t correlation) {
-  Fake& f = fake();
-  const std::lock_guard lock(f.mutex);
-  write_call(f, CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020, correlation);
-}
-
-void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation) {
+void copy(std::uint64_t bytes, std::uint32_t correlation) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
   write_call(f, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, correlation);
@@ -144,17 +169,72 @@ void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation) {
     copy.correlationId = correlation;
     write(f, copy);
   }
+}
+
+void wait_for_stream(std::uint32_t correlation) {
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  write_call(f, 131, correlation);
   if (is_on(f, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) {
     CUpti_ActivitySynchronization sync{};
     sync.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
     sync.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
     sync.start = f.clock();
     sync.end = f.clock();
-    sync.correlationId = correlation + 1;
+    sync.correlationId = correlation;
     sync.streamId = 7;
     sync.cudaEventId = CUPTI_SYNCHRONIZATION_INVALID_VALUE;
     write(f, sync);
   }
+}
+
+}  // namespace
+
+extern "C" {
+
+FakeGpuStats fake_gpu_stats() {
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  f.stats.kinds_on = static_cast<std::uint32_t>(f.kinds.size());
+  return f.stats;
+}
+
+void fake_gpu_launch(const char* kernel, std::uint32_t correlation) {
+  // As in CUDA: the runtime's call makes the driver's, under the same number.
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 211, correlation}, [&] {
+    make_call({CUPTI_CB_DOMAIN_DRIVER_API, 307, correlation}, [&] { launch(kernel, correlation); });
+  });
+}
+
+void fake_gpu_quiet_call(std::uint32_t correlation) {
+  const CUpti_CallbackId cbid = CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020;
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, cbid, correlation}, [&] {
+    Fake& f = fake();
+    const std::lock_guard lock(f.mutex);
+    write_call(f, cbid, correlation);
+  });
+}
+
+void fake_gpu_record_and_wait(void* event, std::uint32_t correlation) {
+  const void* record[] = {event, nullptr};
+  const void* wait[] = {nullptr, event};
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 135, correlation, record}, [] {});
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 147, correlation + 1, wait}, [] {});
+  const void* host[] = {event};
+  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 121, correlation + 2, host}, [] {});
+}
+
+void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation) {
+  const void* stream = nullptr;
+  make_call(
+      {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020, correlation},
+      [&] { copy(bytes, correlation); });
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 131, correlation + 1, &stream},
+            [&] { wait_for_stream(correlation + 1); });
+}
+
+void fake_gpu_synchronize(void) {
+  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff}, [] {});
 }
 
 void fake_gpu_refuse_subscriber(int result) { fake().refuse_subscriber = result; }
@@ -245,19 +325,58 @@ CUptiResult CUPTIAPI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallb
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
-CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc, void*) {
+CUptiResult CUPTIAPI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
+                                    void*) {
   Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
   if (f.refuse_subscriber != 0) return static_cast<CUptiResult>(f.refuse_subscriber);
+  if (f.stats.subscribers != 0) return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  f.callback = callback;
   *handle = reinterpret_cast<CUpti_SubscriberHandle>(&f);
   ++f.stats.subscribers;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiUnsubscribe(CUpti_SubscriberHandle) {
-  --fake().stats.subscribers;
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  --f.stats.subscribers;
+  forget_callbacks(f);
   return CUPTI_SUCCESS;
 }
+CUptiResult CUPTIAPI cuptiEnableCallback(std::uint32_t enable, CUpti_SubscriberHandle,
+                                         CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  if (enable)
+    f.callbacks.insert({domain, cbid});
+  else
+    f.callbacks.erase({domain, cbid});
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiEnableDomain(std::uint32_t enable, CUpti_SubscriberHandle,
+                                       CUpti_CallbackDomain domain) {
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  f.whole_domain[domain] = enable != 0;
+  if (!enable) std::erase_if(f.callbacks, [&](const auto& one) { return one.first == domain; });
+  return CUPTI_SUCCESS;
+}
+CUptiResult CUPTIAPI cuptiGetStreamIdEx(CUcontext, CUstream, std::uint8_t, std::uint32_t* id) {
+  *id = 7;
+  return CUPTI_SUCCESS;
+}
+// Everything is gone with it: subscription, switches, clock, buffers.
 CUptiResult CUPTIAPI cuptiFinalize(void) {
-  ++fake().stats.finalized;
+  Fake& f = fake();
+  const std::lock_guard lock(f.mutex);
+  ++f.stats.finalized;
+  hand_over(f);
+  f.stats.subscribers = 0;
+  forget_callbacks(f);
+  f.kinds.clear();
+  f.clock = nullptr;
+  f.request = nullptr;
+  f.complete = nullptr;
   return CUPTI_SUCCESS;
 }
 }

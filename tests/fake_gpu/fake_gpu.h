@@ -22,6 +22,10 @@ void fake_gpu_launch(const char* kernel, std::uint32_t correlation);
 void fake_gpu_quiet_call(std::uint32_t correlation);
 // A copy to the device and the wait for it.
 void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation);
+// cudaEventRecord, cudaStreamWaitEvent and cuEventSynchronize of one event; numbers count up.
+void fake_gpu_record_and_wait(void* event, std::uint32_t correlation);
+// cuCtxSynchronize, as the fake libcuda makes it.
+void fake_gpu_synchronize(void);
 
 // What the next cuptiSubscribe / cuptiActivityEnable(kernels) answers (a CUptiResult).
 void fake_gpu_refuse_subscriber(int result);

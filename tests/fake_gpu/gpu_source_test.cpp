@@ -18,6 +18,7 @@
 
 #include "fake_gpu.h"
 #include "lanescope/codec/activity_layout.h"
+#include "lanescope/format/spool/spool_activities.h"
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/record/range.h"
 #include "lanescope/record/recorder.h"
@@ -25,6 +26,7 @@
 namespace {
 using namespace lanescope;
 using spool::ActivityKind;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -57,6 +59,12 @@ struct Activities {
       found += record.kind == static_cast<std::uint8_t>(kind);
     return found;
   }
+  // The first of that kind; the test has checked that there is one.
+  std::size_t first(ActivityKind kind) const {
+    std::size_t at = 0;
+    while (records.at(at).kind != static_cast<std::uint8_t>(kind)) ++at;
+    return at;
+  }
   std::string metadata(const std::string& key) const {
     std::string json;
     for (const auto& entry : index.metadata)
@@ -82,6 +90,9 @@ Activities read(const std::string& path) {
   for (const auto& chunk : found.index.activity_chunks)
     for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &found.stats))
       found.records.push_back(record);
+  for (const auto& chunk : found.index.record_chunks)
+    for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &found.stats))
+      if (format::is_thread_activity(record)) found.records.push_back(record);
   return found;
 }
 
@@ -115,35 +126,107 @@ TEST_F(GpuSourceTest, LaunchesBecomeRecordsWithWhatCuptiSaid) {
   recorder->stop();
   const Activities found = read(recorder->spool_path());
   ASSERT_EQ(found.count(ActivityKind::kKernel), 1u);
-  EXPECT_EQ(found.count(ActivityKind::kApiCall), 2u);
-  EXPECT_EQ(found.count(ActivityKind::kMemcpy), 1u);
-  EXPECT_EQ(found.count(ActivityKind::kSync), 1u);
-  const auto call = as<spool::ApiCallRecord>(found.records[0]);
+  // The runtime's three; the driver's call inside the launch is the launch.
+  ASSERT_EQ(found.count(ActivityKind::kApiCall), 3u);
+  ASSERT_EQ(found.count(ActivityKind::kMemcpy), 1u);
+  ASSERT_EQ(found.count(ActivityKind::kSync), 1u);
+  const auto call = as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
+  EXPECT_EQ(call.domain, static_cast<std::uint8_t>(spool::ApiDomain::kRuntime));
   EXPECT_EQ(call.cbid, 211u);
   EXPECT_EQ(call.correlation, 11u);
   EXPECT_EQ(call.os_tid, static_cast<std::uint32_t>(gettid()));
-  const auto kernel = as<spool::KernelRecord>(found.records[1]);
-  const auto more = as<spool::KernelMoreRecord>(found.records[2]);
+  const std::size_t at = found.first(ActivityKind::kKernel);
+  const auto kernel = as<spool::KernelRecord>(found.records[at]);
+  const auto more = as<spool::KernelMoreRecord>(found.records[at + 1]);
   EXPECT_EQ(found.index.texts[kernel.name], "_Z6kernelv");
   EXPECT_EQ(kernel.correlation, 11u);
   EXPECT_EQ(kernel.stream, 7u);
   EXPECT_EQ(kernel.registers_per_thread, 40);
   EXPECT_EQ(kernel.block_z, 1);
-  EXPECT_GE(kernel.begin_tsc, call.end_tsc);  // both from the recorder's clock
+  EXPECT_GE(kernel.begin_tsc, call.begin_tsc);  // both from the recorder's clock
   EXPECT_EQ(more.kind, static_cast<std::uint8_t>(ActivityKind::kContinued));
   EXPECT_EQ(more.grid_x, 100'000u);
   EXPECT_EQ(more.block_x, 256);
   EXPECT_EQ(more.block_y, 2);
   EXPECT_EQ(more.dynamic_shared_bytes, 213'000u);
-  const auto copy = as<spool::MemcpyRecord>(found.records[4]);
+  const auto copy = as<spool::MemcpyRecord>(found.records[found.first(ActivityKind::kMemcpy)]);
   EXPECT_EQ(copy.bytes, 4096u);
   EXPECT_EQ(copy.copy_kind, 1);
   EXPECT_EQ(copy.source_memory, 2);
   EXPECT_EQ(copy.is_async, 1);
   EXPECT_EQ(copy.more, 0);
-  const auto sync = as<spool::SyncRecord>(found.records[5]);
+  const auto sync = as<spool::SyncRecord>(found.records[found.first(ActivityKind::kSync)]);
   EXPECT_EQ(sync.sync_kind, 3);
+  EXPECT_EQ(sync.stream, 7u);
+  EXPECT_EQ(sync.correlation, 13u);
   EXPECT_EQ(sync.event_id, spool::kNoEvent);
+}
+
+// Each wait names the record call of its event, by a number that only these two have.
+TEST_F(GpuSourceTest, WaitsKnowWhatTheyWaitFor) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  int a = 0, b = 0;
+  fake_gpu_record_and_wait(&a, 100);
+  fake_gpu_record_and_wait(&b, 200);
+  fake_gpu_record_and_wait(&a, 300);  // recorded anew: another record call of the same event
+  recorder->stop();
+  const Activities found = read(recorder->spool_path());
+  std::vector<spool::CudaEventRecord> records;
+  std::vector<spool::SyncRecord> waits;
+  for (const spool::Record& record : found.records) {
+    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kCudaEvent))
+      records.push_back(as<spool::CudaEventRecord>(record));
+    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kSync))
+      waits.push_back(as<spool::SyncRecord>(record));
+  }
+  ASSERT_EQ(records.size(), 3u);
+  ASSERT_EQ(waits.size(), 6u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(records[i].correlation, 100 * (i + 1));
+    EXPECT_EQ(records[i].stream, 7u);
+    EXPECT_EQ(waits[2 * i].sync_kind, 2);  // a stream for the event
+    EXPECT_EQ(waits[2 * i].stream, 7u);
+    EXPECT_EQ(waits[2 * i + 1].sync_kind, 1);  // the host for the event
+    EXPECT_EQ(waits[2 * i + 1].stream, spool::kNoStream);
+    for (const std::size_t wait : {2 * i, 2 * i + 1}) {
+      EXPECT_EQ(waits[wait].event_sync_id, records[i].event_sync_id);
+      EXPECT_EQ(waits[wait].event_id, records[i].event_id);
+    }
+  }
+  EXPECT_EQ(records[0].event_id, records[2].event_id);
+  EXPECT_NE(records[0].event_id, records[1].event_id);
+  EXPECT_NE(records[0].event_sync_id, records[2].event_sync_id);
+  EXPECT_EQ(found.count(ActivityKind::kApiCall), 9u);
+}
+
+TEST_F(GpuSourceTest, DetachingLeavesNothingAndTheNextWindowAttachesAnew) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  for (std::uint32_t window = 0; window < 3; ++window) {
+    ASSERT_TRUE(recorder->start());
+    fake_gpu_launch("in", window);
+    recorder->stop();
+    EXPECT_EQ(fake_gpu_stats().finalized, window + 1);
+    EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+    fake_gpu_launch("between", 100 + window);
+  }
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+  const Activities found = read(recorder->spool_path());
+  EXPECT_EQ(found.count(ActivityKind::kKernel), 3u);
+  EXPECT_EQ(found.count(ActivityKind::kApiCall), 3u);
+  EXPECT_EQ(fake_gpu_stats().clock_registrations, 3u);
+  EXPECT_EQ(fake_gpu_stats().buffers_out, 0u);
+}
+
+TEST_F(GpuSourceTest, DetachingIsNotForcedUponAnotherProfiler) {
+  fake_gpu_refuse_subscriber(39);
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("in", 1);
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI stays in the process")));
 }
 
 TEST_F(GpuSourceTest, CallsThatExplainNothingAreRecordedOnlyWhenAllAreWanted) {
@@ -265,7 +348,15 @@ TEST_F(GpuSourceTest, AnIdleSubscriberOfThisProcessIsNoReasonToRefuse) {
   auto recorder = open();
   ASSERT_TRUE(recorder->start());
   EXPECT_THAT(recorder->notes(), IsEmpty());
+  fake_gpu_launch("k", 1);
+  fake_gpu_quiet_call(2);
   recorder->stop();
+  // Calls come as CUPTI's own activity records then.
+  const Activities found = read(recorder->spool_path());
+  ASSERT_EQ(found.count(ActivityKind::kApiCall), 1u);
+  EXPECT_EQ(found.count(ActivityKind::kKernel), 1u);
+  const auto call = as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
+  EXPECT_EQ(call.os_tid, static_cast<std::uint32_t>(gettid()));
 }
 
 TEST_F(GpuSourceTest, NsightSystemsIsNamed) {

@@ -2,7 +2,8 @@
 // profiler's own overhead, reported by an activity source (record_cupti). docs/formats/spool.md.
 //
 // They live in chunks of kind kActivities as records of the same 48 bytes as all others: the kind
-// byte is always at offset 20. A kernel takes two records, a copy or memset two when there is more
+// byte is always at offset 20. Calls, waits and events may as well lie in the chunk of the thread
+// that made them. A kernel takes two records, a copy or memset two when there is more
 // to say; the second one is kContinued and lies directly behind the first, in the same chunk. All
 // times are ticks of the recorder's clock. Codes (cbids, copy kinds, ...) are CUPTI's own numbers.
 #pragma once
@@ -124,6 +125,7 @@ struct SyncRecord {
   std::uint64_t event_sync_id;  // joins it to the CudaEventRecord of the record call waited for
 };
 inline constexpr std::uint32_t kNoStream = 0xffffffff, kNoEvent = 0xffffffff;
+inline constexpr std::uint16_t kNoDeviceNumber = 0xffff;
 
 // An event was recorded on a stream.
 struct CudaEventRecord {
@@ -131,7 +133,7 @@ struct CudaEventRecord {
   std::uint32_t correlation;
   std::uint8_t kind;  // kCudaEvent
   std::uint8_t reserved0;
-  std::uint16_t device;
+  std::uint16_t device;  // kNoDeviceNumber: not said
   std::uint32_t stream;
   std::uint32_t context;
   std::uint32_t event_id;

@@ -16,8 +16,8 @@
 namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
-// 1: without kActivities chunks; 2: without rings
-inline constexpr std::uint32_t kLayoutVersion = 3;
+// 1: without kActivities chunks; 2: without rings; 3: without activities in threads' chunks
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;

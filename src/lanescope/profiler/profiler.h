@@ -46,6 +46,10 @@ struct ProfilerOptions {
        with_modules = false, capture_overload_names = false;
   // With CUDA: every call of its runtime and driver, not only those that start or wait for work.
   bool all_api = false;
+  // With CUDA: CUPTI leaves the process at the end of each window (cuptiFinalize), so that nothing
+  // of its cost stays, and comes back with the next one (8 ms). Not beside CUDA graphs or another
+  // profiler of the same process: docs/decisions/gpu_recorder.md.
+  bool detach = false;
   // Results cover all cycles so far; false: only the last one, as torch.profiler does.
   bool accumulate = true;
   std::string output_dir = {};  // where the recording goes and stays; empty: a temporary file that

@@ -23,6 +23,8 @@
 #define LANESCOPE_RECORD_OVERLOAD_NAMES 32u
 #define LANESCOPE_RECORD_ALL_API \
   64u  // every call of the CUDA runtime and driver, not only those that matter
+#define LANESCOPE_RECORD_DETACH \
+  128u  // CUPTI leaves the process when a window closes, and comes back with the next one
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u

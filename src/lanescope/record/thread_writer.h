@@ -248,6 +248,23 @@ inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory 
   inside.commit();
 }
 
+// An API call, a wait or an event (activity_layout.h) that this thread has just made; one record of
+// 48 bytes without a second half.
+template <typename Activity>
+void record_activity(const Activity& activity) noexcept {
+  static_assert(sizeof activity == sizeof(spool::Record));
+  if (!is_recording()) return;
+  LanescopeWriter* writer = thread_writer();
+  if (!writer) [[unlikely]]
+    return;
+  Inside inside(writer);
+  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
+  if (!record) [[unlikely]]
+    return;
+  std::memcpy(static_cast<void*>(record), &activity, sizeof activity);
+  inside.commit();
+}
+
 // What a collective has anew in each call; belongs to the range of that name that this thread
 // begins next. `flags`: spool::CollectiveFlag.
 inline void record_collective(std::uint32_t name, std::uint16_t flags, std::int64_t seq,

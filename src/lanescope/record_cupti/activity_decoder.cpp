@@ -249,6 +249,7 @@ void ActivityDecoder::decode_event(const CUpti_Activity* record) {
   out.stream = event.streamId;
   out.context = event.contextId;
   out.event_id = event.eventId;
+  out.device = spool::kNoDeviceNumber;
 #if CUPTI_API_VERSION >= 130000
   if (version_ >= kCuda13) {
     const auto& whole = *reinterpret_cast<const CUpti_ActivityCudaEvent2*>(record);

@@ -24,12 +24,16 @@ namespace lanescope::record_cupti {
   X(cuptiActivityRegisterTimestampCallback) \
   X(cuptiSetThreadIdType)                   \
   X(cuptiSubscribe)                         \
-  X(cuptiUnsubscribe)
+  X(cuptiUnsubscribe)                       \
+  X(cuptiEnableCallback)                    \
+  X(cuptiEnableDomain)                      \
+  X(cuptiFinalize)
 
 // Null where the library is older.
 #define LANESCOPE_CUPTI_OPTIONAL_FUNCTIONS(X) \
   X(cuptiActivityEnableRuntimeApi)            \
-  X(cuptiActivityEnableDriverApi)
+  X(cuptiActivityEnableDriverApi)             \
+  X(cuptiGetStreamIdEx)
 
 struct CuptiLibrary {
   std::string path;

@@ -17,6 +17,7 @@
 #include "lanescope/record/activity_source.h"
 #include "lanescope/record/tick_clock.h"
 #include "lanescope/record_cupti/activity_decoder.h"
+#include "lanescope/record_cupti/api_callbacks.h"
 #include "lanescope/record_cupti/api_lists.h"
 #include "lanescope/record_cupti/buffer_pool.h"
 #include "lanescope/record_cupti/cupti_library.h"
@@ -39,11 +40,13 @@ constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequest
 // Room for calls that later versions add; what a version does not know it refuses.
 constexpr CUpti_CallbackId kMostCalls = 1200;
 
-constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,   CUPTI_ACTIVITY_KIND_CUDA_EVENT,
-    CUPTI_ACTIVITY_KIND_OVERHEAD};
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                         CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD};
+// What ApiCallbacks gives for far less; only where it cannot be had. Each of them hooks every call.
+constexpr CUpti_ActivityKind kCallKinds[] = {
+    CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+    CUPTI_ACTIVITY_KIND_CUDA_EVENT};
 
 void say(char* line, std::size_t size, const std::string& text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text.c_str());
@@ -69,7 +72,10 @@ class CuptiSource {
   static void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* records);
   static void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
                                 std::size_t valid);
+  static void CUPTIAPI finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*);
   bool set_up(std::string* line);
+  bool attach(std::string* line);
+  void detach();
   bool enable(std::uint32_t options, std::string* line);
   void disable();
   void enable_calls(bool all);
@@ -82,8 +88,12 @@ class CuptiSource {
   const CuptiLibrary* cupti_ = nullptr;
   const CudaDriver* driver_ = nullptr;
   bool prepared_ = false, forked_ = false;
+  bool set_up_ = false, attached_ = false;
+  bool detaches_ = false;        // in this window
+  bool stays_attached_ = false;  // though asked not to
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
+  pthread_t detaching_{};
   std::uint64_t cupti_drops_ = 0;
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
@@ -116,8 +126,9 @@ std::string CuptiSource::error(CUptiResult result) const {
   return std::string(text) + " (" + std::to_string(static_cast<int>(result)) + ")";
 }
 
-// Everything that may be done once only: registering the clock a second time spoils records.
+// Everything that is done once in the life of the process.
 bool CuptiSource::set_up(std::string* line) {
+  if (set_up_) return true;
   driver_ = find_driver(line);
   if (!driver_) return false;
   cupti_ = find_cupti(line);
@@ -132,15 +143,6 @@ bool CuptiSource::set_up(std::string* line) {
   } else if (const char* other = std::getenv("NSYS_PROFILING_SESSION_ID")) {
     *line = std::string("Nsight Systems (session ") + other +
             ") records this program already; stop it to record the GPU here";
-    return false;
-  }
-  std::uint8_t on = 1;
-  std::size_t size = sizeof on;
-  cupti_->cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
-  cupti_->cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  const CUptiResult clock = cupti_->cuptiActivityRegisterTimestampCallback(read_ticks);
-  if (clock != CUPTI_SUCCESS) {
-    *line = "CUPTI does not take the recorder's clock: " + error(clock);
     return false;
   }
   pool_.prepare(kReadyBuffers);
@@ -159,7 +161,49 @@ bool CuptiSource::set_up(std::string* line) {
     *line = "cannot start the thread that reads CUPTI's buffers";
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return line->empty();
+  set_up_ = line->empty();
+  return set_up_;
+}
+
+// Once, and again after each detach(): registering the clock twice in between spoils records.
+bool CuptiSource::attach(std::string* line) {
+  if (attached_) return true;
+  std::uint8_t on = 1;
+  std::size_t size = sizeof on;
+  cupti_->cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &on);
+  cupti_->cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  const CUptiResult clock = cupti_->cuptiActivityRegisterTimestampCallback(read_ticks);
+  if (clock != CUPTI_SUCCESS) {
+    *line = "CUPTI does not take the recorder's clock: " + error(clock);
+    return false;
+  }
+  attached_ = true;
+  return true;
+}
+
+void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
+  CuptiSource& source = instance();  // on the thread that detaches, which holds the lock
+  if (static_cast<const CUpti_CallbackData*>(data)->callbackSite != CUPTI_API_EXIT ||
+      !source.attached_ || !pthread_equal(source.detaching_, pthread_self()))
+    return;
+  source.attached_ = source.cupti_->cuptiFinalize() != CUPTI_SUCCESS;
+}
+
+// CUPTI leaves the process only from the end of a call of CUDA (its documentation asks for that):
+// here of a cuCtxSynchronize of our own. Other profilers' subscriptions would go with it.
+void CuptiSource::detach() {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  if (cupti_->cuptiSubscribe(&subscriber, finalize_here, nullptr) != CUPTI_SUCCESS) {
+    stays_attached_ = true;
+    return;
+  }
+  detaching_ = pthread_self();
+  for (const CUpti_CallbackId cbid : {17, 800})  // cuCtxSynchronize
+    cupti_->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
+  synchronize_devices(*driver_);
+  if (!attached_) return;
+  cupti_->cuptiUnsubscribe(subscriber);  // no context was there: nothing to leave
+  stays_attached_ = true;
 }
 
 int CuptiSource::prepare(char* line, std::size_t size) {
@@ -168,9 +212,9 @@ int CuptiSource::prepare(char* line, std::size_t size) {
     say(line, size, "CUPTI does not work in a forked child of a process that used it");
     return 1;
   }
-  if (prepared_) return 0;
+  if (prepared_ && attached_) return 0;
   std::string problem;
-  if (!set_up(&problem)) {
+  if (!set_up(&problem) || !attach(&problem)) {
     say(line, size, problem);
     return 1;
   }
@@ -184,11 +228,11 @@ int CuptiSource::prepare(char* line, std::size_t size) {
   return 0;
 }
 
-// The whole domain first, then off with what nobody reads: a single call that is switched on by
-// itself is recorded only where CUPTI came before the CUDA context (measured, CUDA 13.0).
+// Calls as activity records, for want of callbacks. The whole domain first, then off with what
+// nobody reads: a single call that is switched on by itself is recorded only where CUPTI came
+// before the CUDA context (measured, CUDA 13.0).
 void CuptiSource::enable_calls(bool all) {
-  cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
-  cupti_->cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+  for (const CUpti_ActivityKind kind : kCallKinds) cupti_->cuptiActivityEnable(kind);
   if (all || !cupti_->cuptiActivityEnableRuntimeApi || !cupti_->cuptiActivityEnableDriverApi)
     return;  // the decoder filters as well
   for (CUpti_CallbackId cbid = 1; cbid < kMostCalls; ++cbid) {
@@ -200,6 +244,7 @@ void CuptiSource::enable_calls(bool all) {
 }
 
 bool CuptiSource::enable(std::uint32_t options, std::string* line) {
+  if (!attach(line)) return false;
   // Another profiler of this process may have put its own there since.
   CUptiResult result = cupti_->cuptiActivityRegisterCallbacks(request, complete);
   if (result != CUPTI_SUCCESS) {
@@ -221,13 +266,15 @@ bool CuptiSource::enable(std::uint32_t options, std::string* line) {
     const std::lock_guard lock(decode_mutex_);
     decoder_->set_filter(std::move(filter));
   }
-  enable_calls(all);
+  if (!ApiCallbacks::instance().start(*cupti_, calls_, all)) enable_calls(all);
   return true;
 }
 
 void CuptiSource::disable() {
-  cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
-  cupti_->cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+  if (ApiCallbacks::instance().is_on())
+    ApiCallbacks::instance().stop();
+  else
+    for (const CUpti_ActivityKind kind : kCallKinds) cupti_->cuptiActivityDisable(kind);
   for (const CUpti_ActivityKind kind : kKinds) cupti_->cuptiActivityDisable(kind);
 }
 
@@ -238,6 +285,7 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
+  detaches_ = (options & LANESCOPE_RECORD_DETACH) != 0;
   cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
   return 0;
 }
@@ -250,6 +298,8 @@ void CuptiSource::stop() {
   disable();
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
+  if (detaches_) detach();
+  decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
 
@@ -307,6 +357,12 @@ void CuptiSource::write_metadata() {
 
 int CuptiSource::cost_line(char* line, std::size_t size) {
   const std::lock_guard lock(mutex_);
+  if (std::exchange(stays_attached_, false)) {
+    say(line, size,
+        "CUPTI stays in the process after the recording, though asked to leave: another profiler "
+        "holds it, or no CUDA context is there");
+    return 0;
+  }
   if (!prepared_ || cupti_drops_ == 0) return 1;
   say(line, size,
       std::to_string(cupti_drops_) +

@@ -115,7 +115,7 @@ class RowWriter {
   void find_devices() {
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
-      device_of_context_[event.context] = event.device;
+      if (event.device != spool::kNoDeviceNumber) device_of_context_[event.context] = event.device;
     }
     // Before CUDA 13 events do not name their device; work does.
     for (const GpuEvent& event : activities_.work) device_of_context_[event.context] = event.device;

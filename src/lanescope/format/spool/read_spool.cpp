@@ -60,7 +60,6 @@ class SpoolReader {
   Result<Trace> read() {
     LANESCOPE_TRY(index_, read_spool_index(bytes_, options_.live, &builder_.stats()));
     builder_.stats().input_bytes = builder_.stats().unpacked_bytes = bytes_.size();
-    activities_ = read_activities(bytes_, index_, buffer_, &builder_.stats());
     find_ends();
     clock_.emplace(index_.anchors, index_.ticks_per_second);
     windows_ = SpoolWindows(index_, options_.session, options_.cycle, last_tick_, &*clock_);
@@ -89,6 +88,10 @@ class SpoolReader {
   void find_ends() {
     for (const SpoolChunk& chunk : index_.record_chunks)
       for (const Record& record : read_records(bytes_, chunk, buffer_, &builder_.stats())) {
+        if (is_thread_activity(record)) {
+          thread_activities_.push_back(record);
+          continue;
+        }
         const auto kind = static_cast<RecordKind>(record.kind);
         const bool is_memory = kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory;
         last_tick_ = std::max({last_tick_, record.begin_tsc, is_memory ? 0 : record.end_tsc});
@@ -98,6 +101,8 @@ class SpoolReader {
           ends_by_handle_[record.d].push_back(record.end_tsc);
         }
       }
+    activities_ = read_activities(bytes_, index_, thread_activities_, buffer_, &builder_.stats());
+    thread_activities_ = {};
     for (const SpoolChunk& chunk : index_.kept_chunks) read_kept(chunk);
     std::sort(kept_ranges_.begin(), kept_ranges_.end(), [](const auto& a, const auto& b) {
       return std::tie(a.first.thread, a.first.sequence, a.first.slot) <
@@ -273,7 +278,8 @@ class SpoolReader {
         case RecordKind::kEndByHandle:
           break;
         default:
-          builder_.stats().count(ImportIssue::kEventLost, chunk.offset);
+          if (!is_thread_activity(record))
+            builder_.stats().count(ImportIssue::kEventLost, chunk.offset);
       }
       ++slot;
     }
@@ -523,6 +529,7 @@ class SpoolReader {
   std::optional<std::pair<Record, std::uint32_t>> collective_;  // the same; its thread
   std::vector<MemoryEvent> memory_;
   std::vector<SequenceLink> links_;
+  std::vector<Record> thread_activities_;  // until they are part of the next one
   SpoolActivities activities_;
   std::vector<SpoolRange> ranges_;  // kept only when there are activities
   std::vector<std::optional<std::int64_t>> steps_;

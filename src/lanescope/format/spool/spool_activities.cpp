@@ -134,9 +134,17 @@ class ActivityDecoder {
 
 }  // namespace
 
+bool is_thread_activity(const spool::Record& record) {
+  const auto kind = static_cast<ActivityKind>(record.kind);
+  return kind == ActivityKind::kApiCall || kind == ActivityKind::kSync ||
+         kind == ActivityKind::kCudaEvent;
+}
+
 SpoolActivities read_activities(const SpoolBytes& bytes, const SpoolIndex& index,
+                                std::span<const spool::Record> of_threads,
                                 std::span<std::byte> buffer, ImportStats* stats) {
   ActivityDecoder decoder(stats);
+  decoder.add_chunk(of_threads, 0);
   for (const SpoolChunk& chunk : index.activity_chunks)
     decoder.add_chunk(read_records(bytes, chunk, buffer, stats), chunk.offset);
   return decoder.take();

@@ -42,7 +42,11 @@ struct SpoolActivities {
 // Damage is counted at the chunk's place: kEventLost (a kind that is none, a second half without
 // its first), kFieldLost (a first half without its second), kUnmeasuredTime (no begin: the event is
 // left out). Cost: linear; 48 bytes a record and 56 more a kernel, copy or memset.
+// `of_threads`: calls, waits and events that lay in the chunks of the threads that made them.
 SpoolActivities read_activities(const SpoolBytes& bytes, const SpoolIndex& index,
+                                std::span<const spool::Record> of_threads,
                                 std::span<std::byte> buffer, ImportStats* stats);
+// Kinds that may lie in a thread's chunk.
+bool is_thread_activity(const spool::Record& record);
 
 }  // namespace lanescope::format
