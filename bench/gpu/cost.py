@@ -7,7 +7,8 @@
 Each variant runs in processes of its own, so that no profiler meets what another one left behind: one for slowdown and
 latency, one for memory and after. Sections:
   slowdown  pairs of blocks without and with the profiler, the order turning each pair; per pair with/without - 1. First and
-            later starts, stops, and blocks after the last stop against blocks before the first start (residual)
+            later starts, stops. CUPTI is taken out of the process before each block without; residual: blocks after a stop that
+            leaves it in, against blocks before that recording
   latency   each step timed alone, without and with: p50, p99, p99.9, p99.99, longest
   after     --after-steps steps, then stop, table, export; the kernels in the export are counted against the steps
   memory    up to --memory-steps steps under one profile, resident memory every 50,000 (5 % of the steps when fewer)

@@ -51,12 +51,26 @@ def start_seconds(device: str) -> float:
     return 8.0 if device == "cuda" else 3.0
 
 
-def profiler_of(variant: str, device: str) -> Any:
-    """None for "none". On the CPU the CUDA part of a variant is left out."""
+def profiler_of(variant: str, device: str, leave: bool = False) -> Any:
+    """None for "none". On the CPU the CUDA part of a variant is left out. `leave`: see leave_cupti()."""
     profiler, activities, options = VARIANTS[variant]
     if not profiler:
         return None
+    if profiler == "lanescope" and leave and device == "cuda":
+        options = dict(options, detach=True)
     return make_profile(profiler, activities if device == "cuda" else "cpu", **options)
+
+
+def leave_cupti() -> None:
+    """Takes CUPTI out of this process. While it is in, each launch stays slower, also without a profiler: blocks that are to
+    be compared with a recorded one must not have it. lanescope does it by itself (detach); torch.profiler has no such way
+    and gets this one, outside of what is timed."""
+    import ctypes
+
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        libraries = {line.split()[-1] for line in file if "libcupti.so" in line}
+    for library in libraries:
+        ctypes.CDLL(library).cuptiFinalize()
 
 
 def synchronize(device: str) -> None:
@@ -99,8 +113,8 @@ class Paired:
         self.reset()
         return us_per_step(self.step, steps, self.device)
 
-    def recorded(self, steps: int) -> float:
-        prof = profiler_of(self.variant, self.device)
+    def recorded(self, steps: int, leave: bool = True) -> float:
+        prof = profiler_of(self.variant, self.device, leave)
         if prof is None:
             return self.bare(steps)
         self.reset()
@@ -115,10 +129,13 @@ class Paired:
         self.stop_ms.append(1000 * (time.perf_counter() - begin))
         del prof
         gc.collect()
+        if leave and self.device == "cuda" and self.variant.startswith("torch"):
+            leave_cupti()
         return took
 
     def run(self, steps: int, seconds: float, edge: int = 10, most: int = 200) -> Dict[str, Any]:
-        """Pairs until `seconds` are over; `edge` bare blocks before the first start and after the last stop."""
+        """Pairs until `seconds` are over, CUPTI gone from the process in their bare blocks; `edge` bare blocks before the
+        first start, after the pairs, and after a last recording that leaves CUPTI where it is (residual)."""
         deadline = time.perf_counter() + seconds
         self.bare(steps)
         before = [self.bare(steps) for _ in range(edge)]
@@ -131,13 +148,17 @@ class Paired:
             else:
                 recorded = self.recorded(steps)
                 pairs.append((self.bare(steps), recorded))
+        left = [self.bare(steps) for _ in range(edge)]
+        self.recorded(steps, leave=False)
         after = [self.bare(steps) for _ in range(edge)]
         result = {
             "steps_per_block": steps, "pairs": len(pairs), "pairs_us": pairs, "first_block_us": first,
             "bare_us": spread([bare for bare, _ in pairs]), "with_us": spread([recorded for _, recorded in pairs]),
             "slowdown_percent": spread([100 * (recorded / bare - 1) for bare, recorded in pairs]),
             "before_us": spread(before), "after_us": spread(after),
-            "residual_percent": 100 * (statistics.median(after) / statistics.median(before) - 1),
+            # Against the blocks just before the last recording: the machine of the beginning was another one.
+            "residual_percent": 100 * (statistics.median(after) / statistics.median(left) - 1),
+            "left_us": spread(left),
         }
         if self.start_ms:
             result.update(first_start_ms=self.start_ms[0], later_start_ms=spread(self.start_ms[1:]),
