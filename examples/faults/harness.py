@@ -82,7 +82,7 @@ class Job:
     device: str
     small: bool
     out: str  # folder
-    seconds: float = 0.6  # of timing
+    seconds: float = 0.5  # of timing
     lock: str = ""  # a file: preparing shares it, measuring holds it alone
 
     @property
@@ -154,7 +154,10 @@ def measure(step: Callable[[], Any], setting: Setting, seconds: float, steps: in
             "steps_per_block": count}
 
 
-def time_program(job: Job, prepare: Callable[[], Callable[[], Any]], setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
+Prepare = Callable[[], Callable[[], Any]]
+
+
+def time_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
     first_only = options.get("timing") == "first"
     with locked(job.lock, fcntl.LOCK_SH):
         step = prepare()
@@ -179,7 +182,7 @@ def time_program(job: Job, prepare: Callable[[], Callable[[], Any]], setting: Se
     return {**row, "results": results}
 
 
-def record_program(job: Job, prepare: Callable[[], Callable[[], Any]], setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
+def record_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
     module: Any = importlib.import_module("lanescope" if job.recorder == "lanescope" else "torch.profiler")
     activities = [module.ProfilerActivity.CPU] + ([module.ProfilerActivity.CUDA] if setting.device == "cuda" else [])
     cold = options.get("timing") == "first" and job.variant == "bad"
@@ -237,7 +240,7 @@ def main() -> int:
     parser.add_argument("--recorder", default="", choices=RECORDERS, help="without it the program is timed")
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     parser.add_argument("--small", action="store_true", help="sizes for a quick run on a CPU")
-    parser.add_argument("--seconds", type=float, default=0.6, help="of timing (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of timing (default: %(default)s)")
     parser.add_argument("--out", default=".", help="folder of the trace (default: here)")
     arguments = parser.parse_args()
     try:

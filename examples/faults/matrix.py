@@ -99,7 +99,7 @@ def saving(timings: Dict[Tuple[str, str], Dict[str, Any]], pair: str) -> Optiona
         return None
     bad, good = rows
     return {"bad_us": bad["us"], "good_us": good["us"], "saved_us": bad["us"] - good["us"], "factor": bad["us"] / good["us"],
-            "bad_growth": bad.get("memory_growth_bytes_per_step", 0), "good_growth": good.get("memory_growth_bytes_per_step", 0)}
+            **{f"{variant}_growth_bytes": row.get("memory_growth_bytes_per_step", 0) for variant, row in zip(VARIANTS, rows)}}
 
 
 def us(value: Optional[float]) -> str:
@@ -211,12 +211,18 @@ def main() -> int:
     keys = [(p, v, r) for p in pairs for v in VARIANTS for r in recorders]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         answers = dict(zip(keys, pool.map(lambda key: explain(command, trace(*key)), keys)))
-    matrix = {p: {r: judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known) for r in recorders} for p in pairs}
-
     timings: Dict[Tuple[str, str], Dict[str, Any]] = {}
+    device = "unknown"
     if os.path.exists(os.path.join(arguments.folder, "timings.json")):
         with open(os.path.join(arguments.folder, "timings.json"), encoding="utf-8") as file:
-            timings = {(row["pair"], row["variant"]): row for row in json.load(file)["rows"] if not row["recorder"]}
+            document = json.load(file)
+        device = document.get("device", device)
+        timings = {(row["pair"], row["variant"]): row for row in document["rows"] if not row["recorder"]}
+    for answer in answers.values():
+        if device == "cuda" and "failed" not in answer and not answer["devices"]:
+            answer["failed"] = "no GPU work in the trace"
+    matrix = {p: {r: judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known) for r in recorders}
+              for p in pairs}
     savings = {p: saving(timings, p) for p in pairs}
     differ = {p: results_differ(*(timings.get((p, v), {}).get("results", []) for v in VARIANTS),
                                 pairs[p].get("tolerance", 0.02)) for p in pairs}

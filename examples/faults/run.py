@@ -107,7 +107,7 @@ def main() -> int:
     add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s)")
     add("--recorders", default=",".join(RECORDERS), help="default: %(default)s; empty: timing only")
     add("--no-timing", action="store_true", help="traces only")
-    add("--seconds", type=float, default=0.6, help="of timing per program (default: %(default)s)")
+    add("--seconds", type=float, default=0.5, help="of timing per program (default: %(default)s)")
     add("--timeout", type=float, default=150, help="seconds for one process (default: %(default)s)")
     add("--stop-after", type=float, default=3600, help="begin no process after so many seconds (default: %(default)s)")
     add("--start", default="fork", choices=("fork", "spawn"), help="how processes begin (default: %(default)s)")

@@ -2,7 +2,7 @@
 
 Wrong: state.cpu() for each parameter waits for the GPU and copies to pageable memory; the loop stands still.
 In the trace: two kinds of steps, quick ones and slow ones; the slow ones hold `Memcpy DtoH (Device -> Pageable)`.
-Fix: copy to pinned buffers on a stream of its own and write them later, or save less often.
+Fix: copy to pinned buffers on a stream of its own (an optimizer would wait for it, the forward need not), or save less often.
 """
 
 import torch

@@ -10,7 +10,7 @@ import torch
 
 
 def program(s, memory_format):
-    channels, side = s.pick(128, 4), s.pick(56, 8)
+    channels, side = s.pick(64, 4), s.pick(112, 8)
     parts = [part for _ in range(s.pick(6, 2)) for part in
              (torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False), torch.nn.ReLU(inplace=True))]
     model = torch.nn.Sequential(*parts).to(s.device, torch.bfloat16, memory_format=memory_format)

@@ -8,19 +8,23 @@ Fix: no prints (or torch._dynamo.config.reorderable_logging_functions); torch.co
 import torch
 
 
+class Block(torch.nn.Module):
+    def __init__(self, width, talk):
+        super().__init__()
+        self.linear, self.talk = torch.nn.Linear(width, width), talk
+
+    def forward(self, x):
+        y = torch.nn.functional.gelu(self.linear(x)) * 2
+        if self.talk:
+            print("block", tuple(y.shape))
+        return y.tanh() + x
+
+
 def program(s, talk):
     width = s.pick(512, 16)
-    layers = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(s.pick(10, 3))).to(s.device, torch.bfloat16)
+    model = torch.nn.Sequential(*[Block(width, talk) for _ in range(s.pick(8, 3))]).to(s.device, torch.bfloat16)
     x = s.randn(s.pick(512, 4), width)
-
-    def forward(x):
-        for number, layer in enumerate(layers):
-            x = torch.nn.functional.gelu(layer(x)) * 2 + x
-            if talk:
-                print("layer", number, tuple(x.shape))
-        return x
-
-    compiled = s.compile(forward)
+    compiled = s.compile(model)
 
     @torch.no_grad()
     def step():

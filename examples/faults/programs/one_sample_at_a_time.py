@@ -10,8 +10,8 @@ import torch
 
 def parts(s):
     width = s.pick(2048, 16)
-    model = torch.nn.Sequential(*[part for _ in range(s.pick(4, 2)) for part in (torch.nn.Linear(width, width), torch.nn.ReLU())])
-    return model.to(s.device, torch.bfloat16), s.randn(s.pick(32, 3), s.pick(128, 2), width)
+    layers = [part for _ in range(s.pick(4, 2)) for part in (torch.nn.Linear(width, width), torch.nn.ReLU())]
+    return torch.nn.Sequential(*layers).to(s.device, torch.bfloat16), s.randn(s.pick(32, 3), s.pick(128, 2), width)
 
 
 def bad(s):

@@ -1,8 +1,8 @@
-"""All scores are copied to the CPU, where only the best one of each row is wanted.
+"""The scores of all words are copied to the CPU, where only those of the last one are wanted.
 
 Wrong: `.cpu()` of a large tensor is a copy to pageable memory: the CPU waits for the step and then for the copy.
 In the trace: `Memcpy DtoH (Device -> Pageable)`, long, with nothing beside it.
-Fix: reduce on the GPU and copy the result, a thousandth of the bytes.
+Fix: choose on the GPU, and copy what is left to pinned memory without waiting for it.
 """
 
 import torch
@@ -18,16 +18,19 @@ def bad(s):
 
     @torch.inference_mode()
     def step():
-        return head(x).cpu().max(1).values
+        return head(x).cpu()[-1]
 
     return step
 
 
 def good(s):
     head, x = parts(s)
+    place = s.pinned(torch.empty(head.out_features, dtype=x.dtype))
 
     @torch.inference_mode()
     def step():
-        return head(x).max(1).values.cpu()
+        last = head(x)[-1]
+        place.copy_(last, non_blocking=True)
+        return last
 
     return step

@@ -13,7 +13,7 @@ def parts(s):
     width = s.pick(1024, 16)
     layers = [layer for _ in range(s.pick(8, 2)) for layer in (torch.nn.Linear(width, width), torch.nn.ReLU())]
     model = torch.nn.Sequential(*layers).to(s.device)
-    return model, torch.optim.SGD(model.parameters(), lr=1e-3), s.randn(s.pick(8192, 4), width, dtype=torch.float32)
+    return model, torch.optim.SGD(model.parameters(), lr=1e-3), s.randn(s.pick(16384, 4), width, dtype=torch.float32)
 
 
 def bad(s):

@@ -10,7 +10,8 @@ import torch
 
 def parts(s):
     count, size = s.pick(128, 6), s.pick(65536, 64)
-    return [s.randn(size, dtype=torch.float32) for _ in range(count)], [s.randn(size, dtype=torch.float32) for _ in range(count)]
+    weights, averages = ([s.randn(size, dtype=torch.float32) for _ in range(count)] for _ in range(2))
+    return weights, averages
 
 
 def bad(s):
