@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Does `lanescope explain` find the planted faults? Reads what run.py wrote.
+
+    python3 examples/faults/matrix.py results/faults
+    python3 examples/faults/matrix.py results/faults --json results/faults/matrix.json
+
+Confusion matrix, per pair and recorder: the place of the planted rule among the findings on the bad program, and whether it
+speaks about the good one. Savings: what the rule promises at most (at stake per step) beside what the fix gave (time of a
+step without a profiler, bad minus good).
+
+Place: the findings in the order in which explain prints them, without the headline (kind "bound", unless it is the planted
+rule), without what is said to be normal and without remarks on the recording. Exit code 1 when a trace is missing or cannot
+be read, when twins compute different results, or, with --check, when a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+VARIANTS = ("bad", "good")
+NOT_ADVICE = ("normal", "trust")  # kinds of findings that ask for no change of the program
+
+
+def find_command() -> str:
+    beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
+    named = os.environ.get("LANESCOPE_COMMAND")
+    found = named or (beside if os.path.exists(beside) else shutil.which("lanescope"))
+    if not found:
+        raise SystemExit("no lanescope command on PATH (pip install, or name it in LANESCOPE_COMMAND)")
+    return found
+
+
+def explain(command: str, trace: str) -> Dict[str, Any]:
+    """The answer of `explain --json`, or {"failed": why}."""
+    if not os.path.exists(trace):
+        return {"failed": "no trace"}
+    done = subprocess.run([command, "explain", trace, "--json"], capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        return {"failed": f"explain ended with {done.returncode}: {done.stderr.strip()[:200]}"}
+    answer: Dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def known_rules(command: str) -> Set[str]:
+    done = subprocess.run([command, "explain", "--list"], capture_output=True, text=True, timeout=60, check=True)
+    return {line.split()[0] for line in done.stdout.splitlines() if line.split()}
+
+
+def advice(answer: Dict[str, Any], planted: List[str]) -> List[Dict[str, Any]]:
+    """The findings that count for places, in the order in which they are printed."""
+    return [f for f in answer.get("findings", [])
+            if f["kind"] not in NOT_ADVICE and (f["kind"] != "bound" or f["rule"] in planted)]
+
+
+def judge(answers: Dict[str, Dict[str, Any]], planted: List[str], known: Set[str]) -> Dict[str, Any]:
+    """One cell of the matrix. `answers`: of the bad and of the good program."""
+    row: Dict[str, Any] = {"place": None, "rule": None, "at_stake_us": None, "in_good": [], "state": "judged"}
+    for variant in VARIANTS:
+        if "failed" in answers[variant]:
+            return {**row, "state": f"{variant}: {answers[variant]['failed']}"}
+    found = advice(answers["bad"], planted)
+    row["findings"] = [f["rule"] for f in found]
+    row["in_good"] = sorted({f["rule"] for f in answers["good"]["findings"] if f["rule"] in planted})
+    row["other_in_good"] = [f["rule"] for f in advice(answers["good"], planted) if f["rule"] not in planted]
+    if not known & set(planted):
+        return {**row, "state": "no such rule"}
+    for place, finding in enumerate(found, 1):
+        if finding["rule"] in planted:
+            return {**row, "place": place, "rule": finding["rule"], "kind": finding["kind"],
+                    "at_stake_us": finding["at_stake_ns"] / 1000, "at_stake_ratio": finding["at_stake_ratio"]}
+    return row
+
+
+def results_differ(bad: List[List[float]], good: List[List[float]], tolerance: Optional[float]) -> str:
+    """Fingerprints (harness.py) of the first steps: four numbers a tensor, the second its root mean square."""
+    if tolerance is None:
+        return ""
+    for step, (one, other) in enumerate(zip(bad, good), 1):
+        if len(one) != len(other):
+            return f"step {step}: {len(one) // 4} tensors beside {len(other) // 4}"
+        for at, (a, b) in enumerate(zip(one, other)):
+            size = max(abs(one[at // 4 * 4 + 1]), abs(other[at // 4 * 4 + 1]), 1e-9)
+            if not abs(a - b) <= tolerance * size:  # NaN differs
+                return f"step {step}: {a:.6g} beside {b:.6g}, in a tensor of root mean square {size:.6g}"
+    return ""
+
+
+def saving(timings: Dict[Tuple[str, str], Dict[str, Any]], pair: str) -> Optional[Dict[str, float]]:
+    rows = [timings.get((pair, variant), {}) for variant in VARIANTS]
+    if any("us" not in row for row in rows):
+        return None
+    bad, good = rows
+    return {"bad_us": bad["us"], "good_us": good["us"], "saved_us": bad["us"] - good["us"], "factor": bad["us"] / good["us"],
+            **{f"{variant}_growth_bytes": row.get("memory_growth_bytes_per_step", 0) for variant, row in zip(VARIANTS, rows)}}
+
+
+def us(value: Optional[float]) -> str:
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def cell(row: Dict[str, Any]) -> str:
+    if row["state"] != "judged":
+        return row["state"][:20]
+    return f"{row['place'] or 'MISSED'}{' GOOD TOO' if row['in_good'] else ''}"
+
+
+def print_matrix(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]]) -> None:
+    print("Place of the planted rule on the bad program; GOOD TOO: it speaks about the good one as well")
+    print(f"{'pair':<24}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders) + "findings before it, or all")
+    for pair, options in pairs.items():
+        cells = matrix[pair]
+        rows = [cells[r] for r in recorders]
+        before = "; ".join(dict.fromkeys(", ".join(row.get("findings", [])[: (row["place"] or 6) - (1 if row["place"] else 0)])
+                                         for row in rows))
+        print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{cell(row):<22}" for row in rows) + before)
+
+
+def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
+                  savings: Dict[str, Optional[Dict[str, float]]]) -> None:
+    print("\nMicroseconds a step without a profiler, what the fix saved, and what the rule promised at most (times the saving)")
+    print(f"{'pair':<24}{'bad':>12}{'good':>12}{'saved':>12}{'factor':>8}" + "".join(f"{r:>24}" for r in recorders))
+    for pair in pairs:
+        measured = savings[pair]
+        if measured is None:
+            print(f"{pair:<24}not timed")
+            continue
+        promised = []
+        for recorder in recorders:
+            at_stake = matrix[pair][recorder]["at_stake_us"]
+            ratio = "" if at_stake is None or measured["saved_us"] <= 0 else f" ({at_stake / measured['saved_us']:.2f}x)"
+            promised.append(f"{us(at_stake) + ratio:>24}")
+        print(f"{pair:<24}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}{us(measured['saved_us']):>12}"
+              f"{measured['factor']:>7.2f}x" + "".join(promised))
+
+
+def summary(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
+            savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
+    told: Dict[str, Any] = {"pairs": len(pairs), "recorders": {}}
+    for recorder in recorders:
+        rows = {pair: matrix[pair][recorder] for pair in pairs}
+        judged = {pair: row for pair, row in rows.items() if row["state"] == "judged"}
+        ratios = {pair: row["at_stake_us"] / savings[pair]["saved_us"] for pair, row in judged.items()  # type: ignore[index]
+                  if row["at_stake_us"] is not None and savings[pair] and savings[pair]["saved_us"] > 0}  # type: ignore[index]
+        told["recorders"][recorder] = {
+            "judged": len(judged), "first": sum(row["place"] == 1 for row in judged.values()),
+            "first_or_second": sum(row["place"] in (1, 2) for row in judged.values()),
+            "missed": [pair for pair, row in judged.items() if row["place"] is None],
+            "lower": [pair for pair, row in judged.items() if (row["place"] or 0) > 2],
+            "in_good": [pair for pair, row in judged.items() if row["in_good"]],
+            "not_judged": {pair: row["state"] for pair, row in rows.items() if row["state"] != "judged"},
+            "promise_1x_to_2x": [pair for pair, ratio in ratios.items() if 1 <= ratio <= 2],
+            "promise_below_1x": [pair for pair, ratio in ratios.items() if ratio < 1],
+        }
+    return told
+
+
+def print_summary(told: Dict[str, Any]) -> None:
+    print()
+    for recorder, row in told["recorders"].items():
+        print(f"{recorder}: of {row['judged']} pairs the planted rule is first in {row['first']}, first or second in "
+              f"{row['first_or_second']}; missed in {len(row['missed'])}; it speaks about the good twin in "
+              f"{len(row['in_good'])}; promised 1 to 2 times the saving in {len(row['promise_1x_to_2x'])}, less than it in "
+              f"{len(row['promise_below_1x'])}")
+        for title, names in (("missed", row["missed"]), ("third or later", row["lower"]), ("in the good twin", row["in_good"]),
+                             ("not judged", [f"{pair} ({state})" for pair, state in row["not_judged"].items()])):
+            if names:
+                print(f"  {title}: {', '.join(names)}")
+
+
+def targets_missed(told: Dict[str, Any]) -> List[str]:
+    missed = []
+    for recorder, row in told["recorders"].items():
+        if row["judged"] == 0 or row["first_or_second"] < 0.9 * row["judged"]:
+            missed.append(f"{recorder}: first or second in 90 %")
+        if row["in_good"]:
+            missed.append(f"{recorder}: silent about every good twin")
+        if len(row["promise_1x_to_2x"]) < 8:
+            missed.append(f"{recorder}: promised 1 to 2 times the saving for 8 pairs")
+    return missed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", help="what run.py wrote with --out")
+    parser.add_argument("--pairs", default="", help="names with commas between (default: all that have a trace)")
+    parser.add_argument("--pairs-file", default=os.path.join(HERE, "pairs.json"), help="the table (default: pairs.json)")
+    parser.add_argument("--recorders", default="lanescope,torch", help="default: %(default)s")
+    parser.add_argument("--json", help="where the whole result goes")
+    parser.add_argument("--check", action="store_true", help="exit code 1 when a target is missed")
+    arguments = parser.parse_args()
+    command, recorders = find_command(), arguments.recorders.split(",")
+    with open(arguments.pairs_file, encoding="utf-8") as file:
+        table = json.load(file)["pairs"]
+
+    def trace(pair: str, variant: str, recorder: str) -> str:
+        return os.path.join(arguments.folder, "traces", f"{pair}.{variant}.{recorder}.json.gz")
+
+    chosen = [p for p in arguments.pairs.split(",") if p] or [
+        p for p in table if any(os.path.exists(trace(p, v, r)) for v in VARIANTS for r in recorders)]
+    if not chosen or any(p not in table for p in chosen):
+        parser.error(f"no traces of known pairs in {arguments.folder}" if not chosen else f"known pairs: {', '.join(table)}")
+    pairs, known = {p: table[p] for p in chosen}, known_rules(command)
+    keys = [(p, v, r) for p in pairs for v in VARIANTS for r in recorders]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        answers = dict(zip(keys, pool.map(lambda key: explain(command, trace(*key)), keys)))
+    timings: Dict[Tuple[str, str], Dict[str, Any]] = {}
+    device = "unknown"
+    if os.path.exists(os.path.join(arguments.folder, "timings.json")):
+        with open(os.path.join(arguments.folder, "timings.json"), encoding="utf-8") as file:
+            document = json.load(file)
+        device = document.get("device", device)
+        timings = {(row["pair"], row["variant"]): row for row in document["rows"] if not row["recorder"]}
+    for answer in answers.values():
+        if device == "cuda" and "failed" not in answer and not answer["devices"]:
+            answer["failed"] = "no GPU work in the trace"
+    matrix = {p: {r: judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known) for r in recorders}
+              for p in pairs}
+    savings = {p: saving(timings, p) for p in pairs}
+    differ = {p: results_differ(*(timings.get((p, v), {}).get("results", []) for v in VARIANTS),
+                                pairs[p].get("tolerance", 0.02)) for p in pairs}
+
+    print_matrix(pairs, recorders, matrix)
+    if timings:
+        print_savings(pairs, recorders, matrix, savings)
+    told = summary(pairs, recorders, matrix, savings)
+    print_summary(told)
+    problems = [f"{p}: the twins compute different results: {why}" for p, why in differ.items() if why]
+    problems += [f"{p}, {r}: {row['state']}" for p in pairs for r, row in matrix[p].items()
+                 if row["state"] not in ("judged", "no such rule")]
+    problems += [f"target missed: {target}" for target in targets_missed(told)] if arguments.check else []
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump({"summary": told, "matrix": matrix, "savings": savings, "problems": problems}, file, indent=1)
+    print(f"{'FAILED' if problems else 'passed'}: {len(pairs)} pairs, {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

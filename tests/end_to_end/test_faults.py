@@ -1,0 +1,134 @@
+"""examples/faults: a pair runs end to end on the CPU, the table is complete, and the matrix judges what it is given."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any, Dict
+
+import pytest
+
+from conftest import SOURCE
+from test_gpu_bench_scripts import lanescope_command
+
+FAULTS = SOURCE / "examples" / "faults"
+CPU_BOUND = SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json"
+GPU_BOUND = SOURCE / "tests/data/h200_mlp_train/trace.json.gz"
+
+
+def run(script: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, str(FAULTS / script), *map(str, arguments)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
+                          env={**os.environ, "LANESCOPE_COMMAND": lanescope_command()})
+
+
+def table() -> Dict[str, Dict[str, Any]]:
+    return json.loads((FAULTS / "pairs.json").read_text())["pairs"]
+
+
+def test_every_program_is_in_the_table_and_teaches():
+    programs = {path.stem: path for path in (FAULTS / "programs").glob("*.py")}
+    assert set(programs) == set(table()) and len(programs) >= 20
+    columns = set(json.loads((FAULTS / "pairs.json").read_text())["columns"])
+    readme = (FAULTS / "README.md").read_text()
+    for name, path in programs.items():
+        tree = ast.parse(path.read_text())
+        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        assert {"bad", "good"} <= functions, name
+        doc = ast.get_docstring(tree) or ""
+        assert all(word in doc for word in ("\nWrong: ", "\nIn the trace", "\nFix: ")), name
+        assert f"`{name}`" in readme, name
+        assert table()[name]["rules"] and set(table()[name]) <= columns, name
+
+
+def test_pairs_run_under_both_recorders_and_twins_agree(tmp_path):
+    out = tmp_path / "results"
+    done = run("run.py", "--pairs", "item_every_step,tiny_ops", "--device", "cpu", "--small", "--seconds", "0.02",
+               "--jobs", "2", "--out", out)
+    assert done.returncode == 0, done.stdout
+    assert "12 of 12 programs ran" in done.stdout
+    rows = json.loads((out / "timings.json").read_text())["rows"]
+    assert sum("us" in row and row["us"] > 0 and len(row["results"]) == 3 for row in rows) == 4
+    for recorder in ("lanescope", "torch"):
+        trace = json.loads(gzip.decompress((out / f"traces/tiny_ops.bad.{recorder}.json.gz").read_bytes()))
+        names = [event.get("name", "") for event in trace["traceEvents"]]
+        assert names.count("aten::mul_") == 4 * 6  # 4 recorded steps, 6 tensors
+        assert sum(name.startswith("ProfilerStep#") for name in names) == 4
+    judged = run("matrix.py", out)
+    assert judged.returncode == 0, judged.stdout
+    assert "passed: 2 pairs, 0 problems" in judged.stdout
+    for line in judged.stdout.splitlines()[2:4]:
+        assert line.split()[-1] != "1" and "MISSED" in line  # a CPU's trace holds no GPU work: nothing to be found
+
+
+def matrix_of(tmp_path: pathlib.Path, bad: pathlib.Path, good: pathlib.Path, *rules: str) -> Dict[str, Any]:
+    (tmp_path / "traces").mkdir(exist_ok=True)
+    for variant, path in (("bad", bad), ("good", good)):
+        data = path.read_bytes()
+        (tmp_path / f"traces/p.{variant}.torch.json.gz").write_bytes(
+            data if path.suffix == ".gz" else gzip.compress(data))
+    (tmp_path / "pairs.json").write_text(json.dumps({"pairs": {"p": {"rules": list(rules)}}}))
+    (tmp_path / "timings.json").write_text(json.dumps({"rows": [
+        {"pair": "p", "variant": "bad", "recorder": "", "us": 100.0, "results": [[1.0, 1.0, 1.0, 1.0]]},
+        {"pair": "p", "variant": "good", "recorder": "", "us": 50.0, "results": [[1.0, 1.0, 1.0, 1.001]]}]}))
+    done = run("matrix.py", tmp_path, "--pairs-file", tmp_path / "pairs.json", "--recorders", "torch", "--json",
+               tmp_path / "matrix.json")
+    result = json.loads((tmp_path / "matrix.json").read_text())
+    result["code"], result["out"] = done.returncode, done.stdout
+    return result
+
+
+def test_the_matrix_finds_what_is_there(tmp_path):
+    result = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "host-bound")
+    row = result["matrix"]["p"]["torch"]
+    assert result["code"] == 0, result["out"]
+    assert (row["place"], row["rule"], row["in_good"]) == (1, "host-bound", [])
+    told = result["summary"]["recorders"]["torch"]
+    assert told["first"] == told["first_or_second"] == told["judged"] == 1
+    saved = result["savings"]["p"]
+    assert saved["saved_us"] == 50 and saved["factor"] == 2
+    # The trace's README example: 78.865us a step of which 2.817us are work; waiting is the rest, more than the 50us.
+    assert 70 < row["at_stake_us"] < 78.865 and told["promise_1x_to_2x"] == ["p"]
+
+
+def test_the_matrix_notices_a_miss_and_a_false_alarm(tmp_path):
+    result = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "host-bound")
+    row = result["matrix"]["p"]["torch"]
+    assert (row["place"], row["in_good"]) == (None, ["host-bound"])
+    assert "MISSED GOOD TOO" in result["out"]
+    told = result["summary"]["recorders"]["torch"]
+    assert told["missed"] == ["p"] and told["in_good"] == ["p"] and told["promise_1x_to_2x"] == []
+    unknown = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "no-rule-of-this-name")
+    assert unknown["matrix"]["p"]["torch"]["state"] == "no such rule"
+    assert unknown["summary"]["recorders"]["torch"]["judged"] == 0
+
+
+def test_the_matrix_fails_for_damage_and_for_twins_that_differ(tmp_path):
+    matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "host-bound")
+    timings = json.loads((tmp_path / "timings.json").read_text())
+    timings["rows"][1]["results"] = [[1.0, 1.0, 1.0, 1.5]]
+    (tmp_path / "timings.json").write_text(json.dumps(timings))
+    os.remove(tmp_path / "traces/p.good.torch.json.gz")
+    done = run("matrix.py", tmp_path, "--pairs-file", tmp_path / "pairs.json", "--recorders", "torch")
+    assert done.returncode == 1
+    assert "PROBLEM: p: the twins compute different results: step 1: 1 beside 1.5" in done.stdout
+    assert "PROBLEM: p, torch: good: no trace" in done.stdout
+
+
+def test_unknown_names_are_refused(tmp_path):
+    done = run("run.py", "--pairs", "no_such_pair", "--out", tmp_path)
+    assert done.returncode != 0 and "found 'no_such_pair'" in done.stdout
+    assert not (tmp_path / "timings.json").exists()
+
+
+def test_a_missing_gpu_is_a_failure(tmp_path):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("NOT TESTED: this machine has a GPU, so --device cuda does not fail")
+    done = run("run.py", "--pairs", "tiny_ops", "--recorders", "", "--out", tmp_path)
+    assert done.returncode == 1 and "torch sees no CUDA device" in done.stdout
