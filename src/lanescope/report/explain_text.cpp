@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/report/explain_words.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -19,55 +19,7 @@ using explain::FindingKind;
 using explain::RuleRun;
 using explain::Value;
 
-constexpr std::size_t kBarWidth = 30, kLabelWidth = 34, kNameWidth = 70, kLineWidth = 100;
-
-std::string value_text(const Value& value) {
-  switch (value.kind) {
-    case Value::Kind::kNs:
-      return format_time_ns(value.integer);
-    case Value::Kind::kCount:
-      return format_count(static_cast<std::uint64_t>(value.integer));
-    case Value::Kind::kRatio:
-      return fmt::format("{:.1f}%", value.real * 100);
-    case Value::Kind::kFactor:
-      return fmt::format("{:.1f}", value.real);
-    case Value::Kind::kBytes:
-      return format_bytes(value.integer);
-    case Value::Kind::kText:
-      return value.text;
-    case Value::Kind::kName:
-      return shorten(one_line(value.text), kNameWidth);
-    case Value::Kind::kKernel: {
-      const analysis::KernelName kernel = analysis::parse_kernel_name(value.text);
-      return shorten(one_line(kernel.known() ? kernel.text : value.text), kNameWidth);
-    }
-  }
-  return {};
-}
-
-const char* idle_cause_text(IdleCause cause) {
-  switch (cause) {
-    case IdleCause::kHostLate:
-      return "CPU had not launched yet";
-    case IdleCause::kAfterSync:
-      return "queue empty after a CPU wait";
-    case IdleCause::kLaunchLatency:
-      return "launch on its way";
-    case IdleCause::kBetweenQueued:
-      return "between queued work";
-    case IdleCause::kWaiting:
-      return "launched, waiting (unexplained)";
-    case IdleCause::kProfiler:
-      return "profiler's own work";
-    case IdleCause::kBeforeFirstWork:
-      return "before the first launch";
-    case IdleCause::kAfterLastWork:
-      return "nothing launched any more";
-    case IdleCause::kUnknown:
-      return "no launch in the trace (unknown)";
-  }
-  return "";
-}
+constexpr std::size_t kBarWidth = 30, kLabelWidth = 34, kLineWidth = 100;
 
 // Breaks at spaces so that lines stay readable; the first line begins with `first`, later ones are
 // indented as far.
@@ -115,21 +67,6 @@ class ExplanationText {
     out_ += markdown_ ? fmt::format("\n## {}\n\n", text) : fmt::format("\n{}\n", text);
   }
 
-  std::string steps_text() const {
-    const auto& steps = facts_.steps.steps;
-    if (!facts_.steps.marked)
-      return "the recording from its first launch to its last GPU work; no steps are marked "
-             "(prof.step())";
-    const std::size_t used = facts_.steady.size();
-    std::string range = fmt::format("step {}", *steps[facts_.steady.front()].number);
-    if (used > 1)
-      range =
-          fmt::format("the mean of {} steps, {} to {}", used, *steps[facts_.steady.front()].number,
-                      *steps[facts_.steady.back()].number);
-    if (facts_.one_step_chosen || used == steps.size()) return range;
-    return fmt::format("{}; step {} is left out as start-up", range, *steps.front().number);
-  }
-
   void bar(std::string_view label, std::int64_t part_ns) {
     const std::int64_t wall = facts_.wall.partition.wall_ns;
     const auto filled = static_cast<std::size_t>(
@@ -148,7 +85,7 @@ class ExplanationText {
     heading(fmt::format("Wall of {} on device {}", facts_.steps.marked ? "a step" : "the recording",
                         facts_.device().timeline.device));
     if (markdown_) out_ += "```\n";
-    out_ += wrapped("  ", steps_text());
+    out_ += wrapped("  ", steady_steps_text(facts_));
     bar("compute", part.compute_ns);
     if (part.exposed_communication_ns > 0)
       bar("communication alone", part.exposed_communication_ns);
@@ -168,18 +105,12 @@ class ExplanationText {
       out_ += fmt::format(
           "  steps: shortest {}, median {}, longest {}{}\n", format_time_ns(statistics.shortest_ns),
           format_time_ns(statistics.median_ns), format_time_ns(statistics.longest_ns),
-          statistics.slow.empty() ? "" : fmt::format("; slow: {}", slow_text(statistics.slow)));
+          statistics.slow.empty()
+              ? ""
+              : fmt::format("; slow: {}", slow_steps_text(facts_, statistics.slow)));
     }
     if (markdown_) out_ += "```\n";
     write_other_devices();
-  }
-
-  std::string slow_text(const std::vector<std::size_t>& slow) const {
-    std::string text;
-    for (std::size_t i = 0; i < slow.size() && i < 5; ++i)
-      text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                          facts_.steps.steps[facts_.steady[slow[i]]].number.value_or(0));
-    return slow.size() > 5 ? fmt::format("{} and {} more", text, slow.size() - 5) : text;
   }
 
   void write_other_devices() {
@@ -195,24 +126,6 @@ class ExplanationText {
     }
   }
 
-  static std::string group_title(FindingKind kind) {
-    switch (kind) {
-      case FindingKind::kBound:
-        return "What bounds it";
-      case FindingKind::kCost:
-        return "What may give time back (upper bounds; they overlap)";
-      case FindingKind::kWhere:
-        return "Where the time is";
-      case FindingKind::kOnce:
-        return "Happened once";
-      case FindingKind::kNormal:
-        return "Looks alarming, is normal";
-      case FindingKind::kTrust:
-        return "About the recording";
-    }
-    return {};
-  }
-
   void write_findings() {
     std::size_t number = 0;
     bool any_cost = false;
@@ -221,7 +134,7 @@ class ExplanationText {
       any_cost = any_cost || finding.kind == FindingKind::kCost ||
                  (finding.kind == FindingKind::kBound && finding.at_stake_ns > 0);
       if (i == 0 || finding.kind != explanation_.findings[i - 1].kind)
-        heading(group_title(finding.kind));
+        heading(finding_group_title(finding.kind));
       write_finding(++number, finding);
     }
     if (!any_cost && facts_.main_device) out_ += "\nNo rule found time to give back.\n";
@@ -241,7 +154,7 @@ class ExplanationText {
       about += fmt::format("; at stake: up to {}{} ({:.1f}%)", format_time_ns(finding.at_stake_ns),
                            facts_.steps.marked ? " per step" : "", finding.at_stake_ratio * 100);
     about += fmt::format("; {} confidence from {} {}", confidence_name(finding.confidence),
-                         format_count(finding.sample_count), plural(finding));
+                         format_count(finding.sample_count), sample_noun_text(finding));
     out_ += wrapped(indent + "[", about + "]");
     const std::string bullet = markdown_ ? "- " : "";
     for (const auto& line : finding.arithmetic)
@@ -252,14 +165,6 @@ class ExplanationText {
       out_ += wrapped(indent + bullet + "try: ", advice);
   }
 
-  static std::string plural(const Finding& finding) {
-    if (finding.sample_count == 1) return finding.sample_noun;
-    if (finding.sample_noun == "copy") return "copies";
-    if (finding.sample_noun == "entry") return "entries";
-    if (finding.sample_noun == "kind of row") return "kinds of rows";
-    return finding.sample_noun + "s";
-  }
-
   std::string evidence_text(const Evidence& evidence) const {
     const std::string text = sentence_text(evidence.text);
     if (evidence.slice == kNone<SliceId>) return text;
@@ -267,12 +172,7 @@ class ExplanationText {
     return fmt::format("{} [at {}, {} long, {}]", text,
                        format_time_ns(trace.start_ns(evidence.slice) - trace.window_start_ns()),
                        format_time_ns(trace.dur_ns(evidence.slice)),
-                       place(trace.track(evidence.slice)));
-  }
-
-  static std::string place(const Track& track) {
-    if (track.stream) return fmt::format("stream {}", *track.stream);
-    return track.tid.is_text ? "a named thread" : fmt::format("thread {}", track.tid.number);
+                       track_place(trace.track(evidence.slice)));
   }
 
   void write_not_checked() {

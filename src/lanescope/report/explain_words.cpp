@@ -1,0 +1,121 @@
+#include "lanescope/report/explain_words.h"
+
+#include <fmt/format.h>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+
+using analysis::IdleCause;
+using explain::Facts;
+using explain::Finding;
+using explain::FindingKind;
+using explain::Value;
+
+namespace {
+constexpr std::size_t kNameWidth = 70;
+}
+
+std::string value_text(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::kNs:
+      return format_time_ns(value.integer);
+    case Value::Kind::kCount:
+      return format_count(static_cast<std::uint64_t>(value.integer));
+    case Value::Kind::kRatio:
+      return fmt::format("{:.1f}%", value.real * 100);
+    case Value::Kind::kFactor:
+      return fmt::format("{:.1f}", value.real);
+    case Value::Kind::kBytes:
+      return format_bytes(value.integer);
+    case Value::Kind::kText:
+      return value.text;
+    case Value::Kind::kName:
+      return shorten(one_line(value.text), kNameWidth);
+    case Value::Kind::kKernel: {
+      const analysis::KernelName kernel = analysis::parse_kernel_name(value.text);
+      return shorten(one_line(kernel.known() ? kernel.text : value.text), kNameWidth);
+    }
+  }
+  return {};
+}
+
+const char* idle_cause_text(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kHostLate:
+      return "CPU had not launched yet";
+    case IdleCause::kAfterSync:
+      return "queue empty after a CPU wait";
+    case IdleCause::kLaunchLatency:
+      return "launch on its way";
+    case IdleCause::kBetweenQueued:
+      return "between queued work";
+    case IdleCause::kWaiting:
+      return "launched, waiting (unexplained)";
+    case IdleCause::kProfiler:
+      return "profiler's own work";
+    case IdleCause::kBeforeFirstWork:
+      return "before the first launch";
+    case IdleCause::kAfterLastWork:
+      return "nothing launched any more";
+    case IdleCause::kUnknown:
+      return "no launch in the trace (unknown)";
+  }
+  return "";
+}
+
+std::string finding_group_title(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kBound:
+      return "What bounds it";
+    case FindingKind::kCost:
+      return "What may give time back (upper bounds; they overlap)";
+    case FindingKind::kWhere:
+      return "Where the time is";
+    case FindingKind::kOnce:
+      return "Happened once";
+    case FindingKind::kNormal:
+      return "Looks alarming, is normal";
+    case FindingKind::kTrust:
+      return "About the recording";
+  }
+  return {};
+}
+
+std::string sample_noun_text(const Finding& finding) {
+  if (finding.sample_count == 1) return finding.sample_noun;
+  if (finding.sample_noun == "copy") return "copies";
+  if (finding.sample_noun == "entry") return "entries";
+  if (finding.sample_noun == "kind of row") return "kinds of rows";
+  return finding.sample_noun + "s";
+}
+
+std::string steady_steps_text(const Facts& facts) {
+  const auto& steps = facts.steps.steps;
+  if (!facts.steps.marked)
+    return "the recording from its first launch to its last GPU work; no steps are marked "
+           "(prof.step())";
+  const std::size_t used = facts.steady.size();
+  std::string range = fmt::format("step {}", *steps[facts.steady.front()].number);
+  if (used > 1)
+    range = fmt::format("the mean of {} steps, {} to {}", used, *steps[facts.steady.front()].number,
+                        *steps[facts.steady.back()].number);
+  if (facts.one_step_chosen || used == steps.size()) return range;
+  return fmt::format("{}; step {} is left out as start-up", range, *steps.front().number);
+}
+
+std::string slow_steps_text(const Facts& facts, const std::vector<std::size_t>& slow) {
+  std::string text;
+  for (std::size_t i = 0; i < slow.size() && i < 5; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ",
+                        facts.steps.steps[facts.steady[slow[i]]].number.value_or(0));
+  return slow.size() > 5 ? fmt::format("{} and {} more", text, slow.size() - 5) : text;
+}
+
+std::string track_place(const Track& track) {
+  if (track.stream) return fmt::format("stream {}", *track.stream);
+  return track.tid.is_text ? "a named thread" : fmt::format("thread {}", track.tid.number);
+}
+
+}  // namespace lanescope::report

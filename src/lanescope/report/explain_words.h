@@ -1,0 +1,34 @@
+// The words of `lanescope explain` that its text and its page share: values, causes, headings,
+// places.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::report {
+
+// A value of a sentence with its unit. Names of the trace become one line of at most 70 code
+// points, kernels their short form; control characters are replaced.
+std::string value_text(const explain::Value& value);
+
+const char* idle_cause_text(analysis::IdleCause cause);
+
+// The heading above the findings of a kind.
+std::string finding_group_title(explain::FindingKind kind);
+// "step", "steps", "copies": what the samples of a finding are, without their number.
+std::string sample_noun_text(const explain::Finding& finding);
+
+// Which steps numbers per step come from, in words.
+std::string steady_steps_text(const explain::Facts& facts);
+// Numbers of slow steps, given as indices into facts.steady; five at most.
+std::string slow_steps_text(const explain::Facts& facts, const std::vector<std::size_t>& slow);
+
+// "stream 7", "thread 1241".
+std::string track_place(const Track& track);
+
+}  // namespace lanescope::report
