@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <memory>
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/record/range.h"
+#include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_text.h"
 
 namespace lanescope::cli {
@@ -18,8 +21,8 @@ namespace {
 struct ExplainFlags {
   std::string path;
   std::optional<std::int64_t> step;
-  std::string question, off;
-  bool json = false, markdown = false, list = false;
+  std::string question, off, html;
+  bool json = false, markdown = false, list = false, force = false;
 };
 
 std::vector<std::string> rule_ids() {
@@ -47,6 +50,14 @@ Result<std::vector<std::string>> ids_of(const std::string& flag, const std::stri
   return ids;
 }
 
+int write_page(const ExplainFlags& flags, const explain::Facts& facts,
+               const explain::Explanation& explanation, Output& output) {
+  RecordFunction stage("explain: page");
+  report::PageOptions options;
+  if (flags.path != "-") options.trace_name = std::filesystem::path(flags.path).filename().string();
+  return save_text(report::explanation_html(facts, explanation, options), flags.html, output);
+}
+
 int run_explain(const ExplainFlags& flags, Output& output) {
   if (flags.list) {
     output.write(flags.json ? report::rule_list_json() : report::rule_list_text());
@@ -61,6 +72,10 @@ int run_explain(const ExplainFlags& flags, Output& output) {
   for (const auto* ids : {&only, &off}) {
     if (*ids) continue;
     output.complain("explain: " + message_of(ids->error()));
+    return kUsage;
+  }
+  if (const auto free = check_target(flags.html, flags.force); !flags.html.empty() && !free) {
+    output.complain("explain: --html: " + message_of(free.error()));
     return kUsage;
   }
   int code = kOk;
@@ -81,6 +96,7 @@ int run_explain(const ExplainFlags& flags, Output& output) {
     output.complain("explain: " + message_of(explanation.error()));
     return kUsage;
   }
+  if (!flags.html.empty()) return write_page(flags, *facts, *explanation, output);
   RecordFunction text_stage("explain: text");
   output.write(flags.json ? report::explanation_json(*facts, *explanation)
                           : report::explanation_text(*facts, *explanation, flags.markdown));
@@ -103,11 +119,18 @@ void add_explain_command(CommandLine& line) {
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
-  json->excludes(markdown);
+  CLI::Option* html = command.text_flag("--html", &flags->html, "OUT.html",
+                                        "write one page that needs nothing else: verdicts, bars, "
+                                        "pictures of the evidence; - prints it",
+                                        {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "write over OUT.html when it exists")->needs(html);
+  json->excludes(markdown)->excludes(html);
+  markdown->excludes(html);
   command.epilogue(R"(Examples:
   lanescope explain trace.json.gz                            the verdict, the wall of a step, findings
   lanescope explain trace.json.gz --step 12                  one step
   lanescope explain trace.json.gz --question host-sync
+  lanescope explain trace.json.gz --html why.html            a page to look at, to print, to send
   lanescope explain --list
 
 Each rule has a page in docs/rules/; the numbers are defined in docs/definitions.md.

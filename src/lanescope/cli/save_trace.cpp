@@ -6,6 +6,7 @@
 
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/codec/byte_sink.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/record/range.h"
 
@@ -65,6 +66,24 @@ int save_trace(const Trace& trace, const std::string& path, Output& output) {
       fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written->events),
                   megabytes(written->file_bytes),
                   packed ? fmt::format(" ({} of JSON)", megabytes(written->text_bytes)) : ""));
+  return kOk;
+}
+
+int save_text(const std::string& text, const std::string& path, Output& output) {
+  if (path == "-") {
+    output.write(text);
+    return kOk;
+  }
+  const Result<void> written = [&]() -> Result<void> {
+    LANESCOPE_TRY(const auto file, codec::create_file(path));
+    LANESCOPE_TRY_VOID(file->write(text));
+    return file->finish();
+  }();
+  if (!written) {
+    output.complain(message_of(written.error()));
+    return kFailed;
+  }
+  output.write(fmt::format("wrote {}: {}\n", path, megabytes(text.size())));
   return kOk;
 }
 

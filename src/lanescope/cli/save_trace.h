@@ -18,4 +18,7 @@ Result<void> check_target(const std::string& path, bool force);
 // after one line of why not.
 int save_trace(const Trace& trace, const std::string& path, Output& output);
 
+// A finished text, under the same rules: beside the target first, then renamed.
+int save_text(const std::string& text, const std::string& path, Output& output);
+
 }  // namespace lanescope::cli

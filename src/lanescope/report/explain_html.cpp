@@ -1,0 +1,112 @@
+#include "lanescope/report/explain_html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/report/explain_html_sections.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/html_escape.h"
+#include "lanescope/report/svg_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::Explanation;
+using explain::Facts;
+
+constexpr std::size_t kTitleWidth = 120, kMostGpuNames = 4;
+
+// "; 4 x NVIDIA H200".
+std::string devices_html(const analysis::TraceInfo& info) {
+  std::vector<std::pair<std::string, std::size_t>> kinds;
+  for (const auto& device : info.devices) {
+    const auto same = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](const auto& kind) { return kind.first == device.name; });
+    if (same != kinds.end())
+      ++same->second;
+    else if (kinds.size() <= kMostGpuNames)
+      kinds.emplace_back(device.name, 1);
+  }
+  std::string html;
+  for (std::size_t i = 0; i < std::min(kinds.size(), kMostGpuNames); ++i)
+    html += fmt::format("{}{}{}", i == 0 ? "; " : ", ",
+                        kinds[i].second > 1 ? fmt::format("{} x ", kinds[i].second) : "",
+                        html_name(kinds[i].first, 60));
+  return kinds.size() > kMostGpuNames ? html + " and others" : html;
+}
+
+// Which file this is, on what it was recorded, and what of it was lost.
+std::string meta_html(const Trace& trace, const PageOptions& options) {
+  const analysis::TraceInfo info = analysis::compute_trace_info(trace);
+  std::string html = "<p class=\"meta\">";
+  if (!options.trace_name.empty())
+    html += fmt::format("<code>{}</code>: ", html_name(options.trace_name, kTitleWidth));
+  html += fmt::format("{} recorded, {} events, written by {}", format_time_ns(info.window_ns),
+                      format_count(info.event_count), html_name(info.producer, kTitleWidth));
+  html += devices_html(info);
+  if (info.rank)
+    html += fmt::format("; rank {}{}", *info.rank,
+                        info.world_size ? fmt::format(" of {}", *info.world_size) : "");
+  html += ".</p>\n";
+  std::uint64_t lost = 0, repaired = 0;
+  for (const auto& issue : info.issues) {
+    // Kineto cuts arrows at the edges of nearly every window: no damage.
+    if (issue.issue == ImportIssue::kOrphanFlow) continue;
+    const Severity severity = import_issue_info(issue.issue).severity;
+    if (severity == Severity::kLost) lost += issue.count;
+    if (severity == Severity::kRepaired) repaired += issue.count;
+  }
+  if (lost + repaired > 0)
+    html += fmt::format(
+        "<p class=\"damage\">The file is damaged: {} places lost, {} repaired. "
+        "<code>lanescope info</code> lists them.</p>\n",
+        format_count(lost), format_count(repaired));
+  return html;
+}
+
+constexpr char kNavigation[] =
+    "<nav aria-label=\"Sections\"><ul>{}<li><a href=\"#findings\">Findings</a></li>{}{}"
+    "<li><a href=\"#legend\">How to read this page</a></li></ul></nav>\n";
+
+}  // namespace
+
+std::string explanation_html(const Facts& facts, const Explanation& explanation,
+                             const PageOptions& options) {
+  const std::string wall = wall_section_html(facts);
+  const std::string table = key_averages_section_html(*facts.trace);
+  const std::string asked = asked_section_html(explanation);
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
+      "<meta charset=\"utf-8\"/>\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'{}'; script-src '{}'; base-uri 'none'; form-action 'none'\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
+      "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
+      "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>{}</title>\n<style>{}</style>\n"
+      "</head>\n<body>\n",
+      kPageStyleHash, kPageScriptHash,
+      options.trace_name.empty() ? "What bounds a step"
+                                 : html_name(options.trace_name, kTitleWidth) + ", explained",
+      kPageStyle);
+  html += svg_definitions();
+  html += "<header>\n<h1>" + sentence_html(explanation.headline) + "</h1>\n" +
+          meta_html(*facts.trace, options);
+  if (options.has_links)
+    html += fmt::format(
+        kNavigation, wall.empty() ? "" : "<li><a href=\"#wall\">Where a step's time goes</a></li>",
+        table.empty() ? "" : "<li><a href=\"#table\">Time by name</a></li>",
+        asked.empty() ? "" : "<li><a href=\"#asked\">What else was asked</a></li>");
+  html += "</header>\n<main>\n" + wall + findings_section_html(facts, explanation) + table + asked +
+          legend_section_html();
+  html += fmt::format(
+      "</main>\n<footer class=\"remark\"><p>Made by <code>lanescope explain --html</code> from "
+      "this one file. The page loads nothing and sends nothing.</p></footer>\n"
+      "<script>{}</script>\n</body>\n</html>\n",
+      kPageScript);
+  return html;
+}
+
+}  // namespace lanescope::report

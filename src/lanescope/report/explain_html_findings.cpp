@@ -1,0 +1,198 @@
+// The findings on the page, with pictures of their evidence.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "lanescope/report/explain_html.h"
+#include "lanescope/report/explain_html_sections.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/html_escape.h"
+#include "lanescope/report/svg_evidence.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::Confidence;
+using explain::Evidence;
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+using explain::FindingKind;
+using explain::RuleRun;
+using explain::Value;
+
+constexpr std::size_t kMostLines = 12;  // of arithmetic, of evidence, of advice
+
+class FindingsHtml {
+ public:
+  FindingsHtml(const Facts& facts, const Explanation& explanation)
+      : facts_(facts), explanation_(explanation) {}
+
+  std::string run() {
+    out_ = "<section id=\"findings\">\n";
+    const auto& findings = explanation_.findings;
+    bool any_cost = false;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+      const Finding& finding = findings[i];
+      any_cost = any_cost || finding.kind == FindingKind::kCost ||
+                 (finding.kind == FindingKind::kBound && finding.at_stake_ns > 0);
+      if (i == 0 || finding.kind != findings[i - 1].kind)
+        out_ += fmt::format("<h2>{}</h2>\n", finding_group_title(finding.kind));
+      write(i + 1, finding);
+    }
+    if (findings.empty()) out_ += "<h2>Findings</h2>\n<p>No rule found anything to say.</p>\n";
+    if (!any_cost && facts_.main_device) out_ += "<p>No rule found time to give back.</p>\n";
+    if (left_out_ > 0)
+      out_ += fmt::format(
+          "<p class=\"remark\">{} more pieces of evidence have no picture, to keep "
+          "the page small.</p>\n",
+          left_out_);
+    return std::move(out_) + "</section>\n";
+  }
+
+ private:
+  void write(std::size_t number, const Finding& finding) {
+    const std::string verdict = sentence_html(finding.verdict);
+    const bool is_headline = verdict == sentence_html(explanation_.headline);
+    out_ += fmt::format(
+        "<article id=\"finding-{0}\" class=\"finding\">\n<h3><span class=\"number\">{0}.</span> "
+        "{1}</h3>\n",
+        number, is_headline ? "The headline in detail: " + verdict : verdict);
+    write_facts(finding);
+    pictures_here_ = 0;
+    if (!finding.arithmetic.empty()) {
+      out_ += "<h4>The arithmetic</h4>\n<ul class=\"sums\">\n";
+      for (std::size_t i = 0; i < std::min(finding.arithmetic.size(), kMostLines); ++i)
+        out_ += fmt::format("<li>{}</li>\n", sentence_html(finding.arithmetic[i]));
+      out_ += more(finding.arithmetic.size()) + "</ul>\n";
+    }
+    if (!finding.evidence.empty()) {
+      out_ += "<h4>The evidence</h4>\n<ul class=\"evidence-list\">\n";
+      for (std::size_t i = 0; i < std::min(finding.evidence.size(), kMostLines); ++i)
+        write(number, i + 1, finding.evidence[i]);
+      out_ += more(finding.evidence.size()) + "</ul>\n";
+    }
+    if (!finding.try_next.empty()) {
+      out_ += "<h4>What to try</h4>\n<ul>\n";
+      for (std::size_t i = 0; i < std::min(finding.try_next.size(), kMostLines); ++i)
+        out_ += fmt::format("<li>{}</li>\n", html_escaped(finding.try_next[i]));
+      out_ += more(finding.try_next.size()) + "</ul>\n";
+    }
+    out_ += "</article>\n";
+  }
+
+  static std::string more(std::size_t count) {
+    return count <= kMostLines ? ""
+                               : fmt::format("<li>{} more are left out</li>\n", count - kMostLines);
+  }
+
+  // How much is at stake, how sure it is, and which rule says so.
+  void write_facts(const Finding& finding) {
+    const bool is_per_step =
+        finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
+    out_ += "<dl class=\"facts\">\n";
+    if (finding.at_stake_ns > 0 && is_per_step) {
+      const double ratio = std::clamp(finding.at_stake_ratio, 0.0, 1.0);
+      out_ += fmt::format(
+          "<div><dt>at stake, at most</dt><dd><b>{}</b>{}, {:.1f}% <svg class=\"meter\" "
+          "width=\"100\" height=\"12\" viewBox=\"0 0 100 12\" aria-hidden=\"true\"><rect "
+          "width=\"100\" height=\"12\" class=\"rail\"/><rect width=\"{:.1f}\" height=\"12\" "
+          "class=\"stake\"/></svg></dd></div>\n",
+          format_time_ns(finding.at_stake_ns), facts_.steps.marked ? " per step" : "",
+          finding.at_stake_ratio * 100, ratio * 100);
+    }
+    const int dots = finding.confidence == Confidence::kHigh     ? 3
+                     : finding.confidence == Confidence::kMedium ? 2
+                                                                 : 1;
+    std::string marks;
+    for (int i = 0; i < 3; ++i) marks += i < dots ? "&#9679;" : "&#9675;";
+    out_ += fmt::format(
+        "<div><dt>confidence</dt><dd><span aria-hidden=\"true\">{}</span> {}, from {} "
+        "{}</dd></div>\n<div><dt>rule</dt><dd><code>{}</code></dd></div>\n</dl>\n",
+        marks, confidence_name(finding.confidence), format_count(finding.sample_count),
+        html_escaped(sample_noun_text(finding)), html_escaped(finding.rule));
+  }
+
+  void write(std::size_t number, std::size_t place, const Evidence& evidence) {
+    out_ += fmt::format("<li>{}", sentence_html(evidence.text));
+    const SliceId slice = evidence.slice;
+    if (slice != kNone<SliceId>) {
+      const Trace& trace = *facts_.trace;
+      out_ += fmt::format(" <span class=\"where\">at {}, {} long, {}</span>",
+                          format_time_ns(trace.start_ns(slice) - trace.window_start_ns()),
+                          format_time_ns(trace.dur_ns(slice)),
+                          html_escaped(track_place(trace.track(slice))));
+      if (const auto drawn = drawn_.find(raw(slice)); drawn != drawn_.end())
+        out_ += fmt::format("; its picture is at finding {}", drawn->second);
+      else
+        draw(number, place, slice);
+    }
+    out_ += "</li>\n";
+  }
+
+  void draw(std::size_t number, std::size_t place, SliceId slice) {
+    if (drawn_.size() >= kMostPictures || pictures_here_ >= kMostPicturesOfFinding) {
+      ++left_out_;
+      return;
+    }
+    ++pictures_here_;
+    drawn_.emplace(raw(slice), number);
+    const Scene scene = make_evidence_scene(facts_, slice);
+    out_ +=
+        "\n<figure><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+        "aria-label=\"Timeline\">\n";
+    out_ += evidence_svg(fmt::format("e{}-{}", number, place), facts_, scene);
+    out_ += fmt::format("</div><figcaption>{}</figcaption></figure>",
+                        html_escaped(evidence_caption(facts_, scene)));
+  }
+
+  const Facts& facts_;
+  const Explanation& explanation_;
+  std::string out_;
+  std::unordered_map<std::uint32_t, std::size_t> drawn_;  // raw SliceId -> finding
+  std::size_t pictures_here_ = 0, left_out_ = 0;
+};
+
+}  // namespace
+
+std::string sentence_html(const explain::Sentence& sentence) {
+  std::string out;
+  std::string_view rest = sentence.pattern;
+  for (const Value& value : sentence.values) {
+    const std::size_t hole = rest.find("{}");
+    if (hole == std::string_view::npos) break;
+    out += html_escaped(rest.substr(0, hole));
+    const std::string text = html_escaped(value_text(value));
+    const bool is_name = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel;
+    const bool is_word = value.kind == Value::Kind::kText;
+    out += is_word ? text : is_name ? "<code>" + text + "</code>" : "<b>" + text + "</b>";
+    rest.remove_prefix(hole + 2);
+  }
+  return out += html_escaped(rest);
+}
+
+std::string findings_section_html(const Facts& facts, const Explanation& explanation) {
+  return FindingsHtml(facts, explanation).run();
+}
+
+std::string asked_section_html(const Explanation& explanation) {
+  std::string quiet, missing;
+  for (const RuleRun& run : explanation.runs) {
+    if (run.state == RuleRun::State::kQuiet)
+      quiet += fmt::format("<li><code>{}</code> {}</li>\n", html_escaped(run.id),
+                           html_escaped(run.question));
+    if (run.state == RuleRun::State::kNotChecked)
+      missing += fmt::format("<li><code>{}</code> {} <b>Needs</b> {}</li>\n", html_escaped(run.id),
+                             html_escaped(run.question), html_escaped(run.missing));
+  }
+  if (quiet.empty() && missing.empty()) return {};
+  std::string html = "<section id=\"asked\">\n<h2>What else was asked</h2>\n";
+  if (!missing.empty()) html += "<h3>Not checked, and why</h3>\n<ul>\n" + missing + "</ul>\n";
+  if (!quiet.empty()) html += "<h3>Looked at, and not so here</h3>\n<ul>\n" + quiet + "</ul>\n";
+  return html + "</section>\n";
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,205 @@
+#include "lanescope/report/explain_html.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/report/explain_html_sections.h"
+#include "lanescope/report/html_escape.h"
+#include "lanescope/report/svg_time_axis.h"
+#include "lanescope/report/svg_wall_bars.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::WallTimes;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramSketch;
+using testing::Sketch;
+
+std::string page_of(const Trace& trace, const PageOptions& options = {}) {
+  const auto facts = explain::gather_facts(trace);
+  EXPECT_TRUE(facts);
+  const auto explanation = explain::run_rules(*facts);
+  EXPECT_TRUE(explanation);
+  return explanation_html(*facts, *explanation, options);
+}
+
+std::size_t count_of(std::string_view text, std::string_view what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(HtmlEscapeTest, NoTextOpensATagOrEndsAnAttribute) {
+  EXPECT_EQ(html_escaped("<a b=\"c\" d='e'>&amp;"),
+            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;amp;");
+  EXPECT_EQ(html_escaped("gr\xC3\xBCn \xF0\x9F\x98\x80"), "gr\xC3\xBCn \xF0\x9F\x98\x80");
+}
+
+TEST(HtmlEscapeTest, ControlsDirectionsAndBrokenBytesAreShown) {
+  using namespace std::string_view_literals;
+  EXPECT_EQ(html_escaped("a\x1b[31m\0b"sv), "a\\u001b[31m\\u0000b");
+  EXPECT_EQ(html_escaped("\xE2\x80\xAE"), "\\u202e");          // right-to-left override
+  EXPECT_EQ(html_escaped("\xFF\xC3"), "\\xff\\xc3");           // no UTF-8, cut UTF-8
+  EXPECT_EQ(html_escaped("\xC0\xBC"), "\\xc0\\xbc");           // '<' the long way
+  EXPECT_EQ(html_escaped("\xED\xA0\x80"), "\\xed\\xa0\\x80");  // half a surrogate pair
+  EXPECT_EQ(html_escaped("\xEF\xBF\xBF"), "\\uffff");          // not a character in XML
+}
+
+TEST(HtmlEscapeTest, NamesAreCutBeforeTheyAreEscaped) {
+  EXPECT_EQ(html_name("<<<<<<<<", 5), "&lt;&lt;...");
+  EXPECT_LT(html_name(std::string(10'000'000, '<'), 60).size(), 400u);
+}
+
+TEST(TimeAxisTest, TicksAreRoundAndShareAUnit) {
+  std::vector<std::string> labels;
+  for (const TimeTick& tick : time_ticks(27'000, 8)) labels.push_back(tick.label);
+  EXPECT_THAT(labels, ::testing::ElementsAre("0", "5 us", "10 us", "15 us", "20 us", "25 us"));
+  labels.clear();
+  for (const TimeTick& tick : time_ticks(1'600'000, 8)) labels.push_back(tick.label);
+  EXPECT_THAT(labels, ::testing::ElementsAre("0", "0.2 ms", "0.4 ms", "0.6 ms", "0.8 ms", "1.0 ms",
+                                             "1.2 ms", "1.4 ms", "1.6 ms"));
+  EXPECT_EQ(time_ticks(0, 8).size(), 1u);
+  EXPECT_LE(time_ticks(INT64_MAX, 8).size(), 10u);
+}
+
+WallTimes wall_of(std::int64_t compute_ns, std::int64_t host_late_ns) {
+  WallTimes times;
+  times.partition.compute_ns = compute_ns;
+  times.partition.idle_ns = host_late_ns;
+  times.partition.wall_ns = compute_ns + host_late_ns;
+  times.idle[static_cast<std::size_t>(analysis::IdleCause::kHostLate)] = host_late_ns;
+  return times;
+}
+
+TEST(WallBarsTest, PartsAddUpToTheWall) {
+  WallTimes times = wall_of(70, 20);
+  times.partition.idle_ns += 10;  // between queued work: idle for another reason
+  times.partition.wall_ns += 10;
+  times.idle[static_cast<std::size_t>(analysis::IdleCause::kBetweenQueued)] = 10;
+  EXPECT_THAT(wall_parts(times, true), ::testing::ElementsAre(70, 0, 0, 20, 10));
+}
+
+TEST(WallBarsTest, TheFirstLaunchIsAStepsAffairOnlyInMarkedSteps) {
+  WallTimes times = wall_of(50, 0);
+  times.partition.idle_ns = times.partition.wall_ns = 8;
+  times.idle[static_cast<std::size_t>(analysis::IdleCause::kBeforeFirstWork)] = 8;
+  EXPECT_EQ(wall_parts(times, true)[3], 8);
+  EXPECT_EQ(wall_parts(times, false)[3], 0);
+  EXPECT_EQ(wall_parts(times, false)[4], 8);
+}
+
+TEST(WallBarsTest, ManyStepsShareColumnsAndKeepTheirLongest) {
+  std::vector<WallTimes> walls(1002, wall_of(30, 10));
+  walls[0] = wall_of(900, 100);
+  walls[500] = wall_of(30, 70);
+  const auto columns = step_columns(walls, true);
+  ASSERT_LE(columns.size(), kMostStepColumns);
+  EXPECT_EQ(columns.front().count, 1u);
+  EXPECT_EQ(columns.front().mean_ns, 1000);
+  EXPECT_EQ(columns.back().count, 1u);
+  std::size_t steps = 0;
+  bool seen = false;
+  for (const StepColumn& column : columns) {
+    EXPECT_EQ(column.first, steps);
+    steps += column.count;
+    seen = seen || column.longest_ns == 100;
+  }
+  EXPECT_EQ(steps, walls.size());
+  EXPECT_TRUE(seen);
+}
+
+// Four steps of ten launches: the CPU takes 10 us a launch, the GPU works 1 of them.
+TEST(ExplainHtmlTest, HoldsVerdictNumbersPicturesAndLegend) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  const std::string page = page_of(program.trace(), {.trace_name = "run.json"});
+  EXPECT_THAT(page, HasSubstr("<h1>CPU-bound: of the <b>100.000us</b> a step takes"));
+  EXPECT_THAT(page, HasSubstr("mean of 3 steady steps"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"n\">100,000 ns</td><td class=\"n\">100.00%</td>"));
+  EXPECT_THAT(page, HasSubstr("<title>run.json, explained</title>"));
+  EXPECT_THAT(page, HasSubstr("evidence: aten::mm"));
+  EXPECT_THAT(page, HasSubstr("Timeline around the evidence"));
+  EXPECT_THAT(page, HasSubstr("How to read this page"));
+  EXPECT_THAT(page, HasSubstr("<code>lone-gap</code>"));
+  EXPECT_EQ(count_of(page, "<svg"), count_of(page, "</svg>"));
+  EXPECT_EQ(count_of(page, "<section"), count_of(page, "</section>"));
+}
+
+TEST(ExplainHtmlTest, LoadsNothing) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
+  const std::string page = page_of(program.trace());
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  for (const char* loader : {"src=", "@import", "<link", "url(http", "<img", "<iframe", "fetch("})
+    EXPECT_THAT(page, Not(HasSubstr(loader)));
+  EXPECT_EQ(count_of(page, "<script>"), 1u);
+  EXPECT_EQ(count_of(page, " style="), 0u);
+}
+
+TEST(ExplainHtmlTest, NamesOfATraceStayText) {
+  const std::string evil = "</script><img src=x onerror=alert(1)>\"'--><svg onload=alert(2)>";
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(evil);
+    for (int k = 0; k < 10; ++k) program.launch({.name = evil, .us = 1, .op = evil});
+    program.end().wait(evil).end();
+  }
+  const std::string page = page_of(program.trace(), {.trace_name = evil});
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("<svg onload")));
+  EXPECT_EQ(count_of(page, "</script>"), 1u);
+  EXPECT_THAT(page, HasSubstr("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"));
+}
+
+// A name of a megabyte in every place: cut everywhere.
+TEST(ExplainHtmlTest, LongNamesAreCut) {
+  const std::string long_name(1'000'000, 'x');
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(long_name);
+    for (int k = 0; k < 10; ++k) program.launch({.name = long_name, .us = 1, .op = long_name});
+    program.end().wait(long_name).end();
+  }
+  EXPECT_LT(page_of(program.trace(), {.trace_name = long_name}).size(), 300'000u);
+}
+
+TEST(ExplainHtmlTest, AHundredThousandStepsMakeASmallPage) {
+  ProgramSketch program;
+  for (int i = 0; i < 100'000; ++i) program.step().launch({.us = 2}).launch({.us = 3}).end();
+  const std::string page = page_of(program.trace());
+  EXPECT_LT(page.size(), 1'000'000u);
+  EXPECT_THAT(page, HasSubstr("100,000 steps in order of time"));
+  EXPECT_THAT(page, HasSubstr("99,960 are left out"));
+}
+
+TEST(ExplainHtmlTest, TracesWithoutGpuWorkOrEventsHaveAPage) {
+  Sketch host;
+  host.op("aten::mm", 0, 1'000);
+  EXPECT_THAT(page_of(host.trace()), HasSubstr("no GPU work"));
+  EXPECT_THAT(page_of(Trace()), HasSubstr("How to read this page"));
+}
+
+TEST(ExplainHtmlTest, APageInAFrameHasNoLinks) {
+  Sketch host;
+  host.op("aten::mm", 0, 1'000);
+  const Trace trace = host.trace();
+  EXPECT_THAT(page_of(trace), HasSubstr("href=\"#legend\""));
+  EXPECT_THAT(page_of(trace, {.has_links = false}), Not(HasSubstr("href=")));
+}
+
+// XML parsers refuse these inside elements.
+TEST(ExplainHtmlTest, TheScriptNeedsNoEscapes) {
+  EXPECT_EQ(std::string(kPageScript).find_first_of("<&"), std::string::npos);
+  EXPECT_EQ(std::string(kPageStyle).find_first_of("<&"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lanescope::report
