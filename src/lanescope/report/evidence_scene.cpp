@@ -133,15 +133,29 @@ class SceneMaker {
     return scene_.lanes.back();
   }
 
+  // A track that takes no part in nesting: the profiler's rows, frames of Python. Rows are depths
+  // here too: two around the evidence's own, and one below it.
   void add_own_track() {
     const TrackId track = trace_.slices().track[raw(evidence_)];
-    SceneLane& lane = begin_lane(SceneLane::Kind::kOwnTrack, track);
     const CategoryKind kind = trace_.kind(evidence_);
-    std::vector<std::int64_t> row_ends(kMostSubRows, INT64_MIN);
+    std::vector<std::pair<SliceId, std::uint32_t>> seen;
+    std::vector<std::int64_t> open_ends;
+    std::uint32_t evidence_depth = 0;
     for_slices_in_window(track, [&](SliceId slice) {
-      if (trace_.kind(slice) == kind)
-        add_bar(lane, slice, free_row(row_ends, slice), look_of(kind));
+      if (trace_.kind(slice) != kind) return;
+      while (!open_ends.empty() && (open_ends.back() <= trace_.start_ns(slice) ||
+                                    open_ends.back() < trace_.end_ns(slice)))
+        open_ends.pop_back();
+      const auto depth = static_cast<std::uint32_t>(open_ends.size());
+      if (slice == evidence_) evidence_depth = depth;
+      seen.emplace_back(slice, depth);
+      open_ends.push_back(trace_.end_ns(slice));
     });
+    const std::uint32_t first = evidence_depth >= 2 ? evidence_depth - 2 : 0;
+    SceneLane& lane = begin_lane(SceneLane::Kind::kOwnTrack, track);
+    for (const auto& [slice, depth] : seen)
+      if (depth >= first && depth <= evidence_depth + 1)
+        add_bar(lane, slice, depth - first, look_of(kind));
   }
 
   void add_thread(TrackId thread) {

@@ -159,7 +159,9 @@ Window evidence_window(const Facts& facts, SliceId slice) {
     include_around_host(facts, slice, window);
   if (is_front_end(trace.kind(slice))) window = readable_part(facts, slice, window);
   const std::int64_t margin = std::max<std::int64_t>(window.length_ns() / 16, 500);
-  return {window.start_ns - margin, window.end_ns + margin};
+  // The recording's ends are no news.
+  return {std::max(window.start_ns - margin, std::min(window.start_ns, trace.window_start_ns())),
+          std::min(window.end_ns + margin, std::max(window.end_ns, trace.window_end_ns()))};
 }
 
 }  // namespace lanescope::report

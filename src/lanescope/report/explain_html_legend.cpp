@@ -22,8 +22,8 @@ void entry(std::string& html, const char* css_class, const char* term, const cha
 std::string legend_section_html() {
   std::string html =
       "<section id=\"legend\" class=\"legend\">\n<h2>How to read this page</h2>\n"
-      "<p>A program that uses a GPU runs in two places. On the CPU, operators call the CUDA "
-      "library to <b>launch</b> work; on the GPU, that work waits in a <b>stream</b> until the "
+      "<p>A program that uses a GPU runs in two places. On the CPU, operators call the "
+      "driver to <b>launch</b> work; on the GPU, that work waits in a <b>stream</b> until the "
       "work before it is done. The CPU usually does not wait: it launches ahead. When it cannot "
       "launch fast enough, or waits for a result, the GPU runs out of work and stands idle.</p>\n"
       "<p>A picture is a timeline: time runs from left to right, and the 0 of its axis is the "
@@ -34,7 +34,8 @@ std::string legend_section_html() {
   entry(html, "k-range", "range",
         "a named stretch of the program: a step, record_function, an optimizer");
   entry(html, "k-python", "Python call", "a frame of the program's own code");
-  entry(html, "k-call", "CUDA call", "the CPU asks the driver: launch, copy, wait, allocate");
+  entry(html, "k-call", "GPU call",
+        "the CPU asks the driver (CUDA, HIP): launch, copy, wait, allocate");
   entry(html, "k-compute", "compute", "a kernel that calculates, on the GPU");
   entry(html, "k-comm", "communication", "a kernel that exchanges data with other GPUs");
   entry(html, "k-copy", "copy", "memory is copied or set, on the GPU");

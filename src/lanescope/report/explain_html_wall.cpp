@@ -210,7 +210,7 @@ std::string wall_section_html(const Facts& facts) {
     bars.push_back({column.name, wall_parts(column.times, facts.steps.marked)});
   std::string html = fmt::format(
       "<section id=\"wall\">\n<h2>Wall of {} on device {}</h2>\n<p>Every moment from the step's "
-      "start to its end belongs to one part. The numbers are {}.</p>\n",
+      "start to its end belongs to one part. Shown: {}.</p>\n",
       facts.steps.marked ? "a step" : "the recording", facts.device().timeline.device,
       html_escaped(steady_steps_text(facts)));
   html += wall_key_html();

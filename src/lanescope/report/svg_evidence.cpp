@@ -137,7 +137,7 @@ class EvidenceSvg {
       case SceneLane::Kind::kOperators:
         return "CPU " + place;
       case SceneLane::Kind::kCalls:
-        return "its CUDA calls";
+        return "its GPU calls";
       case SceneLane::Kind::kStream:
         return "GPU " + place;
       case SceneLane::Kind::kOwnTrack:
