@@ -36,6 +36,7 @@ from ._schedule import ProfilerAction, schedule
 from ._version import __version__
 from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
 from .events import EventList, FunctionEvent
+from .explanations import DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
@@ -43,8 +44,12 @@ from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_j
 __all__ = [
     "CorruptInputError",
     "DeviceType",
+    "DeviceWalls",
     "Error",
     "EventList",
+    "Evidence",
+    "Explanation",
+    "Finding",
     "FunctionEvent",
     "FunctionEventAvg",
     "InvalidArgumentError",
@@ -52,15 +57,18 @@ __all__ = [
     "KernelName",
     "KeyAverages",
     "LimitError",
+    "NotChecked",
     "ProfilerAction",
     "ProfilerActivity",
     "Table",
     "Trace",
     "UnavailableError",
     "UnsupportedError",
+    "Wall",
     "__version__",
     "dispatch_tree",
     "dispatch_tree_data",
+    "explain",
     "info",
     "info_data",
     "kernel_name",

@@ -14,7 +14,7 @@ import time
 import uuid
 import warnings
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Type, Union
 
 from . import _core, _job, _stacks, _torch
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities, supported_activities
@@ -22,6 +22,9 @@ from ._flight import parse_last, parse_slow_step
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
 from .events import STACK_METRICS, EventList
+
+if TYPE_CHECKING:
+    from .explanations import Explanation
 
 _warned: Set[str] = set()
 _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -386,6 +389,18 @@ class profile:
             with_flops=self.with_flops,
             empty_reason=self.empty_reason,
         )
+
+    def explain(
+        self, *, step: Optional[int] = None, question: Optional[Union[str, Sequence[str]]] = None
+    ) -> "Explanation":
+        """What bounds a step of this recording, and why: :func:`lanescope.explain` of it.
+
+        Raises UnavailableError with the reason when nothing was recorded, InvalidArgumentError for a step or a question
+        that does not exist, RuntimeError when the profile was never started.
+        """
+        from .explanations import explain
+
+        return explain(self.trace, step=step, question=question)
 
     @property
     def empty_reason(self) -> str:

@@ -18,6 +18,7 @@ void bind_base(py::module_& m);
 void bind_model(py::module_& m);
 void bind_format(py::module_& m);
 void bind_analysis(py::module_& m);
+void bind_explain(py::module_& m);
 void bind_record(py::module_& m);
 void bind_record_function(py::module_& m);
 void bind_stacks(py::module_& m);

@@ -33,3 +33,14 @@ def test_the_python_program_runs_as_written(tmp_path):
     calls = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if "aten::" in line or "matmul_add" in line}
     assert calls["matmul_add"] == calls["aten::mm"] == calls["aten::add"] == "3"
     assert (tmp_path / "trace.json.gz").stat().st_size > 0
+
+
+def test_the_python_explanation_runs_as_written(tmp_path):
+    pytest.importorskip("lanescope", reason="the README's Python program needs the installed package")
+    programs = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    program = next(text for text in programs if "lanescope.explain(" in text)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("GPU-bound") and "\ngpu-bound " in done.stdout
+    assert (tmp_path / "why.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
