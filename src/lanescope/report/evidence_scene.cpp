@@ -17,7 +17,7 @@ using explain::DeviceFacts;
 using explain::Facts;
 using Look = SceneBar::Look;
 
-constexpr std::uint32_t kLookBack = 256;  // slices before the window that may reach into it
+constexpr std::uint32_t kLookBack = 1024;  // slices before the window that may reach into it
 
 Look look_of(CategoryKind kind) {
   if (kind == CategoryKind::kCpuOp) return Look::kOperator;
@@ -99,29 +99,36 @@ class SceneMaker {
     lane.bars.push_back(bar);
   }
 
+  void add_chain(SliceId slice, std::vector<SliceId>& open) const {
+    for (; slice != kNone<SliceId>; slice = facts_.nesting.parent[raw(slice)])
+      if (overlaps(trace_.start_ns(slice), trace_.end_ns(slice))) open.push_back(slice);
+  }
+
   template <typename Each>
   void for_slices_in_window(TrackId id, Each each) const {
     const Track& track = trace_.track(id);
     const auto& starts = trace_.slices().start_ns;
     const auto begin = starts.begin() + track.first_slice, end = begin + track.slice_count;
     const auto first = std::lower_bound(begin, end, scene_.window.start_ns);
-    // What is open at the window's start: the ancestors of the slices just before it.
+    // What is open at the window's start: the last nested slice before it and its parents; of what
+    // takes no part in nesting whatever reaches into the window.
     std::vector<SliceId> open;
+    bool found_nested = false;
     const auto before = static_cast<std::uint32_t>(first - starts.begin());
     for (std::uint32_t i = before, seen = 0; i > track.first_slice && seen < kLookBack; ++seen) {
       const SliceId slice{--i};
-      if (overlaps(trace_.start_ns(slice), trace_.end_ns(slice))) open.push_back(slice);
+      const bool is_nested = facts_.nesting.depth[raw(slice)] != SliceNesting::kNotNested;
+      if (!is_nested && overlaps(trace_.start_ns(slice), trace_.end_ns(slice)))
+        open.push_back(slice);
+      if (!is_nested || found_nested) continue;
+      found_nested = true;
+      add_chain(slice, open);
     }
-    if (!open.empty() || before > track.first_slice) {
-      SliceId up = open.empty() ? SliceId{before - 1} : open.back();
-      if (facts_.nesting.depth[raw(up)] != SliceNesting::kNotNested)
-        for (up = facts_.nesting.parent[raw(up)]; up != kNone<SliceId>;
-             up = facts_.nesting.parent[raw(up)])
-          if (overlaps(trace_.start_ns(up), trace_.end_ns(up)) &&
-              std::find(open.begin(), open.end(), up) == open.end())
-            open.push_back(up);
-    }
+    if (!scene_.path.empty() && trace_.slices().track[raw(scene_.path.back())] == id)
+      for (const SliceId slice : scene_.path)
+        if (trace_.start_ns(slice) < scene_.window.start_ns) add_chain(slice, open);
     std::sort(open.begin(), open.end());
+    open.erase(std::unique(open.begin(), open.end()), open.end());
     for (const SliceId slice : open) each(slice);
     for (auto at = first; at != end && *at < scene_.window.end_ns; ++at)
       each(SliceId{static_cast<std::uint32_t>(at - starts.begin())});

@@ -153,6 +153,23 @@ TEST(EvidenceSceneTest, DeepStacksKeepTheRowsAroundTheEvidence) {
   EXPECT_FALSE(scene.device);             // no GPU in this trace
 }
 
+// Frames of Python lie between a step and its operators; the step is still the row above.
+TEST(EvidenceSceneTest, WhatEnclosesTheEvidenceIsFoundBehindManyPythonFrames) {
+  Sketch sketch;
+  sketch.annotation("ProfilerStep#1", 0, 10'000'000);
+  for (int i = 0; i < 3'000; ++i) sketch.slice("python_function", "frame", 1'000 + 1'000 * i, 900);
+  sketch.op("aten::mm", 5'000'000, 1'000).runtime("cudaLaunchKernel", 5'000'100, 500);
+  const Trace trace = sketch.trace();
+  const Facts facts = *explain::gather_facts(trace);
+  const Scene scene = make_evidence_scene(facts, find(trace, "aten::mm"));
+  const SceneLane* operators = lane_of(scene, SceneLane::Kind::kOperators);
+  ASSERT_TRUE(operators);
+  ASSERT_EQ(operators->bars.size(), 2u);
+  EXPECT_EQ(trace.name(operators->bars[0].slice), "ProfilerStep#1");
+  EXPECT_EQ(operators->bars[0].row, 0u);
+  EXPECT_EQ(operators->bars[1].row, 1u);
+}
+
 // Overlapping kernels of one stream get rows of their own and none is lost.
 TEST(EvidenceSceneTest, OverlappingKernelsOfAStreamGetSubRows) {
   Sketch sketch;

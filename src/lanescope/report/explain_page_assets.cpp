@@ -7,18 +7,20 @@ namespace lanescope::report {
 const char kPageStyle[] = R"css(
 :root{color-scheme:light dark;--paper:#fff;--ink:#14181d;--soft:#545d68;--line:#d5dae0;--rail:#eef1f4;--card:#f7f8fa;
 --compute:#0b5fa5;--on-compute:#fff;--comm:#8a3a78;--on-comm:#fff;--comm-line:#c98abb;--copy:#e09c1a;
- --on-copy:#14181d;--copy-dot:#a86f08;
+ --on-copy:#14181d;--copy-dot:#a86f08;--copy-edge:#8a5a00;
 --op:#cfe3f5;--on-op:#0d2233;--range:#e3dff0;--on-range:#221b38;--python:#d9ecd5;--on-python:#15280f;--call:#f6d9a8;
  --on-call:#332104;
---hatch:#fff;--hatch-line:#c0392b;--idle:#fff;--idle-dot:#8a949f;--mark:#b3261e;--band:rgba(179,38,30,.09);
+--hatch:#fff;--hatch-line:#c0392b;--idle:#fff;--idle-dot:#8a949f;--edge:#76818d;--mark:#b3261e;--band:rgba(179,38,30,
+ .09);
  --arrow:#14181d;--stake:#b3261e}
 @media (prefers-color-scheme:dark){:root{--paper:#12161b;--ink:#e8ecf0;--soft:#a3adb8;--line:#353d47;--rail:#1d232b;
  --card:#191f26;
 --compute:#5aa9e6;--on-compute:#06121c;--comm:#d08fc2;--on-comm:#1d0a19;--comm-line:#8f4b80;--copy:#e8ab36;
- --on-copy:#1c1200;--copy-dot:#b8841f;
+ --on-copy:#1c1200;--copy-dot:#b8841f;--copy-edge:#e8ab36;
 --op:#22455f;--on-op:#e3f0fa;--range:#3b3552;--on-range:#ece8f8;--python:#27452a;--on-python:#e2f3e0;--call:#614411;
  --on-call:#fdeccb;
---hatch:#12161b;--hatch-line:#f08a7e;--idle:#12161b;--idle-dot:#77828e;--mark:#ff9d92;--band:rgba(255,157,146,.13);
+--hatch:#12161b;--hatch-line:#f08a7e;--idle:#12161b;--idle-dot:#77828e;--edge:#77828e;--mark:#ff9d92;--band:rgba(255,
+ 157,146,.13);
  --arrow:#e8ecf0;--stake:#ff9d92}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.25rem 1rem 3rem;max-width:57rem;background:var(--paper);color:var(--ink);
@@ -68,9 +70,10 @@ text.small{font-size:11px;fill:var(--soft)}text.strong{fill:var(--mark);font-wei
 .rail{fill:var(--rail)}.band{fill:var(--band);stroke:var(--mark);stroke-width:1;stroke-dasharray:4 3}
 .k-compute,.k-comm,.k-copy,.k-op,.k-range,.k-python,.k-call,.k-other,.k-wait,.k-idle{stroke:var(--paper);
  stroke-width:.7}
-.k-compute{fill:var(--compute)}.k-comm{fill:url(#bars)}.k-copy{fill:url(#dots)}
+.k-compute{fill:var(--compute)}.k-comm{fill:url(#bars)}.k-copy{fill:url(#dots);stroke:var(--copy-edge)}
 .k-wait{fill:url(#hatch);stroke:var(--hatch-line)}.k-idle{fill:url(#faint);stroke:var(--idle-dot)}
 .thin{fill:var(--hatch-line);stroke:none;fill-opacity:.6}
+.k-op,.k-range,.k-python,.k-call,.k-other{stroke:var(--edge)}
 .k-op{fill:var(--op)}.k-range{fill:var(--range)}.k-python{fill:var(--python)}.k-call{fill:var(--call)}.k-other{
  fill:var(--line)}
 .evidence{stroke:var(--mark);stroke-width:2.5}
@@ -78,6 +81,8 @@ text[class^=in-]{font-size:11px;pointer-events:none}
 text.in-k-compute{fill:var(--on-compute)}text.in-k-comm{fill:var(--on-comm)}text.in-k-copy{fill:var(--on-copy)}
 text.in-k-op{fill:var(--on-op)}text.in-k-range{fill:var(--on-range)}text.in-k-python{fill:var(--on-python)}
  text.in-k-call{fill:var(--on-call)}
+text.in-k-comm{paint-order:stroke;stroke:var(--comm);stroke-width:3px}
+text.in-k-copy{paint-order:stroke;stroke:var(--copy);stroke-width:3px}
 text.in-k-wait,text.in-k-idle{paint-order:stroke;stroke:var(--paper);stroke-width:4px;font-weight:600}
 .plate{fill:var(--paper);fill-opacity:.85}
 .arrow{fill:none;stroke:var(--arrow);stroke-width:1.5}.head{fill:var(--arrow)}.more{fill:var(--mark)}
@@ -88,10 +93,11 @@ text.in-k-wait,text.in-k-idle{paint-order:stroke;stroke:var(--paper);stroke-widt
 .bars-back{fill:var(--comm)}.bars-line{stroke:var(--comm-line);stroke-width:1}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--line:#bbb;--rail:#f0f0f0;--card:#fff;
 --compute:#0b5fa5;--on-compute:#fff;--comm:#8a3a78;--on-comm:#fff;--comm-line:#c98abb;--copy:#e09c1a;
- --on-copy:#14181d;--copy-dot:#a86f08;
+ --on-copy:#14181d;--copy-dot:#a86f08;--copy-edge:#8a5a00;
 --op:#cfe3f5;--on-op:#0d2233;--range:#e3dff0;--on-range:#221b38;--python:#d9ecd5;--on-python:#15280f;--call:#f6d9a8;
  --on-call:#332104;
---hatch:#fff;--hatch-line:#c0392b;--idle:#fff;--idle-dot:#8a949f;--mark:#b3261e;--band:rgba(179,38,30,.09);
+--hatch:#fff;--hatch-line:#c0392b;--idle:#fff;--idle-dot:#8a949f;--edge:#76818d;--mark:#b3261e;--band:rgba(179,38,30,
+ .09);
  --arrow:#000;--stake:#b3261e}
 nav{display:none}.scroll{overflow:visible}.scroll svg{min-width:0}table{font-size:.8rem}th,td{padding:.15rem .3rem}
  tbody th{min-width:0}th small{max-width:14rem;font-size:.75rem}figure,tr,.facts{break-inside:avoid}h2,h3,h4{
@@ -122,7 +128,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 )js";
 
-const char kPageStyleHash[] = "sha256-ZDrriVJhH7SfEggv2L8470gULVv4695NDizhxAYq6+w=";
+const char kPageStyleHash[] = "sha256-rRmRVZky8Kl1sn/p13ahLZEAqoHnE7Hscbh+0GWr10c=";
 const char kPageScriptHash[] = "sha256-iSgQ+z0gP+IPUDXnR62Qj4cnBjBzzTQtOJseYTp9n5M=";
 
 }  // namespace lanescope::report
