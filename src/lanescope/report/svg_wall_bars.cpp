@@ -55,7 +55,7 @@ std::int64_t columns_scale(const std::vector<StepColumn>& columns) {
   }
   return std::max<std::int64_t>(
       1,
-      std::min(longest, 3 * std::max<std::int64_t>(1, analysis::lower_median(std::move(lengths)))));
+      std::min(longest, 5 * std::max<std::int64_t>(1, analysis::lower_median(std::move(lengths)))));
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
     svg.line(kColumnsLeft - 4, y, right, y, "grid");
     svg.text(kColumnsLeft - 8, y + 4, "small", tick.label, SvgWriter::Anchor::kEnd);
   }
-  double x = kColumnsLeft + 2, numbered = -kWidth;
+  double x = kColumnsLeft + 2, free_from = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     const StepColumn& column = columns[c];
     if (c == 1 || (c + 1 == columns.size() && c > 1)) x += pitch / 2;
@@ -208,10 +208,11 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
     if (column.count > 1)
       svg.line(x + width / 2, longest, x + width / 2,
                bottom - kColumnsHeight * std::min(1.0, share(column.mean_ns, scale)), "whisker");
-    if (column.longest_ns > scale && x - numbered > 70) {
-      numbered = x;
-      svg.text(x, top - 4, "small", format_time_ns(column.longest_ns),
-               c * 2 > columns.size() ? SvgWriter::Anchor::kEnd : SvgWriter::Anchor::kStart);
+    constexpr double kNumberWidth = 62;
+    const double number_at = std::min(x, kColumnsRight - kNumberWidth);
+    if (column.longest_ns > scale && number_at >= free_from) {
+      svg.text(number_at, top - 4, "small", format_time_ns(column.longest_ns));
+      free_from = number_at + kNumberWidth;
     }
     if (pitch >= 60)
       svg.text(x + width / 2, bottom + 15, "small", labels[c], SvgWriter::Anchor::kMiddle);
