@@ -65,8 +65,7 @@ std::string delay_text(const SceneArrow& arrow) {
 class EvidenceSvg {
  public:
   EvidenceSvg(std::string_view id, const Facts& facts, const Scene& scene)
-      : facts_(facts),
-        trace_(*facts.trace),
+      : trace_(*facts.trace),
         scene_(scene),
         svg_(id, kWidth, height_of(scene), "Timeline around the evidence",
              evidence_caption(facts, scene)) {}
@@ -230,7 +229,6 @@ class EvidenceSvg {
       svg_.text(kRight - 10, y, "small", delay_text(arrow), Anchor::kEnd);
   }
 
-  const Facts& facts_;
   const Trace& trace_;
   const Scene& scene_;
   SvgWriter svg_;
