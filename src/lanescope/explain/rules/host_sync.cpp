@@ -12,13 +12,36 @@ using analysis::IdlePart;
 namespace {
 
 // The outermost aten operator around a call: aten::item rather than aten::_local_scalar_dense. The
-// call's own name when it was made outside any operator.
-std::string asked_by(const Facts& facts, SliceId call) {
-  std::string found(facts.trace->name(call));
+// call itself when it was made outside any operator.
+SliceId asked_by(const Facts& facts, SliceId call) {
+  SliceId found = call;
   for (SliceId up = facts.links.op_of[raw(call)]; up != kNone<SliceId>;
        up = facts.nesting.parent[raw(up)])
-    if (facts.trace->kind(up) == CategoryKind::kCpuOp) found = facts.trace->name(up);
+    if (facts.trace->kind(up) == CategoryKind::kCpuOp) found = up;
   return found;
+}
+
+constexpr std::int64_t kLargestValueBytes = 4096;
+
+// Device time of small copies to the CPU that these operators launched, where nothing else ran:
+// .item() brings its value there. What they hold beyond a value is data, and needed.
+std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& askers) {
+  std::int64_t total = 0;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    if (work.work != analysis::WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns))
+      continue;
+    if (!facts.trace->name(work.slice).starts_with("Memcpy DtoH") ||
+        facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) >
+            kLargestValueBytes)
+      continue;
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> ||
+        !std::binary_search(askers.begin(), askers.end(), asked_by(facts, launch)))
+      continue;
+    total += facts.device().timeline.time_within(
+        work.start_ns, work.end_ns)[static_cast<std::size_t>(analysis::WorkClass::kCopy)];
+  }
+  return total;
 }
 
 struct Group {
@@ -43,14 +66,16 @@ Outcome host_sync(const Facts& facts) {
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
     if (analysis::is_blocking_call(trace, facts.links, id)) calls.push_back(id);
   }
-  std::map<std::string, Group> groups;
+  std::map<std::string_view, Group> groups;
+  std::vector<SliceId> askers;
   std::int64_t waited_ns = 0;
   std::uint64_t found = 0;
   for (const SliceId call : calls) {
     // A wait after the last launch ends the recording, or is all that a last step does.
     if (!inside(cpu_windows, trace.start_ns(call)) || trace.start_ns(call) > last_launch_ns)
       continue;
-    Group& group = groups[asked_by(facts, call)];
+    askers.push_back(asked_by(facts, call));
+    Group& group = groups[trace.name(askers.back())];
     ++group.calls;
     ++found;
     group.waited_ns += trace.dur_ns(call);
@@ -61,17 +86,23 @@ Outcome host_sync(const Facts& facts) {
     }
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  std::int64_t idle_ns = 0, at_stake = 0;
+  std::sort(askers.begin(), askers.end());
+  std::int64_t idle_ns = 0, askers_ns = 0;
+  for (const SliceId asker : askers) askers_ns += trace.dur_ns(asker);
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
-    const auto group = groups.find(asked_by(facts, part.blame));
+    const auto group = groups.find(trace.name(asked_by(facts, part.blame)));
     if (group == groups.end()) continue;
-    const std::int64_t length = part.end_ns - part.start_ns;
-    idle_ns += length;
-    group->second.idle_ns += length;
-    at_stake += std::min(length, trace.dur_ns(part.blame));
+    idle_ns += part.end_ns - part.start_ns;
+    group->second.idle_ns += part.end_ns - part.start_ns;
   }
+  // Without the waits the CPU runs ahead: its own work between them hides behind the device's, and
+  // what asked for the values goes. It cannot hide behind more than the device does.
+  const std::int64_t busy_ns = wall_ns - facts.wall.partition.idle_ns;
+  const std::int64_t gaps_ns = std::min(idle_ns, busy_ns + askers_ns);
+  const std::int64_t copies_ns = idle_ns == 0 ? 0 : copies_asked_by(facts, askers);
+  const std::int64_t at_stake = gaps_ns + copies_ns;
   if (found == 0 || share_of(at_stake, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
@@ -87,10 +118,12 @@ Outcome host_sync(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(at_stake);
   finding.at_stake_ratio = share_of(at_stake, wall_ns);
   finding.arithmetic.push_back(say(
-      "each of these gaps counts for at most as long as the wait before it, because the CPU's "
-      "other work stays: {} per step of {} idle; all waits together take {}",
-      {ns(facts.per_step(at_stake)), ns(facts.per_step(idle_ns)), ns(facts.per_step(waited_ns))}));
-  std::vector<std::pair<std::string, Group>> ranked(groups.begin(), groups.end());
+      "without the waits the CPU runs ahead and hides its work behind the GPU's: the gaps, {} per "
+      "step, as far as the GPU's work ({}) and the operators that wait ({}) reach; and the copies "
+      "that only bring a value to the CPU: {}; all waits together take {}",
+      {ns(facts.per_step(idle_ns)), ns(facts.per_step(busy_ns)), ns(facts.per_step(askers_ns)),
+       ns(facts.per_step(copies_ns)), ns(facts.per_step(waited_ns))}));
+  std::vector<std::pair<std::string_view, Group>> ranked(groups.begin(), groups.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
                                                 : a.second.waited_ns > b.second.waited_ns;
