@@ -34,7 +34,7 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxBuffers = 96;
 constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding thread
 // How old a record can be when the program is killed.
-constexpr std::uint32_t kFlushPeriodMs = 1000;
+constexpr std::uint32_t kFlushPeriodMs = 500;
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 
 // Room for calls that later versions add; what a version does not know it refuses.

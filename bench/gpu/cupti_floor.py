@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""What CUPTI itself costs the 64x64 bf16 matmul + add loop, by kind of record: the floor of every profiler that uses it.
+
+    python3 bench/gpu/cupti_floor.py --library build/cupti_floor.so --seconds 60
+
+Each round takes the variants in a new order: blocks without CUPTI, with the variant on, switched off again, and after CUPTI
+has left the process (cuptiFinalize). Letters of a variant: K kernels, M P copies, S memsets, O overhead, Y waits, E events,
+R D all calls of the runtime and the driver (f: only 10 of them), b c callbacks of those 10. Printed: medians, and the lower
+quartile of what the variant adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import random
+import statistics
+import time
+from typing import Callable, Dict, List
+
+import torch
+
+import cost
+import measure
+
+VARIANTS = "K,KMPSO,b,c,bc,KMPSObc,Y,E,RDf,KMPSYEORDf"
+
+
+def find_cupti() -> str:
+    torch.cuda.synchronize()
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        for line in file:
+            if "libcupti.so" in line:
+                return line.split()[-1]
+    return "libcupti.so"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True, help="cupti_floor.cpp as a shared library")
+    parser.add_argument("--variants", default=VARIANTS, help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--steps", type=int, default=300, help="of one block (default: %(default)s)")
+    arguments = parser.parse_args()
+    library = ctypes.CDLL(arguments.library)
+    library.floor_records.restype = library.floor_callbacks.restype = ctypes.c_long
+    if library.floor_load(find_cupti().encode()) != 0:
+        print("libcupti was not found, or is older than CUDA 12.5")
+        return 2
+    step = cost.loop_step("cuda")
+
+    def blocks(count: int) -> float:
+        return statistics.median(measure.us_per_step(step, arguments.steps, "cuda") for _ in range(count))
+
+    variants = arguments.variants.split(",")
+    rows: Dict[str, Dict[str, List[float]]] = {v: {"bare": [], "on": [], "off": [], "left": []} for v in variants}
+    seen: Dict[str, str] = {}
+    blocks(15)
+    deadline, rounds = time.perf_counter() + arguments.seconds, 0
+    while time.perf_counter() < deadline:
+        rounds += 1
+        random.shuffle(variants)
+        for variant in variants:
+            bare = blocks(4)
+            failed = library.floor_on(variant.encode())
+            blocks(1)
+            on = blocks(4)
+            library.floor_off()
+            seen[variant] = f"{library.floor_records()} records, {library.floor_callbacks()} calls" + " FAILED" * bool(failed)
+            off = blocks(4)
+            library.floor_leave()
+            left = blocks(2)
+            for key, value in (("bare", bare), ("on", on - bare), ("off", off - bare), ("left", left - bare)):
+                rows[variant][key].append(value)
+    print(f"{rounds} rounds; us a step\n{'variant':<14}{'without':>9}{'on':>8}{'[q1]':>8}{'off':>8}{'[q1]':>8}{'left':>8}  seen")
+    middle: Callable[[List[float]], float] = statistics.median
+    for variant in arguments.variants.split(","):
+        row = rows[variant]
+        low = {key: measure.spread(row[key])["q1"] for key in ("on", "off")}
+        print(f"{variant:<14}{middle(row['bare']):>9.2f}{middle(row['on']):>+8.2f}{low['on']:>+8.2f}{middle(row['off']):>+8.2f}"
+              f"{low['off']:>+8.2f}{middle(row['left']):>+8.2f}  {seen[variant]}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
