@@ -86,10 +86,11 @@ class Matcher {
   }
 
   // What a side's kernels are called by others: a fused kernel by the operators in its name, any
-  // other by the operator that launched it.
+  // other by the operator that launched it; `parts`: what that operator does in one.
   struct Words {
     std::vector<std::string> words;
     bool fused = false;
+    std::vector<std::string> parts = {};
   };
   static Words words_of(const WorkGroup& group) {
     KernelName name = parse_kernel_name(group.name);
@@ -98,11 +99,24 @@ class Matcher {
     std::string word = short_operator(group.op);
     // What a compiler calls _to_copy and clone runs as aten::copy_ outside of it.
     if (word == "copy") return {{"copy", "_to_copy", "clone"}, false};
-    return {{std::move(word)}, false};
+    std::vector<std::string> parts = parts_of(word);
+    std::vector<std::string> words = {word};
+    if (word.starts_with("_foreach_")) words.emplace_back("_foreach");
+    return {std::move(words), false, std::move(parts)};
+  }
+  static std::vector<std::string> parts_of(std::string_view word) {
+    if (word == "addmm") return {"mm", "add"};
+    if (word == "baddbmm") return {"bmm", "add"};
+    if (word.starts_with("_scaled_dot_product") || word.starts_with("_flash_attention") ||
+        word.starts_with("_efficient_attention"))
+      return {"bmm", "_softmax"};
+    if (word.starts_with("_fused_")) return {"_foreach"};  // optimizers
+    return {};
   }
 
   // A fused kernel of one side and kernels of the other that share an operator belong together, and
-  // whatever shares one with any of these: connected parts of that graph.
+  // whatever shares one with any of these: connected parts of that graph. So do an operator and
+  // what it does in one (addmm: mm and add).
   void match_fused() {
     std::vector<Words> words;
     for (const std::size_t each : left_a_) words.push_back(words_of(a_.work[each]));
@@ -114,23 +128,26 @@ class Matcher {
       return i;
     };
     struct Users {
-      std::vector<std::size_t> fused[2], plain[2];  // of A, of B
+      std::vector<std::size_t> fused[2], plain[2], whole[2];  // of A, of B
     };
     std::map<std::string, Users> by_word;
-    for (std::size_t i = 0; i < words.size(); ++i)
-      for (const std::string& word : words[i].words) {
-        Users& users = by_word[word];
-        (words[i].fused ? users.fused : users.plain)[i < left_a_.size() ? 0 : 1].push_back(i);
-      }
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const int side = i < left_a_.size() ? 0 : 1;
+      for (const std::string& word : words[i].words)
+        (words[i].fused ? by_word[word].fused : by_word[word].plain)[side].push_back(i);
+      for (const std::string& part : words[i].parts) by_word[part].whole[side].push_back(i);
+    }
+    const auto join = [&](const std::vector<std::size_t>& some,
+                          const std::vector<std::size_t>& more) {
+      if (some.empty() || more.empty()) return;
+      for (const auto* list : {&some, &more})
+        for (const std::size_t each : *list) root[find(each)] = find(some.front());
+    };
     for (const auto& [word, users] : by_word)
       for (const int side : {0, 1}) {
-        if (users.fused[side].empty()) continue;
-        std::vector<std::size_t> others = users.plain[1 - side];
-        others.insert(others.end(), users.fused[1 - side].begin(), users.fused[1 - side].end());
-        if (others.empty()) continue;
-        const std::size_t first = find(users.fused[side].front());
-        for (const std::size_t each : users.fused[side]) root[find(each)] = first;
-        for (const std::size_t each : others) root[find(each)] = first;
+        join(users.fused[side], users.plain[1 - side]);
+        join(users.fused[side], users.fused[1 - side]);
+        join(users.whole[side], users.plain[1 - side]);
       }
     std::map<std::size_t, std::pair<std::vector<std::size_t>, std::vector<std::size_t>>> parts;
     std::map<std::size_t, bool> a_fused, b_fused;
@@ -138,10 +155,10 @@ class Matcher {
       const std::size_t part = find(i);
       if (i < left_a_.size()) {
         parts[part].first.push_back(left_a_[i]);
-        a_fused[part] |= words[i].fused;
+        a_fused[part] |= words[i].fused || !words[i].parts.empty();
       } else {
         parts[part].second.push_back(left_b_[i - left_a_.size()]);
-        b_fused[part] |= words[i].fused;
+        b_fused[part] |= words[i].fused || !words[i].parts.empty();
       }
     }
     for (auto& [part, sides] : parts) {

@@ -14,7 +14,8 @@ namespace lanescope::analysis {
 enum class MatchKind : std::uint8_t {
   kSame,     // the same name (first the same operator and shapes, too)
   kChanged,  // another name under the same operator and shapes, else under the same operator
-  kFused,    // operators whose own kernels are gone and that a fused kernel's name lists
+  kFused,    // operators whose own kernels are gone and that a fused kernel's name lists, or that
+             // another operator does in one (addmm: mm and add)
   kNew,      // only in B
   kGone,     // only in A
 };

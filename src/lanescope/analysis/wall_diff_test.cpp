@@ -79,6 +79,23 @@ TEST(WallDiffTest, AFusedKernelTakesTheOperatorsInItsName) {
   EXPECT_EQ(diff.effects.sum_ns(), -8);
 }
 
+TEST(WallDiffTest, AnOperatorThatDoesTwoInOneTakesBoth) {
+  const WallDiff diff = compute_wall_diff(
+      side(1, {group("g1", "aten::mm", 1, 10), group("k1", "aten::add", 1, 4)}, 14, 0),
+      side(1, {group("g2", "aten::addmm", 1, 11), group("triton_poi_fused_add_0", "", 1, 2)}, 13,
+           0));
+  const KernelDiff* fused = row_of(diff, MatchKind::kFused);
+  ASSERT_NE(fused, nullptr);
+  EXPECT_EQ(fused->a.size(), 2u);
+  EXPECT_EQ(fused->b.size(), 2u);
+  EXPECT_EQ(fused->delta_ns(), -1);
+  // The other way round it is A that had them in one.
+  const WallDiff back = compute_wall_diff(side(1, {group("g2", "aten::addmm", 1, 11)}, 11, 0),
+                                          side(1, {group("g1", "aten::mm", 1, 10)}, 10, 0));
+  ASSERT_NE(row_of(back, MatchKind::kFused), nullptr);
+  EXPECT_TRUE(row_of(back, MatchKind::kFused)->a_is_fused);
+}
+
 TEST(WallDiffTest, AKernelThatChangedItsNameIsFoundThroughItsOperator) {
   const WallDiff diff = compute_wall_diff(
       side(1, {group("gemm_128", "aten::mm", 2, 20, "[[8]]"), group("x", "", 1, 5)}, 25, 0),
