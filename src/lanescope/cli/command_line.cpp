@@ -133,6 +133,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_table_command(*this);
   add_explain_command(*this);
   add_diff_command(*this);
+  add_check_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
   add_name_command(*this);
