@@ -11,9 +11,23 @@
 #include "lanescope/cli/text.h"
 
 #if LANESCOPE_HAS_TOML
-#define TOML_EXCEPTIONS 0
+namespace lanescope::cli {
+namespace {
+struct BrokenAssertion {};
+[[noreturn]] void break_assertion() { throw BrokenAssertion(); }
+}  // namespace
+}  // namespace lanescope::cli
+
+// toml++ 3.3 asserts that a key follows '[' before it has looked: a file that is only "[" would end
+// the command, and in a build with NDEBUG the compiler is told what is not so. Its assertions
+// therefore throw here, in every build.
 #define TOML_ENABLE_FORMATTERS 0
+#define TOML_ASSERT(expression) \
+  (static_cast<bool>(expression) ? void() : ::lanescope::cli::break_assertion())
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
 #include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 #endif
 
 namespace lanescope::cli {
@@ -133,12 +147,17 @@ class BudgetReader {
 }  // namespace
 
 Result<explain::Budget> parse_budget(std::string_view text, std::string_view name) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed)
+  try {
+    const toml::table root = toml::parse(text);
+    return BudgetReader(name).run(root);
+  } catch (const toml::parse_error& error) {
     return Error{Errc::kInvalidArgument,
-                 fmt::format("{}, line {}: expected TOML; {}", name,
-                             parsed.error().source().begin.line, parsed.error().description())};
-  return BudgetReader(name).run(parsed.table());
+                 fmt::format("{}, line {}: expected TOML; {}", name, error.source().begin.line,
+                             error.description())};
+  } catch (const BrokenAssertion&) {
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("{}: expected TOML; found a '[' or a key that nothing follows", name)};
+  }
 }
 
 #else

@@ -63,6 +63,8 @@ TEST_F(BudgetFileTest, NothingToCheckIsAMistake) {
 
 TEST_F(BudgetFileTest, HostileTextIsRefusedInWords) {
   EXPECT_NE(message(std::string(100'000, '[')), "no error");
+  for (const char* text : {"[", "[[", "[\n", "[at_most]\n[", "a", "a =", "a.", "= 1", "a = [[[{"})
+    EXPECT_NE(message(text), "no error") << text;
   EXPECT_NE(message("[at_most]\n" + std::string(50'000, 'a') + " = 1"), "no error");
   EXPECT_NE(message("[at_most]\nwall = \"" + std::string(50'000, '9') + " ms\""), "no error");
   EXPECT_NE(message(std::string("\0\xff\xfe", 3)), "no error");

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lanescope/explain/compare_headline.h"
+#include "lanescope/explain/rules/rules.h"
 #include "lanescope/model/gpu_device.h"
 
 namespace lanescope::explain {
@@ -213,6 +214,13 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
               "these look like different programs.",
               {ratio(matched, all)}));
   }
+  if (c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings)
+    for (const auto& [facts, side] : {std::pair(c.a, "A"), std::pair(c.b, "B")})
+      if (const analysis::Gap* gap = rules::find_edge_gap(*facts))
+        out.push_back(
+            say("{} of {}'s idle time is one gap beside its first GPU work: what ran in "
+                "it was not recorded, so it says nothing about the program.",
+                {ns(gap->end_ns - gap->start_ns), text(side)}));
   const bool a_python = has_python_frames(*c.a->trace), b_python = has_python_frames(*c.b->trace);
   if (a_python != b_python)
     out.push_back(

@@ -118,6 +118,23 @@ TEST(CompareTest, EmptyTracesSayThatThereIsNothing) {
   EXPECT_NE(plain(pair.result.headline).find("nothing to compare"), std::string::npos);
 }
 
+// The first kernel runs at 6 us, the next, launched at 10 us, at 500 ms.
+TEST(CompareTest, AGapAtTheEdgeOfARecordingIsSaidToBeNone) {
+  testing::Sketch edge, whole;
+  for (int i = 0; i < 10; ++i) {
+    for (testing::Sketch* sketch : {&edge, &whole})
+      sketch->runtime("cudaLaunchKernel", i * 10'000, 4'000, {.correlation = i + 1});
+    edge.kernel("gemm", i == 0 ? 6'000 : 500'000'000 + i * 100'000, 100'000,
+                {.correlation = i + 1});
+    whole.kernel("gemm", 6'000 + i * 100'000, 100'000, {.correlation = i + 1});
+  }
+  const Pair pair(whole.trace(), edge.trace());
+  EXPECT_EQ(pair.result.scope, CompareScope::kRecordings);
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks.back()).find("of B's idle time is one gap"),
+            std::string::npos);
+}
+
 TEST(CompareTest, OtherProgramsAreSaidToBeOther) {
   ProgramSketch other;
   for (int i = 0; i < 4; ++i)
