@@ -49,6 +49,14 @@ def test_what_compile_made_of_two_operators(run):
     assert run("diff", EAGER, COMPILED, "--md").out.startswith("# What changed\n")
 
 
+def test_json_has_both_names_of_a_kernel(run):
+    rows = json.loads(run("diff", EAGER, COMPILED, "--json").out)["kernels"]
+    assert [row["match"] for row in rows] == ["fused"]
+    assert sorted(group["op"] for group in rows[0]["a"]) == ["aten::add", "aten::mm"]
+    assert rows[0]["b"][0]["name"].startswith("nvjet_sm90")
+    assert rows[0]["b"][0]["readable_name"] == "GEMM 64x8x64 NNT (cuBLASLt nvjet, sm90)"
+
+
 def test_one_step(run):
     answer = json.loads(run("diff", TRAIN, TRAIN, "--json", "--step", "3", "--top", "2").out)
     assert answer["a"]["step_count"] == 1 and len(answer["kernels"]) == 2

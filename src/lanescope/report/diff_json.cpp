@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/report/diff_text.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -89,7 +90,10 @@ class DiffJson {
     json_.begin_array(key);
     for (const std::size_t index : list) {
       const auto& each = costs.work[index];
-      json_.begin_object().text("name", each.name).text("op", each.op).text("dims", each.dims);
+      const analysis::KernelName kernel = analysis::parse_kernel_name(each.name);
+      json_.begin_object().text("name", each.name);
+      if (kernel.known()) json_.text("readable_name", kernel.text);
+      json_.text("op", each.op).text("dims", each.dims);
       json_.integer("count", each.count).integer("total_ns", each.time_ns).end_object();
     }
     json_.end_array();
