@@ -67,6 +67,15 @@ find_package(CLI11 QUIET)
 lanescope_optional(CLI "the lanescope command (CLI11)" "${CLI11_FOUND}" "${CLI11_VERSION}"
                    "Debian: apt-get install libcli11-dev")
 
+# Headers alone: Debian's CMake package means its shared library, which nothing here needs.
+find_path(LANESCOPE_TOML_INCLUDE toml++/toml.h)
+mark_as_advanced(LANESCOPE_TOML_INCLUDE)
+if(LANESCOPE_TOML_INCLUDE)
+  set(toml_found TRUE)
+endif()
+lanescope_optional(TOML "budgets for lanescope check (toml++)" "${toml_found}" "${LANESCOPE_TOML_INCLUDE}"
+                   "Debian: apt-get install libtomlplusplus-dev")
+
 # The Python module needs an interpreter with headers and pybind11 (from pip or from the distribution).
 find_package(Python3 QUIET COMPONENTS Interpreter Development.Module)
 if(Python3_Interpreter_FOUND AND NOT pybind11_DIR)

@@ -90,8 +90,9 @@ PY
   say "Python: $("$python" -c 'import sys, torch; print(sys.version.split()[0], "with torch", torch.__version__)')"
 }
 
-packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev zlib1g-dev
-                libdeflate-dev libisal-dev libzstd-dev python3 python3-dev python3-venv python3-pip)
+packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev
+                libtomlplusplus-dev zlib1g-dev libdeflate-dev libisal-dev libzstd-dev python3 python3-dev python3-venv
+                python3-pip)
 packages_check=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-16 libclang-rt-16-dev)
 python_build=("pybind11>=2.12" "scikit-build-core>=0.10" numpy)
 python_check=(pytest hypothesis mypy)

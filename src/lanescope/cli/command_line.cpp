@@ -132,6 +132,8 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
                    ->option_text("OUT")] = {Completes::kFile};
   add_table_command(*this);
   add_explain_command(*this);
+  add_diff_command(*this);
+  add_check_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
   add_name_command(*this);

@@ -98,6 +98,8 @@ inline constexpr char kTraceArgument[] =
 void add_table_command(CommandLine& line);
 void add_tree_command(CommandLine& line);
 void add_explain_command(CommandLine& line);
+void add_diff_command(CommandLine& line);
+void add_check_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);

@@ -19,34 +19,7 @@ using explain::FindingKind;
 using explain::RuleRun;
 using explain::Value;
 
-constexpr std::size_t kBarWidth = 30, kLabelWidth = 34, kLineWidth = 100;
-
-// Breaks at spaces so that lines stay readable; the first line begins with `first`, later ones are
-// indented as far.
-std::string wrapped(std::string_view first, std::string_view text) {
-  const std::string indent(first.size(), ' ');
-  std::string out(first);
-  std::size_t column = text_length(first);
-  bool line_is_empty = true;
-  while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    if (!line_is_empty && column + 1 + text_length(word) > kLineWidth) {
-      out += '\n' + indent;
-      column = indent.size();
-      line_is_empty = true;
-    }
-    if (!line_is_empty) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += text_length(word);
-    line_is_empty = false;
-    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
-  }
-  return out + '\n';
-}
+constexpr std::size_t kBarWidth = 30, kLabelWidth = 34;
 
 class ExplanationText {
  public:

@@ -87,4 +87,30 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
+std::string wrapped(std::string_view first, std::string_view text) {
+  constexpr std::size_t kLineWidth = 100;
+  const std::string indent(first.size(), ' ');
+  std::string out(first);
+  std::size_t column = text_length(first);
+  bool line_is_empty = true;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    if (!line_is_empty && column + 1 + text_length(word) > kLineWidth) {
+      out += '\n' + indent;
+      column = indent.size();
+      line_is_empty = true;
+    }
+    if (!line_is_empty) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += text_length(word);
+    line_is_empty = false;
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+  }
+  return out + '\n';
+}
+
 }  // namespace lanescope::report

@@ -30,4 +30,8 @@ std::string shorten(std::string_view text, std::size_t width);
 // stay one line.
 std::string one_line(std::string_view text);
 
+// Breaks at spaces so that lines stay below 100 columns; the first line begins with `first`, later
+// ones are indented as far. Ends in a newline.
+std::string wrapped(std::string_view first, std::string_view text);
+
 }  // namespace lanescope::report

@@ -1,0 +1,74 @@
+#include "lanescope/cli/budget_file.h"
+
+#include <gtest/gtest.h>
+
+namespace lanescope::cli {
+namespace {
+
+std::string message(std::string_view text) {
+  const auto budget = parse_budget(text, "b.toml");
+  return budget ? "no error" : budget.error().message;
+}
+
+class BudgetFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (message("").find("without toml++") != std::string::npos) GTEST_SKIP() << message("");
+  }
+};
+
+TEST_F(BudgetFileTest, LimitsStandInTheOrderOfTheFile) {
+  const auto budget = parse_budget(
+      "per = \"recording\"\nallow_damage = true\n[at_most]\nwall = \"12 ms\"\nidle = '5 %'\n"
+      "copies = 3\nhost_waits = 0.5\n[at_least]\ncompute = \"80 %\"\n"
+      "[rules]\nmust_not_fire = [\"host-sync\", \"host-sync\", \"exposed-copy\"]\n",
+      "b.toml");
+  ASSERT_TRUE(budget) << budget.error().message;
+  EXPECT_TRUE(budget->per_recording);
+  EXPECT_TRUE(budget->allow_damage);
+  ASSERT_EQ(budget->limits.size(), 5u);
+  EXPECT_STREQ(budget->limits[0].measure->key, "wall");
+  EXPECT_EQ(budget->limits[0].line, 4);
+  EXPECT_STREQ(budget->limits[1].measure->key, "idle");
+  EXPECT_EQ(budget->limits[3].value, 0.5);
+  EXPECT_FALSE(budget->limits[4].at_most);
+  EXPECT_EQ(budget->quiet_rules, (std::vector<std::string>{"host-sync", "exposed-copy"}));
+}
+
+TEST_F(BudgetFileTest, MistakesNameTheLineAndTheClosestName) {
+  EXPECT_NE(message("[at_most]\n\nwal = \"1 ms\"")
+                .find("line 3: there is no measure 'wal'; did you "
+                      "mean wall?"),
+            std::string::npos);
+  EXPECT_NE(message("[at_mots]\nwall = \"1 ms\"").find("did you mean at_most"), std::string::npos);
+  EXPECT_NE(message("[rules]\nmust_not_fire = [\"host-snyc\"]").find("did you mean host-sync?"),
+            std::string::npos);
+  EXPECT_NE(message("[rules]\nmust_fire = [\"host-sync\"]").find("must_not_fire"),
+            std::string::npos);
+  EXPECT_NE(message("[at_most]\nwall = 3").find("wall expects a time with"), std::string::npos);
+  EXPECT_NE(message("[at_most]\nwall = [3]").find("wall expects"), std::string::npos);
+  EXPECT_NE(message("[at_most]\nwall = true").find("wall expects"), std::string::npos);
+  EXPECT_NE(message("[at_most]\ncopies = -1").find("copies expects"), std::string::npos);
+  EXPECT_NE(message("at_most = 3").find("expects a table"), std::string::npos);
+  EXPECT_NE(message("per = \"epoch\"").find("\"step\" or \"recording\""), std::string::npos);
+  EXPECT_NE(message("x = [").find("line 1: expected TOML"), std::string::npos);
+  EXPECT_NE(message("[at_most]\nwall = \"1 ms\"\nwall = \"2 ms\"").find("line 3"),
+            std::string::npos);
+}
+
+TEST_F(BudgetFileTest, NothingToCheckIsAMistake) {
+  EXPECT_NE(message("").find("expected a limit"), std::string::npos);
+  EXPECT_NE(message("[at_most]\n").find("expected a limit"), std::string::npos);
+}
+
+TEST_F(BudgetFileTest, HostileTextIsRefusedInWords) {
+  EXPECT_NE(message(std::string(100'000, '[')), "no error");
+  for (const char* text : {"[", "[[", "[\n", "[at_most]\n[", "a", "a =", "a.", "= 1", "a = [[[{"})
+    EXPECT_NE(message(text), "no error") << text;
+  EXPECT_NE(message("[at_most]\n" + std::string(50'000, 'a') + " = 1"), "no error");
+  EXPECT_NE(message("[at_most]\nwall = \"" + std::string(50'000, '9') + " ms\""), "no error");
+  EXPECT_NE(message(std::string("\0\xff\xfe", 3)), "no error");
+}
+
+}  // namespace
+}  // namespace lanescope::cli

@@ -1,0 +1,148 @@
+#include "lanescope/explain/compare.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Steps of `gemm_us` on the GPU each, launched one step ahead of it: GPU-bound.
+Trace training(std::vector<std::int64_t> gemm_us, std::string_view kernel_name = "gemm") {
+  ProgramSketch sketch;
+  for (const std::int64_t us : gemm_us) {
+    sketch.step();
+    sketch.launch({.name = kernel_name, .us = us});
+    sketch.launch({.name = "add", .us = 5, .op = "aten::add"});
+    sketch.wait().end();
+  }
+  return sketch.trace();
+}
+
+struct Pair {
+  Pair(Trace a_trace, Trace b_trace)
+      : a(std::move(a_trace)),
+        b(std::move(b_trace)),
+        a_facts(*gather_facts(a)),
+        b_facts(*gather_facts(b)),
+        result(compare(a_facts, b_facts)) {}
+  Trace a, b;
+  Facts a_facts, b_facts;
+  Comparison result;
+};
+
+std::string plain(const Sentence& sentence) {
+  std::string out;
+  std::size_t from = 0, value = 0;
+  for (std::size_t at; (at = sentence.pattern.find("{}", from)) != std::string::npos;
+       from = at + 2) {
+    out += sentence.pattern.substr(from, at - from);
+    const Value& each = sentence.values.at(value++);
+    out += each.text.empty() ? std::to_string(each.integer) : each.text;
+  }
+  EXPECT_EQ(value, sentence.values.size()) << sentence.pattern;
+  return out + sentence.pattern.substr(from);
+}
+
+// The gemm of the four steady steps takes 100 us, then 130 us: 30 us a step, per call.
+TEST(CompareTest, ALongerKernelIsTheReason) {
+  const Pair pair(training({100, 100, 100, 100, 100}), training({130, 130, 130, 130, 130}));
+  EXPECT_EQ(pair.result.scope, CompareScope::kSteps);
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kDiffers);
+  EXPECT_EQ(pair.result.diff.effects.per_call_ns, 30'000);
+  EXPECT_EQ(pair.result.diff.effects.sum_ns(), 30'000);
+  EXPECT_NE(
+      plain(pair.result.headline).find("+30000 per call of the same kernels (most of it gemm"),
+      std::string::npos)
+      << plain(pair.result.headline);
+}
+
+TEST(CompareTest, ATraceAgainstItselfHasNoDifference) {
+  const Pair pair(training({100, 110, 90}), training({100, 110, 90}));
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kEqual);
+  EXPECT_EQ(pair.result.diff.effects.sum_ns(), 0);
+  for (const CpuDiff& row : pair.result.cpu) EXPECT_EQ(row.a_ns, row.b_ns);
+  for (const GapDiff& row : pair.result.gaps) EXPECT_EQ(row.a_ns, row.b_ns);
+}
+
+// Steady gemms 90 100 110 120 (median 100, MAD 10 of 0 10 10 20) against 8 us more: twice the root
+// of two squared spreads of 14.8 us is 41 us.
+TEST(CompareTest, WithinTheStepsOwnVariationNothingChanged) {
+  const Pair pair(training({100, 90, 100, 110, 120}), training({100, 98, 108, 118, 128}));
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kWithin);
+  EXPECT_EQ(pair.result.a_steps.spread_ns, 14'826);
+  EXPECT_EQ(pair.result.diff.effects.sum_ns(), 8'000);
+}
+
+// One of six steady steps is 600 us longer: the medians agree, the means differ by 100 us.
+TEST(CompareTest, OneSlowStepIsNotASlowerProgram) {
+  const Pair pair(training({100, 100, 100, 100, 100, 100, 100}),
+                  training({100, 100, 100, 100, 700, 100, 100}));
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kSlowSteps);
+  EXPECT_EQ(pair.result.diff.effects.sum_ns(), 100'000);
+  ASSERT_EQ(pair.result.b_steps.slow.size(), 1u);
+  EXPECT_EQ(pair.result.b_steps.slow[0], 5);
+}
+
+TEST(CompareTest, TwoStepsASideAreTooFewUnlessTheyMeet) {
+  const Pair apart(training({100, 100, 100}), training({100, 200, 200}));
+  EXPECT_EQ(apart.result.verdict, CompareVerdict::kFewSteps);
+  const Pair meeting(training({100, 100, 140}), training({100, 120, 160}));
+  EXPECT_EQ(meeting.result.verdict, CompareVerdict::kWithin);
+}
+
+TEST(CompareTest, WithoutStepsOnOneSideOnlyCallsAreCompared) {
+  ProgramSketch unmarked;
+  for (int i = 0; i < 3; ++i) unmarked.launch({.us = 50}).wait();
+  const Pair pair(training({100, 100, 100}), unmarked.trace());
+  EXPECT_EQ(pair.result.scope, CompareScope::kCalls);
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kNotCompared);
+  EXPECT_NE(plain(pair.result.headline).find("B marks no steps"), std::string::npos);
+}
+
+TEST(CompareTest, WithoutGpuWorkOnOneSideTheCpuIsCompared) {
+  ProgramSketch cpu_only;
+  for (int i = 0; i < 4; ++i) cpu_only.step().cpu_op("aten::mm", 50).end();
+  const Pair pair(training({100, 100, 100, 100}), cpu_only.trace());
+  EXPECT_EQ(pair.result.scope, CompareScope::kCpu);
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks[0]).find("B holds no GPU work"), std::string::npos);
+  EXPECT_TRUE(pair.result.diff.kernels.empty());
+}
+
+TEST(CompareTest, EmptyTracesSayThatThereIsNothing) {
+  const Pair pair(testing::Sketch().trace(), testing::Sketch().trace());
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kNotCompared);
+  EXPECT_NE(plain(pair.result.headline).find("nothing to compare"), std::string::npos);
+}
+
+// The first kernel runs at 6 us, the next, launched at 10 us, at 500 ms.
+TEST(CompareTest, AGapAtTheEdgeOfARecordingIsSaidToBeNone) {
+  testing::Sketch edge, whole;
+  for (int i = 0; i < 10; ++i) {
+    for (testing::Sketch* sketch : {&edge, &whole})
+      sketch->runtime("cudaLaunchKernel", i * 10'000, 4'000, {.correlation = i + 1});
+    edge.kernel("gemm", i == 0 ? 6'000 : 500'000'000 + i * 100'000, 100'000,
+                {.correlation = i + 1});
+    whole.kernel("gemm", 6'000 + i * 100'000, 100'000, {.correlation = i + 1});
+  }
+  const Pair pair(whole.trace(), edge.trace());
+  EXPECT_EQ(pair.result.scope, CompareScope::kRecordings);
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks.back()).find("of B's idle time is one gap"),
+            std::string::npos);
+}
+
+TEST(CompareTest, OtherProgramsAreSaidToBeOther) {
+  ProgramSketch other;
+  for (int i = 0; i < 4; ++i)
+    other.step().launch({.name = "sort", .us = 70, .op = "aten::sort"}).wait().end();
+  const Pair pair(training({100, 100, 100, 100}), other.trace());
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks[0]).find("different programs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

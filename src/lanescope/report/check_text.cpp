@@ -1,0 +1,142 @@
+#include "lanescope/report/check_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using explain::BudgetLine;
+using explain::BudgetReport;
+using explain::BudgetState;
+using explain::Evidence;
+using explain::Facts;
+
+std::string evidence_text(const Facts& facts, const Evidence& evidence) {
+  const std::string text = sentence_text(evidence.text);
+  if (evidence.slice == kNone<SliceId>) return text;
+  const Trace& trace = *facts.trace;
+  return fmt::format("{} [at {}, {} long]", text,
+                     format_time_ns(trace.start_ns(evidence.slice) - trace.window_start_ns()),
+                     format_time_ns(trace.dur_ns(evidence.slice)));
+}
+
+std::string verdict_text(const BudgetReport& report) {
+  const std::size_t all = report.lines.size();
+  if (report.kept())
+    return fmt::format("The budget is kept: {} of {} {}.", all, all, all == 1 ? "line" : "lines");
+  std::string text = "The budget is broken: ";
+  if (report.broken > 0) text += fmt::format("{} of {} lines not kept", report.broken, all);
+  if (report.missing > 0)
+    text += fmt::format("{}{} of {} lines cannot be told", report.broken > 0 ? "; " : "",
+                        report.missing, all);
+  return text + ".";
+}
+
+std::string about(const Facts& facts) {
+  std::string text = facts.steps.marked ? fmt::format("{} steady {}", facts.steady.size(),
+                                                      facts.steady.size() == 1 ? "step" : "steps")
+                                        : "a recording without steps";
+  return facts.main_device ? fmt::format("{}, device {}", text, facts.device().timeline.device)
+                           : text + ", no GPU work";
+}
+
+// A cell of a Markdown table: bars would end it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string details(const BudgetLine& line) {
+  return line.state == BudgetState::kMissing ? "needs " + line.missing : sentence_text(line.text);
+}
+
+const char* label(BudgetState state) {
+  return state == BudgetState::kKept     ? "kept"
+         : state == BudgetState::kBroken ? "BROKEN"
+                                         : "MISSING";
+}
+
+std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
+  std::vector<const BudgetLine*> lines;
+  for (const BudgetLine& each : report.lines) lines.push_back(&each);
+  const auto rank = [](BudgetState state) {
+    return state == BudgetState::kBroken ? 0 : state == BudgetState::kMissing ? 1 : 2;
+  };
+  std::stable_sort(lines.begin(), lines.end(), [&](const BudgetLine* a, const BudgetLine* b) {
+    return rank(a->state) < rank(b->state);
+  });
+  return lines;
+}
+
+std::string markdown(const Facts& facts, const BudgetReport& report, const CheckOptions& options) {
+  std::string out = fmt::format(
+      "# {}\n\n`{}` ({}) against `{}`\n\n| | limit | found |\n|---|---|---|\n",
+      verdict_text(report), one_line(options.trace), about(facts), one_line(options.budget));
+  for (const BudgetLine* line : ranked(report)) {
+    std::string found = cell(details(*line));
+    for (const Evidence& each : line->evidence) found += "<br>" + cell(evidence_text(facts, each));
+    out += fmt::format("| {} | {} | {} |\n", label(line->state), line->key, found);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string check_text(const Facts& facts, const BudgetReport& report,
+                       const CheckOptions& options) {
+  if (options.markdown) return markdown(facts, report, options);
+  std::string out = verdict_text(report) + '\n';
+  out += fmt::format("  {} ({}) against {}\n\n", one_line(options.trace), about(facts),
+                     one_line(options.budget));
+  for (const BudgetLine* line : ranked(report)) {
+    const std::string first =
+        fmt::format("{} {}  ", pad_right(label(line->state), 7), pad_right(line->key, 21));
+    out += wrapped(first, details(*line));
+    for (const Evidence& each : line->evidence)
+      out += wrapped("          > ", evidence_text(facts, each));
+  }
+  return out;
+}
+
+std::string check_json(const Facts& facts, const BudgetReport& report,
+                       const CheckOptions& options) {
+  JsonWriter json("check");
+  json.boolean("kept", report.kept()).text("trace", options.trace).text("budget", options.budget);
+  json.boolean("steps_are_marked", facts.steps.marked);
+  json.integer("step_count", facts.steady.size());
+  json.integer("broken_count", report.broken).integer("missing_count", report.missing);
+  json.begin_array("lines");
+  for (const BudgetLine& line : report.lines) {
+    json.begin_object().text("key", line.key).text("state", budget_state_name(line.state));
+    if (line.has_value) {
+      json.text("unit", line.unit).real("value", line.value).real("limit", line.limit);
+      json.boolean("at_most", line.at_most);
+    }
+    json.text("text", sentence_text(line.text));
+    if (line.state == BudgetState::kMissing) json.text("missing", line.missing);
+    json.begin_array("evidence");
+    for (const Evidence& each : line.evidence) {
+      json.begin_object().text("text", sentence_text(each.text));
+      if (each.slice != kNone<SliceId>) {
+        json.integer("start_ns", facts.trace->start_ns(each.slice));
+        json.integer("dur_ns", facts.trace->dur_ns(each.slice));
+        json.integer("event_index", facts.trace->slices().event_index[raw(each.slice)]);
+      }
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+  return json.end_array().take();
+}
+
+}  // namespace lanescope::report
