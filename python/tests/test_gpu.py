@@ -240,6 +240,90 @@ def test_after_torchs_own_profiler_and_before_it() -> None:
     assert torchs() == 5
 
 
+def alone(program: str) -> str:
+    """What ``program`` prints, in a process of its own: torch.profiler, once used, keeps CUPTI from leaving."""
+    head = """
+import threading, time, torch, lanescope
+x = torch.randn(64, 64, device="cuda")
+
+def recording():
+    return lanescope.profile(
+        activities=[lanescope.ProfilerActivity.CPU, lanescope.ProfilerActivity.CUDA], detach=True)
+
+def count(profile, key):
+    return sum(row.count for row in profile.key_averages() if row.key == key)
+
+def has_cupti_work(profile):
+    return any(row.device_time_total > 0 for row in profile.key_averages())
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", head + program], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout[-800:]
+    return done.stdout
+
+
+def test_cupti_leaves_and_comes_back_while_threads_launch() -> None:
+    assert "20 recordings, whole" in alone("""
+done = False
+def launch():
+    with torch.cuda.stream(torch.cuda.Stream()):
+        y = torch.ones(64, 64, device="cuda")
+        while not done:
+            for _ in range(50):
+                y = y + 1e-9
+            torch.cuda.current_stream().synchronize()
+threads = [threading.Thread(target=launch) for _ in range(4)]
+for thread in threads:
+    thread.start()
+whole = 0
+for _ in range(20):
+    with recording() as profile:
+        for _ in range(30):
+            torch.matmul(x, x)
+        torch.cuda.synchronize()
+    whole += count(profile, "aten::mm") == 30 and has_cupti_work(profile)
+done = True
+for thread in threads:
+    thread.join()
+assert whole == 20, whole
+print("20 recordings, whole")
+""")
+
+
+def test_graphs_replay_across_recordings_that_leave() -> None:
+    assert "5 recordings of replays" in alone("""
+def capture():
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            torch.matmul(x, x)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(10):
+            torch.matmul(x, x)
+    return graph
+
+first, second = capture(), None
+for recorded in range(5):
+    first.replay()
+    with recording() as profile:
+        for _ in range(20):
+            first.replay()
+        if recorded == 2:
+            second = capture()
+            second.replay()
+        torch.cuda.synchronize()
+    assert count(profile, "cudaGraphLaunch") == (21 if recorded == 2 else 20)
+    assert has_cupti_work(profile)
+    if second is not None:
+        second.replay()
+    torch.cuda.synchronize()
+print("5 recordings of replays")
+""")
+
+
 if __name__ == "__main__":
     if SKIP is not None:
         print(f"skipped: {SKIP}")
