@@ -37,6 +37,7 @@ class Source(ctypes.Structure):
         ("start", TEXT_CALL),
         ("stop", ctypes.c_void_p),
         ("cost_line", ctypes.c_void_p),
+        ("flush", ctypes.c_void_p),
     ]
 
 
@@ -52,7 +53,7 @@ def cuda_source():
         started.append(options)
         return 0
 
-    source = Source(abi, 2, b"test source", None, TEXT_CALL(0), start, None, None)
+    source = Source(abi, 2, b"test source", None, TEXT_CALL(0), start, None, None, None)
     assert library.lanescope_register_source(ctypes.byref(source)) == 0
     yield started
     library.lanescope_unregister_source(ctypes.byref(source))

@@ -161,8 +161,15 @@ void stop(void*) {
     report_kernel(*work, number);
 }
 
-const LanescopeActivitySource source = {
-    LANESCOPE_RECORD_ABI, LANESCOPE_ACTIVITY_CUDA, "cupti", nullptr, prepare, start, stop, nullptr};
+const LanescopeActivitySource source = {LANESCOPE_RECORD_ABI,
+                                        LANESCOPE_ACTIVITY_CUDA,
+                                        "cupti",
+                                        nullptr,
+                                        prepare,
+                                        start,
+                                        stop,
+                                        nullptr,
+                                        nullptr};
 }  // namespace
 
 std::uint32_t lanescope_cupti_abi() { return LANESCOPE_RECORD_ABI + (is("other_version") ? 1 : 0); }

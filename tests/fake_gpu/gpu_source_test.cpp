@@ -410,6 +410,20 @@ TEST_F(GpuSourceTest, AFullFileDropsAndCounts) {
   EXPECT_EQ(found.stats[ImportIssue::kDroppedRecords].count, dropped);
 }
 
+// A dump of a recording that goes on holds the kernels of a moment ago, which CUPTI still kept.
+TEST_F(GpuSourceTest, ADumpHoldsWhatCuptiHadNotGivenYet) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("just now", 1);
+  const std::string path = (folder_ / "dump.lspool").string();
+  ASSERT_TRUE(recorder->dump(path));
+  const Activities found = read(path);
+  EXPECT_EQ(found.count(ActivityKind::kKernel), 1u);
+  EXPECT_EQ(found.count(ActivityKind::kApiCall), 1u);
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+}
+
 // NVTX looks for its library once, at the process's first NVTX call: before the recording began.
 TEST_F(GpuSourceTest, NvtxRangesAreRangesOfTheRecorder) {
   setenv("NVTX_INJECTION64_PATH", LANESCOPE_CUPTI_SOURCE, 1);

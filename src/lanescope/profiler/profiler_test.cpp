@@ -355,6 +355,7 @@ struct RefusingSource {
                                    prepare,
                                    nullptr,
                                    nullptr,
+                                   nullptr,
                                    nullptr};
   RefusingSource() { EXPECT_EQ(lanescope_register_source(&table), 0); }
   ~RefusingSource() { lanescope_unregister_source(&table); }

@@ -223,6 +223,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     if (options.dump_signal != 0)
       settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
     settings.dumps.quiet = options.quiet_dumps;
+    settings.dumps.flush_sources = [] { instance().flush_sources(); };
     LANESCOPE_TRY(spool_, Spool::create(settings, &texts()));
     name_ = std::make_shared<SpoolName>(new_path, options.temporary);
     if (options.temporary) {
@@ -374,6 +375,16 @@ std::string ActiveRecorder::short_ring_note(const Session& session) {
       "{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit (size limit {} "
       "bytes)",
       spool_->path(), seconds, wanted, spool_->file().max_bytes());
+}
+
+void ActiveRecorder::flush_sources() {
+  std::vector<Source> sources;
+  {
+    const MutexLock lock(registry_);
+    sources = sources_;
+  }
+  for (const Source& source : sources)
+    if (source.running && source.table->flush) source.table->flush(source.table->self);
 }
 
 Result<void> ActiveRecorder::dump(const std::string& of, const std::string& path) {

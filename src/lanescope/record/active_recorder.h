@@ -96,6 +96,7 @@ class ActiveRecorder {
   void prepare_session(Session& session) LANESCOPE_REQUIRES(control_);
   void start_sources(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_sources() LANESCOPE_REQUIRES(control_);
+  void flush_sources() LANESCOPE_EXCLUDES(registry_);  // by a dump, on any thread
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
   void arm_dump_signal(Session& session, int signal) LANESCOPE_REQUIRES(control_);
   std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);

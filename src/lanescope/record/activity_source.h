@@ -27,6 +27,9 @@ struct LanescopeActivitySource {
   void (*stop)(void* self);
   // The recording is over. What it cost, in one line; 0 when there is one.
   int (*cost_line)(void* self, char* line, size_t size);
+  // A copy of the recording is about to be made while it goes on: what the source holds and is
+  // finished it writes now. Between start and stop, from any thread, also beside the others above.
+  void (*flush)(void* self);
 };
 
 // The source, and the table, stay valid until unregistered. 0 is success; 1: another ABI; 2: too

@@ -12,7 +12,7 @@
 // Changes with any change of LanescopeWriter, Record or the functions below. Compare with
 // lanescope_record_abi() before anything else: LANESCOPE_RECORD_ABI is what the header says, the
 // function what the loaded library says.
-#define LANESCOPE_RECORD_ABI 2u
+#define LANESCOPE_RECORD_ABI 3u
 
 // What to record beyond names and times; union over the open sessions.
 #define LANESCOPE_RECORD_SHAPES 1u

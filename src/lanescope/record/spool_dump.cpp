@@ -219,6 +219,7 @@ Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::st
 }
 
 Result<DumpInfo> Dumper::dump(const std::string& path, const std::string& why) {
+  if (settings_.flush_sources) settings_.flush_sources();
   const MutexLock one(copy_mutex_);
   try {
     copying_.store(true, std::memory_order_release);

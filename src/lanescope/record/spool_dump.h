@@ -17,6 +17,7 @@ struct DumpSettings {
   const std::atomic<std::uint32_t>* signals = nullptr;  // a dump for each change; null: none
   const char* signal_name = "";                         // for the line about it
   bool quiet = false;                                   // nothing is written to stderr
+  void (*flush_sources)() = nullptr;                    // before each copy; null: no sources
 };
 
 struct DumpInfo {

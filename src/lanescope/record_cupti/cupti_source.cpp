@@ -65,6 +65,7 @@ class CuptiSource {
   int prepare(char* line, std::size_t size);
   int start(std::uint32_t options, char* line, std::size_t size);
   void stop();
+  void flush();
   int cost_line(char* line, std::size_t size);
   void forked() { forked_ = prepared_; }
 
@@ -89,6 +90,7 @@ class CuptiSource {
   const CudaDriver* driver_ = nullptr;
   bool prepared_ = false, forked_ = false;
   bool set_up_ = false, attached_ = false;
+  bool running_ = false;
   bool detaches_ = false;        // in this window
   bool stays_attached_ = false;  // though asked not to
   ApiFilter calls_ = calls_that_matter();
@@ -287,11 +289,13 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   }
   detaches_ = (options & LANESCOPE_RECORD_DETACH) != 0;
   cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
+  running_ = true;
   return 0;
 }
 
 void CuptiSource::stop() {
   const std::lock_guard lock(mutex_);
+  running_ = false;
   if (forked_) return;
   cupti_->cuptiActivityFlushPeriod(0);
   synchronize_devices(*driver_);
@@ -303,7 +307,15 @@ void CuptiSource::stop() {
   write_metadata();
 }
 
-// Called by the decoding thread, and by who stops.
+// Work that is finished; what runs now comes later.
+void CuptiSource::flush() {
+  const std::lock_guard lock(mutex_);
+  if (!running_ || forked_) return;
+  cupti_->cuptiActivityFlushAll(0);
+  decode_completed();
+}
+
+// Called by the decoding thread, and by who stops or flushes.
 void CuptiSource::decode_completed() {
   const std::lock_guard lock(decode_mutex_);
   std::size_t spilled = 0;
@@ -392,6 +404,12 @@ void stop(void*) {
   } catch (...) {  // out of memory: what was decoded is in the file
   }
 }
+void flush(void*) {
+  try {
+    CuptiSource::instance().flush();
+  } catch (...) {  // as in stop()
+  }
+}
 int cost_line(void*, char* line, std::size_t size) {
   try {
     return CuptiSource::instance().cost_line(line, size);
@@ -407,7 +425,8 @@ const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
                                          prepare,
                                          start,
                                          stop,
-                                         cost_line};
+                                         cost_line,
+                                         flush};
 
 void in_child() { CuptiSource::instance().forked(); }
 

@@ -377,8 +377,15 @@ void stop(void*) {
   }
 }
 
-const LanescopeActivitySource kSource = {
-    LANESCOPE_RECORD_ABI, LANESCOPE_ACTIVITY_CPU, "torch", nullptr, nullptr, start, stop, nullptr};
+const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
+                                         LANESCOPE_ACTIVITY_CPU,
+                                         "torch",
+                                         nullptr,
+                                         nullptr,
+                                         start,
+                                         stop,
+                                         nullptr,
+                                         nullptr};
 
 // torch may call the callbacks of open ranges long after the last recording: this library must
 // never be unloaded.
