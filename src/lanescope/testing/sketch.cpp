@@ -93,6 +93,21 @@ Sketch& Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type
   return *this;
 }
 
+Sketch& Sketch::memory_at(std::int64_t time_ns, std::int64_t bytes, const Allocator& allocator) {
+  builder_.args().begin();
+  field_int("Total Reserved", allocator.reserved);
+  field_int("Total Allocated", allocator.allocated);
+  field_int("Bytes", bytes);
+  field_int("Device Id", 0);
+  field_int("Device Type", 1);
+  field_int("Addr", allocator.address);
+  const ArgsId args = builder_.args().end();
+  builder_.add_instant(builder_.track(number(kProcess), number(allocator.tid), false),
+                       builder_.category("cpu_instant_event"), builder_.intern("[memory]"), time_ns,
+                       't', args);
+  return *this;
+}
+
 Sketch& Sketch::metadata(std::string_view key, std::string_view json) {
   builder_.add_metadata(key, json);
   return *this;

@@ -38,6 +38,12 @@ class Sketch {
   // A `[memory]` instant; bytes < 0 is a free. device_type: 0 CPU, 1 CUDA.
   Sketch& memory(std::int64_t time_ns, std::int64_t bytes, int device_type = 0,
                  std::int64_t tid = 100);
+  // The same of CUDA device 0 with its address and the allocator's totals after it.
+  struct Allocator {
+    std::int64_t address = 0, allocated = 0, reserved = 0;
+    std::int64_t tid = 100;
+  };
+  Sketch& memory_at(std::int64_t time_ns, std::int64_t bytes, const Allocator& allocator);
   Sketch& metadata(std::string_view key, std::string_view json);
   // Any other slice.
   Sketch& slice(std::string_view category, std::string_view name, std::int64_t start_ns,

@@ -1,0 +1,91 @@
+// What the allocators' `[memory]` records say, device by device: how much was allocated when, which
+// block belongs to whom, what held the peak and what was never freed.
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// Who allocated: names of the events that were open on the allocating thread. kNone: none was.
+// docs/definitions.md#memory.
+struct MemoryOwner {
+  StringId op = kNone<StringId>;          // the outermost operator below the annotation
+  StringId annotation = kNone<StringId>;  // the innermost annotation that is no ProfilerStep#N
+  StringId frame = kNone<StringId>;       // the innermost Python frame of the program's own code
+  auto operator<=>(const MemoryOwner&) const = default;
+};
+
+// One record. Nanoseconds since Trace::base_time_ns(), bytes; both clamped to +-2^60, so that sums
+// of a few of them hold.
+struct MemorySample {
+  std::int64_t time_ns = 0;
+  std::int64_t bytes = 0;      // of this record: negative when freed
+  std::int64_t allocated = 0;  // after it
+  std::int64_t reserved = 0;   // after it; 0 where the file does not say
+};
+
+// A piece of memory from its allocation to its release, as far as the recording saw them.
+struct MemoryBlock {
+  std::uint32_t first = 0;            // the record that allocated it; 0: it was there before
+  std::optional<std::uint32_t> last;  // the record that freed it; none did while it was recorded
+  std::int64_t bytes = 0;
+  std::uint32_t owner = 0;  // index into MemoryTimeline::owners; before_recording: who freed it
+  bool before_recording = false;
+};
+
+struct MemoryShare {
+  std::uint32_t owner = 0;
+  std::int64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+
+struct MemoryDevice {
+  std::int64_t type = 0;  // c10::DeviceType: 0 CPU, 1 CUDA, 6 HIP, ...
+  std::int64_t id = -1;
+  // The file's own totals. Without them `allocated` counts from 0 at the start of the recording.
+  bool has_totals = false;
+  bool has_reserved = false;
+  bool has_blocks = false;  // every record has its address; without it there are no blocks
+  std::vector<MemorySample> samples;  // in order of time, one a record
+  std::vector<MemoryBlock> blocks;    // in order of their first record
+  std::size_t peak = 0;  // index of the sample with most allocated, the first of equals
+  std::int64_t peak_reserved = 0;
+  std::uint64_t lost_free_count = 0;  // addresses allocated again though nothing had freed them
+
+  bool is_accelerator() const { return type != 0; }
+  std::int64_t allocated_at_start() const {
+    return samples.front().allocated - samples.front().bytes;
+  }
+  // Allocated after every record before `time_ns`. O(log n).
+  std::int64_t allocated_before(std::int64_t time_ns) const;
+};
+
+struct MemoryTimeline {
+  std::vector<MemoryDevice> devices;  // with a record; by type and id
+  std::vector<MemoryOwner> owners;    // distinct
+};
+
+// O(n log n) over instants; slices are only read when there are memory records. Any thread.
+MemoryTimeline compute_memory_timeline(const Trace& trace);
+
+// What was live right after samples[index], by owner, most bytes first, equal bytes by owner. What
+// the blocks of the recording do not explain was there before it: `earlier_bytes`.
+struct MemoryHeld {
+  std::vector<MemoryShare> shares;
+  std::int64_t earlier_bytes = 0;
+};
+MemoryHeld memory_held(const MemoryDevice& device, std::size_t index);
+
+// Blocks that were allocated in [start_ns, end_ns) and that nothing freed while it was recorded.
+std::vector<MemoryShare> never_freed(const MemoryDevice& device, std::int64_t start_ns,
+                                     std::int64_t end_ns);
+
+// "CUDA", "CPU", ... of c10::DeviceType; "device type 77" of a number that is none.
+std::string device_type_name(std::int64_t type);
+
+}  // namespace lanescope::analysis
