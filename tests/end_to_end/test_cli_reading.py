@@ -16,7 +16,7 @@ import pytest
 
 from conftest import clean_environment, matmul_events, slice_event, trace_json
 
-READERS = [["table"], ["tree"], ["info"]]
+READERS = [["table"], ["tree"], ["info"], ["memory"]]
 
 
 def write(path, data) -> str:

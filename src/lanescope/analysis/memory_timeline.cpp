@@ -235,6 +235,40 @@ std::vector<MemoryShare> never_freed(const MemoryDevice& device, std::int64_t st
   return sorted_shares(by_owner);
 }
 
+std::vector<MemoryStep> compute_memory_steps(const Trace& trace, const MemoryDevice& device) {
+  std::vector<MemoryStep> steps;
+  for (const Step& each : trace.steps()) {
+    MemoryStep step;
+    step.number = each.number;
+    step.start_ns = trace.start_ns(each.slice);
+    step.end_ns = trace.end_ns(each.slice);
+    if (!steps.empty() &&
+        (steps.back().number + 1 == step.number || steps.back().end_ns > step.start_ns))
+      steps.back().end_ns = step.start_ns;
+    steps.push_back(step);
+  }
+  auto sample = device.samples.begin();
+  for (MemoryStep& step : steps) {
+    while (sample != device.samples.end() && sample->time_ns < step.start_ns) ++sample;
+    step.start_bytes = step.peak_bytes = device.allocated_before(step.start_ns);
+    for (; sample != device.samples.end() && sample->time_ns < step.end_ns; ++sample)
+      step.peak_bytes = std::max(step.peak_bytes, sample->allocated);
+    step.end_bytes = device.allocated_before(step.end_ns);
+  }
+  for (const MemoryBlock& block : device.blocks) {
+    if (block.before_recording || block.last) continue;
+    const std::int64_t time_ns = device.samples[block.first].time_ns;
+    const auto after = std::upper_bound(
+        steps.begin(), steps.end(), time_ns,
+        [](std::int64_t time, const MemoryStep& step) { return time < step.start_ns; });
+    if (after != steps.begin() && time_ns < std::prev(after)->end_ns) {
+      std::int64_t& bytes = std::prev(after)->never_freed_bytes;
+      bytes = clamped(bytes + block.bytes);
+    }
+  }
+  return steps;
+}
+
 std::string device_type_name(std::int64_t type) {
   static constexpr std::array<const char*, 21> kNames = {
       "CPU",  "CUDA", "MKLDNN", "OpenGL", "OpenCL", "IDEEP", "HIP",

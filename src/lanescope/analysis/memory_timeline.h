@@ -85,6 +85,15 @@ MemoryHeld memory_held(const MemoryDevice& device, std::size_t index);
 std::vector<MemoryShare> never_freed(const MemoryDevice& device, std::int64_t start_ns,
                                      std::int64_t end_ns);
 
+// What a marked step did to a device's memory. A step lasts until the next number's start on the
+// CPU, where allocation happens; where no next number follows, to its own end.
+struct MemoryStep {
+  std::int64_t number = 0, start_ns = 0, end_ns = 0;
+  std::int64_t start_bytes = 0, peak_bytes = 0, end_bytes = 0;  // allocated
+  std::int64_t never_freed_bytes = 0;  // of what it allocated; needs blocks
+};
+std::vector<MemoryStep> compute_memory_steps(const Trace& trace, const MemoryDevice& device);
+
 // "CUDA", "CPU", ... of c10::DeviceType; "device type 77" of a number that is none.
 std::string device_type_name(std::int64_t type);
 

@@ -136,6 +136,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_check_command(*this);
   add_tree_command(*this);
   add_info_command(*this);
+  add_memory_command(*this);
   add_name_command(*this);
   add_convert_command(*this);
   add_record_command(*this);

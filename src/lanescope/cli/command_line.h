@@ -101,6 +101,7 @@ void add_explain_command(CommandLine& line);
 void add_diff_command(CommandLine& line);
 void add_check_command(CommandLine& line);
 void add_info_command(CommandLine& line);
+void add_memory_command(CommandLine& line);
 void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
