@@ -117,7 +117,7 @@ void set_levels(const Trace& trace, const std::vector<Record>& records, MemoryDe
   std::int64_t level = 0;
   for (std::size_t i = 0; i < device.samples.size(); ++i) {
     MemorySample& sample = device.samples[i];
-    level = clamped(level + sample.bytes);
+    level = add_bytes(level, sample.bytes);
     if (!device.has_totals) sample.allocated = level;
     if (sample.allocated > device.samples[device.peak].allocated) device.peak = i;
   }
@@ -156,7 +156,7 @@ void pair_blocks(const Trace& trace, const std::vector<Record>& records, MemoryD
 void add_block(std::map<std::uint32_t, MemoryShare>& by_owner, const MemoryBlock& block) {
   MemoryShare& share = by_owner[block.owner];
   share.owner = block.owner;
-  share.bytes = clamped(share.bytes + block.bytes);
+  share.bytes = add_bytes(share.bytes, block.bytes);
   ++share.blocks;
 }
 
@@ -219,7 +219,7 @@ MemoryHeld memory_held(const MemoryDevice& device, std::size_t index) {
     if (block.before_recording || block.first > index || (block.last && *block.last <= index))
       continue;
     add_block(by_owner, block);
-    known = clamped(known + block.bytes);
+    known = add_bytes(known, block.bytes);
   }
   return {sorted_shares(by_owner), device.samples[index].allocated - known};
 }
@@ -263,11 +263,13 @@ std::vector<MemoryStep> compute_memory_steps(const Trace& trace, const MemoryDev
         [](std::int64_t time, const MemoryStep& step) { return time < step.start_ns; });
     if (after != steps.begin() && time_ns < std::prev(after)->end_ns) {
       std::int64_t& bytes = std::prev(after)->never_freed_bytes;
-      bytes = clamped(bytes + block.bytes);
+      bytes = add_bytes(bytes, block.bytes);
     }
   }
   return steps;
 }
+
+std::int64_t add_bytes(std::int64_t a, std::int64_t b) { return clamped(clamped(a) + clamped(b)); }
 
 std::string device_type_name(std::int64_t type) {
   static constexpr std::array<const char*, 21> kNames = {

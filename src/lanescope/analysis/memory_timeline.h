@@ -94,6 +94,9 @@ struct MemoryStep {
 };
 std::vector<MemoryStep> compute_memory_steps(const Trace& trace, const MemoryDevice& device);
 
+// The sum, or +-2^60 where it would be larger: sizes in a damaged file may be anything.
+std::int64_t add_bytes(std::int64_t a, std::int64_t b);
+
 // "CUDA", "CPU", ... of c10::DeviceType; "device type 77" of a number that is none.
 std::string device_type_name(std::int64_t type);
 

@@ -95,6 +95,7 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
   facts.nesting = analysis::compute_slice_nesting(trace);
   facts.steps = analysis::find_steps(trace, facts.links);
   facts.host.emplace(trace);
+  facts.memory = analysis::compute_memory_timeline(trace);
   facts.main_thread = analysis::main_launch_thread(trace, facts.links);
   for (auto& timeline : analysis::compute_device_timelines(trace, facts.links))
     facts.devices.push_back(facts_of(facts, std::move(timeline)));

@@ -11,6 +11,7 @@
 #include "lanescope/analysis/host_timeline.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/launch_stats.h"
+#include "lanescope/analysis/memory_timeline.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/analysis/wall_partition.h"
@@ -50,6 +51,7 @@ struct Facts {
   std::optional<std::size_t> main_device;
   std::optional<analysis::HostTimeline> host;
   TrackId main_thread = kNone<TrackId>;
+  analysis::MemoryTimeline memory;  // empty when the trace has no memory records
 
   // The steps that numbers per step are made from, as indices: all but the first, or the chosen
   // one. Their windows on the main device, neighbours joined, and their sums.

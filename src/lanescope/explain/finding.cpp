@@ -37,6 +37,8 @@ const char* finding_kind_name(FindingKind kind) {
       return "cost";
     case FindingKind::kWhere:
       return "where";
+    case FindingKind::kMemory:
+      return "memory";
     case FindingKind::kOnce:
       return "once";
     case FindingKind::kNormal:

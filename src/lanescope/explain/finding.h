@@ -41,6 +41,7 @@ enum class FindingKind : std::uint8_t {
   kBound,   // what limits the step: the headline
   kCost,    // time that a change of the program may give back
   kWhere,   // where the time is, not that it is too much
+  kMemory,  // what holds or loses memory; no time
   kOnce,    // happened once and is no part of a usual step
   kNormal,  // looks alarming and is not
   kTrust,   // the recording itself: what it holds that the program did not do

@@ -37,6 +37,22 @@ constexpr Rule kRules[] = {
     {"profiler-stall", "what did the profiler itself cost?", rules::profiler_stall},
     {"earlier-work", "is there GPU work that was launched before the recording?",
      rules::earlier_work},
+    {"no-gpu-work", "why is there no GPU work in the trace?", rules::no_gpu_work},
+    {"clock-offset", "do the clocks of CPU and GPU agree?", rules::clock_offset},
+    {"lost-events", "did the recorder lose launches or GPU work?", rules::lost_events},
+    {"damaged-file", "is the file whole?", rules::damaged_file},
+    {"few-steps", "were enough steps recorded?", rules::few_steps},
+    {"stack-cost", "did recording Python stacks slow the CPU?", rules::stack_cost},
+    {"start-up-lag", "why does the GPU's lane begin so late?", rules::start_up_lag},
+    {"cpu-ahead", "why does GPU work begin long after its launch?", rules::cpu_ahead},
+    {"full-queue", "do launch calls wait for a full queue?", rules::full_queue},
+    {"slow-launches", "do launch calls take too long?", rules::slow_launches},
+    {"uneven-steps", "why are some steps slower than others?", rules::uneven_steps},
+    {"memory-growth", "does GPU memory grow from step to step?", rules::memory_growth},
+    {"memory-limit", "is GPU memory nearly full?", rules::memory_limit},
+    {"memory-fragmentation", "does the allocator hold much more than tensors take?",
+     rules::memory_fragmentation},
+    {"memory-peak", "is the peak of GPU memory made of temporaries?", rules::memory_peak},
 };
 
 bool contains(const std::vector<std::string>& ids, std::string_view id) {

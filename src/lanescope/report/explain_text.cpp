@@ -159,8 +159,17 @@ class ExplanationText {
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
     if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
-    for (const RuleRun* run : missing)
-      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", run->id, run->missing));
+    // Rules that lack the same thing share a line, where the first of them stands.
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      if (!missing[i]) continue;
+      std::string ids = missing[i]->id;
+      for (std::size_t k = i + 1; k < missing.size(); ++k) {
+        if (!missing[k] || missing[k]->missing != missing[i]->missing) continue;
+        ids += ", " + missing[k]->id;
+        missing[k] = nullptr;
+      }
+      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, missing[i]->missing));
+    }
   }
 
   const Facts& facts_;

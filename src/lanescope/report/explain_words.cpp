@@ -73,6 +73,8 @@ std::string finding_group_title(FindingKind kind) {
       return "What may give time back (upper bounds; they overlap)";
     case FindingKind::kWhere:
       return "Where the time is";
+    case FindingKind::kMemory:
+      return "Where the memory is";
     case FindingKind::kOnce:
       return "Happened once";
     case FindingKind::kNormal:

@@ -39,7 +39,7 @@ std::int64_t peak_within(const MemoryDevice& device, std::int64_t start_ns, std:
 
 std::int64_t bytes_of(const std::vector<MemoryShare>& shares) {
   std::int64_t bytes = 0;
-  for (const MemoryShare& share : shares) bytes += std::min(share.bytes, kEver - bytes);
+  for (const MemoryShare& share : shares) bytes = analysis::add_bytes(bytes, share.bytes);
   return bytes;
 }
 
@@ -138,7 +138,7 @@ class MemoryText {
     std::int64_t rest = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
       if (i >= rows_) {
-        rest += std::min(shares[i].bytes, kEver - rest);
+        rest = analysis::add_bytes(rest, shares[i].bytes);
         continue;
       }
       const MemoryShare& share = shares[i];

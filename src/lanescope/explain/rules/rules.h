@@ -26,6 +26,49 @@ Outcome final_sync(const Facts& facts);
 Outcome profiler_stall(const Facts& facts);
 Outcome earlier_work(const Facts& facts);
 
+// Trust, memory and variation.
+Outcome no_gpu_work(const Facts& facts);
+Outcome clock_offset(const Facts& facts);
+Outcome lost_events(const Facts& facts);
+Outcome damaged_file(const Facts& facts);
+Outcome few_steps(const Facts& facts);
+Outcome stack_cost(const Facts& facts);
+Outcome start_up_lag(const Facts& facts);
+Outcome cpu_ahead(const Facts& facts);
+Outcome full_queue(const Facts& facts);
+Outcome slow_launches(const Facts& facts);
+Outcome uneven_steps(const Facts& facts);
+Outcome memory_growth(const Facts& facts);
+Outcome memory_limit(const Facts& facts);
+Outcome memory_fragmentation(const Facts& facts);
+Outcome memory_peak(const Facts& facts);
+
+// A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
+bool starts_kernels(std::string_view call);
+
+// Calls that launch one kernel each, in steady steps, by place in the trace; first uses of a kernel
+// left out. With the work that was launched and had not begun when the call was made (of the main
+// device, all streams together).
+struct QueuedLaunch {
+  SliceId call = kNone<SliceId>;
+  std::uint64_t queued = 0;
+};
+std::vector<QueuedLaunch> queued_launches(const Facts& facts);
+// So much waiting work that a queue of the driver (1024 launches) may be full.
+inline constexpr std::uint64_t kFullQueue = 1000;
+
+inline constexpr char kNeedsGpuMemory[] =
+    "memory records of a GPU (record with profile_memory=True and ProfilerActivity.CUDA)";
+inline constexpr char kNeedsMemory[] = "memory records (record with profile_memory=True)";
+// The accelerator with the highest peak; without records of one the CPU; null: there are none.
+const analysis::MemoryDevice* main_memory(const Facts& facts);
+const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
+// What the device has, by the file's deviceProperties; 0: unknown.
+std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);
+// The four largest as evidence: bytes, blocks, who allocated them.
+void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& shares,
+                Finding& finding);
+
 // Shared by several rules.
 inline constexpr char kNeedsDevice[] =
     "GPU work in the trace (record with ProfilerActivity.CUDA, and where CUPTI is allowed)";

@@ -1,0 +1,78 @@
+// GPU work begins before the call that launched it: the two clocks of the file do not agree.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// Files with whole microseconds may be off by one at either end.
+constexpr std::int64_t kRoundingNs = 1'000;
+
+}  // namespace
+
+Outcome clock_offset(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  struct Pair {
+    std::int64_t time_ns, early_ns;
+    SliceId work;
+  };
+  std::vector<Pair> early;
+  std::uint64_t pairs = 0;
+  for (const DeviceFacts& device : facts.devices) {
+    for (const auto& work : device.timeline.work) {
+      const SliceId launch = facts.links.launch_of[raw(work.slice)];
+      if (launch == kNone<SliceId>) continue;
+      ++pairs;
+      const std::int64_t early_ns = trace.start_ns(launch) - work.start_ns;
+      if (early_ns > kRoundingNs) early.push_back({work.start_ns, early_ns, work.slice});
+    }
+  }
+  // One pair alone may be a correlation id that was used twice.
+  if (early.size() < 3 || early.size() * 1000 <= pairs) return Quiet{};
+  const auto most = std::max_element(early.begin(), early.end(), [](const Pair& a, const Pair& b) {
+    return a.early_ns < b.early_ns;
+  });
+  std::vector<std::int64_t> lengths;
+  for (const Pair& pair : early) lengths.push_back(pair.early_ns);
+  const auto& work = facts.device().timeline.work;
+  const std::int64_t middle = work.front().start_ns / 2 + work.back().start_ns / 2;
+  std::int64_t first_half = 0, second_half = 0;
+  for (const Pair& pair : early) {
+    std::int64_t& half = pair.time_ns < middle ? first_half : second_half;
+    half = std::max(half, pair.early_ns);
+  }
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      say("{} of {} pieces of GPU work begin before the call that launched them, by up to {}: the "
+          "clocks of CPU and GPU do not agree in this file. Gaps and latencies shorter than that "
+          "cannot be trusted.",
+          {count(early.size()), count(pairs), ns(most->early_ns)});
+  finding.at_stake_ns = most->early_ns;
+  finding.arithmetic.push_back(
+      say("the GPU's times would have to move by {} or more to come after their launches; half of "
+          "these pairs need {} or more",
+          {ns(most->early_ns), ns(analysis::lower_median(std::move(lengths)))}));
+  finding.arithmetic.push_back(
+      say("first half of the recording up to {}, second half up to {}: {}",
+          {ns(first_half), ns(second_half),
+           text(first_half > 2 * second_half || second_half > 2 * first_half
+                    ? "the clocks drift apart"
+                    : "the difference stays about the same")}));
+  finding.evidence.push_back(
+      {most->work, say("begins {} before its launch", {ns(most->early_ns)})});
+  finding.try_next = {
+      "use durations and the order on one side; do not compare times of the two sides below this "
+      "size",
+      "record again with a newer driver or torch; suspend and clock changes of the host can cause "
+      "it"};
+  finding.confidence = early.size() >= 20 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = pairs;
+  finding.sample_noun = "pair";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,49 @@
+// GPU work begins long after its launch because the CPU runs ahead: normal, not a gap.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome cpu_ahead(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const auto& launches = facts.launches;
+  const auto& part = facts.wall.partition;
+  // Work of one graph begins one after the other and says nothing about the CPU.
+  if (is_thin(facts) || launches.graph_work_count * 2 > launches.linked_count ||
+      launches.median_latency_ns < 500'000 || launches.deepest_queue < 16 ||
+      share_of(part.idle_ns, part.wall_ns) > 0.1)
+    return Quiet{};
+  const Trace& trace = *facts.trace;
+  SliceId latest = kNone<SliceId>;
+  std::int64_t most_ns = 0;
+  for (const auto& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> || !inside(facts.steady_windows, work.start_ns)) continue;
+    const std::int64_t lag_ns = work.start_ns - trace.end_ns(launch);
+    if (lag_ns <= most_ns) continue;
+    most_ns = lag_ns;
+    latest = work.slice;
+  }
+  if (latest == kNone<SliceId>) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("GPU work begins {} after its launch in the median, up to {}: the CPU is that far ahead, "
+          "and the GPU is hardly ever out of work. That is normal and costs nothing.",
+          {ns(launches.median_latency_ns), ns(most_ns)});
+  finding.arithmetic.push_back(
+      say("up to {} pieces of work were waiting in the queue; the GPU was idle {} of the wall",
+          {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
+  finding.evidence.push_back({latest, say("launched {} before it began", {ns(most_ns)})});
+  finding.try_next = {
+      "nothing; do not read a step's time from the CPU's lane, nor a kernel's step from where it "
+      "stands under the CPU's steps"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = launches.linked_count;
+  finding.sample_noun = "launch call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,58 @@
+// The file itself is damaged: its end is missing, or events in it could not be read.
+#include <algorithm>
+#include <array>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// What leaves out events. Arrows with one end and mended text do not.
+constexpr std::array kLosses = {
+    ImportIssue::kTruncatedFile, ImportIssue::kTruncatedStream,  ImportIssue::kEventLost,
+    ImportIssue::kMissingField,  ImportIssue::kChecksumMismatch, ImportIssue::kBadTime,
+};
+
+}  // namespace
+
+Outcome damaged_file(const Facts& facts) {
+  const ImportStats& stats = facts.trace->import_stats();
+  Finding finding;
+  std::uint64_t cases = 0;
+  for (const ImportIssue issue : kLosses) {
+    const auto& counter = stats[issue];
+    if (counter.count == 0) continue;
+    cases += counter.count;
+    const ImportIssueInfo& info = import_issue_info(issue);
+    Evidence evidence{
+        kNone<SliceId>,
+        say("{}, {} times: {}", {text(info.name), count(counter.count), text(info.description)})};
+    if (counter.first_offset) {
+      evidence.text.pattern += "; first at byte {}";
+      evidence.text.values.push_back(count(*counter.first_offset));
+    }
+    finding.evidence.push_back(std::move(evidence));
+  }
+  if (cases == 0) return Quiet{};
+  const bool cut = stats[ImportIssue::kTruncatedFile].count > 0 ||
+                   stats[ImportIssue::kTruncatedStream].count > 0;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      cut ? say("The file is not whole: its end is missing. {} events could be read, and what is "
+                "said here is said of those.",
+                {count(stats.events)})
+          : say("Parts of the file could not be read ({} cases); {} events could, and what is said "
+                "here is said of those.",
+                {count(cases), count(stats.events)});
+  finding.arithmetic.push_back(
+      cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "
+                "be missing from a file that was cut")
+          : say("lanescope info lists everything that was lost or mended"));
+  finding.try_next = {"write the file again, and let the program end before copying it"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = cases;
+  finding.sample_noun = "case";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,41 @@
+// Numbers per step that rest on one or two steps.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome few_steps(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!facts.steps.marked || facts.one_step_chosen || facts.steady.size() >= 3) return Quiet{};
+  const std::size_t all = facts.steps.steps.size();
+  const auto length = [&](std::size_t i) {
+    return facts.device().windows[facts.steady[i]].length_ns();
+  };
+  // Two that agree within a tenth are few, but say what a step is like.
+  if (facts.steady.size() == 2 &&
+      std::max(length(0), length(1)) * 10 <= std::min(length(0), length(1)) * 11)
+    return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  if (all == 1)
+    finding.verdict =
+        say("Only one step was recorded: it may hold start-up work, and nothing tells whether it "
+            "is a usual one.");
+  else if (facts.steady.size() < 2)
+    finding.verdict =
+        say("Only two steps were recorded, and the first is left out as start-up: every number "
+            "per step rests on one.");
+  else
+    finding.verdict =
+        say("The only two steps behind the first one took {} and {}: which of them is a usual one "
+            "cannot be told.",
+            {ns(length(0)), ns(length(1))});
+  finding.try_next = {
+      "record five steps or more: schedule(wait=1, warmup=1, active=5), prof.step() after each"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

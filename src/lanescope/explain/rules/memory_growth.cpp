@@ -1,0 +1,81 @@
+// GPU memory grows from step to step, and what grew is never freed.
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::MemoryDevice;
+using analysis::MemoryStep;
+
+namespace {
+
+constexpr std::int64_t kLeastBytes = 64 * 1024;  // a step; a list of loss values stays below it
+
+}  // namespace
+
+Outcome memory_growth(const Facts& facts) {
+  const MemoryDevice* device = main_memory(facts);
+  if (!device) return NotChecked{kNeedsMemory};
+  std::vector<MemoryStep> steps = analysis::compute_memory_steps(*facts.trace, *device);
+  if (steps.size() < 4)
+    return NotChecked{"four steps or more with memory records (prof.step(), profile_memory=True)"};
+  // The first step fills optimizer state and gradients.
+  steps.erase(steps.begin());
+  std::vector<std::int64_t> growths, kept;
+  std::size_t growing = 0;
+  for (const MemoryStep& step : steps) {
+    growths.push_back(step.end_bytes - step.start_bytes);
+    if (step.end_bytes > step.start_bytes) ++growing;
+    // What the last step allocated may be freed by the next one.
+    if (&step != &steps.back()) kept.push_back(step.never_freed_bytes);
+  }
+  const std::int64_t growth = analysis::lower_median(growths);
+  const std::int64_t never_freed = analysis::lower_median(kept);
+  if (growing * 10 < steps.size() * 8 || growth < kLeastBytes) return Quiet{};
+  // A buffer that each step replaces by a larger one grows, too, but nothing is lost.
+  if (device->has_blocks && never_freed * 2 < growth) return Quiet{};
+
+  Finding finding;
+  finding.kind = FindingKind::kMemory;
+  finding.verdict =
+      say("{} grows by {} a step: {} of {} steps end with more than they began with{}.",
+          {text(memory_name(*device)), bytes(growth), count(growing), count(steps.size()),
+           text(device->has_blocks ? ", and what they keep is not freed" : "")});
+  finding.arithmetic.push_back(
+      say("allocated {} at the start of step {} and {} at the end of step {}",
+          {bytes(steps.front().start_bytes), text(std::to_string(steps.front().number)),
+           bytes(steps.back().end_bytes), text(std::to_string(steps.back().number))}));
+  if (!device->has_totals)
+    finding.arithmetic.push_back(say("counted from 0 at the start of the recording"));
+  const std::int64_t most = device_memory_bytes(facts, device->id);
+  const std::int64_t used =
+      std::max(device->peak_reserved, device->samples[device->peak].allocated);
+  if (most > used && device->has_totals)
+    finding.arithmetic.push_back(
+        say("the device has {} more than was used: enough for about {} steps like these",
+            {bytes(most - used), count(static_cast<std::uint64_t>((most - used) / growth))}));
+  if (device->has_blocks)
+    add_owners(facts, analysis::never_freed(*device, steps.front().start_ns, steps.back().start_ns),
+               finding);
+  finding.try_next = {
+      "look for what keeps tensors: lists of losses or outputs (append loss.item() or "
+      "loss.detach()), graphs kept by retain_graph, caches without a limit"};
+  const bool any_line =
+      std::any_of(facts.memory.owners.begin(), facts.memory.owners.end(),
+                  [](const auto& owner) { return owner.frame != kNone<StringId>; });
+  if (!device->has_blocks)
+    finding.try_next.push_back(
+        "record with a newer torch: addresses tell which blocks are never freed");
+  else if (!any_line)
+    finding.try_next.push_back(
+        "record with with_stack=True: the program's functions that allocate are named then");
+  finding.confidence =
+      steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = steps.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

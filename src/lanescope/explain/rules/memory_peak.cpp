@@ -1,0 +1,69 @@
+// The peak of GPU memory: is it short and made of temporaries?
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::MemoryBlock;
+using analysis::MemoryDevice;
+using analysis::MemoryShare;
+
+Outcome memory_peak(const Facts& facts) {
+  const MemoryDevice* device = main_memory(facts);
+  if (!device) return NotChecked{kNeedsMemory};
+  if (!device->has_blocks || !device->has_totals)
+    return NotChecked{"addresses and totals of memory records (profile_memory=True, newer torch)"};
+  const auto& samples = device->samples;
+  const auto& peak = samples[device->peak];
+  // Short is a twentieth of the step in which the peak lies.
+  std::int64_t step_ns = samples.back().time_ns - samples.front().time_ns;
+  for (const auto& step : analysis::compute_memory_steps(*facts.trace, *device))
+    if (peak.time_ns >= step.start_ns && peak.time_ns < step.end_ns)
+      step_ns = step.end_ns - step.start_ns;
+  std::int64_t short_bytes = 0, first_ns = peak.time_ns, last_ns = peak.time_ns;
+  std::map<std::uint32_t, MemoryShare> by_owner;
+  for (const MemoryBlock& block : device->blocks) {
+    if (block.before_recording || block.first > device->peak || !block.last ||
+        *block.last <= device->peak)
+      continue;
+    const std::int64_t from = samples[block.first].time_ns, until = samples[*block.last].time_ns;
+    if ((until - from) * 20 > step_ns) continue;
+    short_bytes = analysis::add_bytes(short_bytes, block.bytes);
+    first_ns = std::min(first_ns, from);
+    last_ns = std::max(last_ns, until);
+    MemoryShare& share = by_owner[block.owner];
+    share.owner = block.owner;
+    share.bytes = analysis::add_bytes(share.bytes, block.bytes);
+    ++share.blocks;
+  }
+  if (peak.allocated < (std::int64_t{256} << 20) || share_of(short_bytes, peak.allocated) < 0.3)
+    return Quiet{};
+  std::vector<MemoryShare> shares;
+  for (const auto& [owner, share] : by_owner) shares.push_back(share);
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  Finding finding;
+  finding.kind = FindingKind::kMemory;
+  finding.verdict =
+      say("The peak of {}, {}, is short: {} of it ({}) are blocks that live less than a "
+          "twentieth of a step.",
+          {text(memory_name(*device)), bytes(peak.allocated), bytes(short_bytes),
+           ratio(short_bytes, peak.allocated)});
+  finding.arithmetic.push_back(
+      say("they live for {} around the peak, of {}; without them {} would be allocated there",
+          {ns(last_ns - first_ns), ns(step_ns), bytes(peak.allocated - short_bytes)}));
+  add_owners(facts, shares, finding);
+  finding.try_next = {
+      "compute these in pieces (chunks of the batch or of the vocabulary), in place, or in one "
+      "fused "
+      "kernel",
+      "lanescope memory TRACE lists all that was live at the peak"};
+  finding.confidence = Confidence::kMedium;
+  finding.sample_count = samples.size();
+  finding.sample_noun = "record";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

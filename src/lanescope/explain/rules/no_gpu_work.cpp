@@ -1,0 +1,57 @@
+// The program used a GPU, but the recording holds nothing that the GPU did.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+bool starts_kernels(std::string_view call) {
+  return call.find("LaunchKernel") != std::string_view::npos ||
+         call.find("LaunchCooperativeKernel") != std::string_view::npos ||
+         call.find("GraphLaunch") != std::string_view::npos;
+}
+
+Outcome no_gpu_work(const Facts& facts) {
+  if (facts.main_device) return Quiet{};
+  const Trace& trace = *facts.trace;
+  std::uint64_t launches = 0, records = 0;
+  SliceId first = kNone<SliceId>;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (!is_api_call(trace.kind(id)) || !starts_kernels(trace.name(id))) continue;
+    ++launches;
+    if (first == kNone<SliceId> || trace.start_ns(id) < trace.start_ns(first)) first = id;
+  }
+  for (const auto& device : facts.memory.devices)
+    if (device.is_accelerator()) records += device.samples.size();
+  if (launches == 0 && records == 0) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.confidence = Confidence::kHigh;
+  if (launches > 0) {
+    finding.verdict =
+        say("The program launched {} kernels and the trace holds none of them: the GPU's side was "
+            "not recorded, so nothing can be said about GPU time or idle gaps.",
+            {count(launches)});
+    finding.evidence.push_back({first, say("the first launch")});
+    finding.try_next = {
+        "lanescope doctor: is CUPTI allowed here, and does another profiler (nsys, DCGM, a second "
+        "torch.profiler) hold it?",
+        "keep the profiler open until the GPU is done: torch.cuda.synchronize() before it stops"};
+    finding.sample_count = launches;
+    finding.sample_noun = "launch call";
+  } else {
+    finding.verdict =
+        say("The program allocated GPU memory ({} records), but only the CPU was recorded: neither "
+            "calls to the GPU nor GPU work are in the trace.",
+            {count(records)});
+    finding.try_next = {
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "
+        "tells whether the GPU can be recorded here"};
+    finding.sample_count = records;
+    finding.sample_noun = "record";
+  }
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

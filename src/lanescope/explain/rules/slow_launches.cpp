@@ -1,0 +1,161 @@
+// Launch calls that take the CPU longer than such calls do.
+#include <algorithm>
+#include <unordered_set>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr std::int64_t kSlowMedianNs = 15'000;  // usual, with the recorder's own part: 3 to 8 us
+constexpr std::int64_t kUsualNs = 8'000;
+
+}  // namespace
+
+std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto& works = facts.device().timeline.work;
+  std::vector<std::int64_t> returned, began;
+  std::vector<SliceId> calls;
+  for (const auto& work : works) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId>) continue;
+    returned.push_back(std::min(trace.end_ns(launch), work.start_ns));
+    began.push_back(work.start_ns);
+    calls.push_back(launch);
+  }
+  std::sort(returned.begin(), returned.end());
+  std::sort(began.begin(), began.end());
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  // The first launch of a kernel loads it: another cost, and once.
+  std::unordered_set<std::uint32_t> seen;
+  std::vector<SliceId> first_uses;
+  for (const auto& work : works) {
+    if (!seen.insert(raw(trace.slices().name[raw(work.slice)])).second) continue;
+    first_uses.push_back(facts.links.launch_of[raw(work.slice)]);
+  }
+  std::sort(first_uses.begin(), first_uses.end());
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<QueuedLaunch> launches;
+  for (const SliceId call : calls) {
+    const std::int64_t time = trace.start_ns(call);
+    if (!inside(windows, time) || facts.links.launched_by(call).size() != 1 ||
+        !starts_kernels(trace.name(call)) ||
+        std::binary_search(first_uses.begin(), first_uses.end(), call))
+      continue;
+    const auto done = std::upper_bound(returned.begin(), returned.end(), time) - returned.begin();
+    const auto begun = std::upper_bound(began.begin(), began.end(), time) - began.begin();
+    launches.push_back(
+        {call, static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(0, done - begun))});
+  }
+  return launches;
+}
+
+Outcome slow_launches(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto& timeline = facts.device().timeline;
+  const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  std::vector<std::int64_t> lengths;
+  for (const QueuedLaunch& launch : launches)
+    if (launch.queued < kFullQueue) lengths.push_back(trace.dur_ns(launch.call));
+  if (lengths.size() < 100) return Quiet{};
+  const std::int64_t median_ns = analysis::lower_median(lengths);
+  const bool all_slow = median_ns > kSlowMedianNs;
+  const std::int64_t limit_ns = all_slow ? kUsualNs : 50 * median_ns;
+  // What a call took above the usual counts as far as the GPU was idle in it.
+  std::int64_t stake_ns = 0, excess_ns = 0;
+  std::uint64_t slow = 0;
+  SliceId longest = kNone<SliceId>;
+  for (const QueuedLaunch& launch : launches) {
+    const std::int64_t length = trace.dur_ns(launch.call);
+    if (launch.queued >= kFullQueue || length <= limit_ns) continue;
+    const auto busy = timeline.time_within(trace.start_ns(launch.call), trace.end_ns(launch.call));
+    const std::int64_t idle = length - busy[0] - busy[1] - busy[2];
+    const std::int64_t over = length - (all_slow ? kUsualNs : median_ns);
+    ++slow;
+    excess_ns += over;
+    stake_ns += std::min(idle, over);
+    if (longest == kNone<SliceId> || length > trace.dur_ns(longest)) longest = launch.call;
+  }
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return Quiet{};
+  Finding finding;
+  if (all_slow)
+    finding.verdict =
+        say("Launch calls are slow here: {} each in the median, where a few us are usual; the GPU "
+            "was idle for {} per step in what they took too long.",
+            {ns(median_ns), ns(facts.per_step(stake_ns))});
+  else
+    finding.verdict =
+        say("{} of {} launch calls took more than 50 times the median of {}: {} per step, in which "
+            "the GPU was idle for {}.",
+            {count(slow), count(lengths.size()), ns(median_ns), ns(facts.per_step(excess_ns)),
+             ns(facts.per_step(stake_ns))});
+  finding.at_stake_ns = facts.per_step(stake_ns);
+  finding.at_stake_ratio = share_of(stake_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("per call the part above {}, and of that at most the time in which no stream ran: {} of "
+          "{} per step",
+          {ns(all_slow ? kUsualNs : median_ns), ns(facts.per_step(stake_ns)),
+           ns(facts.per_step(excess_ns))}));
+  finding.evidence.push_back(
+      {longest, say("the longest of them: {}", {name(trace.name(longest))})});
+  finding.try_next = {
+      all_slow ? "look at the CPU: frequency, a shared or throttled core, NUMA node, threads that "
+                 "fight for cores (OMP_NUM_THREADS, data loader workers)"
+               : "look at what interrupted these calls: other threads, a driver that loads modules "
+                 "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
+      "fewer launches: torch.compile, CUDA graphs, fused operators"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = lengths.size();
+  finding.sample_noun = "launch call";
+  return finding;
+}
+
+// The queue of a stream holds about a thousand launches; the next call waits for a free place.
+Outcome full_queue(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  std::vector<std::int64_t> free_lengths;
+  for (const QueuedLaunch& launch : launches)
+    if (launch.queued < kFullQueue) free_lengths.push_back(trace.dur_ns(launch.call));
+  if (free_lengths.empty() || free_lengths.size() == launches.size()) return Quiet{};
+  const std::int64_t usual_ns = analysis::lower_median(std::move(free_lengths));
+  std::uint64_t held = 0, deepest = 0;
+  std::int64_t held_ns = 0;
+  SliceId longest = kNone<SliceId>;
+  for (const QueuedLaunch& launch : launches) {
+    const std::int64_t length = trace.dur_ns(launch.call);
+    deepest = std::max(deepest, launch.queued);
+    if (launch.queued < kFullQueue || length < 20'000 || length < 5 * usual_ns) continue;
+    ++held;
+    held_ns += length;
+    if (longest == kNone<SliceId> || length > trace.dur_ns(longest)) longest = launch.call;
+  }
+  std::int64_t cpu_ns = 0;
+  for (const auto& window : facts.steady_cpu_windows()) cpu_ns += window.length_ns();
+  if (held < 3 || share_of(held_ns, cpu_ns) < 0.05) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("{} launch calls took up to {} because the GPU's queue was full ({} launches in it): the "
+          "CPU waits for the GPU there, and shorter calls would change nothing.",
+          {count(held), ns(trace.dur_ns(longest)), count(deepest)});
+  finding.arithmetic.push_back(
+      say("these calls took {} per step; with room in the queue one takes {} in the median",
+          {ns(facts.per_step(held_ns)), ns(usual_ns)}));
+  finding.evidence.push_back(
+      {longest, say("the longest of them: {}", {name(trace.name(longest))})});
+  finding.try_next = {"nothing on the CPU; the GPU is the limit"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = held;
+  finding.sample_noun = "launch call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,40 @@
+// Recorded Python stacks make the CPU side slower than it is.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome stack_cost(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::uint64_t frames = 0, others = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const CategoryKind kind = trace.kind(SliceId{i});
+    if (kind == CategoryKind::kPythonFunction)
+      ++frames;
+    else if (is_front_end(kind) || is_api_call(kind))
+      ++others;
+  }
+  if (frames < 1000 || frames <= others) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  const bool cpu_counts = facts.main_device && is_host_bound(facts);
+  finding.verdict =
+      say("{} of the CPU's {} events are Python frames (with_stack=True): each was written while "
+          "the program ran, so the CPU side is slower here than without{}.",
+          {count(frames), count(frames + others),
+           text(cpu_counts ? ", and the GPU waits for it: the step is, too" : "")});
+  if (!facts.steady.empty() && facts.steps.marked)
+    finding.arithmetic.push_back(
+        say("about {} frames a step", {count(frames / facts.steps.steps.size())}));
+  finding.arithmetic.push_back(say(
+      "how much slower one trace cannot tell; durations of kernels and copies are not touched"));
+  finding.try_next = {
+      "read lines and call paths here, and times from a second recording without with_stack"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = frames;
+  finding.sample_noun = "frame";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,186 @@
+// Steps come in two lengths: some of them do something that the others do not.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+// Sorted lengths cut where two neighbours are farthest apart: [0, cut) and [cut, n). Both parts
+// have two steps or more, the upper median is 1.2 times the lower one or more, and the cut is wider
+// than either part. 0: there is no such cut.
+std::size_t find_cut(const std::vector<std::int64_t>& lengths) {
+  std::size_t cut = 0;
+  std::int64_t widest = -1;
+  for (std::size_t i = 2; i + 2 <= lengths.size(); ++i) {
+    if (lengths[i] - lengths[i - 1] <= widest) continue;
+    widest = lengths[i] - lengths[i - 1];
+    cut = i;
+  }
+  if (cut == 0) return 0;
+  const std::int64_t low = lengths[(cut - 1) / 2];
+  const std::int64_t high = lengths[cut + (lengths.size() - cut - 1) / 2];
+  return high * 10 >= low * 12 && widest > lengths[cut - 1] - lengths.front() &&
+                 widest > lengths.back() - lengths[cut]
+             ? cut
+             : 0;
+}
+
+// The index of the (disjoint, ordered) window that holds a time; none: no window does.
+std::optional<std::size_t> window_at(const std::vector<Window>& windows, std::int64_t time_ns) {
+  const auto after =
+      std::upper_bound(windows.begin(), windows.end(), time_ns,
+                       [](std::int64_t time, const Window& each) { return time < each.start_ns; });
+  if (after == windows.begin() || time_ns >= std::prev(after)->end_ns) return std::nullopt;
+  return static_cast<std::size_t>(after - windows.begin()) - 1;
+}
+
+struct Entry {
+  std::int64_t time_ns[2] = {0, 0};  // in usual steps, in slow ones
+  SliceId in_slow = kNone<SliceId>;
+};
+struct Extra {
+  bool on_gpu = false;
+  std::int64_t usual_ns = 0, slow_ns = 0;  // a step, mean
+  SliceId slice = kNone<SliceId>;
+};
+
+// What slow steps have more of, by name: work of the GPU, and the launching thread's own time.
+class StepContents {
+ public:
+  StepContents(const Facts& facts, const std::vector<char>& is_slow)
+      : facts_(facts), is_slow_(is_slow) {
+    for (const std::size_t index : facts.steady) {
+      gpu_windows_.push_back(facts.device().windows[index]);
+      const auto& step = facts.steps.steps[index];
+      cpu_windows_.push_back({step.cpu_start_ns, step.cpu_end_ns});
+    }
+    for (const auto& work : facts.device().timeline.work)
+      add(true, window_at(gpu_windows_, work.start_ns), work.slice, work.end_ns - work.start_ns);
+    if (facts.main_thread == kNone<TrackId>) return;
+    const Track& track = facts.trace->track(facts.main_thread);
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+      const SliceId id{i};
+      if (facts.nesting.depth[i] == analysis::SliceNesting::kNotNested ||
+          facts.trace->name(id).starts_with("ProfilerStep#"))
+        continue;
+      add(false, window_at(cpu_windows_, facts.trace->start_ns(id)), id, facts.nesting.self_ns[i]);
+    }
+  }
+
+  // Those that make up a tenth of the difference or more, the largest first.
+  std::vector<Extra> extras(std::int64_t difference_ns) const {
+    const auto slow_steps =
+        static_cast<std::int64_t>(std::count(is_slow_.begin(), is_slow_.end(), 1));
+    const auto usual_steps = static_cast<std::int64_t>(is_slow_.size()) - slow_steps;
+    std::vector<Extra> extras;
+    for (const auto& [key, entry] : entries_) {
+      const Extra extra{key.first, entry.time_ns[0] / usual_steps, entry.time_ns[1] / slow_steps,
+                        entry.in_slow};
+      if ((extra.slow_ns - extra.usual_ns) * 10 > difference_ns) extras.push_back(extra);
+    }
+    std::stable_sort(extras.begin(), extras.end(), [&](const Extra& a, const Extra& b) {
+      const std::int64_t left = a.slow_ns - a.usual_ns, right = b.slow_ns - b.usual_ns;
+      return left != right ? left > right
+                           : facts_.trace->name(a.slice) < facts_.trace->name(b.slice);
+    });
+    return extras;
+  }
+
+ private:
+  void add(bool on_gpu, std::optional<std::size_t> step, SliceId slice, std::int64_t time_ns) {
+    if (!step) return;
+    Entry& entry = entries_[{on_gpu, raw(facts_.trace->slices().name[raw(slice)])}];
+    const bool slow = is_slow_[*step] != 0;
+    entry.time_ns[slow ? 1 : 0] += time_ns;
+    if (slow && entry.in_slow == kNone<SliceId>) entry.in_slow = slice;
+  }
+
+  const Facts& facts_;
+  const std::vector<char>& is_slow_;
+  std::vector<Window> gpu_windows_, cpu_windows_;
+  std::map<std::pair<bool, std::uint32_t>, Entry> entries_;
+};
+
+std::string numbers_text(const Facts& facts, const std::vector<std::size_t>& slow) {
+  std::string text;
+  for (std::size_t i = 0; i < slow.size() && i < 8; ++i)
+    text += (i == 0 ? "" : ", ") +
+            std::to_string(facts.steps.steps[facts.steady[slow[i]]].number.value_or(0));
+  return slow.size() > 8 ? text + ", ..." : text;
+}
+
+}  // namespace
+
+Outcome uneven_steps(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const std::size_t steps = facts.steady.size();
+  if (!facts.steps.marked || steps < 6)
+    return NotChecked{"six steps or more without start-up (schedule(warmup=1, active=8))"};
+  const Trace& trace = *facts.trace;
+  std::vector<std::size_t> order(steps);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto length = [&](std::size_t i) {
+    return facts.device().windows[facts.steady[i]].length_ns();
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t i : order) lengths.push_back(length(i));
+  const std::size_t cut = find_cut(lengths);
+  if (cut == 0) return Quiet{};
+  std::vector<std::size_t> slow(order.begin() + static_cast<std::ptrdiff_t>(cut), order.end());
+  std::sort(slow.begin(), slow.end());
+  std::vector<char> is_slow(steps, 0);
+  std::int64_t over_ns = 0;
+  const std::int64_t low = lengths[(cut - 1) / 2];
+  const std::int64_t high = lengths[cut + (steps - cut - 1) / 2];
+  for (const std::size_t i : slow) {
+    is_slow[i] = 1;
+    over_ns += length(i) - low;
+  }
+  const auto extras = StepContents(facts, is_slow).extras(high - low);
+
+  bool regular = slow.size() >= 3;
+  for (std::size_t i = 2; i < slow.size(); ++i)
+    regular = regular && slow[i] - slow[i - 1] == slow[1] - slow[0];
+  Finding finding;
+  finding.verdict = say("Steps come in two lengths: {} of {} take {}, the others {}.",
+                        {count(slow.size()), count(steps), ns(high), ns(low)});
+  if (regular) {
+    finding.verdict.pattern += " One of {} is slow.";
+    finding.verdict.values.push_back(count(slow[1] - slow[0]));
+  }
+  finding.at_stake_ns = facts.per_step(over_ns);
+  finding.at_stake_ratio = share_of(over_ns, facts.wall.partition.wall_ns);
+  finding.arithmetic.push_back(
+      say("the slow ones: {}; if they were like the others, the mean step would be {} shorter",
+          {text(numbers_text(facts, slow)), ns(finding.at_stake_ns)}));
+  for (std::size_t i = 0; i < extras.size() && i < 4; ++i) {
+    const Extra& extra = extras[i];
+    const std::string_view label = trace.name(extra.slice);
+    finding.evidence.push_back(
+        {extra.slice,
+         say(extra.on_gpu ? "GPU: {}: {} in a slow step, {} in another"
+                          : "CPU: {}, its own time: {} in a slow step, {} in another",
+             {extra.on_gpu ? kernel(label) : name(label), ns(extra.slow_ns), ns(extra.usual_ns)})});
+  }
+  if (extras.empty())
+    finding.evidence.push_back(
+        {facts.steps.steps[facts.steady[slow.front()]].slice,
+         say("a slow step; no event by name explains it: time without events, or waiting")});
+  finding.try_next = {
+      "logging, evaluation, checkpoints, garbage collection: do them less often, or beside the "
+      "step",
+      "inputs of varying size: sort or pad them"};
+  finding.confidence = slow.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = steps;
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

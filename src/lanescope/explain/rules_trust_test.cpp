@@ -1,0 +1,387 @@
+// Rules about the recording itself, and about variation: each on a drawn program in which it must
+// speak and on a near miss in which it must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ProgramSketch;
+using testing::Sketch;
+using Work = ProgramSketch::Work;
+
+std::optional<Finding> find(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  EXPECT_TRUE(facts);
+  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
+  EXPECT_TRUE(explanation);
+  if (explanation->findings.empty()) return std::nullopt;
+  return explanation->findings.at(0);
+}
+
+RuleRun::State state_of(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
+}
+
+ProgramSketch loop(int steps, int launches, const Work& work, std::int64_t cpu_us = 0) {
+  ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    for (int k = 0; k < launches; ++k) program.pass(cpu_us).launch(work);
+    program.end();
+  }
+  return program;
+}
+
+TEST(NoGpuWorkTest, SpeaksOfLaunchesWithoutAnyKernel) {
+  Sketch sketch;
+  for (int i = 0; i < 4; ++i)
+    sketch.runtime("cudaLaunchKernel", i * 100, 50, {.correlation = i + 1});
+  const auto finding = find(sketch.trace(), "no-gpu-work");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kTrust);
+  EXPECT_EQ(finding->verdict.values[0].integer, 4);
+}
+
+TEST(NoGpuWorkTest, SpeaksOfGpuMemoryWithoutCalls) {
+  Sketch sketch;
+  sketch.op("aten::mm", 0, 100).memory(50, 512, 1);
+  const auto finding = find(sketch.trace(), "no-gpu-work");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->try_next.at(0), HasSubstr("ProfilerActivity.CUDA"));
+}
+
+TEST(NoGpuWorkTest, IsQuietAboutProgramsOfTheCpuAndAboutOneKernel) {
+  Sketch cpu;
+  cpu.op("aten::mm", 0, 100).memory(50, 512, 0).runtime("cudaGetDeviceCount", 200, 5);
+  EXPECT_FALSE(find(cpu.trace(), "no-gpu-work"));
+  Sketch gpu;
+  gpu.runtime("cudaLaunchKernel", 0, 50, {.correlation = 1}).kernel("k", 60, 5, {.correlation = 1});
+  EXPECT_FALSE(find(gpu.trace(), "no-gpu-work"));
+}
+
+// Ten launches 100 us apart; each kernel begins `after_ns` after its launch began.
+Trace shifted(std::int64_t after_ns, int shifted_pairs = 10) {
+  Sketch sketch;
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t at = 1'000'000 + i * 100'000;
+    sketch.runtime("cudaLaunchKernel", at, 4'000, {.correlation = i + 1});
+    sketch.kernel("gemm", at + (i < shifted_pairs ? after_ns : 6'000), 10'000,
+                  {.correlation = i + 1});
+  }
+  return sketch.trace();
+}
+
+TEST(ClockOffsetTest, SpeaksWhenKernelsBeginBeforeTheirLaunch) {
+  const auto finding = find(shifted(-30'000), "clock-offset");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kTrust);
+  EXPECT_EQ(finding->verdict.values[0].integer, 10);
+  EXPECT_EQ(finding->verdict.values[2].integer, 30'000);
+  EXPECT_THAT(finding->arithmetic.at(1).values.at(2).text, HasSubstr("about the same"));
+}
+
+TEST(ClockOffsetTest, IsQuietAboutRoundingAndAboutTwoOddPairs) {
+  EXPECT_FALSE(find(shifted(-1'000), "clock-offset"));
+  EXPECT_FALSE(find(shifted(-30'000, 2), "clock-offset"));
+  EXPECT_FALSE(find(shifted(2'000), "clock-offset"));  // within the call: normal
+}
+
+// 40 launches; of those from the 10th on, `lost` have no kernel.
+Sketch& with_lost(Sketch& sketch, int lost, bool at_end) {
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t at = i * 100'000;
+    sketch.runtime("cudaLaunchKernel", at, 4'000, {.correlation = i + 1});
+    const bool is_lost = at_end ? i >= 40 - lost : i >= 10 && i < 10 + lost;
+    if (!is_lost) sketch.kernel("gemm", at + 6'000, 10'000, {.correlation = i + 1});
+  }
+  return sketch;
+}
+
+TEST(LostEventsTest, SpeaksOfLaunchesWithoutKernelInTheMiddle) {
+  Sketch sketch;
+  const auto finding = find(with_lost(sketch, 6, false).trace(), "lost-events");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 6);
+  EXPECT_EQ(finding->verdict.values[1].integer, 40);
+}
+
+TEST(LostEventsTest, IsQuietAtTheEndAndWhileAStreamIsCaptured) {
+  Sketch end;
+  EXPECT_FALSE(find(with_lost(end, 6, true).trace(), "lost-events"));
+  Sketch capture;
+  for (int i = 0; i < 20; ++i)
+    capture.runtime("cudaLaunchKernel", 1'010'000 + i * 1'000, 500, {.correlation = 100 + i});
+  capture.runtime("cudaStreamBeginCapture_v10000", 1'005'000, 1'000)
+      .runtime("cudaStreamEndCapture", 1'035'000, 1'000);
+  EXPECT_FALSE(find(with_lost(capture, 0, true).trace(), "lost-events"));
+}
+
+TEST(LostEventsTest, SpeaksOfWorkWithoutLaunchInTheMiddle) {
+  Sketch sketch;
+  with_lost(sketch, 0, true);
+  for (int i = 0; i < 5; ++i) sketch.kernel("other", 2'050'000 + i * 100'000, 10'000);
+  const auto finding = find(sketch.trace(), "lost-events");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("no launch call"));
+  EXPECT_EQ(finding->verdict.values[0].integer, 5);
+}
+
+TEST(LostEventsTest, SpeaksOfRecordsThatTheRecorderDropped) {
+  Sketch sketch;
+  with_lost(sketch, 0, true).builder().stats().count(ImportIssue::kDroppedRecords, {}, 12);
+  const auto finding = find(sketch.trace(), "lost-events");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 12);
+}
+
+TEST(DamagedFileTest, SpeaksOfACutFileWithItsByte) {
+  Sketch sketch;
+  sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kTruncatedFile, 4711);
+  const auto finding = find(sketch.trace(), "damaged-file");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("end is missing"));
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 4711);
+}
+
+TEST(DamagedFileTest, IsQuietAboutMendedTextAndHalfArrows) {
+  Sketch sketch;
+  sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kUnescapedText, 5);
+  sketch.builder().stats().count(ImportIssue::kOrphanFlow, 5);
+  EXPECT_FALSE(find(sketch.trace(), "damaged-file"));
+}
+
+TEST(FewStepsTest, SpeaksOfOneStepAndOfTwoThatDisagree) {
+  EXPECT_TRUE(find(loop(1, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_TRUE(find(loop(2, 4, {.us = 50}).trace(), "few-steps"));
+  ProgramSketch program = loop(2, 4, {.us = 50});
+  program.step();
+  for (int k = 0; k < 8; ++k) program.launch({.us = 50});
+  EXPECT_TRUE(find(program.end().trace(), "few-steps"));
+}
+
+TEST(FewStepsTest, IsQuietWhenTwoAgreeAndWithoutMarks) {
+  EXPECT_FALSE(find(loop(3, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_FALSE(find(shifted(6'000), "few-steps"));
+}
+
+ProgramSketch with_frames(int frames, int ops) {
+  ProgramSketch program = loop(3, 4, {.us = 50});
+  for (int i = 0; i < frames; ++i)
+    program.sketch().slice("python_function", "train.py(3): f", ProgramSketch::at(1000 + i), 500);
+  for (int i = 0; i < ops; ++i) program.sketch().op("aten::add", ProgramSketch::at(1000 + i), 400);
+  return program;
+}
+
+// 1000 frames beside 3 steps and 24 operators and calls.
+TEST(StackCostTest, SpeaksWhenMostEventsAreFrames) {
+  const auto finding = find(with_frames(1000, 0).trace(), "stack-cost");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 1000);
+  EXPECT_EQ(finding->verdict.values[1].integer, 1027);
+}
+
+TEST(StackCostTest, IsQuietWhenTheyAreFewOrAMinority) {
+  EXPECT_FALSE(find(with_frames(999, 0).trace(), "stack-cost"));
+  EXPECT_FALSE(find(with_frames(1000, 1000).trace(), "stack-cost"));
+}
+
+ProgramSketch with_request(std::int64_t request_us, std::int64_t cpu_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step().pass(cpu_us);
+    if (i == 0) program.overhead("Activity Buffer Request", request_us);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+// The first step begins, the request takes 2000 us, and 9 us later the first work begins.
+TEST(StartUpLagTest, SpeaksOfTheRequestBeforeTheFirstWork) {
+  const auto finding = find(with_request(2000, 0).trace(), "start-up-lag");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 2'009'000);
+  EXPECT_EQ(finding->verdict.values[1].integer, 2'000'000);
+}
+
+TEST(StartUpLagTest, IsQuietWhenItIsShortOrTheProgramWasLateItself) {
+  EXPECT_FALSE(find(with_request(200, 0).trace(), "start-up-lag"));
+  EXPECT_FALSE(find(with_request(2000, 5000).trace(), "start-up-lag"));
+}
+
+TEST(StartUpLagTest, IsQuietWhenEarlierWorkFillsTheLane) {
+  ProgramSketch program = with_request(2000, 0);
+  program.sketch().kernel("gemm", ProgramSketch::at(1001), ProgramSketch::at(100));
+  EXPECT_FALSE(find(program.trace(), "start-up-lag"));
+}
+
+// 40 launches a step of 10 us each against 100 us of work: 16 ms behind after five steps.
+TEST(CpuAheadTest, SpeaksWhenTheQueueGrows) {
+  const auto finding = find(loop(5, 40, {.us = 100}).trace(), "cpu-ahead");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kNormal);
+  EXPECT_GT(finding->verdict.values[1].integer, 10'000'000);
+}
+
+TEST(CpuAheadTest, IsQuietWhenTheGpuKeepsUpAndWhenWorkWaitsOnAnIdleGpu) {
+  EXPECT_FALSE(find(loop(5, 40, {.us = 5}).trace(), "cpu-ahead"));
+  Sketch sketch;  // all launched at once, then run with pauses of 40 us
+  for (int i = 0; i < 100; ++i) {
+    sketch.runtime("cudaLaunchKernel", i * 5'000, 4'000, {.correlation = i + 1});
+    sketch.kernel("gemm", 1'000'000 + i * 100'000, 60'000, {.correlation = i + 1});
+  }
+  EXPECT_FALSE(find(sketch.trace(), "cpu-ahead"));
+}
+
+// 1500 launches of 2 us against 10 us of work each; when 1000 wait, a call takes 50 us.
+ProgramSketch with_full_queue(std::int64_t held_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step();
+    for (int k = 0; k < 700; ++k)
+      program.launch({.us = 100, .call_us = i == 2 && k > 0 ? held_us : 4});
+    program.end();
+  }
+  return program;
+}
+
+// When the last step begins, 1400 launches were made in 14 ms, and 140 pieces of work had run.
+TEST(FullQueueTest, SpeaksWhenCallsWaitForARoomInTheQueue) {
+  const auto finding = find(with_full_queue(100).trace(), "full-queue");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kNormal);
+  EXPECT_FALSE(find(with_full_queue(100).trace(), "slow-launches"));
+}
+
+TEST(FullQueueTest, IsQuietWhenCallsAreQuickOrTheQueueHasRoom) {
+  EXPECT_FALSE(find(with_full_queue(4).trace(), "full-queue"));
+  EXPECT_FALSE(find(loop(3, 60, {.us = 100, .call_us = 100}).trace(), "full-queue"));
+}
+
+// Calls of 30 us for work of 5: of each call the 22 us above the usual 8 count. Sixty a step.
+TEST(SlowLaunchesTest, SpeaksWhenCallsAreSlowInTheMedian) {
+  const auto finding = find(loop(3, 60, {.us = 5, .call_us = 30}).trace(), "slow-launches");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 30'000);
+  EXPECT_EQ(finding->at_stake_ns, 60 * 22'000);
+}
+
+// Two of sixty calls a step take 400 us, a hundred times the median.
+TEST(SlowLaunchesTest, SpeaksOfAFewVerySlowCalls) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step();
+    for (int k = 0; k < 60; ++k) program.launch({.us = 5, .call_us = k % 30 == 7 ? 400 : 4});
+    program.end();
+  }
+  const auto finding = find(program.trace(), "slow-launches");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 4);
+  EXPECT_EQ(finding->at_stake_ns, 2 * 396'000);
+}
+
+TEST(SlowLaunchesTest, IsQuietWhenTheGpuIsBusyMeanwhileOrCallsAreUsual) {
+  EXPECT_FALSE(find(loop(3, 60, {.us = 40, .call_us = 30}).trace(), "slow-launches"));
+  EXPECT_FALSE(find(loop(3, 60, {.us = 5, .call_us = 8}).trace(), "slow-launches"));
+}
+
+// The first launch of a kernel loads it.
+TEST(SlowLaunchesTest, IsQuietAboutFirstUses) {
+  ProgramSketch program = loop(2, 60, {.us = 5});
+  program.step();
+  for (const char* first : {"a", "b", "c"})
+    program.launch({.name = first, .us = 5, .call_us = 900});
+  for (int k = 0; k < 60; ++k) program.launch({.us = 5});
+  EXPECT_FALSE(find(program.end().trace(), "slow-launches"));
+}
+
+// Ten steps of 4 x 50 us; each third one also writes a checkpoint: 300 us on the CPU.
+ProgramSketch with_checkpoints(int steps, int every, std::int64_t us) {
+  ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait();
+    if (i % every == every - 1) program.cpu_op("save_checkpoint", us);
+    program.end();
+  }
+  return program;
+}
+
+TEST(UnevenStepsTest, SpeaksOfTwoKindsOfStepsAndWhatTheSlowOnesDo) {
+  const auto finding = find(with_checkpoints(13, 3, 300).trace(), "uneven-steps");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 4);
+  EXPECT_EQ(finding->verdict.values[1].integer, 12);
+  EXPECT_EQ(finding->verdict.values[2].integer - finding->verdict.values[3].integer, 300'000);
+  EXPECT_EQ(finding->verdict.values[4].integer, 3);  // one of three
+  EXPECT_EQ(finding->at_stake_ns, 4 * 300'000 / 12);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "save_checkpoint");
+}
+
+TEST(UnevenStepsTest, IsQuietAboutOneSlowStepASmallDifferenceAndARamp) {
+  EXPECT_FALSE(find(with_checkpoints(10, 9, 300).trace(), "uneven-steps"));
+  EXPECT_FALSE(find(with_checkpoints(13, 3, 30).trace(), "uneven-steps"));
+  ProgramSketch ramp;
+  for (int i = 0; i < 12; ++i) ramp.step().launch({.us = 100 + 20 * i}).wait().end();
+  EXPECT_FALSE(find(ramp.trace(), "uneven-steps"));
+}
+
+TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
+  EXPECT_EQ(state_of(with_checkpoints(5, 2, 300).trace(), "uneven-steps"),
+            RuleRun::State::kNotChecked);
+}
+
+// Real traces and what must be said of each.
+namespace fs = std::filesystem;
+void expect_speaks(const fs::path& path, const std::string& rule, bool speaks) {
+  const auto trace = format::read_trace(path);
+  ASSERT_TRUE(trace) << path;
+  EXPECT_EQ(find(*trace, rule).has_value(), speaks) << path << " " << rule;
+}
+
+TEST(TrustOfRealTracesTest, Shipped) {
+  const fs::path root = fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data";
+  expect_speaks(root / "h200_mlp_train/trace.json.gz", "cpu-ahead", true);
+  expect_speaks(root / "h200_mlp_train/trace.json.gz", "few-steps", false);
+  expect_speaks(root / "h200_64_bf16_warm_eager/trace.json", "few-steps", true);
+  expect_speaks(root / "h200_64_bf16_warm_eager/trace.json", "cpu-ahead", false);
+}
+
+TEST(TrustOfRealTracesTest, Shared) {
+  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
+  const fs::path root =
+      folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
+  if (!fs::exists(root)) GTEST_SKIP() << "LOUD: no shared traces at " << root;
+  expect_speaks(root / "h200/64_bf16_warm_eager_w0_0_a20.json", "start-up-lag", true);
+  expect_speaks(root / "h200/llama_decode.json.gz", "start-up-lag", false);
+  expect_speaks(root / "h200/llama_decode_stack.json.gz", "stack-cost", true);
+  expect_speaks(root / "h200/llama_decode.json.gz", "stack-cost", false);
+  expect_speaks(root / "public/odd_truncated_mid_event.json", "damaged-file", true);
+  expect_speaks(root / "public/odd_trailing_comma.json", "damaged-file", false);
+  // Orphans at the start, memsets without a record, programs of the CPU, other vendors.
+  for (const char* healthy :
+       {"h200/mlp_cudagraph.json.gz", "ddp4/healthy/rank0.json.gz",
+        "public/hta_v100_test_rank1of2.json.gz", "public/tracelens_h100_bert_small.json.gz",
+        "public/param_resnet_2080ti_112k.json.gz", "public/hta_mtia_inference.json.gz",
+        "public/hta_cpu_only_gloo_small.pt.trace.json.gz",
+        "public/tracelens_mi300_qwen_stack_memory.json.gz",
+        "public/kineto_torch19_stack_memory_w4.pt.trace.json.gz"})
+    for (const char* rule :
+         {"no-gpu-work", "clock-offset", "lost-events", "damaged-file", "slow-launches",
+          "full-queue", "memory-growth", "memory-limit", "memory-fragmentation", "memory-peak"})
+      expect_speaks(root / healthy, rule, false);
+}
+
+}  // namespace
+}  // namespace lanescope::explain
