@@ -53,6 +53,15 @@ constexpr Rule kRules[] = {
     {"memory-fragmentation", "does the allocator hold much more than tensors take?",
      rules::memory_fragmentation},
     {"memory-peak", "is the peak of GPU memory made of temporaries?", rules::memory_peak},
+    {"small-collectives", "are there many collectives of small messages?",
+     rules::small_collectives},
+    {"serial-communication", "why does communication not overlap with compute?",
+     rules::serial_communication},
+    {"first-collective", "why is the first collective slow?", rules::first_collective},
+    {"slowed-compute", "does communication slow the kernels beside it?", rules::slowed_compute},
+    {"micro-step-sync", "does gradient accumulation communicate in each micro-step?",
+     rules::micro_step_sync},
+    {"collective-keys", "can collectives be matched across ranks?", rules::collective_keys},
 };
 
 bool contains(const std::vector<std::string>& ids, std::string_view id) {

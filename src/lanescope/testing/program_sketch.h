@@ -23,6 +23,8 @@ class ProgramSketch {
     std::int64_t call_us = 4;
     std::int64_t stream = 7;
     std::string_view dims = {};
+    std::string_view collective = {};  // "allreduce": of `elements` floats
+    std::int64_t elements = 0;
   };
 
   // The CPU does something that no event tells of.
@@ -47,7 +49,11 @@ class ProgramSketch {
     sketch_.op(work.op, at(op_start), at(work.call_us + 6), {.input_dims = std::string(work.dims)});
     sketch_.runtime(work.call, at(call_start), at(work.call_us), {.correlation = id});
     sketch_.slice(work.category, work.name, at(start), at(work.us),
-                  {.stream = work.stream, .correlation = id, .bytes = 1'000'000});
+                  {.stream = work.stream,
+                   .correlation = id,
+                   .bytes = 1'000'000,
+                   .collective = std::string(work.collective),
+                   .elements = work.elements});
     gpu = start + work.us;
     return pass(work.call_us + 6);
   }

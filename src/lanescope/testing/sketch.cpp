@@ -44,6 +44,14 @@ Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int
   field_text("Input type", fields.input_types, true);
   field_text("Call stack", fields.call_stack, false);
   field_text("Overload name", fields.overload, false);
+  if (!fields.collective.empty()) {
+    field_text("Collective name", fields.collective, false);
+    field_int("In msg nelems", fields.elements);
+    field_int("Out msg nelems", fields.elements);
+    field_text("dtype", fields.dtype, false);
+    field_text("Process Group Name", fields.group, false);
+    field_int("Seq", fields.collective_seq);
+  }
   builder_.add_slice(track, id, builder_.intern(name), start_ns, dur_ns, builder_.args().end());
   return *this;
 }

@@ -17,6 +17,9 @@ struct Fields {
   std::optional<std::int64_t> external_id = {}, correlation = {}, sequence = {}, fwd_thread = {},
                               bytes = {};
   std::string input_dims = {}, input_types = {}, call_stack = {}, overload = {};
+  // Of a collective: its name, the type and number of elements, process group and number in it.
+  std::string collective = {}, dtype = "Float", group = "0";
+  std::optional<std::int64_t> elements = {}, collective_seq = {};
 };
 
 // Events are added in file order. Not thread-safe. trace() may be called once.

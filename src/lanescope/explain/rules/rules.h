@@ -42,6 +42,12 @@ Outcome memory_growth(const Facts& facts);
 Outcome memory_limit(const Facts& facts);
 Outcome memory_fragmentation(const Facts& facts);
 Outcome memory_peak(const Facts& facts);
+Outcome small_collectives(const Facts& facts);
+Outcome serial_communication(const Facts& facts);
+Outcome first_collective(const Facts& facts);
+Outcome slowed_compute(const Facts& facts);
+Outcome micro_step_sync(const Facts& facts);
+Outcome collective_keys(const Facts& facts);
 
 // A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
 bool starts_kernels(std::string_view call);

@@ -1,0 +1,32 @@
+// The communication kernels of a device with what the file says of them: which collective, how
+// large, in which process group.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/device_work.h"
+#include "lanescope/analysis/launch_links.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// Texts and numbers of the kernel's own arguments, or of the record_param_comms event around its
+// launch.
+struct CollectiveCall {
+  DeviceWork work;
+  StringId name = kNone<StringId>;            // "allreduce"; kNone: the file does not say
+  StringId group = kNone<StringId>;           // process group
+  std::optional<std::int64_t> message_bytes;  // the larger of in and out; none: not said
+  std::optional<std::int64_t> sequence;       // of the group
+};
+
+// In order of start. O(communication). Any thread.
+std::vector<CollectiveCall> find_collective_calls(const Trace& trace, const LaunchLinks& links,
+                                                  const DeviceTimeline& timeline);
+
+// Bytes of an element by c10's name of the type ("Float", "BFloat16"); none: unknown.
+std::optional<std::int64_t> element_bytes(std::string_view dtype);
+
+}  // namespace lanescope::analysis

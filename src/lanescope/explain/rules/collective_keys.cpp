@@ -1,0 +1,51 @@
+// Collectives that cannot be matched across ranks: no name, or a sequence number twice.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "lanescope/analysis/collective_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome collective_keys(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto calls =
+      analysis::find_collective_calls(*facts.trace, facts.links, facts.device().timeline);
+  std::uint64_t all = 0, nameless = 0, twice = 0;
+  SliceId first = kNone<SliceId>, second = kNone<SliceId>;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> seen;
+  for (const auto& call : calls) {
+    if (call.work.before_recording) continue;  // launched before: normal
+    ++all;
+    if (call.name == kNone<StringId> && nameless++ == 0) first = call.work.slice;
+    if (call.sequence && ++seen[{raw(call.group), raw(call.name), *call.sequence}] == 2 &&
+        twice++ == 0)
+      second = call.work.slice;
+  }
+  if (all < 5 || (nameless * 10 <= all && twice * 10 <= all)) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      nameless * 10 > all
+          ? say("{} of {} communication kernels do not say which collective they are: across ranks "
+                "they can be matched by order only.",
+                {count(nameless), count(all)})
+          : say("{} sequence numbers of collectives occur twice in one process group: across ranks "
+                "they do not tell which call is which.",
+                {count(twice)});
+  finding.arithmetic.push_back(say(
+      "kernels that were launched before the recording are not counted: they never have names"));
+  if (first != kNone<SliceId> && nameless * 10 > all)
+    finding.evidence.push_back({first, say("the first without a name")});
+  if (second != kNone<SliceId>) finding.evidence.push_back({second, say("the first repeated one")});
+  finding.try_next = {
+      "record with a newer torch, and with record_shapes=True: record_param_comms writes names, "
+      "sizes and groups"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = all;
+  finding.sample_noun = "collective";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

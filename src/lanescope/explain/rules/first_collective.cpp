@@ -1,0 +1,66 @@
+// The first collective of a process group creates its communicator, and holds the CPU meanwhile.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr std::int64_t kLeastNs = 5'000'000;
+
+}  // namespace
+
+// Kernels are not looked at: on the GPU a first collective is as often long because another rank
+// came late, and one rank's trace cannot tell.
+Outcome first_collective(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::map<std::uint32_t, std::vector<SliceId>> by_group;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+    const ArgsView args = trace.slice_args(id);
+    if (!args.has(ArgKey::kCollectiveName)) continue;
+    by_group[raw(args.text(ArgKey::kProcessGroupName).value_or(kNone<StringId>))].push_back(id);
+  }
+  struct Found {
+    std::int64_t first_ns = 0, usual_ns = 0, longest_ns = 0;
+    std::size_t others = 0;
+    SliceId slice = kNone<SliceId>;
+  } worst;
+  for (auto& [group, calls] : by_group) {
+    if (calls.size() < 5) continue;
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+    std::vector<std::int64_t> others;
+    for (std::size_t i = 1; i < calls.size(); ++i) others.push_back(trace.dur_ns(calls[i]));
+    const std::int64_t first_ns = trace.dur_ns(calls.front());
+    const std::int64_t longest_ns = *std::max_element(others.begin(), others.end());
+    const std::int64_t usual_ns = analysis::lower_median(std::move(others));
+    if (first_ns < kLeastNs || first_ns < 10 * usual_ns || first_ns < 3 * longest_ns ||
+        first_ns <= worst.first_ns)
+      continue;
+    worst = {first_ns, usual_ns, longest_ns, calls.size() - 1, calls.front()};
+  }
+  if (worst.slice == kNone<SliceId>) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict = say(
+      "The first collective of a process group held the CPU for {}, the later ones for {}: most "
+      "likely its communicator was created there.",
+      {ns(worst.first_ns), ns(worst.usual_ns)});
+  finding.at_stake_ns = worst.first_ns - worst.usual_ns;
+  finding.arithmetic.push_back(
+      say("against {} later calls of the same group: median {}, longest {}",
+          {count(worst.others), ns(worst.usual_ns), ns(worst.longest_ns)}));
+  finding.evidence.push_back({worst.slice, say("{}", {name(trace.name(worst.slice))})});
+  finding.try_next = {
+      "leave the first step out; where start-up counts, make one small collective before the loop, "
+      "or connect at once with init_process_group(device_id=...)"};
+  finding.confidence = Confidence::kMedium;
+  finding.sample_count = worst.others + 1;
+  finding.sample_noun = "collective";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

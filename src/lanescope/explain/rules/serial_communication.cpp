@@ -1,0 +1,78 @@
+// Communication never runs beside compute: one stream, or waits on both sides of it.
+#include <algorithm>
+#include <set>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+Outcome serial_communication(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto& timeline = facts.device().timeline;
+  std::set<std::uint32_t> compute_tracks;
+  for (const DeviceWork& work : timeline.work)
+    if (work.work == WorkClass::kCompute)
+      compute_tracks.insert(raw(trace.slices().track[raw(work.slice)]));
+  std::int64_t total_ns = 0, exposed_ns = 0, counted_until = 0, longest_ns = -1;
+  std::uint64_t calls = 0, on_compute_stream = 0;
+  SliceId longest = kNone<SliceId>;
+  for (const DeviceWork& work : timeline.work) {
+    if (work.work != WorkClass::kCommunication || !inside(facts.steady_windows, work.start_ns))
+      continue;
+    ++calls;
+    on_compute_stream += compute_tracks.count(raw(trace.slices().track[raw(work.slice)]));
+    const std::int64_t from = std::max(work.start_ns, counted_until);
+    counted_until = std::max(counted_until, work.end_ns);
+    if (from >= work.end_ns) continue;
+    const std::int64_t alone = timeline.time_within(
+        from, work.end_ns)[static_cast<std::size_t>(WorkClass::kCommunication)];
+    total_ns += work.end_ns - from;
+    exposed_ns += alone;
+    if (alone > longest_ns) {
+      longest_ns = alone;
+      longest = work.slice;
+    }
+  }
+  const auto& part = facts.wall.partition;
+  if (calls < 3 || share_of(exposed_ns, total_ns) < 0.9 ||
+      share_of(exposed_ns, part.wall_ns) < 0.05 || part.compute_ns == 0)
+    return Quiet{};
+  const bool one_stream = on_compute_stream * 2 > calls;
+  Finding finding;
+  finding.verdict = say(
+      "Communication never runs beside compute: of {} per step {} are exposed. {}",
+      {ns(facts.per_step(total_ns)), ratio(exposed_ns, total_ns),
+       text(one_stream ? "It is on the stream that computes, so the two cannot overlap."
+                       : "It has a stream of its own, so waits on both sides keep them apart.")});
+  // All of one or all of the other can be hidden, whichever is less.
+  const std::int64_t stake_ns = std::min(exposed_ns, part.compute_ns);
+  finding.at_stake_ns = facts.per_step(stake_ns);
+  finding.at_stake_ratio = share_of(stake_ns, part.wall_ns);
+  finding.arithmetic.push_back(
+      say("compute takes {} per step: no more than that can hide communication; what runs beside "
+          "communication gets slower itself",
+          {ns(facts.per_step(part.compute_ns))}));
+  finding.arithmetic.push_back(
+      say("{} of {} communication kernels run on a stream that also "
+          "computes",
+          {count(on_compute_stream), count(calls)}));
+  finding.evidence.push_back(
+      {longest, say("{}: {} alone", {kernel(trace.name(longest)), ns(longest_ns)})});
+  finding.try_next = {
+      one_stream
+          ? "call the collective with async_op=True and wait() where its result is needed, or "
+            "on a stream of its own"
+          : "start it earlier (DDP buckets while backward runs, FSDP backward_prefetch) and "
+            "wait() only where the result is needed",
+      "tensor-parallel layers need their sum at once: there, overlap works across micro-batches"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

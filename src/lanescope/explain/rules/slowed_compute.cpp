@@ -1,0 +1,123 @@
+// Kernels take longer while communication runs beside them.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+namespace {
+
+using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+std::uint32_t argument(const Trace& trace, SliceId slice, ArgKey key) {
+  return raw(trace.slice_args(slice).text(key).value_or(kNone<StringId>));
+}
+
+struct Group {
+  std::vector<std::int64_t> alone, beside;
+  SliceId slowest = kNone<SliceId>;
+};
+
+}  // namespace
+
+Outcome slowed_compute(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto& timeline = facts.device().timeline;
+  analysis::IntervalUnion communication;
+  for (const DeviceWork& work : timeline.work)
+    if (work.work == WorkClass::kCommunication) communication.add(work.start_ns, work.end_ns);
+  communication.finish();
+  if (communication.length_ns() == 0) return Quiet{};
+  std::map<Key, Group> groups;
+  bool has_shapes = false;
+  for (const DeviceWork& work : timeline.work) {
+    const std::int64_t length = work.end_ns - work.start_ns;
+    if (work.work != WorkClass::kCompute || length <= 0) continue;
+    const SliceId op = facts.links.op_of[raw(work.slice)];
+    const std::uint32_t dims =
+        op == kNone<SliceId> ? raw(kNone<StringId>) : argument(trace, op, ArgKey::kInputDims);
+    if (dims == raw(kNone<StringId>)) continue;  // calls of one grid may differ in inner size
+    has_shapes = true;
+    Group& group = groups[{raw(trace.slices().name[raw(work.slice)]),
+                           argument(trace, work.slice, ArgKey::kGrid),
+                           argument(trace, work.slice, ArgKey::kBlock), dims}];
+    const std::int64_t shared = communication.length_within_ns(work.start_ns, work.end_ns);
+    if (shared == 0) {
+      group.alone.push_back(length);  // of any step: few run alone where overlap is good
+    } else if (shared * 2 > length && inside(facts.steady_windows, work.start_ns)) {
+      group.beside.push_back(length);
+      if (group.slowest == kNone<SliceId> || length > trace.dur_ns(group.slowest))
+        group.slowest = work.slice;
+    }
+  }
+  if (!has_shapes)
+    return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};
+  // What the calls beside communication take more than the median of those alone; calls that are
+  // quicker count against it.
+  struct Row {
+    std::int64_t usual_ns, beside_ns, extra_ns;
+    std::size_t calls;
+    SliceId slowest;
+  };
+  std::vector<Row> rows;
+  std::int64_t usual_ns = 0, beside_ns = 0;
+  std::uint64_t calls = 0;
+  for (auto& [key, group] : groups) {
+    if (group.alone.size() < 2 || group.beside.size() < 3) continue;
+    const std::int64_t usual = analysis::lower_median(group.alone);
+    Row row{usual, analysis::lower_median(group.beside), 0, group.beside.size(), group.slowest};
+    for (const std::int64_t length : group.beside) {
+      row.extra_ns += length - usual;
+      usual_ns += usual;
+      beside_ns += length;
+      ++calls;
+    }
+    rows.push_back(row);
+  }
+  const std::int64_t extra_ns = beside_ns - usual_ns;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (beside_ns * 100 <= usual_ns * 115 || share_of(extra_ns, wall_ns) < 0.01) return Quiet{};
+  std::int64_t hidden_ns = 0;
+  for (const auto& window : facts.steady_windows)
+    hidden_ns += communication.length_within_ns(window.start_ns, window.end_ns);
+  hidden_ns -= facts.wall.partition.exposed_communication_ns;
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+    return a.extra_ns != b.extra_ns ? a.extra_ns > b.extra_ns
+                                    : trace.name(a.slowest) < trace.name(b.slowest);
+  });
+  Finding finding;
+  finding.verdict = say(
+      "Kernels take {} times as long while communication runs beside them: {} per step more, "
+      "while it hides {} of communication.",
+      {factor(beside_ns, usual_ns), ns(facts.per_step(extra_ns)), ns(facts.per_step(hidden_ns))});
+  finding.at_stake_ns = facts.per_step(extra_ns);
+  finding.at_stake_ratio = share_of(extra_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("equal kernels (name, grid, block, input shapes), {} calls beside communication for more "
+          "than half of their time against the median of two calls or more without any",
+          {count(calls)}));
+  finding.arithmetic.push_back(say(hidden_ns > extra_ns
+                                       ? "overlap still wins: without it the step would be longer"
+                                       : "overlap does not pay here: it costs what it hides"));
+  for (std::size_t i = 0; i < rows.size() && i < 3 && rows[i].extra_ns * 20 > extra_ns; ++i)
+    finding.evidence.push_back(
+        {rows[i].slowest, say("{}: {} beside communication, {} alone; {} calls",
+                              {kernel(trace.name(rows[i].slowest)), ns(rows[i].beside_ns),
+                               ns(rows[i].usual_ns), count(rows[i].calls)})});
+  finding.try_next = {
+      "fewer blocks for communication (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), if the links allow",
+      "do not count all of an exposed collective as time to win by overlap"};
+  finding.confidence = calls >= 20 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,95 @@
+// Many collectives of small messages: each pays the latency of the network, not its bandwidth.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/analysis/collective_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::WorkClass;
+
+namespace {
+
+constexpr std::int64_t kSmallBytes = 1 << 20;
+
+struct Group {
+  std::uint64_t calls = 0;
+  std::int64_t bytes = 0, total_ns = 0, exposed_ns = 0, longest_ns = -1;
+  SliceId longest = kNone<SliceId>;
+};
+
+}  // namespace
+
+Outcome small_collectives(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto& timeline = facts.device().timeline;
+  const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
+  std::map<std::string_view, Group> groups;
+  std::uint64_t all = 0, sized = 0, small = 0;
+  std::int64_t exposed_ns = 0, counted_until = 0;
+  for (const auto& call : calls) {
+    if (!inside(facts.steady_windows, call.work.start_ns)) continue;
+    ++all;
+    if (!call.message_bytes) continue;
+    ++sized;
+    if (*call.message_bytes >= kSmallBytes) continue;
+    ++small;
+    Group& group = groups[facts.trace->text(call.name)];
+    const std::int64_t length = call.work.end_ns - call.work.start_ns;
+    // Several streams may communicate at once: each moment counts once.
+    const std::int64_t from = std::max(call.work.start_ns, counted_until);
+    const std::int64_t alone =
+        from < call.work.end_ns
+            ? timeline.time_within(
+                  from, call.work.end_ns)[static_cast<std::size_t>(WorkClass::kCommunication)]
+            : 0;
+    counted_until = std::max(counted_until, call.work.end_ns);
+    ++group.calls;
+    group.bytes = analysis::add_bytes(group.bytes, *call.message_bytes);
+    group.total_ns += length;
+    group.exposed_ns += alone;
+    exposed_ns += alone;
+    if (length > group.longest_ns) {
+      group.longest_ns = length;
+      group.longest = call.work.slice;
+    }
+  }
+  if (all > 0 && sized * 2 < all)
+    return NotChecked{"sizes of the collectives (torch 2.3 or newer writes them)"};
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
+  if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("{} of {} collectives in {} steps carry less than 1 MB each: they pay for the latency of "
+          "{} calls, {} per step with nothing computing beside them.",
+          {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
+  finding.at_stake_ns = facts.per_step(exposed_ns);
+  finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("the part of these {} calls per step in which only communication ran; what the same "
+          "bytes take in few calls stays",
+          {count(small / steps)}));
+  for (const auto& [label, group] : groups)
+    finding.evidence.push_back(
+        {group.longest,
+         say("{} x{}: {} each in the mean, {} in all per step, exposed {}",
+             {name(label), count(group.calls),
+              bytes(group.bytes / static_cast<std::int64_t>(group.calls)),
+              ns(facts.per_step(group.total_ns)), ns(facts.per_step(group.exposed_ns))})});
+  std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
+                   [](const Evidence& a, const Evidence& b) {
+                     return a.text.values[4].integer > b.text.values[4].integer;
+                   });
+  if (finding.evidence.size() > 3) finding.evidence.resize(3);
+  finding.try_next = {
+      "larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "
+      "(torch.distributed._coalescing_manager, a flattened tensor)"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = small;
+  finding.sample_noun = "collective";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
