@@ -342,6 +342,71 @@ TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
             RuleRun::State::kNotChecked);
 }
 
+// Each step makes a tensor on the CPU in 200 us, moves it (10 us of copy) and runs four gemms.
+ProgramSketch with_built(const char* factory, std::int64_t pause_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    if (factory) program.cpu_op(factory, 200).pass(pause_us);
+    program.launch({.name = "Memcpy HtoD (Pageable -> Device)",
+                    .us = 10,
+                    .op = "aten::to",
+                    .category = "gpu_memcpy",
+                    .call = "cudaMemcpyAsync"});
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait().end();
+  }
+  return program;
+}
+
+// The GPU is idle for 200 us of making and 10 us of aten::to, of which the copy takes the last one.
+TEST(CpuBuiltTensorTest, SpeaksOfAFactoryBeforeTheCopy) {
+  const auto finding = find(with_built("aten::zeros", 0).trace(), "cpu-built-tensor");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);
+  EXPECT_EQ(finding->at_stake_ns, 209'000);
+}
+
+TEST(CpuBuiltTensorTest, IsQuietAboutOtherOperatorsAndPausesBetween) {
+  EXPECT_FALSE(find(with_built("aten::stack", 0).trace(), "cpu-built-tensor"));
+  EXPECT_FALSE(find(with_built("aten::zeros", 60).trace(), "cpu-built-tensor"));
+  EXPECT_FALSE(find(with_built(nullptr, 0).trace(), "cpu-built-tensor"));
+}
+
+// Two layers; step i joins a cache of 10 + i (or always 10) and one piece, 20 us each.
+ProgramSketch with_cache(bool grows, bool shapes = true) {
+  ProgramSketch program;
+  for (int i = 0; i < 8; ++i) {
+    program.step();
+    const std::string dims =
+        "[[[1, 8, " + std::to_string(grows ? 10 + i : 10) + ", 64], [1, 8, 1, 64]], []]";
+    for (int layer = 0; layer < 2; ++layer)
+      program.launch({.us = 50})
+          .launch({.name = "CatArrayBatchedCopy",
+                   .us = 20,
+                   .op = "aten::cat",
+                   .dims = shapes ? dims : ""});
+    program.end();
+  }
+  return program;
+}
+
+TEST(GrowingCatTest, SpeaksOfABufferThatGrowsByItsPiece) {
+  const auto finding = find(with_cache(true).trace(), "growing-cat");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 16);
+  EXPECT_EQ(finding->verdict.values[1].text, "[1, 8, *, 64]");
+  EXPECT_EQ(finding->verdict.values[2].integer, 10);
+  EXPECT_EQ(finding->verdict.values[3].integer, 17);
+  EXPECT_EQ(finding->at_stake_ns, 40'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 7);
+}
+
+TEST(GrowingCatTest, IsQuietAboutFixedShapesAndNotCheckedWithoutAny) {
+  EXPECT_FALSE(find(with_cache(false).trace(), "growing-cat"));
+  EXPECT_EQ(state_of(with_cache(true, false).trace(), "growing-cat"), RuleRun::State::kNotChecked);
+}
+
 // Real traces and what must be said of each.
 namespace fs = std::filesystem;
 void expect_speaks(const fs::path& path, const std::string& rule, bool speaks) {

@@ -61,6 +61,8 @@ constexpr Rule kRules[] = {
     {"slowed-compute", "does communication slow the kernels beside it?", rules::slowed_compute},
     {"micro-step-sync", "does gradient accumulation communicate in each micro-step?",
      rules::micro_step_sync},
+    {"cpu-built-tensor", "are tensors made on the CPU and moved at once?", rules::cpu_built_tensor},
+    {"growing-cat", "is a growing buffer copied again and again?", rules::growing_cat},
     {"collective-keys", "can collectives be matched across ranks?", rules::collective_keys},
 };
 

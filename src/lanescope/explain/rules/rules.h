@@ -48,6 +48,8 @@ Outcome first_collective(const Facts& facts);
 Outcome slowed_compute(const Facts& facts);
 Outcome micro_step_sync(const Facts& facts);
 Outcome collective_keys(const Facts& facts);
+Outcome cpu_built_tensor(const Facts& facts);
+Outcome growing_cat(const Facts& facts);
 
 // A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
 bool starts_kernels(std::string_view call);

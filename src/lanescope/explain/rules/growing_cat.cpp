@@ -1,0 +1,140 @@
+// A buffer that torch.cat makes anew, a little longer, again and again: a key-value cache.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// A long tensor and one piece, equal but for the dimension that grows.
+struct Join {
+  std::string shape;  // of the long one: "[1, 8, *, 64]"
+  std::int64_t length = 0, piece = 0;
+};
+
+// From "Input Dims" of aten::cat: [[[1, 8, 17, 64], [1, 8, 1, 64]], []].
+std::optional<Join> parse_join(std::string_view dims_json) {
+  const auto dims = parse_json(dims_json);
+  if (!dims || !dims->is_array() || dims->items.empty()) return std::nullopt;
+  const auto& tensors = dims->items.front().items;
+  if (tensors.size() != 2 || !tensors[0].is_array() || tensors[0].items.empty() ||
+      tensors[0].items.size() != tensors[1].items.size())
+    return std::nullopt;
+  Join join;
+  bool grows = false;
+  for (std::size_t i = 0; i < tensors[0].items.size(); ++i) {
+    const auto length = tensors[0].items[i].integer, piece = tensors[1].items[i].integer;
+    if (!length || !piece || *length <= 0 || *piece <= 0) return std::nullopt;
+    join.shape += i == 0 ? "[" : ", ";
+    if (*length > *piece && !grows) {
+      grows = true;
+      join.length = *length;
+      join.piece = *piece;
+      join.shape += '*';
+    } else if (*length != *piece) {
+      return std::nullopt;
+    } else {
+      join.shape += std::to_string(*length);
+    }
+  }
+  join.shape += ']';
+  return grows ? std::optional(join) : std::nullopt;
+}
+
+struct Buffer {
+  std::vector<SliceId> calls;
+  std::int64_t first = 0, last = 0, longest = 0, piece = 0;
+  std::uint64_t growths = 0, other_changes = 0;
+};
+
+}  // namespace
+
+Outcome growing_cat(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  std::vector<SliceId> calls;
+  bool has_shapes = false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id) != "aten::cat") continue;
+    calls.push_back(id);
+    has_shapes = has_shapes || trace.slice_args(id).has(ArgKey::kInputDims);
+  }
+  if (calls.size() < 4) return Quiet{};
+  if (!has_shapes) return NotChecked{"shapes of the inputs of aten::cat (record_shapes=True)"};
+  std::stable_sort(calls.begin(), calls.end(),
+                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  std::unordered_map<std::uint32_t, std::optional<Join>> parsed;  // by the text's id
+  std::map<std::string, Buffer> buffers;
+  for (const SliceId call : calls) {
+    const auto text = trace.slice_args(call).text(ArgKey::kInputDims);
+    if (!text) continue;
+    const auto [found, is_new] = parsed.try_emplace(raw(*text));
+    if (is_new) found->second = parse_join(trace.text(*text));
+    if (!found->second) continue;
+    const Join& join = *found->second;
+    Buffer& buffer = buffers[join.shape];
+    if (buffer.calls.empty()) buffer.first = buffer.last = join.length;
+    if (join.length == buffer.last + buffer.piece && join.length != buffer.last)
+      ++buffer.growths;
+    else if (join.length != buffer.last)
+      ++buffer.other_changes;
+    buffer.last = join.length;
+    buffer.longest = std::max(buffer.longest, join.length);
+    buffer.piece = join.piece;
+    buffer.calls.push_back(call);
+  }
+  // The kernels that these calls launched.
+  std::unordered_map<std::uint32_t, bool> grows;  // aten::cat -> it is one of those
+  const std::pair<const std::string, Buffer>* most = nullptr;
+  std::uint64_t count_of_calls = 0;
+  for (const auto& entry : buffers) {
+    const Buffer& buffer = entry.second;
+    if (buffer.growths < 3 || buffer.growths < 4 * buffer.other_changes) continue;
+    for (const SliceId call : buffer.calls) grows[raw(call)] = true;
+    count_of_calls += buffer.calls.size();
+    if (!most || buffer.calls.size() > most->second.calls.size()) most = &entry;
+  }
+  if (!most) return Quiet{};
+  analysis::IntervalUnion copies;
+  SliceId longest = kNone<SliceId>;
+  for (const auto& work : facts.device().timeline.work) {
+    if (!inside(facts.steady_windows, work.start_ns)) continue;
+    SliceId op = facts.links.op_of[raw(work.slice)];
+    while (op != kNone<SliceId> && !grows.count(raw(op))) op = facts.nesting.parent[raw(op)];
+    if (op == kNone<SliceId>) continue;
+    copies.add(work.start_ns, work.end_ns);
+    if (longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(longest))
+      longest = work.slice;
+  }
+  copies.finish();
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(copies.length_ns(), wall_ns) < 0.01) return Quiet{};
+  const Buffer& buffer = most->second;
+  Finding finding;
+  finding.verdict = say(
+      "torch.cat copies a buffer that grows a piece at a time: {} calls, of shape {} from {} to "
+      "{}; all that was there is copied again each time, {} of GPU time per step.",
+      {count(count_of_calls), text(most->first), count(static_cast<std::uint64_t>(buffer.first)),
+       count(static_cast<std::uint64_t>(buffer.longest)), ns(facts.per_step(copies.length_ns()))});
+  finding.at_stake_ns = facts.per_step(copies.length_ns());
+  finding.at_stake_ratio = share_of(copies.length_ns(), wall_ns);
+  finding.arithmetic.push_back(
+      say("{} times the next call's buffer was longer by just the piece that was added ({}); over "
+          "a whole sequence the copies grow with its square",
+          {count(buffer.growths), count(static_cast<std::uint64_t>(buffer.piece))}));
+  finding.evidence.push_back({longest, say("the longest copy")});
+  finding.try_next = {
+      "allocate the buffer once at its full length and write each piece into its place (a static "
+      "key-value cache); fixed shapes also allow CUDA graphs"};
+  finding.confidence = buffer.growths >= 10 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = count_of_calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
