@@ -36,8 +36,8 @@ class Finding(NamedTuple):
     ``kind``: "bound" (what limits the step), "cost" (time that a change may give back), "where", "memory" (what holds or
     loses it), "once", "normal" (looks alarming, is not) or "trust" (about the recording itself). ``at_stake_ns``:
     nanoseconds by which a step could become shorter at most, for "once" and "trust" in all; ``at_stake_ratio``: its share
-    of a step's wall, 0 to 1. Findings
-    overlap: never add these up. ``confidence``: "low", "medium", "high", from ``sample_count`` x ``sample_noun``.
+    of a step's wall, 0 to 1. Findings overlap: never add these up. ``confidence``: "low", "medium", "high", from
+    ``sample_count`` x ``sample_noun``.
     """
 
     rule: str
