@@ -17,6 +17,9 @@ struct Fields {
   std::optional<std::int64_t> external_id = {}, correlation = {}, sequence = {}, fwd_thread = {},
                               bytes = {};
   std::string input_dims = {}, input_types = {}, call_stack = {}, overload = {};
+  // More of operators, and of kernels: JSON, and counts per thread and per block.
+  std::string input_strides = {}, concrete_inputs = {}, grid = {}, block = {};
+  std::optional<std::int64_t> registers = {}, shared_bytes = {};
 };
 
 // Events are added in file order. Not thread-safe. trace() may be called once.
