@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "explain", "diff", "check", "tree", "info", "name", "convert", "record", "recover", "doctor", "completion", "version", "help"]
+COMMANDS = ["table", "explain", "diff", "check", "roofline", "tree", "info", "name", "convert", "record", "recover", "doctor", "completion", "version", "help"]
 
 
 def check_golden(name: str, text: str) -> None:
