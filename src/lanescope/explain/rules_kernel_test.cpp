@@ -369,6 +369,20 @@ TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
   }));
 }
 
+TEST(FewBlocksTest, AsksForGrids) {
+  const Fields rocm{.grid = "[33, 1, 1]", .block = "[256, 1, 1]"};
+  EXPECT_EQ(state_of("few-blocks", [&](Program& p) { p.op("aten::sum", {}, "k", 100, rocm); }),
+            RuleRun::State::kNotChecked);
+  EXPECT_EQ(
+      state_of("wave-tail", [&](Program& p) { p.op("aten::mm", {}, kAmpereGemm, 100, rocm); }),
+      RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of("low-occupancy",
+                     [&](Program& p) {
+                       p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200, rocm);
+                     }),
+            RuleRun::State::kNotChecked);
+}
+
 // Another stream uses the rest of the GPU meanwhile.
 TEST(FewBlocksTest, IsQuietWhenOtherWorkRunsBeside) {
   EXPECT_FALSE(find("few-blocks", [](Program& p) {

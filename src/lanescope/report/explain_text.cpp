@@ -149,18 +149,25 @@ class ExplanationText {
   }
 
   void write_not_checked() {
-    std::vector<const RuleRun*> missing;
+    std::vector<std::pair<std::string, std::string>> missing;  // what is, and the rules' ids
     std::string quiet;
     for (const RuleRun& run : explanation_.runs) {
-      if (run.state == RuleRun::State::kNotChecked) missing.push_back(&run);
+      if (run.state == RuleRun::State::kNotChecked) {
+        auto same = std::find_if(missing.begin(), missing.end(),
+                                 [&](const auto& each) { return each.first == run.missing; });
+        if (same == missing.end())
+          missing.emplace_back(run.missing, run.id);
+        else
+          same->second += ", " + run.id;
+      }
       if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
     }
     if (missing.empty() && quiet.empty()) return;
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
     if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
-    for (const RuleRun* run : missing)
-      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", run->id, run->missing));
+    for (const auto& [what, ids] : missing)
+      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, what));
   }
 
   const Facts& facts_;

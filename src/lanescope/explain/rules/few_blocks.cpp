@@ -21,9 +21,12 @@ Outcome few_blocks(const Facts& facts) {
   };
   Savings found;
   std::map<std::string_view, Group> by_name;
+  bool has_grids = false, has_long = false;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
+    has_long = true;
+    has_grids |= shape.has_value();
     if (!shape || shape->blocks * 4 > shape->sm_count * 3) continue;
     const double used = static_cast<double>(shape->blocks) / static_cast<double>(shape->sm_count);
     found.add(kernel, std::llround(static_cast<double>(kernel.dur_ns()) * (1 - used)));
@@ -35,6 +38,7 @@ Outcome few_blocks(const Facts& facts) {
       group.blocks = shape->blocks;
     }
   }
+  if (has_long && !has_grids) return NotChecked{kNeedsGrids};
   found.finish();
   if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   Finding finding;

@@ -17,6 +17,7 @@ Outcome low_occupancy(const Facts& facts) {
   Savings found;
   const KernelCall* longest = nullptr;
   analysis::LaunchShape longest_shape;
+  bool has_grids = false, has_candidates = false;
   for (const KernelCall& kernel : kernels.kernels) {
     if (!kernel.call || kernel.call->kernel != kernel.slice || !kernel.is_alone ||
         kernel.call->kind != RooflineClass::kMemory || kernel.dur_ns() < 10'000)
@@ -24,6 +25,8 @@ Outcome low_occupancy(const Facts& facts) {
     // Matrix kernels live with few warps by design.
     if (kernel.is_gemm() || kernel.is_convolution() || kernel.is_attention()) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
+    has_candidates = true;
+    has_grids |= shape.has_value();
     if (!shape || !shape->occupancy || shape->occupancy->theoretical_ratio >= 0.25) continue;
     const std::string& limit = shape->occupancy->limit;
     if (limit.find("registers") == std::string::npos && limit.find("shared") == std::string::npos)
@@ -35,6 +38,7 @@ Outcome low_occupancy(const Facts& facts) {
       longest_shape = *shape;
     }
   }
+  if (has_candidates && !has_grids) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   Finding finding;

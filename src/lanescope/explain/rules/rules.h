@@ -56,6 +56,8 @@ inline constexpr char kNeedsSteps[] =
 
 inline constexpr char kNeedsShapes[] =
     "input shapes of the operators (record with record_shapes=True)";
+inline constexpr char kNeedsGrids[] =
+    "grid, block and registers of the kernels (CUPTI gives them; traces of ROCm lack them)";
 inline constexpr char kNeedsPeaks[] =
     "a GPU whose peak rates are known (deviceProperties must name one that `lanescope info` rates)";
 

@@ -13,15 +13,15 @@ Outcome wave_tail(const Facts& facts) {
   Savings found;
   const KernelCall* longest = nullptr;
   std::optional<analysis::LaunchShape> longest_shape;
-  bool has_shape = false;
+  bool has_shape = false, has_matrix = false;
   for (const KernelCall& kernel : kernels.kernels) {
     // Only kernels with few, long blocks run in waves; element-wise ones flow.
     if (!kernel.is_gemm() && !kernel.is_convolution() && !kernel.is_attention()) continue;
     if (kernel.call && kernel.call->kernel != kernel.slice) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
+    has_matrix = true;
     if (!shape) continue;
     has_shape = true;
-    // Split sums and kernels of unknown tiles that fit at once: their tiles are not known.
     if (shape->slots == 0 || kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
     if (shape->waves() <= 1 || shape->waves() >= 4 || shape->wave_efficiency() >= 0.8) continue;
     const auto dur = static_cast<double>(kernel.dur_ns());
@@ -33,6 +33,7 @@ Outcome wave_tail(const Facts& facts) {
   }
   if (!has_shape && !kernels.kernels.empty() && !kernels.roofline.device.sm_count)
     return NotChecked{"the number of multiprocessors (deviceProperties)"};
+  if (has_matrix && !has_shape) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.02 ||
       wall_share(facts, found.saved_ns()) < 0.01)
