@@ -421,8 +421,9 @@ TEST(LowOccupancyTest, IsQuietWhenFastOrWhenAMatmul) {
   EXPECT_FALSE(find("low-occupancy", [](Program& p) {
     p.op("aten::mm", shapes("[[8, 8192], [8192, 8192]]", kBf16), kNvjet, 200, grid(1000, 128, 255));
   }));
+  // Half of the warps, by registers.
   EXPECT_FALSE(find("low-occupancy", [](Program& p) {
-    p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200, grid(1000, 128, 32));
+    p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200, grid(10'000, 128, 64));
   }));
 }
 

@@ -23,7 +23,7 @@ Outcome wave_tail(const Facts& facts) {
     if (!shape) continue;
     has_shape = true;
     if (shape->slots == 0 || kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
-    if (shape->waves() <= 1 || shape->waves() >= 4 || shape->wave_efficiency() >= 0.8) continue;
+    if (shape->waves() <= 1 || shape->wave_efficiency() >= 0.8) continue;
     const auto dur = static_cast<double>(kernel.dur_ns());
     found.add(kernel, std::llround(dur * (1 - shape->wave_efficiency())));
     if (!longest || kernel.dur_ns() > longest->dur_ns()) {
