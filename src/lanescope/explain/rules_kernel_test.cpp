@@ -290,6 +290,31 @@ TEST(SlowGemmTest, IsQuietAboveItAndWhereMemoryIsTheLimit) {
   }));
 }
 
+// --- slow-attention
+
+// 64 heads of 2048 queries by 2048 keys of 64 numbers: 2 * 64 * 2048^2 * 128 = 68.7 G operations,
+// 69,449 ns at the peak; 4 * 16.8 MB are 13,981 ns of memory.
+void draw_fused(Program& p, std::int64_t us, const char* causal = "False") {
+  Fields inputs = shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
+                         R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
+  inputs.concrete_inputs = R"(["", "", "", "0.", ")" + std::string(causal) + R"(", "False"])";
+  p.op("aten::_scaled_dot_product_flash_attention", inputs, "flash_fwd_kernel", us);
+}
+
+TEST(SlowAttentionTest, SpeaksBelowFortyPercent) {
+  const auto finding = find("slow-attention", [](Program& p) { draw_fused(p, 250); });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 250'000 - 69'449);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 275);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(1).text, "a forward pass");
+}
+
+TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
+  EXPECT_FALSE(find("slow-attention", [](Program& p) { draw_fused(p, 160); }));
+  // Half of the operations in 160 us: 21.7 %.
+  EXPECT_TRUE(find("slow-attention", [](Program& p) { draw_fused(p, 160, "True"); }));
+}
+
 // --- same-flops
 
 void draw_pair(Program& p, std::int64_t slow_us) {
@@ -703,12 +728,13 @@ TEST(OccupancyQueryTest, IsQuietAboutQueriesThatLaunchNothing) {
 
 // --- all of them
 
-constexpr const char* kRules[] = {"copy-before-gemm", "fp32-matmul", "half-off-tensor-cores",
-                                  "unaligned-dims",   "slow-gemm",   "same-flops",
-                                  "wave-tail",        "few-blocks",  "low-occupancy",
-                                  "memory-roof",      "no-roof",     "layout-copies",
-                                  "conv-layout",      "conv-bias",   "math-attention",
-                                  "matmul-chain",     "split-k",     "occupancy-query"};
+constexpr const char* kRules[] = {"copy-before-gemm", "fp32-matmul",  "half-off-tensor-cores",
+                                  "unaligned-dims",   "slow-gemm",    "slow-attention",
+                                  "same-flops",       "wave-tail",    "few-blocks",
+                                  "low-occupancy",    "memory-roof",  "no-roof",
+                                  "layout-copies",    "conv-layout",  "conv-bias",
+                                  "math-attention",   "matmul-chain", "split-k",
+                                  "occupancy-query"};
 
 TEST(KernelRulesTest, AreNotCheckedWithoutAGpu) {
   testing::Sketch sketch;

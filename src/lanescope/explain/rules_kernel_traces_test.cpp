@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* kRules[] = {"copy-before-gemm", "fp32-matmul", "half-off-tensor-cores",
-                                  "unaligned-dims",   "slow-gemm",   "same-flops",
-                                  "wave-tail",        "few-blocks",  "low-occupancy",
-                                  "memory-roof",      "no-roof",     "conv-layout",
-                                  "layout-copies",    "conv-bias",   "math-attention",
-                                  "split-k"};
+constexpr const char* kRules[] = {"copy-before-gemm", "fp32-matmul",   "half-off-tensor-cores",
+                                  "unaligned-dims",   "slow-gemm",     "slow-attention",
+                                  "same-flops",       "wave-tail",     "few-blocks",
+                                  "low-occupancy",    "memory-roof",   "no-roof",
+                                  "conv-layout",      "layout-copies", "conv-bias",
+                                  "math-attention",   "split-k"};
 
 class KernelTracesTest : public ::testing::Test {
  protected:

@@ -44,6 +44,7 @@ constexpr Rule kRules[] = {
     {"unaligned-dims", "do matmuls have sizes that tensor cores are slow at?",
      rules::unaligned_dims},
     {"slow-gemm", "are large matmuls far below the GPU's peak?", rules::slow_gemm},
+    {"slow-attention", "is fused attention far below the GPU's peak?", rules::slow_attention},
     {"same-flops", "do matmuls of equal work take different times?", rules::same_flops},
     {"wave-tail", "does the last wave of blocks leave the GPU half empty?", rules::wave_tail},
     {"few-blocks", "do kernels have too few blocks to fill the GPU?", rules::few_blocks},

@@ -34,6 +34,7 @@ Outcome fp32_matmul(const Facts& facts);
 Outcome half_off_tensor_cores(const Facts& facts);
 Outcome unaligned_dims(const Facts& facts);
 Outcome slow_gemm(const Facts& facts);
+Outcome slow_attention(const Facts& facts);
 Outcome wave_tail(const Facts& facts);
 Outcome few_blocks(const Facts& facts);
 Outcome memory_roof(const Facts& facts);
