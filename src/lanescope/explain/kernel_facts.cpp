@@ -95,6 +95,16 @@ const KernelFacts& kernel_facts(const Facts& facts) {
   return slot.facts;
 }
 
+bool gemms_are_known(const KernelFacts& kernels) {
+  std::int64_t all_ns = 0, known_ns = 0;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (!kernel.is_gemm()) continue;
+    all_ns += kernel.dur_ns();
+    known_ns += kernel.work ? kernel.dur_ns() : 0;
+  }
+  return known_ns * 2 >= all_ns;
+}
+
 void Savings::add(SliceId slice, std::int64_t start_ns, std::int64_t end_ns,
                   std::int64_t saved_ns) {
   wall_.add(start_ns, end_ns);

@@ -47,6 +47,10 @@ struct KernelFacts {
 // Made once a Facts, by whoever asks first; any thread. Needs a main device. O(n log n).
 const KernelFacts& kernel_facts(const Facts& facts);
 
+// Half of the matmuls' time or more belongs to operators whose shapes are known: graphs and
+// compiled code hide them. Without matmuls: true.
+bool gemms_are_known(const KernelFacts& kernels);
+
 // GPU work that a change would make shorter.
 class Savings {
  public:

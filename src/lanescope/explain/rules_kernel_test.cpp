@@ -501,6 +501,17 @@ TEST(NoRoofTest, IsQuietNearARoofAndAboutUnknownWork) {
   }));
 }
 
+// Most matmul time is in compiled code, whose shapes nobody recorded.
+TEST(SlowGemmTest, IsNotCheckedWhereMostMatmulsHaveNoShapes) {
+  const auto body = [](Program& p) {
+    p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 100);
+    p.op("CompiledFunction", {}, kNvjet, 500);
+    p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, 169);
+  };
+  for (const char* rule : {"slow-gemm", "same-flops", "unaligned-dims", "no-roof", "memory-roof"})
+    EXPECT_EQ(state_of(rule, body), RuleRun::State::kNotChecked) << rule;
+}
+
 // --- layout-copies
 
 void draw_contiguous(Program& p, std::string_view types, std::string_view strides) {

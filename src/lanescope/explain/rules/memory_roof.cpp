@@ -20,6 +20,8 @@ Outcome memory_roof(const Facts& facts) {
   const auto& memory = roofline.of(RooflineClass::kMemory);
   const double achieved =
       memory.time_ns > 0 ? memory.floor_ns / static_cast<double>(memory.time_ns) : 0;
+  if (roofline.of(RooflineClass::kUnknown).time_ns * 2 > roofline.busy_ns)
+    return NotChecked{kNeedsOperators};
   if (memory.time_ns * 2 < roofline.busy_ns || achieved < 0.6) return Quiet{};
   const analysis::RooflineCall* longest = nullptr;
   for (const auto& call : roofline.calls)

@@ -34,9 +34,9 @@ Outcome no_roof(const Facts& facts) {
   }
   found.finish();
   // What has no model may be what the GPU is good at.
-  if (!worst || found.time_ns() * 10 < roofline.busy_ns * 7 ||
-      floor_ns >= 0.3 * static_cast<double>(found.time_ns()))
-    return Quiet{};
+  if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
+  if (!worst || found.time_ns() * 10 < roofline.busy_ns * 7) return NotChecked{kNeedsOperators};
+  if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
   Finding finding;
   finding.verdict =
       say("Busy is not useful: the GPU computes {} of the time, at {} of what it can do.",

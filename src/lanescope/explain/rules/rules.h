@@ -59,6 +59,13 @@ inline constexpr char kNeedsShapes[] =
     "input shapes of the operators (record with record_shapes=True)";
 inline constexpr char kNeedsGrids[] =
     "grid, block and registers of the kernels (CUPTI gives them; traces of ROCm lack them)";
+inline constexpr char kNeedsGemmShapes[] =
+    "the shapes of the matmuls: most were launched by graphs, compiled code or libraries "
+    "(record a run without CUDA graphs)";
+inline constexpr char kNeedsOperators[] =
+    "operators of known work: much of the GPU work was launched by graphs, compiled code or "
+    "operators "
+    "that are not modelled";
 inline constexpr char kNeedsPeaks[] =
     "a GPU whose peak rates are known (deviceProperties must name one that `lanescope info` rates)";
 

@@ -68,6 +68,7 @@ Outcome same_flops(const Facts& facts) {
       if (!worst.slow || saved > worst.saved_ns) worst = {fast, &group, saved};
     }
   }
+  if (!worst.slow && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
   if (!worst.slow) return Quiet{};
   Savings found;
   for (const KernelCall* kernel : worst.slow->calls)

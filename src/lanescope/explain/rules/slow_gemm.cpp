@@ -30,6 +30,7 @@ Outcome slow_gemm(const Facts& facts) {
     if (!longest || kernel.dur_ns() > longest->dur_ns()) longest = &kernel;
   }
   found.finish();
+  if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
   if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
   const auto& gemm = *longest->work->gemm;
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };

@@ -62,6 +62,7 @@ Outcome unaligned_dims(const Facts& facts) {
     }
   }
   found.finish();
+  if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   const auto& work = kernels.roofline.works[longest->work];
   Finding finding;
