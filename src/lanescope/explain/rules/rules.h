@@ -63,9 +63,8 @@ inline constexpr char kNeedsGemmShapes[] =
     "the shapes of the matmuls: most were launched by graphs, compiled code or libraries "
     "(record a run without CUDA graphs)";
 inline constexpr char kNeedsOperators[] =
-    "operators of known work: much of the GPU work was launched by graphs, compiled code or "
-    "operators "
-    "that are not modelled";
+    "operators of known work: much of the GPU work was launched by graphs, compiled code or by "
+    "operators that are not modelled";
 inline constexpr char kNeedsPeaks[] =
     "a GPU whose peak rates are known (deviceProperties must name one that `lanescope info` rates)";
 
