@@ -12,8 +12,8 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "explain", "diff", "check", "tree", "info", "memory", "name", "convert", "record", "recover", "doctor",
-            "completion", "version", "help"]
+COMMANDS = ["table", "explain", "diff", "check", "roofline", "tree", "info", "memory", "name", "convert", "record", "recover",
+            "doctor", "completion", "version", "help"]
 
 
 def check_golden(name: str, text: str) -> None:

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,9 @@ struct DeviceFacts {
   std::vector<WallTimes> walls;           // one a step
 };
 
+struct KernelFactsSlot;  // kernel_facts.h
+std::shared_ptr<KernelFactsSlot> make_kernel_facts_slot();
+
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
   const Trace* trace = nullptr;
@@ -60,6 +64,8 @@ struct Facts {
   WallTimes wall;
   analysis::LaunchStats launches;
   bool one_step_chosen = false;
+  // What kernel_facts() fills when it is first asked; copies of these Facts share it.
+  std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
 
   // Idle because the CPU had not launched, or had only just done so; in marked steps also before
   // the recording's first launch and behind its last one, which lie inside the step.

@@ -149,27 +149,25 @@ class ExplanationText {
   }
 
   void write_not_checked() {
-    std::vector<const RuleRun*> missing;
+    std::vector<std::pair<std::string, std::string>> missing;  // what is, and the rules' ids
     std::string quiet;
     for (const RuleRun& run : explanation_.runs) {
-      if (run.state == RuleRun::State::kNotChecked) missing.push_back(&run);
+      if (run.state == RuleRun::State::kNotChecked) {
+        auto same = std::find_if(missing.begin(), missing.end(),
+                                 [&](const auto& each) { return each.first == run.missing; });
+        if (same == missing.end())
+          missing.emplace_back(run.missing, run.id);
+        else
+          same->second += ", " + run.id;
+      }
       if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
     }
     if (missing.empty() && quiet.empty()) return;
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
     if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
-    // Rules that lack the same thing share a line, where the first of them stands.
-    for (std::size_t i = 0; i < missing.size(); ++i) {
-      if (!missing[i]) continue;
-      std::string ids = missing[i]->id;
-      for (std::size_t k = i + 1; k < missing.size(); ++k) {
-        if (!missing[k] || missing[k]->missing != missing[i]->missing) continue;
-        ids += ", " + missing[k]->id;
-        missing[k] = nullptr;
-      }
-      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, missing[i]->missing));
-    }
+    for (const auto& [what, ids] : missing)
+      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, what));
   }
 
   const Facts& facts_;

@@ -42,6 +42,12 @@ Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int
   field_int("bytes", fields.bytes);
   field_text("Input Dims", fields.input_dims, true);
   field_text("Input type", fields.input_types, true);
+  field_text("Input Strides", fields.input_strides, true);
+  field_text("Concrete Inputs", fields.concrete_inputs, true);
+  field_text("grid", fields.grid, true);
+  field_text("block", fields.block, true);
+  field_int("registers per thread", fields.registers);
+  field_int("shared memory", fields.shared_bytes);
   field_text("Call stack", fields.call_stack, false);
   field_text("Overload name", fields.overload, false);
   if (!fields.collective.empty()) {

@@ -20,6 +20,9 @@ struct Fields {
   // Of a collective: its name, the type and number of elements, process group and number in it.
   std::string collective = {}, dtype = "Float", group = "0";
   std::optional<std::int64_t> elements = {}, collective_seq = {};
+  // More of operators, and of kernels: JSON, and counts per thread and per block.
+  std::string input_strides = {}, concrete_inputs = {}, grid = {}, block = {};
+  std::optional<std::int64_t> registers = {}, shared_bytes = {};
 };
 
 // Events are added in file order. Not thread-safe. trace() may be called once.

@@ -76,6 +76,26 @@ std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);
 // The four largest as evidence: bytes, blocks, who allocated them.
 void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& shares,
                 Finding& finding);
+// About single kernels (kernel_facts.h).
+Outcome copy_before_gemm(const Facts& facts);
+Outcome matmul_chain(const Facts& facts);
+Outcome occupancy_query(const Facts& facts);
+Outcome fp32_matmul(const Facts& facts);
+Outcome half_off_tensor_cores(const Facts& facts);
+Outcome unaligned_dims(const Facts& facts);
+Outcome slow_gemm(const Facts& facts);
+Outcome slow_attention(const Facts& facts);
+Outcome wave_tail(const Facts& facts);
+Outcome few_blocks(const Facts& facts);
+Outcome memory_roof(const Facts& facts);
+Outcome no_roof(const Facts& facts);
+Outcome same_flops(const Facts& facts);
+Outcome layout_copies(const Facts& facts);
+Outcome conv_layout(const Facts& facts);
+Outcome math_attention(const Facts& facts);
+Outcome split_k(const Facts& facts);
+Outcome conv_bias(const Facts& facts);
+Outcome low_occupancy(const Facts& facts);
 
 // Shared by several rules.
 inline constexpr char kNeedsDevice[] =
@@ -84,6 +104,19 @@ inline constexpr char kNeedsLaunches[] =
     "the launch calls of the GPU work (cuda_runtime and cuda_driver events)";
 inline constexpr char kNeedsSteps[] =
     "three steps or more (call prof.step() at the end of each iteration)";
+
+inline constexpr char kNeedsShapes[] =
+    "input shapes of the operators (record with record_shapes=True)";
+inline constexpr char kNeedsGrids[] =
+    "grid, block and registers of the kernels (CUPTI gives them; traces of ROCm lack them)";
+inline constexpr char kNeedsGemmShapes[] =
+    "the shapes of the matmuls: most were launched by graphs, compiled code or libraries "
+    "(record a run without CUDA graphs)";
+inline constexpr char kNeedsOperators[] =
+    "operators of known work: much of the GPU work was launched by graphs, compiled code or by "
+    "operators that are not modelled";
+inline constexpr char kNeedsPeaks[] =
+    "a GPU whose peak rates are known (deviceProperties must name one that `lanescope info` rates)";
 
 // Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.
 bool is_thin(const Facts& facts);

@@ -1,0 +1,86 @@
+#include "lanescope/analysis/launch_shape.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lanescope/base/json_value.h"
+
+namespace lanescope::analysis {
+namespace {
+
+constexpr std::int64_t kMost = 1'000'000'000'000;  // blocks; no grid is larger in use
+
+// [x, y, z] multiplied.
+std::optional<std::int64_t> volume(const Trace& trace, const ArgsView& args, ArgKey key) {
+  const auto text = args.text(key);
+  if (!text) return std::nullopt;
+  const auto value = parse_json(trace.text(*text));
+  if (!value || !value->is_array() || value->items.size() != 3) return std::nullopt;
+  std::int64_t product = 1;
+  for (const JsonValue& item : value->items) {
+    if (!item.integer || *item.integer < 1 || *item.integer > kMost / product) return std::nullopt;
+    product *= *item.integer;
+  }
+  return product;
+}
+
+std::int64_t tiles_of(const GemmShape& gemm, std::int64_t tile_m, std::int64_t tile_n) {
+  const auto pieces = [](std::int64_t size, std::int64_t tile) { return (size + tile - 1) / tile; };
+  const double tiles = static_cast<double>(gemm.batch) *
+                       static_cast<double>(pieces(gemm.m, tile_m)) *
+                       static_cast<double>(pieces(gemm.n, tile_n));
+  return tiles > static_cast<double>(kMost) ? kMost : static_cast<std::int64_t>(tiles);
+}
+
+double efficiency_of(std::int64_t items, std::int64_t slots) {
+  if (slots == 0 || items == 0) return 0;
+  const double waves = static_cast<double>(items) / static_cast<double>(slots);
+  return waves / std::ceil(waves);
+}
+
+}  // namespace
+
+double LaunchShape::wave_efficiency() const {
+  const double by_wave = efficiency_of(items, slots);
+  // Blocks that share a multiprocessor run faster when there are fewer of them: the loss is at most
+  // that of the multiprocessor with one block more than the others.
+  return is_persistent || by_wave == 0 ? by_wave
+                                       : std::max(by_wave, efficiency_of(items, sm_count));
+}
+
+std::optional<LaunchShape> compute_launch_shape(const Trace& trace, SliceId kernel,
+                                                const GpuDevice& device, const KernelName& name,
+                                                const OperatorWork* work) {
+  const ArgsView args = trace.slice_args(kernel);
+  const auto registers = args.integer(ArgKey::kRegistersPerThread);
+  const auto blocks = volume(trace, args, ArgKey::kGrid);
+  const auto threads = volume(trace, args, ArgKey::kBlock);
+  if (!registers || !blocks || !threads || device.sm_count.value_or(0) < 1) return std::nullopt;
+  LaunchShape shape;
+  shape.blocks = shape.items = *blocks;
+  shape.block_threads = *threads;
+  shape.sm_count = *device.sm_count;
+  shape.occupancy = compute_gpu_occupancy(
+      device, {.grid_blocks = *blocks,
+               .block_threads = *threads,
+               .registers_per_thread = *registers,
+               .shared_bytes = args.integer(ArgKey::kSharedMemory).value_or(0)});
+  if (shape.occupancy && shape.sm_count < 100'000)
+    shape.slots = shape.sm_count * shape.occupancy->resident_blocks;
+  // A block that computes several tiles: all blocks fit at once, and there are more tiles.
+  if (!work || !work->gemm || !name.tile || name.tile->m == 0 || name.tile->n == 0 ||
+      name.split_k || shape.slots == 0 || shape.blocks > shape.slots)
+    return shape;
+  // Libraries that think in columns compute the transposed matrix: the tile may lie either way.
+  const std::int64_t upright = tiles_of(*work->gemm, name.tile->m, name.tile->n);
+  const std::int64_t turned = tiles_of(*work->gemm, name.tile->n, name.tile->m);
+  if (std::min(upright, turned) <= shape.blocks) return shape;
+  shape.is_persistent = true;
+  shape.slots = shape.blocks;
+  // Not known which: the one that wastes less.
+  shape.items =
+      efficiency_of(upright, shape.slots) >= efficiency_of(turned, shape.slots) ? upright : turned;
+  return shape;
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,14 @@
+// Does a kernel multiply on the matrix units (tensor cores, MFMA)? Told by its name.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace lanescope::analysis {
+
+enum class MatrixUnits : std::uint8_t { kUnknown, kUsed, kNotUsed };
+
+// By the words in docs/definitions.md#matrix-units; kUnknown where none stands in the name. Linear
+// in the first 64 KiB; any thread.
+MatrixUnits matrix_units(std::string_view kernel_name);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,61 @@
+// The least work that an operator's recorded inputs ask for: what a roofline compares its time
+// with.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace lanescope::analysis {
+
+enum class OperatorKind : std::uint8_t {
+  kGemm,
+  kConvolution,
+  kAttention,
+  kNormalisation,
+  kSoftmax,
+  kElementwise,
+  kReduction,
+  kCopy,
+};
+const char* operator_kind_name(OperatorKind kind);  // "GEMM", "convolution", ...
+
+// The texts of one call's arguments, JSON as the file has them; empty where it has none.
+struct OperatorCall {
+  std::string_view name;  // "aten::mm"
+  std::string_view dims, types, strides, concrete;
+};
+
+// C[m, n] = A[m, k] B[k, n], `batch` times.
+struct GemmShape {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  // Elements from one row (or column) of A, B and C to the next; 0: the inner steps are not 1, so
+  // that the library has to copy. C is taken to be dense, as torch allocates it.
+  std::array<std::int64_t, 3> leading{};
+  bool operator==(const GemmShape&) const = default;
+};
+
+// Defined in docs/definitions.md#roofline. A multiply-add is two operations; bytes count every
+// input and output once, elements that an expanded tensor repeats once.
+struct OperatorWork {
+  OperatorKind kind = OperatorKind::kElementwise;
+  double flops = 0, bytes = 0;
+  std::string_view type;  // of the first tensor that is computed with: "f32", "bf16", "f8e4m3", ...
+  std::optional<GemmShape> gemm;
+  bool is_convolution_backward = false, is_attention_backward = false;
+};
+
+// Nothing: an operator without a model here, or inputs that are missing, negative or do not fit the
+// operator. Front ends (aten::conv2d, scaled_dot_product_attention) have none: the operators inside
+// them have. Linear in the texts; any thread.
+std::optional<OperatorWork> compute_operator_work(const OperatorCall& call);
+
+// Of a type as torch writes it ("float", "c10::BFloat16"): its short name and size. Size 0: not a
+// tensor of numbers.
+struct ElementType {
+  std::string_view name;
+  std::int64_t size_bytes = 0;
+};
+ElementType element_type(std::string_view torch_type);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,90 @@
+// addmm copies the matrix that it adds into its output before the GEMM adds to it.
+#include <algorithm>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+namespace {
+
+bool is_added_gemm(std::string_view op) {
+  return op == "aten::addmm" || op == "aten::baddbmm" || op == "aten::addmm_" ||
+         op == "aten::baddbmm_" || op == "aten::_addmm_activation";
+}
+
+// The addmm that this work prepares, when the next work of its stream is that addmm's GEMM.
+SliceId prepared_gemm(const Facts& facts, const KernelFacts& kernels, std::size_t index) {
+  const Trace& trace = *facts.trace;
+  const DeviceWork& work = facts.device().timeline.work[index];
+  SliceId op = facts.links.op_of[raw(work.slice)];
+  if (op == kNone<SliceId>) return op;
+  if (work.work == WorkClass::kCopy) {
+    if (trace.name(work.slice).find("DtoD") == std::string_view::npos) return kNone<SliceId>;
+  } else if (trace.name(op) != "aten::copy_") {
+    return kNone<SliceId>;
+  }
+  if (trace.name(op) == "aten::copy_") op = facts.nesting.parent[raw(op)];
+  if (op != kNone<SliceId> && trace.name(op) == "aten::expand") op = facts.nesting.parent[raw(op)];
+  if (op == kNone<SliceId> || !is_added_gemm(trace.name(op))) return kNone<SliceId>;
+  const std::uint32_t next = raw(work.slice) + 1;  // slices of a stream follow each other
+  if (next >= trace.slices().size() ||
+      trace.slices().track[next] != trace.slices().track[raw(work.slice)] ||
+      facts.links.op_of[next] != op)
+    return kNone<SliceId>;
+  // Known shapes must agree: the copy fills the whole output.
+  const std::uint32_t call = kernels.roofline.call_of[index];
+  const auto size_bytes = trace.slice_args(work.slice).integer(ArgKey::kBytes);
+  if (call == analysis::Roofline::kNoCall || kernels.roofline.calls[call].op != op || !size_bytes)
+    return op;
+  const auto& model = kernels.roofline.works[kernels.roofline.calls[call].work];
+  if (!model.gemm) return op;
+  const double elements = static_cast<double>(model.gemm->batch) *
+                          static_cast<double>(model.gemm->m) * static_cast<double>(model.gemm->n);
+  const double element_bytes = static_cast<double>(*size_bytes) / std::max(elements, 1.0);
+  return element_bytes >= 1 && element_bytes <= 8 ? op : kNone<SliceId>;
+}
+
+}  // namespace
+
+Outcome copy_before_gemm(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const KernelFacts& kernels = kernel_facts(facts);
+  const auto& works = facts.device().timeline.work;
+  Savings copies;
+  std::int64_t size_bytes = 0;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i].work == WorkClass::kCommunication ||
+        !inside(facts.steady_windows, works[i].start_ns) ||
+        prepared_gemm(facts, kernels, i) == kNone<SliceId>)
+      continue;
+    copies.add(works[i].slice, works[i].start_ns, works[i].end_ns,
+               works[i].end_ns - works[i].start_ns);
+    size_bytes += facts.trace->slice_args(works[i].slice).integer(ArgKey::kBytes).value_or(0);
+  }
+  copies.finish();
+  if (copies.calls() == 0) return Quiet{};
+  Finding finding;
+  const bool matters = !is_host_bound(facts) && wall_share(facts, copies.time_ns()) >= 0.01;
+  finding.kind = matters ? FindingKind::kCost : FindingKind::kNormal;
+  finding.verdict =
+      say("The copy before a matmul is addmm's own: {} times it first copied the matrix that it "
+          "adds into its output, {} per step.",
+          {count(copies.calls()), ns(facts.per_step(copies.time_ns()))});
+  if (size_bytes > 0)
+    finding.arithmetic.push_back(
+        say("{} copied, in {}", {bytes(size_bytes), ns(copies.time_ns())}));
+  rate_finding(facts, copies, finding);
+  finding.evidence.push_back(longest_of(facts, copies.longest()));
+  finding.try_next = {
+      "a bias of one dimension, contiguous and as long as a row (nn.Linear's own), is added inside "
+      "the matmul and needs no copy",
+      "or add the matrix in an element-wise operator that follows anyway"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

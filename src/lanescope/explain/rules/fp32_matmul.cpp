@@ -1,0 +1,68 @@
+// float32 matmuls and convolutions on the ordinary units of a GPU that has faster ones.
+#include <algorithm>
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome fp32_matmul(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_matter(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  const GpuSpec* spec = kernels.roofline.spec;
+  const auto major = kernels.roofline.device.compute_major;
+  const bool is_amd = kernels.roofline.device.name.find("AMD") != std::string::npos;
+  if (is_amd || (major && *major < 7)) return Quiet{};
+  const bool has_tf32 = major.value_or(0) >= 8;
+  // Without TF32 (V100, T4) half precision is what the tensor cores take.
+  const double better = !spec ? 0 : (has_tf32 ? spec->peak.tf32 : spec->peak.fp16).value_or(0);
+  const double fp32 = spec ? spec->peak.fp32.value_or(0) : 0;
+  Savings found;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
+        (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV")
+      continue;
+    const bool is_main = kernel.call && kernel.call->kernel == kernel.slice;
+    double floor_ns = 0;
+    if (is_main) {
+      const auto& gemm = kernel.work->gemm;
+      if (gemm && (gemm->m == 1 || gemm->n == 1)) continue;  // limited by memory, on any unit
+      floor_ns = kernel.call->memory_floor_ns;
+      if (better > 0) floor_ns = std::max(floor_ns, kernel.work->flops / better * 1e9);
+    } else if (better > 0) {
+      floor_ns = static_cast<double>(kernel.dur_ns()) * fp32 / better;
+    }
+    found.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
+  }
+  found.finish();
+  if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.03) return Quiet{};
+  // Whether this GPU has tensor cores is only known of a device that the trace describes.
+  if (!major)
+    return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
+  Finding finding;
+  finding.verdict =
+      say("float32 matrix work runs off the tensor cores: {} kernels, {} of a step's {}.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns())),
+           ns(facts.per_step(facts.wall.partition.wall_ns))});
+  if (better > 0 && fp32 > 0)
+    finding.arithmetic.push_back(
+        say("the peak of {} is {} times that of its float32 units",
+            {text(has_tf32 ? "TF32" : "float16"),
+             factor(std::llround(better / 1e9), std::llround(fp32 / 1e9))}));
+  else
+    finding.arithmetic.push_back(say("the GPU's rates are not known here: all of it is at stake"));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(longest_of(facts, found.longest()));
+  if (has_tf32)
+    finding.try_next = {
+        "torch.set_float32_matmul_precision(\"high\") for matmuls, "
+        "torch.backends.cudnn.allow_tf32 for convolutions: 10 bits of mantissa",
+        "torch.autocast to bfloat16"};
+  else
+    finding.try_next = {"this GPU has no TF32: torch.autocast to float16, with gradient scaling"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,54 @@
+// Half-precision matmuls and convolutions whose kernels do not use the tensor cores.
+#include <algorithm>
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome half_off_tensor_cores(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_matter(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  const auto major = kernels.roofline.device.compute_major;
+  if (major && *major < 7) return Quiet{};
+  Savings found;
+  std::uint64_t unaligned = 0, with_shape = 0;
+  for (const KernelCall& kernel : kernels.kernels) {
+    const std::string_view type = kernel.input_type();
+    if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || (type != "f16" && type != "bf16"))
+      continue;
+    if ((!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV")
+      continue;
+    double floor_ns = 0;
+    if (kernel.call && kernel.call->kernel == kernel.slice) {
+      const auto& gemm = kernel.work->gemm;
+      if (gemm && (gemm->m == 1 || gemm->n == 1)) continue;  // a vector: limited by memory
+      floor_ns = kernel.call->floor_ns();
+      if (gemm) {
+        ++with_shape;
+        unaligned += gemm->n % 8 != 0 || gemm->k % 8 != 0 ? 1 : 0;
+      }
+    }
+    found.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
+  }
+  found.finish();
+  if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  if (!major)
+    return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
+  Finding finding;
+  finding.verdict =
+      say("Half-precision matrix work runs off the tensor cores: {} kernels, {} per step.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  if (with_shape > 0)
+    finding.arithmetic.push_back(say("{} of {} matmuls have a size that is no multiple of 8",
+                                     {count(unaligned), count(with_shape)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(longest_of(facts, found.longest()));
+  finding.try_next = {"sizes and strides that are multiples of 8 elements (16 bytes)",
+                      "contiguous inputs; channels_last for convolutions"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

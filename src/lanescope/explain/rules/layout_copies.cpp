@@ -1,0 +1,129 @@
+// Copies inside the GPU that only change a tensor's layout.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::WorkClass;
+
+namespace {
+
+// Of the JSON of "Input Dims", "Input Strides", "Input type": does copy_ read a tensor that is not
+// dense, of the type that it writes? Nothing: the strides were not recorded.
+std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
+  const ArgsView args = trace.slice_args(op);
+  const auto read = [&](ArgKey key) -> std::optional<JsonValue> {
+    const auto text = args.text(key);
+    return text ? parse_json(trace.text(*text)) : std::nullopt;
+  };
+  const auto dims = read(ArgKey::kInputDims), strides = read(ArgKey::kInputStrides),
+             types = read(ArgKey::kInputType);
+  if (!dims || !strides || !types || dims->items.size() < 2 || strides->items.size() < 2 ||
+      types->items.size() < 2)
+    return std::nullopt;
+  if (types->items[0].text != types->items[1].text) return false;  // a conversion
+  const auto& shape = dims->items[1].items;
+  const auto& from = strides->items[1].items;
+  const auto& to = strides->items[0].items;
+  if (shape.size() != from.size() || from.size() != to.size() ||
+      dims->items[0].items.size() != shape.size())
+    return false;
+  bool differs = false;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].integer != dims->items[0].items[i].integer) return false;  // broadcast
+    if (shape[i].integer.value_or(1) == 1) continue;
+    if (from[i].integer == 0) return false;  // expanded: more data comes out than goes in
+    differs |= from[i].integer != to[i].integer;
+  }
+  return differs;
+}
+
+// What asked for the copy: the outermost of the operators that exist to copy.
+SliceId asked_by(const Facts& facts, SliceId copy) {
+  static constexpr std::string_view kCopying[] = {"aten::clone",   "aten::contiguous",
+                                                  "aten::reshape", "aten::_reshape_copy",
+                                                  "aten::flatten", "aten::copy_"};
+  SliceId op = copy;
+  for (int i = 0; i < 4; ++i) {
+    const SliceId parent = facts.nesting.parent[raw(op)];
+    if (parent == kNone<SliceId>) break;
+    const std::string_view label = facts.trace->name(parent);
+    if (std::find(std::begin(kCopying), std::end(kCopying), label) == std::end(kCopying)) break;
+    op = parent;
+  }
+  return op;
+}
+
+}  // namespace
+
+Outcome layout_copies(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  if (!kernels_matter(facts)) return Quiet{};
+  const Trace& trace = *facts.trace;
+  struct Asked {
+    std::uint64_t copies = 0;
+    std::int64_t total_ns = 0;
+    SliceId longest = kNone<SliceId>;
+  };
+  std::map<std::string_view, Asked> by_asker;
+  std::map<std::array<std::uint32_t, 3>, std::optional<bool>> known;
+  Savings found;
+  std::int64_t unknown_ns = 0;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    const SliceId op = facts.links.op_of[raw(work.slice)];
+    if (work.work == WorkClass::kCommunication || op == kNone<SliceId> ||
+        trace.name(op) != "aten::copy_" || !inside(facts.steady_windows, work.start_ns))
+      continue;
+    if (work.work == WorkClass::kCopy &&
+        trace.name(work.slice).find("DtoD") == std::string_view::npos)
+      continue;
+    const ArgsView args = trace.slice_args(op);
+    const auto id = [&](ArgKey key) { return raw(args.text(key).value_or(kNone<StringId>)); };
+    const auto [at, is_new] = known.try_emplace(
+        {id(ArgKey::kInputDims), id(ArgKey::kInputStrides), id(ArgKey::kInputType)});
+    if (is_new) at->second = changes_layout(trace, op);
+    if (!at->second) unknown_ns += work.end_ns - work.start_ns;
+    if (!at->second.value_or(false)) continue;
+    found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
+    Asked& asked = by_asker[trace.name(asked_by(facts, op))];
+    ++asked.copies;
+    asked.total_ns += work.end_ns - work.start_ns;
+    if (asked.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(asked.longest))
+      asked.longest = work.slice;
+  }
+  found.finish();
+  if (share_of(found.time_ns(), facts.wall.partition.busy_ns()) < 0.03) {
+    if (share_of(unknown_ns, facts.wall.partition.busy_ns()) >= 0.03)
+      return NotChecked{"strides of the operators' inputs (record with record_shapes=True)"};
+    return Quiet{};
+  }
+  Finding finding;
+  finding.verdict = say("Tensors are copied to change their layout: {} copies, {} of a step's {}.",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                         ns(facts.per_step(facts.wall.partition.wall_ns))});
+  std::vector<std::pair<std::string_view, Asked>> ranked(by_asker.begin(), by_asker.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.total_ns > b.second.total_ns;
+  });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    const Asked& asked = ranked[i].second;
+    finding.evidence.push_back(
+        {asked.longest,
+         say("asked for by {} x{}: {} per step; this is the longest",
+             {name(ranked[i].first), count(asked.copies), ns(facts.per_step(asked.total_ns))})});
+  }
+  rate_finding(facts, found, finding);
+  finding.sample_noun = "copy";
+  finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
+                      "operators that take strided inputs need no .contiguous() before them"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,65 @@
+// Memory-bound kernels that registers or shared memory keep below a quarter of the warps.
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+Outcome low_occupancy(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_decide(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!kernels.roofline.bandwidth_bytes_per_s) return NotChecked{kNeedsPeaks};
+  Savings found;
+  const KernelCall* longest = nullptr;
+  analysis::LaunchShape longest_shape;
+  bool has_grids = false, has_candidates = false;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (!kernel.call || kernel.call->kernel != kernel.slice || !kernel.is_alone ||
+        kernel.call->kind != RooflineClass::kMemory || kernel.dur_ns() < 10'000)
+      continue;
+    // Matrix kernels live with few warps by design.
+    if (kernel.is_gemm() || kernel.is_convolution() || kernel.is_attention()) continue;
+    const auto shape = kernels.shape(*facts.trace, kernel);
+    has_candidates = true;
+    has_grids |= shape.has_value();
+    if (!shape || !shape->occupancy || shape->occupancy->theoretical_ratio >= 0.25) continue;
+    const std::string& limit = shape->occupancy->limit;
+    if (limit.find("registers") == std::string::npos && limit.find("shared") == std::string::npos)
+      continue;
+    if (kernel.call->achieved_ratio() >= 0.5) continue;  // fast in spite of it
+    found.add(kernel, kernel.dur_ns() - std::llround(kernel.call->floor_ns()));
+    if (!longest || kernel.dur_ns() > longest->dur_ns()) {
+      longest = &kernel;
+      longest_shape = *shape;
+    }
+  }
+  if (has_candidates && !has_grids) return NotChecked{kNeedsGrids};
+  found.finish();
+  if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("Memory-bound kernels run with few warps: {} calls, {} per step, kept below a quarter of "
+          "the warps by {}.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns())),
+           text(longest_shape.occupancy->limit)});
+  finding.arithmetic.push_back(say(
+      "the longest: {} threads a block, {} blocks at once on a multiprocessor, {} of its warps, "
+      "{} of the memory roof",
+      {count(static_cast<std::uint64_t>(longest_shape.block_threads)),
+       count(static_cast<std::uint64_t>(longest_shape.occupancy->resident_blocks)),
+       ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
+       ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(
+      {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
+  finding.try_next = {"launch bounds or a smaller tile, when the kernel is yours",
+                      "another implementation of the operator, or torch.compile"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

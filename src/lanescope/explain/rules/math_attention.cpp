@@ -1,0 +1,137 @@
+// Attention runs as two matmuls and a softmax: scaled_dot_product_attention's fallback, or written
+// out by the program.
+#include <unordered_map>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::OperatorKind;
+
+namespace {
+
+constexpr char kMath[] = "aten::_scaled_dot_product_attention_math";
+// Between the matmuls and the softmax: scaling, a mask, casts, dropout.
+constexpr std::size_t kMostBefore = 10, kMostAfter = 6;
+
+struct Found {
+  Savings savings;
+  std::uint64_t fallbacks = 0, written_out = 0;
+  SliceId widest = kNone<SliceId>;  // the fallback's operator with the longest kernel
+};
+
+void find_fallbacks(const Facts& facts, const KernelFacts& kernels, Found& found) {
+  SliceId last = kNone<SliceId>;
+  for (const KernelCall& kernel : kernels.kernels) {
+    const SliceId math = find_around(facts, kernel.op, kMath);
+    if (math == kNone<SliceId>) continue;
+    found.savings.add(kernel, kernel.dur_ns());
+    found.fallbacks += math != last ? 1 : 0;
+    last = math;
+    if (found.savings.longest() == kernel.slice) found.widest = math;
+  }
+}
+
+double scores_of(const analysis::GemmShape& gemm, std::int64_t columns) {
+  return static_cast<double>(gemm.batch) * static_cast<double>(gemm.m) *
+         static_cast<double>(columns);
+}
+
+// The kernels of one stream, in order.
+using Stream = std::vector<const KernelCall*>;
+
+bool is_main(const KernelCall& kernel, OperatorKind kind) {
+  return kernel.work && kernel.work->kind == kind && kernel.call->kernel == kernel.slice;
+}
+
+// From a batched matmul on: the place of the matmul that takes the softmax of its result; 0: none.
+std::size_t end_of_attention(const Facts& facts, const Stream& stream, std::size_t first) {
+  const analysis::GemmShape& scores = *stream[first]->work->gemm;
+  if (scores.batch < 2 || scores.n < 2) return 0;
+  const double elements = scores_of(scores, scores.n);
+  std::size_t softmax = 0;
+  for (std::size_t i = first + 1; i < stream.size() && i <= first + kMostBefore; ++i) {
+    if (is_main(*stream[i], OperatorKind::kGemm)) return 0;
+    if (!is_main(*stream[i], OperatorKind::kSoftmax) ||
+        facts.trace->name(stream[i]->call->op) != "aten::_softmax")
+      continue;
+    // In and out, of 2 to 4 bytes an element.
+    const double of_each = stream[i]->work->bytes / elements;
+    if (of_each < 4 || of_each > 8) return 0;
+    softmax = i;
+    break;
+  }
+  if (softmax == 0) return 0;
+  for (std::size_t i = softmax + 1; i < stream.size() && i <= softmax + kMostAfter; ++i) {
+    if (!is_main(*stream[i], OperatorKind::kGemm)) continue;
+    const analysis::GemmShape& values = *stream[i]->work->gemm;
+    return values.batch == scores.batch && values.m == scores.m && values.k == scores.n ? i : 0;
+  }
+  return 0;
+}
+
+void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& found) {
+  std::unordered_map<std::uint32_t, Stream> streams;
+  for (const KernelCall& kernel : kernels.kernels)
+    streams[raw(facts.trace->slices().track[raw(kernel.slice)])].push_back(&kernel);
+  for (const auto& [track, stream] : streams) {
+    for (std::size_t i = 0; i < stream.size(); ++i) {
+      if (!is_main(*stream[i], OperatorKind::kGemm) ||
+          find_around(facts, stream[i]->op, kMath) != kNone<SliceId>)
+        continue;
+      const std::size_t end = end_of_attention(facts, stream, i);
+      if (end == 0) continue;
+      ++found.written_out;
+      for (; i <= end; ++i) found.savings.add(*stream[i], stream[i]->dur_ns());
+      --i;
+    }
+  }
+}
+
+}  // namespace
+
+Outcome math_attention(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  if (!kernels_matter(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  Found found;
+  find_fallbacks(facts, kernels, found);
+  find_written_out(facts, kernels, found);
+  found.savings.finish();
+  if (wall_share(facts, found.savings.time_ns()) < 0.03) return Quiet{};
+  const bool is_fallback = found.fallbacks >= found.written_out;
+  Finding finding;
+  finding.verdict =
+      say("Attention runs without a fused kernel: {} calls {} take {} kernels, {} "
+          "per step.",
+          {count(found.fallbacks + found.written_out),
+           text(is_fallback ? "of scaled_dot_product_attention"
+                            : "written out as matmul, softmax, matmul"),
+           count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
+  if (found.fallbacks > 0 && found.written_out > 0)
+    finding.arithmetic.push_back(
+        say("{} fall back inside scaled_dot_product_attention, {} are "
+            "written out",
+            {count(found.fallbacks), count(found.written_out)}));
+  finding.arithmetic.push_back(
+      say("only the forward pass is counted: the backward pass cannot be told from other matmuls"));
+  if (found.widest != kNone<SliceId>)
+    if (const auto dims = facts.trace->slice_args(found.widest).text(ArgKey::kInputDims))
+      finding.arithmetic.push_back(
+          say("shapes of the longest: {}", {name(facts.trace->text(*dims).substr(0, 120))}));
+  rate_finding(facts, found.savings, finding);
+  finding.evidence.push_back(longest_of(facts, found.savings.longest()));
+  if (is_fallback)
+    finding.try_next = {"float16 or bfloat16, a head size up to 256, no dropout in evaluation",
+                        "a mask that the fused kernels take: is_causal=True, or one aligned to 8",
+                        "torch.nn.attention.sdpa_kernel([...]) says why a backend was refused"};
+  else
+    finding.try_next = {
+        "torch.nn.functional.scaled_dot_product_attention in place of the written-out form",
+        "a mask or bias between them: its attn_mask, or torch.nn.attention.flex_attention"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,110 @@
+// What nn.Linear and @ turn into, and what the view operators inside them cost.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+bool is_front(std::string_view name) {
+  return name == "aten::linear" || name == "aten::matmul" || name == "aten::einsum";
+}
+bool is_product(std::string_view name) {
+  return name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" ||
+         name == "aten::baddbmm" || name == "aten::mv" || name == "aten::_scaled_mm";
+}
+bool is_view(std::string_view name) {
+  static constexpr std::string_view kViews[] = {"aten::t",
+                                                "aten::transpose",
+                                                "aten::view",
+                                                "aten::reshape",
+                                                "aten::as_strided",
+                                                "aten::_unsafe_view",
+                                                "aten::expand",
+                                                "aten::permute",
+                                                "aten::unsqueeze",
+                                                "aten::squeeze",
+                                                "aten::select",
+                                                "aten::slice",
+                                                "aten::_reshape_alias",
+                                                "aten::flatten",
+                                                "aten::alias"};
+  return std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews);
+}
+
+struct Chain {
+  std::uint64_t calls = 0;
+  SliceId example = kNone<SliceId>;
+};
+
+}  // namespace
+
+Outcome matmul_chain(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto cpu = facts.steady_cpu_windows();
+  std::map<std::string, Chain> chains;  // "aten::linear > aten::addmm"
+  std::uint64_t views = 0, products = 0;
+  std::int64_t view_ns = 0;
+  // Operators that a launch lies in: a view among them does more than a view.
+  std::vector<bool> launches(trace.slices().size());
+  for (std::size_t i = 0; i < trace.slices().size(); ++i)
+    if (const SliceId op = facts.links.op_of[i];
+        op != kNone<SliceId> && is_api_call(trace.kind(SliceId{static_cast<std::uint32_t>(i)})) &&
+        !facts.links.launched_by(SliceId{static_cast<std::uint32_t>(i)}).empty())
+      launches[raw(op)] = true;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId slice{i};
+    if (trace.kind(slice) != CategoryKind::kCpuOp || !inside(cpu, trace.start_ns(slice))) continue;
+    const bool view = is_view(trace.name(slice));
+    if (!view && !is_product(trace.name(slice))) continue;
+    SliceId front = kNone<SliceId>;  // the outermost
+    SliceId up = facts.nesting.parent[i];
+    for (int k = 0; k < 8 && up != kNone<SliceId>; ++k, up = facts.nesting.parent[raw(up)])
+      if (is_front(trace.name(up))) front = up;
+    if (front == kNone<SliceId>) continue;
+    if (view) {
+      if (launches[i]) continue;
+      ++views;
+      view_ns += std::max<std::int64_t>(0, facts.nesting.self_ns[i]);
+      continue;
+    }
+    ++products;
+    Chain& chain = chains[std::string(trace.name(front)) + " > " + std::string(trace.name(slice))];
+    if (chain.calls++ == 0) chain.example = front;
+  }
+  std::int64_t cpu_ns = 0;
+  for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
+  // Worth a word where a reader may blame them.
+  if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and their "
+          "like belong to {} matmuls and cost {} of CPU time per step, no GPU time.",
+          {count(views), count(products), ns(facts.per_step(view_ns))});
+  std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
+    finding.evidence.push_back(
+        {ranked[i].second.example,
+         say("{} x{}", {name(ranked[i].first), count(ranked[i].second.calls)})});
+  finding.arithmetic.push_back(say("{} of the CPU's time in the steps", {ratio(view_ns, cpu_ns)}));
+  finding.arithmetic.push_back(
+      say("mm: two matrices; addmm: with a bias; bmm: batches of matrices; which one is decided by "
+          "the shapes"));
+  finding.try_next = {"nothing for the GPU; a CPU that is too slow is the question of host-bound"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = products;
+  finding.sample_noun = "matmul";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

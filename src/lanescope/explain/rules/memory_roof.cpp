@@ -1,0 +1,52 @@
+// The GPU is busy with operators that move bytes as fast as its memory can.
+#include <algorithm>
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+Outcome memory_roof(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto& part = facts.wall.partition;
+  if (!kernels_decide(facts) || part.compute_ns * 2 < part.wall_ns) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  const auto& roofline = kernels.roofline;
+  if (!roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!roofline.bandwidth_bytes_per_s) return NotChecked{kNeedsPeaks};
+  const auto& memory = roofline.of(RooflineClass::kMemory);
+  const double achieved =
+      memory.time_ns > 0 ? memory.floor_ns / static_cast<double>(memory.time_ns) : 0;
+  if (roofline.of(RooflineClass::kUnknown).time_ns * 2 > roofline.busy_ns)
+    return NotChecked{kNeedsOperators};
+  if (memory.time_ns * 2 < roofline.busy_ns || achieved < 0.6) return Quiet{};
+  const analysis::RooflineCall* longest = nullptr;
+  for (const auto& call : roofline.calls)
+    if (call.kind == RooflineClass::kMemory && (!longest || call.time_ns > longest->time_ns))
+      longest = &call;
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict =
+      say("The GPU is limited by its memory: {} of its time goes to operators that only move data "
+          "or nearly so, at {} of the bandwidth.",
+          {ratio(memory.time_ns, roofline.busy_ns),
+           ratio(std::llround(std::min(achieved, 1.0) * 1000), 1000)});
+  finding.arithmetic.push_back(
+      say("{} calls read and write at least {} in {}",
+          {count(memory.calls), bytes(std::llround(std::min(memory.bytes, 9e18))),
+           ns(memory.time_ns)}));
+  finding.at_stake_ns = facts.per_step(memory.time_ns);
+  finding.at_stake_ratio = wall_share(facts, memory.time_ns);
+  finding.evidence.push_back(longest_of(facts, longest->kernel));
+  finding.try_next = {"fewer passes over the data: fusion (torch.compile), in-place operators",
+                      "fewer bytes: bf16 instead of float32, smaller activations"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = memory.calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

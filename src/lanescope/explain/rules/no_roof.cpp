@@ -1,0 +1,55 @@
+// The GPU is busy nearly all the time and reaches little of what it can do.
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+Outcome no_roof(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto& part = facts.wall.partition;
+  if (!kernels_decide(facts) || part.compute_ns * 10 < part.wall_ns * 9) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  const auto& roofline = kernels.roofline;
+  if (!roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!roofline.spec) return NotChecked{kNeedsPeaks};
+  Savings found;
+  double floor_ns = 0;
+  const analysis::RooflineCall* worst = nullptr;
+  double worst_lost = 0;
+  for (const auto& call : roofline.calls) {
+    if (call.kind == RooflineClass::kUnrated) continue;
+    const double floor = call.achieved_ratio() * static_cast<double>(call.time_ns);
+    found.add(call.kernel, call.start_ns, call.start_ns + call.time_ns,
+              call.time_ns - std::llround(floor));
+    floor_ns += floor;
+    if (const double lost = static_cast<double>(call.time_ns) - floor;
+        !worst || lost > worst_lost) {
+      worst = &call;
+      worst_lost = lost;
+    }
+  }
+  found.finish();
+  // What has no model may be what the GPU is good at.
+  if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
+  if (!worst || found.time_ns() * 10 < roofline.busy_ns * 7) return NotChecked{kNeedsOperators};
+  if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("Busy is not useful: the GPU computes {} of the time, at {} of what it can do.",
+          {ratio(part.compute_ns, part.wall_ns), ratio(std::llround(floor_ns), found.time_ns())});
+  finding.arithmetic.push_back(say("the operators with known work took {} and need at least {}",
+                                   {ns(found.time_ns()), ns(std::llround(floor_ns))}));
+  const auto& small = roofline.of(RooflineClass::kShort);
+  finding.arithmetic.push_back(say("{} of it in calls shorter than 5 us", {ns(small.time_ns)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(longest_of(facts, worst->kernel));
+  finding.try_next = {"larger work per kernel: batch, fusion (torch.compile)",
+                      "see few-blocks, slow-gemm and conv-layout for kernels to begin with"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,72 @@
+// Libraries ask the driver how many blocks fit before they choose a launch.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome occupancy_query(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto cpu = facts.steady_cpu_windows();
+  std::uint64_t queries = 0, before_launch = 0;
+  std::int64_t query_ns = 0;
+  std::map<std::string_view, std::uint64_t> by_op;
+  SliceId longest = kNone<SliceId>;
+  const auto& columns = trace.slices();
+  for (std::uint32_t i = 0; i < columns.size(); ++i) {
+    const SliceId slice{i};
+    if (!is_api_call(trace.kind(slice)) || !inside(cpu, trace.start_ns(slice))) continue;
+    const std::string_view label = trace.name(slice);
+    if (label.find("OccupancyMaxActiveBlocks") == std::string_view::npos &&
+        label.find("OccupancyMaxActiveClusters") == std::string_view::npos)
+      continue;
+    ++queries;
+    query_ns += trace.dur_ns(slice);
+    if (longest == kNone<SliceId> || trace.dur_ns(slice) > trace.dur_ns(longest)) longest = slice;
+    // The next call of the thread that is no query, in the same operator.
+    const SliceId op = facts.links.op_of[i];
+    if (op != kNone<SliceId>) ++by_op[trace.name(op)];
+    for (std::uint32_t k = i + 1; k < columns.size() && k < i + 16; ++k) {
+      const SliceId next{k};
+      if (columns.track[k] != columns.track[i]) break;
+      if (!is_api_call(trace.kind(next)) ||
+          trace.name(next).find("Occupancy") != std::string_view::npos)
+        continue;
+      before_launch += facts.links.op_of[k] == op && !facts.links.launched_by(next).empty() ? 1 : 0;
+      break;
+    }
+  }
+  if (queries < 3 || before_launch * 2 < queries) return Quiet{};
+  std::int64_t cpu_ns = 0;
+  for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict = say(
+      "The occupancy queries are a library choosing its launches: {} of {} stand directly before "
+      "one; they cost {} of CPU time per step.",
+      {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
+  std::vector<std::pair<std::string_view, std::uint64_t>> ranked(by_op.begin(), by_op.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  Evidence evidence{longest, say("the longest of them")};
+  if (!ranked.empty())
+    evidence.text = say("the longest of them; most come from {} ({})",
+                        {name(ranked[0].first), count(ranked[0].second)});
+  finding.evidence.push_back(std::move(evidence));
+  if (share_of(query_ns, cpu_ns) > 0.05)
+    finding.try_next = {
+        "they are more than 5 % of the CPU's time: fewer different launches, CUDA "
+        "graphs, or fixed shapes"};
+  else
+    finding.try_next = {"nothing: a few microseconds, and they choose a better launch"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = queries;
+  finding.sample_noun = "query";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,101 @@
+// Matmuls of equal work, one group of them much slower than the other.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+namespace {
+
+constexpr std::size_t kFewest = 3;
+
+// Calls that are equal but for chance: shapes and strides (the model's index) and the kernel.
+struct Group {
+  std::vector<const KernelCall*> calls;
+  std::int64_t median_ns = 0;
+};
+
+std::int64_t median(std::vector<const KernelCall*>& calls) {
+  std::sort(calls.begin(), calls.end(), [](const KernelCall* a, const KernelCall* b) {
+    return a->dur_ns() != b->dur_ns() ? a->dur_ns() < b->dur_ns() : a->start_ns < b->start_ns;
+  });
+  return calls[(calls.size() - 1) / 2]->dur_ns();
+}
+
+}  // namespace
+
+Outcome same_flops(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_decide(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
+  // Equal operations of one type, limited by them: (type, operations) -> (model, kernel) -> calls.
+  std::map<std::pair<std::string_view, double>,
+           std::map<std::pair<std::uint32_t, std::string_view>, Group>>
+      works;
+  for (const KernelCall& kernel : kernels.kernels)
+    if (kernel.is_gemm() && kernel.call && kernel.call->kernel == kernel.slice &&
+        kernel.call->kind == RooflineClass::kCompute && kernel.is_alone &&
+        kernel.dur_ns() >= 20'000)
+      works[{kernel.work->type, kernel.work->flops}]
+           [{kernel.call->work, facts.trace->name(kernel.slice)}]
+               .calls.push_back(&kernel);
+
+  struct Pair {
+    const Group* fast = nullptr;
+    const Group* slow = nullptr;
+    std::int64_t saved_ns = 0;
+  } worst;
+  for (auto& [key, groups] : works) {
+    const Group* fast = nullptr;
+    for (auto& [model, group] : groups) {
+      group.median_ns = median(group.calls);
+      if (group.calls.size() >= kFewest && (!fast || group.median_ns < fast->median_ns))
+        fast = &group;
+    }
+    if (!fast) continue;
+    for (const auto& [model, group] : groups) {
+      if (group.calls.size() < kFewest || group.median_ns * 10 < fast->median_ns * 13) continue;
+      const auto calls = static_cast<std::int64_t>(group.calls.size());
+      const std::int64_t saved = calls * (group.median_ns - fast->median_ns);
+      if (!worst.slow || saved > worst.saved_ns) worst = {fast, &group, saved};
+    }
+  }
+  if (!worst.slow && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
+  if (!worst.slow) return Quiet{};
+  Savings found;
+  for (const KernelCall* kernel : worst.slow->calls)
+    found.add(*kernel, kernel->dur_ns() - worst.fast->median_ns);
+  found.finish();
+  if (wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  const KernelCall& slow = *worst.slow->calls[(worst.slow->calls.size() - 1) / 2];
+  const KernelCall& fast = *worst.fast->calls[(worst.fast->calls.size() - 1) / 2];
+  const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
+  Finding finding;
+  finding.verdict = say(
+      "Matmuls of equal work take different times: {} calls of {} GFLOP take {} each, {} others "
+      "{}.",
+      {count(worst.slow->calls.size()), whole(std::llround(slow.work->flops / 1e9)),
+       ns(worst.slow->median_ns), count(worst.fast->calls.size()), ns(worst.fast->median_ns)});
+  for (const KernelCall* each : {&slow, &fast})
+    finding.arithmetic.push_back(
+        say("{}: [{} x {}] by [{} x {}], {}",
+            {text(each == &slow ? "slow" : "fast"), whole(each->work->gemm->m),
+             whole(each->work->gemm->k), whole(each->work->gemm->k), whole(each->work->gemm->n),
+             kernel(facts.trace->name(each->slice))}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
+  finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
+  finding.try_next = {"another tile or transposition was picked: store the weight transposed",
+                      "torch.compile(mode=\"max-autotune\"), which measures before it picks"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

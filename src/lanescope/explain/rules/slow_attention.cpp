@@ -1,0 +1,57 @@
+// Fused attention over long sequences that reaches less than 40 % of the GPU's peak.
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+Outcome slow_attention(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_decide(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
+  Savings found;
+  const KernelCall* longest = nullptr;
+  double flops = 0;
+  std::int64_t time_ns = 0;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (!kernel.is_attention() || !kernel.call || kernel.call->kernel != kernel.slice) continue;
+    const auto& call = *kernel.call;
+    if (call.kind != RooflineClass::kCompute || !kernel.is_alone || kernel.work->flops < 1e9 ||
+        call.achieved_ratio() >= 0.4)
+      continue;
+    // The call's helpers (a sum of dO O, a conversion of dQ) count as its time.
+    found.add(kernel.slice, call.start_ns, call.end_ns,
+              call.time_ns - std::llround(call.floor_ns()));
+    flops += kernel.work->flops;
+    time_ns += call.time_ns;
+    if (!longest || call.time_ns > longest->call->time_ns) longest = &kernel;
+  }
+  found.finish();
+  if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("Fused attention is far below the peak: {} calls of 1 GFLOP and more reach less than "
+          "40 % of it, {} per step.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.arithmetic.push_back(say(
+      "together {} TFLOP/s; the longest, {} in {}, reached {} of the peak",
+      {count(static_cast<std::uint64_t>(std::llround(flops / static_cast<double>(time_ns) / 1e3))),
+       text(longest->work->is_attention_backward ? "a backward pass" : "a forward pass"),
+       name(longest->work->type),
+       ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(
+      {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
+  finding.try_next = {
+      "another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention 3 "
+      "on Hopper",
+      "a head size of 64 or 128; is_causal=True in place of a dense causal mask"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

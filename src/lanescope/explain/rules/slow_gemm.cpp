@@ -1,0 +1,57 @@
+// Large matmuls that reach less than 40 % of the GPU's peak.
+#include <cmath>
+#include <unordered_map>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::RooflineClass;
+
+Outcome slow_gemm(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_decide(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
+  Savings found;
+  const KernelCall* longest = nullptr;
+  double flops = 0, flop_time_ns = 0;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (!kernel.is_gemm() || !kernel.call || kernel.call->kernel != kernel.slice) continue;
+    const auto& call = *kernel.call;
+    if (call.kind != RooflineClass::kCompute || !kernel.is_alone || kernel.work->flops < 1e9 ||
+        call.achieved_ratio() >= 0.4)
+      continue;
+    found.add(kernel, kernel.dur_ns() - std::llround(call.floor_ns()));
+    flops += kernel.work->flops;
+    flop_time_ns += static_cast<double>(call.time_ns);
+    if (!longest || kernel.dur_ns() > longest->dur_ns()) longest = &kernel;
+  }
+  found.finish();
+  if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
+  if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
+  const auto& gemm = *longest->work->gemm;
+  const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
+  Finding finding;
+  finding.verdict =
+      say("Large matmuls are far below the peak: {} calls of 1 GFLOP and more reach less than 40 % "
+          "of it, {} per step.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.arithmetic.push_back(
+      say("together {} TFLOP/s; the longest, [{} x {}] by [{} x {}] in {}, reached {} of the peak",
+          {whole(std::llround(flops / flop_time_ns / 1e3)), whole(gemm.m), whole(gemm.k),
+           whole(gemm.k), whole(gemm.n), name(longest->work->type),
+           ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
+  if (gemm.batch > 1)
+    finding.arithmetic.push_back(say("a batch of {} of them", {whole(gemm.batch)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(longest_of(facts, found.longest()));
+  finding.try_next = {
+      "see few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
+      "a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,49 @@
+// A second small kernel adds up the parts of a matmul whose sum several blocks shared.
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome split_k(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const KernelFacts& kernels = kernel_facts(facts);
+  Savings reduce;
+  std::uint64_t split = 0;
+  const KernelCall* example = nullptr;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (facts.trace->name(kernel.slice).find("splitKreduce") != std::string_view::npos) {
+      reduce.add(kernel, 0);
+      if (!example && kernel.work && kernel.work->gemm) example = &kernel;
+    } else if (kernel.name->split_k) {
+      ++split;
+    }
+  }
+  reduce.finish();
+  if (reduce.calls() == 0 || share_of(reduce.time_ns(), facts.wall.partition.compute_ns) < 0.01)
+    return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("The splitKreduce kernels belong to matmuls: {} of them, {} per step, add up parts that "
+          "several blocks computed.",
+          {count(reduce.calls()), ns(facts.per_step(reduce.time_ns()))});
+  finding.arithmetic.push_back(
+      say("the result has too few tiles to fill the GPU, so the sum over k is shared"));
+  if (example) {
+    const auto& gemm = *example->work->gemm;
+    const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
+    finding.arithmetic.push_back(say("one of them: a result of [{} x {}], k = {}",
+                                     {whole(gemm.m), whole(gemm.n), whole(gemm.k)}));
+  }
+  if (split > 0)
+    finding.arithmetic.push_back(
+        say("{} matmul kernels name it themselves (splitK)", {count(split)}));
+  finding.evidence.push_back(longest_of(facts, reduce.longest()));
+  finding.try_next = {"nothing by itself; a larger batch gives more tiles"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = reduce.calls();
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

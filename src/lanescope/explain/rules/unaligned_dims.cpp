@@ -1,0 +1,91 @@
+// Matmuls whose rows do not begin at multiples of 16 bytes, which the fast kernels need.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+std::int64_t elements_in_16_bytes(std::string_view type) {
+  if (type == "f16" || type == "bf16") return 8;
+  if (type.starts_with("f8") || type == "i8") return 16;
+  return type == "f32" ? 4 : 0;
+}
+
+// The first row length of A, B or C that is no multiple, or 0.
+std::int64_t unaligned_length(const analysis::OperatorWork& work) {
+  const std::int64_t wanted = elements_in_16_bytes(work.type);
+  if (wanted == 0) return 0;
+  for (const std::int64_t length : work.gemm->leading)
+    if (length > 1 && length % wanted != 0) return length;
+  return 0;
+}
+
+}  // namespace
+
+Outcome unaligned_dims(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_matter(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
+  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
+  // What aligned matmuls of the same type reach in this program.
+  std::map<std::string_view, double> best;
+  for (const KernelCall& kernel : kernels.kernels)
+    if (kernel.is_gemm() && kernel.call && kernel.call->kernel == kernel.slice &&
+        kernel.call->kind != analysis::RooflineClass::kShort && unaligned_length(*kernel.work) == 0)
+      best[kernel.work->type] = std::max(best[kernel.work->type], kernel.call->achieved_ratio());
+  Savings found;
+  std::int64_t length = 0, longest_ns = 0;
+  const analysis::RooflineCall* longest = nullptr;
+  for (const KernelCall& kernel : kernels.kernels) {
+    if (!kernel.is_gemm() || !kernel.call || kernel.call->kernel != kernel.slice ||
+        kernel.call->kind == analysis::RooflineClass::kShort || !kernel.is_alone)
+      continue;
+    const std::int64_t odd = unaligned_length(*kernel.work);
+    const double achieved = kernel.call->achieved_ratio();
+    const auto neighbour = best.find(kernel.work->type);
+    const double expected = neighbour == best.end() ? 1 : neighbour->second;
+    // As fast as the others: the size does no harm.
+    if (odd == 0 || achieved > 0.5 || achieved > 0.75 * expected) continue;
+    const auto dur = static_cast<double>(kernel.dur_ns());
+    found.add(kernel, std::llround(dur * (1 - achieved / expected)));
+    if (kernel.dur_ns() > longest_ns) {
+      longest_ns = kernel.dur_ns();
+      longest = kernel.call;
+      length = odd;
+    }
+  }
+  found.finish();
+  if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
+  if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  const auto& work = kernels.roofline.works[longest->work];
+  Finding finding;
+  finding.verdict = say(
+      "Matmuls have sizes that tensor cores are slow at: {} calls, {} per step; the longest has "
+      "rows of {} {} elements.",
+      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+       count(static_cast<std::uint64_t>(length)), name(work.type)});
+  finding.arithmetic.push_back(say("the longest ([{} x {}] by [{} x {}]) reached {} of the roof",
+                                   {count(static_cast<std::uint64_t>(work.gemm->m)),
+                                    count(static_cast<std::uint64_t>(work.gemm->k)),
+                                    count(static_cast<std::uint64_t>(work.gemm->k)),
+                                    count(static_cast<std::uint64_t>(work.gemm->n)),
+                                    ratio(std::llround(longest->achieved_ratio() * 1000), 1000)}));
+  if (const auto neighbour = best.find(work.type); neighbour != best.end())
+    finding.arithmetic.push_back(say("aligned matmuls of the same type reached up to {}",
+                                     {ratio(std::llround(neighbour->second * 1000), 1000)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(longest_of(facts, found.longest()));
+  finding.try_next = {
+      "pad the size to a multiple of 8 (16-bit types), 16 (8-bit), 4 (float32); for a "
+      "vocabulary 64 or 128"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,62 @@
+// Matrix kernels whose last wave of blocks leaves much of the GPU empty.
+#include <cmath>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+Outcome wave_tail(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!kernels_decide(facts)) return Quiet{};
+  const KernelFacts& kernels = kernel_facts(facts);
+  Savings found;
+  const KernelCall* longest = nullptr;
+  std::optional<analysis::LaunchShape> longest_shape;
+  bool has_shape = false, has_matrix = false;
+  for (const KernelCall& kernel : kernels.kernels) {
+    // Only kernels with few, long blocks run in waves; element-wise ones flow.
+    if (!kernel.is_gemm() && !kernel.is_convolution() && !kernel.is_attention()) continue;
+    if (kernel.call && kernel.call->kernel != kernel.slice) continue;
+    const auto shape = kernels.shape(*facts.trace, kernel);
+    has_matrix = true;
+    if (!shape) continue;
+    has_shape = true;
+    if (shape->slots == 0 || kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
+    if (shape->waves() <= 1 || shape->wave_efficiency() >= 0.8) continue;
+    const auto dur = static_cast<double>(kernel.dur_ns());
+    found.add(kernel, std::llround(dur * (1 - shape->wave_efficiency())));
+    if (!longest || kernel.dur_ns() > longest->dur_ns()) {
+      longest = &kernel;
+      longest_shape = shape;
+    }
+  }
+  if (!has_shape && !kernels.kernels.empty() && !kernels.roofline.device.sm_count)
+    return NotChecked{"the number of multiprocessors (deviceProperties)"};
+  if (has_matrix && !has_shape) return NotChecked{kNeedsGrids};
+  found.finish();
+  if (!longest || wall_share(facts, found.time_ns()) < 0.02 ||
+      wall_share(facts, found.saved_ns()) < 0.01)
+    return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("The last wave of blocks leaves the GPU part empty: {} matrix kernels, {} per step.",
+          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
+  finding.arithmetic.push_back(
+      say("the longest: {} {} on {} places = {} waves, so {} of the places are used",
+          {whole(longest_shape->items), text(longest_shape->is_persistent ? "tiles" : "blocks"),
+           whole(longest_shape->slots), factor(longest_shape->items, longest_shape->slots),
+           ratio(std::llround(longest_shape->wave_efficiency() * 1000), 1000)}));
+  if (longest_shape->is_persistent)
+    finding.arithmetic.push_back(say("its {} blocks stay and take one tile after the other",
+                                     {whole(longest_shape->blocks)}));
+  rate_finding(facts, found, finding);
+  finding.evidence.push_back(
+      {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
+  finding.try_next = {"a batch or size whose tiles just fill whole waves",
+                      "torch.compile(mode=\"max-autotune\"), which tries other tiles"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

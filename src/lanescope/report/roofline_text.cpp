@@ -1,0 +1,204 @@
+#include "lanescope/report/roofline_text.h"
+
+#include <fmt/format.h>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/analysis/operator_inputs.h"
+#include "lanescope/analysis/roofline_rows.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+
+using analysis::Roofline;
+using analysis::RooflineClass;
+using analysis::RooflineRow;
+using analysis::RooflineTotals;
+using explain::Facts;
+
+namespace {
+
+constexpr std::size_t kNameWidth = 34, kShapesWidth = 38, kKernelWidth = 44;
+
+struct Peak {
+  const char* name;
+  std::optional<double> GpuPeakRates::*rate;
+};
+constexpr Peak kPeaks[] = {{"bf16", &GpuPeakRates::bf16},
+                           {"fp16", &GpuPeakRates::fp16},
+                           {"tf32", &GpuPeakRates::tf32},
+                           {"fp32", &GpuPeakRates::fp32},
+                           {"fp64_matrix", &GpuPeakRates::fp64_matrix},
+                           {"fp64", &GpuPeakRates::fp64},
+                           {"fp8", &GpuPeakRates::fp8},
+                           {"int8", &GpuPeakRates::int8}};
+
+std::string shapes_of(const Facts& facts, SliceId op) {
+  const auto text = facts.trace->slice_args(op).text(ArgKey::kInputDims);
+  return text ? analysis::torch_shapes_text(facts.trace->text(*text)) : std::string();
+}
+
+std::string kernel_of(const Facts& facts, SliceId kernel) {
+  const std::string_view label = facts.trace->name(kernel);
+  const auto parsed = analysis::parse_kernel_name(label);
+  return parsed.known() ? parsed.text : std::string(label);
+}
+
+std::string percent(const std::optional<double>& ratio) {
+  return ratio ? fmt::format("{:.1f}%", *ratio * 100) : "--";
+}
+
+std::string header_text(const Facts& facts, const Roofline& roofline) {
+  std::string out =
+      fmt::format("Roofline of {} (device {}), the sum over {} {}\n",
+                  roofline.device.name.empty() ? "a GPU that the trace does not describe"
+                                               : one_line(roofline.device.name),
+                  facts.device().timeline.device, facts.steady.size(),
+                  !facts.steps.marked        ? "recording"
+                  : facts.steady.size() == 1 ? "step"
+                                             : "steady steps");
+  if (roofline.spec) {
+    out += "  peaks in T/s:";
+    for (const Peak& peak : kPeaks)
+      if (const auto rate = roofline.spec->peak.*peak.rate)
+        out += fmt::format(" {} {:.1f},", peak.name, *rate / 1e12);
+    out += fmt::format(" memory {:.2f} TB/s\n  by the {}\n", *roofline.bandwidth_bytes_per_s / 1e12,
+                       roofline.spec->source);
+  } else {
+    out +=
+        "  its peak rates are not known: no roof can be drawn. \"of best\" compares each row with "
+        "the\n  best of its type in this trace; nothing here says how near that is to the GPU's "
+        "limit.\n";
+  }
+  return out;
+}
+
+std::string classes_text(const Roofline& roofline) {
+  std::string out = fmt::format("\n  {:<12}{:>9}{:>13}{:>10}{:>11}\n", "limited by", "calls",
+                                "time", "of busy", "achieved");
+  for (std::size_t i = 0; i < analysis::kRooflineClassCount; ++i) {
+    const auto kind = static_cast<RooflineClass>(i);
+    const RooflineTotals& totals = roofline.of(kind);
+    if (totals.calls == 0) continue;
+    const bool is_rated = kind == RooflineClass::kCompute || kind == RooflineClass::kMemory;
+    const auto achieved =
+        is_rated && totals.time_ns > 0
+            ? std::optional(std::min(1.0, totals.floor_ns / static_cast<double>(totals.time_ns)))
+            : std::nullopt;
+    out += fmt::format(
+        "  {:<12}{:>9}{:>13}{:>10}{:>11}\n", roofline_class_name(kind), format_count(totals.calls),
+        format_time_ns(totals.time_ns),
+        format_percent(static_cast<double>(totals.time_ns), static_cast<double>(roofline.busy_ns)),
+        percent(achieved));
+  }
+  return out + fmt::format("  {:<12}{:>9}{:>13}\n", "busy", "", format_time_ns(roofline.busy_ns));
+}
+
+}  // namespace
+
+std::string roofline_text(const Facts& facts, const Roofline& roofline, std::size_t most) {
+  if (!facts.main_device) return "The trace holds no GPU work.\n";
+  std::string out = header_text(facts, roofline) + classes_text(roofline);
+  if (!roofline.has_shapes)
+    return out + "\nNo operator has recorded input shapes: record with record_shapes=True.\n";
+  const auto rows = compute_roofline_rows(*facts.trace, roofline);
+  if (rows.empty()) return out + "\nNo operator with GPU work has a model here.\n";
+  const char* last = roofline.spec ? "achieved" : "of best";
+  out += fmt::format("\n  {}{}{:>7}{:>12}{:>12}{:>9}{:>9}  {:<8}{:>9}  kernel\n",
+                     pad_right("operator", kNameWidth + 1), pad_right("shapes", kShapesWidth),
+                     "calls", "time", "median", "TFLOP/s", "GB/s", "limit", last);
+  for (std::size_t i = 0; i < rows.size() && i < most; ++i) {
+    const RooflineRow& row = rows[i];
+    out += fmt::format(
+        "  {} {}{:>7}{:>12}{:>12}{:>9.1f}{:>9.0f}  {:<8}{:>9}  {}\n",
+        pad_right(shorten(one_line(facts.trace->name(row.op)), kNameWidth), kNameWidth),
+        pad_right(shorten(shapes_of(facts, row.op), kShapesWidth - 1), kShapesWidth),
+        format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
+        row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),
+        percent(roofline.spec ? row.achieved_ratio : row.of_best_ratio),
+        shorten(one_line(kernel_of(facts, row.kernel)), kKernelWidth));
+  }
+  if (rows.size() > most) out += fmt::format("  and {} rows more\n", rows.size() - most);
+  return out;
+}
+
+namespace {
+
+void ratio_or_null(JsonWriter& json, std::string_view key, const std::optional<double>& value) {
+  if (value)
+    json.real(key, *value);
+  else
+    json.null(key);
+}
+
+void device_json(JsonWriter& json, const Facts& facts, const Roofline& roofline) {
+  json.begin_object("device");
+  json.integer("id", facts.device().timeline.device);
+  json.text("name", roofline.device.name);
+  ratio_or_null(json, "memory_bandwidth_bytes_per_s", roofline.bandwidth_bytes_per_s);
+  json.begin_object("peak_per_s");
+  if (roofline.spec)
+    for (const Peak& peak : kPeaks) ratio_or_null(json, peak.name, roofline.spec->peak.*peak.rate);
+  json.end_object();
+  if (roofline.spec)
+    json.text("source", roofline.spec->source);
+  else
+    json.null("source");
+  json.end_object();
+}
+
+void row_json(JsonWriter& json, const Facts& facts, const Roofline& roofline,
+              const RooflineRow& row) {
+  const analysis::OperatorWork& work = roofline.works[row.work];
+  json.begin_object();
+  json.text("operator", facts.trace->name(row.op));
+  json.text("shapes", shapes_of(facts, row.op));
+  json.text("kind", operator_kind_name(work.kind));
+  json.text("type", work.type);
+  json.text("kernel", facts.trace->name(row.kernel));
+  json.integer("count", row.calls);
+  json.integer("time_ns", row.time_ns);
+  json.integer("median_ns", row.median_ns);
+  json.real("flops_count", work.flops);
+  json.real("least_bytes", work.bytes);
+  json.real("flops_per_s", row.flops_per_s);
+  json.real("bytes_per_s", row.bytes_per_s);
+  json.text("limited_by", roofline_class_name(row.kind));
+  ratio_or_null(json, "achieved_ratio", row.achieved_ratio);
+  ratio_or_null(json, "of_best_ratio", row.of_best_ratio);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string roofline_json(const Facts& facts, const Roofline& roofline) {
+  JsonWriter json("roofline");
+  if (!facts.main_device) {
+    json.null("device");
+    return json.take();
+  }
+  device_json(json, facts, roofline);
+  json.boolean("steps_are_marked", facts.steps.marked);
+  json.integer("steady_step_count", facts.steady.size());
+  json.boolean("has_shapes", roofline.has_shapes);
+  json.integer("busy_ns", roofline.busy_ns);
+  json.begin_object("classes");
+  for (std::size_t i = 0; i < analysis::kRooflineClassCount; ++i) {
+    const RooflineTotals& totals = roofline.totals[i];
+    json.begin_object(roofline_class_name(static_cast<RooflineClass>(i)));
+    json.integer("count", totals.calls);
+    json.integer("time_ns", totals.time_ns);
+    json.real("floor_ns", totals.floor_ns);
+    json.real("flops_count", totals.flops);
+    json.real("least_bytes", totals.bytes);
+    json.end_object();
+  }
+  json.end_object();
+  json.begin_array("rows");
+  for (const RooflineRow& row : compute_roofline_rows(*facts.trace, roofline))
+    row_json(json, facts, roofline, row);
+  json.end_array();
+  return json.take();
+}
+
+}  // namespace lanescope::report
