@@ -71,6 +71,18 @@ TEST(UnfusedChainTest, IsQuietWithoutAChain) {
       "unfused-chain"));
 }
 
+// The last operator of a step and the first of the next are no chain.
+TEST(UnfusedChainTest, EndsWithTheStep) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch(elementwise("aten::mul", 30))
+        .launch({.us = 300})
+        .launch(elementwise("aten::add", 30))
+        .end();
+  EXPECT_FALSE(find_by_rule(program.trace(), "unfused-chain"));
+}
+
 // 3 us saved of 306: 1 %.
 TEST(UnfusedChainTest, IsQuietBelowThreePercent) {
   EXPECT_FALSE(
@@ -109,7 +121,7 @@ TEST(UnfusedNormTest, SpeaksOfAnRmsNormInOperators) {
   EXPECT_EQ(finding->evidence[0].text.values[0].text, "RMSNorm");
 }
 
-// Casts come and go; half of q is negated, so that kernel stays of 10 + 20 + 20 + 20.
+// 10 + 20 + 5 + 20 + 20 us; the shortest pass over the tensor is the cast, of which half stays.
 TEST(UnfusedNormTest, SpeaksOfARotaryEmbeddingWithCastsBetween) {
   const auto finding =
       find_by_rule(after_matmul({elementwise("aten::neg", 10), elementwise("aten::cat", 20),
@@ -118,8 +130,24 @@ TEST(UnfusedNormTest, SpeaksOfARotaryEmbeddingWithCastsBetween) {
                        .trace(),
                    "unfused-norm");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->at_stake_ns, 60'000);
+  EXPECT_EQ(finding->at_stake_ns, 72'500);
   EXPECT_EQ(finding->evidence[0].text.values[0].text, "rotary embedding");
+}
+
+// With casts at both ends and the weight: all eight kernels are the norm's. 15 + 20 + 10 + 2 + 2 +
+// 20
+// + 15 + 10 us, of which half of the weight's multiplication stays.
+TEST(UnfusedNormTest, TakesTheCastsAndTheWeightWithIt) {
+  const auto finding =
+      find_by_rule(after_matmul({elementwise("aten::copy_", 15), elementwise("aten::pow", 20),
+                                 elementwise("aten::mean", 10), elementwise("aten::add", 2),
+                                 elementwise("aten::rsqrt", 2), elementwise("aten::mul", 20),
+                                 elementwise("aten::copy_", 15), elementwise("aten::mul", 10)})
+                       .trace(),
+                   "unfused-norm");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[1].integer, 94'000);
+  EXPECT_EQ(finding->at_stake_ns, 89'000);
 }
 
 TEST(UnfusedNormTest, IsQuietWhenAnotherOperatorIsBetweenOrItIsFused) {

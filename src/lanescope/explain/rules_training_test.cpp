@@ -220,6 +220,18 @@ TEST(ScalerSyncTest, SpeaksOfClippingThatAsksForTheNorm) {
   EXPECT_EQ(finding->verdict.values[0].text, "Gradient clipping");
 }
 
+// A norm in the forward pass: the wait after it is the loss's, and the backward pass lies between.
+TEST(ScalerSyncTest, IsQuietOnANormOfTheForwardPass) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    program.launch({.us = 10, .op = "aten::linalg_vector_norm"}).wait("aten::item").pass(100);
+    program.begin("autograd::engine::evaluate_function: MmBackward0").pass(1).launch({}).end();
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "scaler-sync"));
+}
+
 TEST(ScalerSyncTest, IsQuietOnOtherWaits) {
   EXPECT_FALSE(find_by_rule(scaled("aten::mm").trace(), "scaler-sync"));
 }

@@ -71,7 +71,10 @@ Outcome graph_breaks(const Facts& facts) {
       broken[i] = true;
   const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
     const CompileLayer layer = compiled.code.layer[raw(slice)];
-    return broken[raw(slice)] && layer != CompileLayer::kGraph && layer != CompileLayer::kCompiling;
+    if (!broken[raw(slice)] || layer == CompileLayer::kCompiling) return false;
+    // What a graph launches it would launch without the break, too.
+    return layer != CompileLayer::kGraph ||
+           (!is_api_call(trace.kind(slice)) && !trace.name(slice).starts_with("aten::"));
   });
 
   Finding finding;
@@ -84,8 +87,8 @@ Outcome graph_breaks(const Facts& facts) {
   finding.at_stake_ratio = share_of(wait.time_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(
-        say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
-            "calls; what fusion across a break could save is not in it",
+        say("the GPU waited {} per step for the CPU in such calls, the operators and launches of "
+            "the compiled graphs left out; what fusion across a break could save is not in it",
             {ns(facts.per_step(wait.time_ns))}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));

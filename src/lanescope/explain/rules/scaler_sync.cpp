@@ -19,8 +19,7 @@ Outcome scaler_sync(const Facts& facts) {
   const auto phases = phases_of(facts);
   struct Mark {
     std::int64_t time_ns;
-    enum class Kind : std::uint8_t { kScaler, kNorm, kEnd } kind;
-    SliceId slice;
+    enum class Kind : std::uint8_t { kScaler, kNorm, kBackward, kEnd } kind;
   };
   std::vector<Mark> marks;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -28,23 +27,35 @@ Outcome scaler_sync(const Facts& facts) {
     if (!is_front_end(trace.kind(id))) continue;
     const std::string_view label = trace.name(id);
     if (label.starts_with("Optimizer.step#"))
-      marks.push_back({trace.start_ns(id), Mark::Kind::kEnd, id});
+      marks.push_back({trace.start_ns(id), Mark::Kind::kEnd});
+    else if (phases[i] == Phase::kBackward)
+      marks.push_back({trace.start_ns(id), Mark::Kind::kBackward});
     else if (label.starts_with("aten::_amp_foreach_non_finite_check"))
-      marks.push_back({trace.start_ns(id), Mark::Kind::kScaler, id});
+      marks.push_back({trace.start_ns(id), Mark::Kind::kScaler});
     else if ((label == "aten::_foreach_norm" || label == "aten::linalg_vector_norm") &&
              phases[i] == Phase::kOther)
-      marks.push_back({trace.start_ns(id), Mark::Kind::kNorm, id});
+      marks.push_back({trace.start_ns(id), Mark::Kind::kNorm});
   }
   std::stable_sort(marks.begin(), marks.end(),
                    [](const Mark& a, const Mark& b) { return a.time_ns < b.time_ns; });
-  // From a check or a norm to the optimizer's start, with no other such mark between.
+  // From the first check or norm behind the backward pass to the optimizer's start.
+  std::vector<bool> by_scaler;
   std::vector<Window> spans;
-  std::vector<Mark> origins;
-  for (std::size_t i = 0; i + 1 < marks.size(); ++i)
-    if (marks[i].kind != Mark::Kind::kEnd && marks[i + 1].kind == Mark::Kind::kEnd) {
-      spans.push_back({marks[i].time_ns, marks[i + 1].time_ns});
-      origins.push_back(marks[i]);
+  std::int64_t from = 0;
+  bool open = false, checked = false;
+  for (const Mark& mark : marks) {
+    if (mark.kind == Mark::Kind::kEnd && open) {
+      spans.push_back({from, mark.time_ns});
+      by_scaler.push_back(checked);
     }
+    if (mark.kind == Mark::Kind::kEnd || mark.kind == Mark::Kind::kBackward) {
+      open = checked = false;
+      continue;
+    }
+    if (!open) from = mark.time_ns;
+    open = true;
+    checked = checked || mark.kind == Mark::Kind::kScaler;
+  }
   if (spans.empty()) return Quiet{};
   std::int64_t idle_ns = 0, waited_ns = 0;
   std::set<std::uint32_t> waits;
@@ -58,8 +69,7 @@ Outcome scaler_sync(const Facts& facts) {
     const auto after = std::upper_bound(
         spans.begin(), spans.end(), start,
         [](std::int64_t time, const Window& span) { return time < span.start_ns; });
-    const Mark& origin = origins[static_cast<std::size_t>(after - spans.begin()) - 1];
-    scaler = scaler || origin.kind == Mark::Kind::kScaler;
+    scaler = scaler || by_scaler[static_cast<std::size_t>(after - spans.begin()) - 1];
     idle_ns += std::min(part.end_ns - part.start_ns, trace.dur_ns(part.blame));
     if (!waits.insert(raw(part.blame)).second) continue;
     waited_ns += trace.dur_ns(part.blame);

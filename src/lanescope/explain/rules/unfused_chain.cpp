@@ -84,6 +84,7 @@ struct Link {
   const DeviceWork* work;
   SliceId op;
   Size size;
+  std::size_t step;  // that launched it
   std::int64_t duration() const { return work->end_ns - work->start_ns; }
 };
 
@@ -173,7 +174,7 @@ class Chains {
   bool continues(const Link& next) const {
     const Link& last = chain_.back();
     const auto& tracks = facts_.trace->slices().track;
-    return next.size.elements == last.size.elements &&
+    return next.size.elements == last.size.elements && next.step == last.step &&
            tracks[raw(next.op)] == tracks[raw(last.op)] &&
            next.work->start_ns - last.work->end_ns < analysis::kLongestLaunchLatencyNs * 5;
   }
@@ -193,6 +194,15 @@ Outcome unfused_chain(const Facts& facts) {
   KernelNames names(trace);
   Sizes sizes(trace);
   const Memory memory = memory_of(facts);
+  const auto& steps = facts.steps.steps;
+  const auto step_of = [&](SliceId op) {
+    return static_cast<std::size_t>(
+        std::upper_bound(steps.begin(), steps.end(), trace.start_ns(op),
+                         [](std::int64_t time, const analysis::StepRange& step) {
+                           return time < step.cpu_start_ns;
+                         }) -
+        steps.begin());
+  };
   std::map<std::uint32_t, Chains> streams;
   std::uint64_t elementwise = 0, with_shapes = 0;
   for (const DeviceWork* work : steady_work(facts)) {
@@ -216,7 +226,7 @@ Outcome unfused_chain(const Facts& facts) {
       continue;
     }
     ++with_shapes;
-    stream->second.add({work, op, size});
+    stream->second.add({work, op, size, step_of(op)});
   }
   if (elementwise >= 3 && with_shapes * 2 < elementwise)
     return NotChecked{"the operators' shapes (record_shapes=True)"};
