@@ -71,6 +71,19 @@ TEST(UnfusedChainTest, IsQuietWithoutAChain) {
       "unfused-chain"));
 }
 
+// mul and add for each of five tensors are five chains, of which 10 us each stay, not one chain.
+TEST(UnfusedChainTest, TakesALoopOverTensorsApart) {
+  std::vector<Work> works;
+  for (int i = 0; i < 5; ++i) {
+    works.push_back(elementwise("aten::mul_", 30));
+    works.push_back(elementwise("aten::add_", 10));
+  }
+  const auto finding = find_by_rule(after_matmul(works).trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 5);
+  EXPECT_EQ(finding->at_stake_ns, 150'000);
+}
+
 // The last operator of a step and the first of the next are no chain.
 TEST(UnfusedChainTest, EndsWithTheStep) {
   ProgramSketch program;

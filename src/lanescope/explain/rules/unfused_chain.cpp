@@ -9,6 +9,7 @@
 // 80 - max(20, 16) = 60 us.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <unordered_map>
 
 #include "lanescope/base/json_value.h"
@@ -127,15 +128,38 @@ class Chains {
     chain_.push_back(link);
   }
 
-  // One alone, or the same operator over and over (which is a loop over tensors), is none.
+  // One operator over and over is a loop over tensors, no chain; several that come again and again
+  // (mul, add, mul, add) are a loop over tensors with a chain for each.
   void close() {
     std::vector<Link> chain;
     chain.swap(chain_);
+    if (chain.size() < 2) return;
+    const std::size_t period = period_of(chain);
+    if (period < 2) return;
+    for (std::size_t at = 0; at + 1 < chain.size(); at += period)
+      take(std::span(chain).subspan(at, std::min(period, chain.size() - at)));
+  }
+
+  const std::map<std::string, Group>& groups() const { return groups_; }
+
+ private:
+  // The smallest p up to half of the length with op[i] == op[i - p] for all i, else the length. By
+  // the table of the longest prefix that is also a suffix (Knuth, Morris, Pratt): O(n).
+  std::size_t period_of(const std::vector<Link>& chain) const {
+    const auto op = [&](std::size_t i) { return facts_.trace->slices().name[raw(chain[i].op)]; };
+    std::vector<std::size_t> border(chain.size(), 0);
+    for (std::size_t i = 1, k = 0; i < chain.size(); ++i) {
+      while (k > 0 && op(i) != op(k)) k = border[k - 1];
+      if (op(i) == op(k)) ++k;
+      border[i] = k;
+    }
+    const std::size_t period = chain.size() - border.back();
+    return period * 2 <= chain.size() ? period : chain.size();
+  }
+
+  void take(std::span<const Link> chain) {
     const Trace& trace = *facts_.trace;
-    if (chain.size() < 2 || std::all_of(chain.begin(), chain.end(), [&](const Link& link) {
-          return trace.name(link.op) == trace.name(chain[0].op);
-        }))
-      return;
+    if (chain.size() < 2) return;
     std::string label;
     std::int64_t sum = 0, shortest = chain[0].duration();
     for (std::size_t i = 0; i < chain.size(); ++i) {
@@ -168,9 +192,6 @@ class Chains {
     }
   }
 
-  const std::map<std::string, Group>& groups() const { return groups_; }
-
- private:
   bool continues(const Link& next) const {
     const Link& last = chain_.back();
     const auto& tracks = facts_.trace->slices().track;
