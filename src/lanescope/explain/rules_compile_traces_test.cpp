@@ -20,7 +20,7 @@ const std::vector<std::string> kRulesHere = {
     "graph-gaps",      "outside-graphs",  "collapsed-graph",  "optimizer-loop",
     "optimizer-share", "zero-grad-fills", "backward-gap",     "recompute",
     "logits-loss",     "scaler-sync",     "lazy-loading",     "first-allocations",
-    "cudnn-benchmark", "triton-autotune"};
+    "worker-restart",  "cudnn-benchmark", "triton-autotune"};
 
 struct RealTrace {
   const char* path;
@@ -46,6 +46,7 @@ void expect_found(const fs::path& path, const std::set<std::string>& expected) {
 const RealTrace kShipped[] = {
     {"torch213_graph_break/trace.json.gz",
      {"graph-breaks", "recompiles", "cold-compile", "compile-layers"}},
+    {"torch213_worker_restart/trace.json.gz", {"worker-restart"}},
     {"torch213_recompile/trace.json.gz", {"recompiles", "compile-layers"}},
     {"h200_64_bf16_warm_compile/trace.json", {"compile-layers", "compile-overhead"}},
     {"h200_mlp_train/trace.json.gz", {"optimizer-share"}},

@@ -273,6 +273,24 @@ TEST(CompileLayersTest, NamesTheTimeOfEachLayerPerCall) {
   EXPECT_EQ(finding->verdict.values[3].integer, 20'000);  // graph, its operator left out
 }
 
+// A step of one generated kernel of 30 us from a compiled graph and 90 us of eager work.
+TEST(CompiledCodeTest, SaysHowMuchCompiledGraphsLaunched) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step()
+        .begin("Torch-Compiled Region: 0/0")
+        .pass(1)
+        .begin("## Call CompiledFxGraph fa ##");
+    program.pass(1).launch({.name = "triton_poi_fused_add_mul_0", .us = 30}).end().end();
+    program.launch({.us = 90}).end();
+  }
+  const auto finding = find_by_rule(program.trace(), "compiled-code");
+  ASSERT_TRUE(finding);
+  ASSERT_EQ(finding->arithmetic.size(), 2u);
+  EXPECT_DOUBLE_EQ(finding->arithmetic[1].values[0].real, 0.25);
+  EXPECT_THAT(finding->try_next, ::testing::Contains(::testing::HasSubstr("not compiled")));
+}
+
 TEST(CompileLayersTest, IsQuietInAnEagerProgram) {
   EXPECT_FALSE(find_by_rule(after_matmul({}).trace(), "compile-layers"));
 }

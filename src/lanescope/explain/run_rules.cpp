@@ -89,6 +89,7 @@ constexpr Rule kRules[] = {
     {"first-allocations", "did the first step fill the memory cache?", rules::first_allocations},
     {"cudnn-benchmark", "did convolutions try out algorithms?", rules::cudnn_benchmark},
     {"triton-autotune", "were kernels autotuned during the recording?", rules::triton_autotune},
+    {"worker-restart", "are the DataLoader's workers started again?", rules::worker_restart},
     {"compile-layers", "what are the rows around a compiled call?", rules::compile_layers},
     {"collapsed-graph", "which operators do a CUDA graph's kernels come from?",
      rules::collapsed_graph},

@@ -99,6 +99,7 @@ Outcome lazy_loading(const Facts& facts);
 Outcome first_allocations(const Facts& facts);
 Outcome cudnn_benchmark(const Facts& facts);
 Outcome triton_autotune(const Facts& facts);
+Outcome worker_restart(const Facts& facts);
 
 // Shared by several rules.
 inline constexpr char kNeedsDevice[] =
