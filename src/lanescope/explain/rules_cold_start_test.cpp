@@ -1,7 +1,7 @@
 // Rules about what happens once, on drawn programs. Microseconds.
 #include <gmock/gmock.h>
 
-#include "lanescope/explain/rule_test_helpers.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {

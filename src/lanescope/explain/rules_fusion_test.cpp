@@ -2,7 +2,7 @@
 // start-up.
 #include <gmock/gmock.h>
 
-#include "lanescope/explain/rule_test_helpers.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {

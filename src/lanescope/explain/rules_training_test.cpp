@@ -1,7 +1,7 @@
 // Rules about the training loop, on drawn programs. Microseconds; the first step is start-up.
 #include <gmock/gmock.h>
 
-#include "lanescope/explain/rule_test_helpers.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {
