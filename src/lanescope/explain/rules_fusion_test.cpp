@@ -259,6 +259,10 @@ TEST(CompileOverheadTest, SpeaksWhenTheGpuWaitsForTheLayers) {
   EXPECT_EQ(finding->at_stake_ns, 46'000);
 }
 
+TEST(CompileOverheadTest, LeavesBrokenCallsToGraphBreaks) {
+  EXPECT_FALSE(find_by_rule(with_break(true).trace(), "compile-overhead"));
+}
+
 TEST(CompileOverheadTest, IsQuietWhenTheGpuIsBusy) {
   EXPECT_FALSE(find_by_rule(compiled_call(200).trace(), "compile-overhead"));
 }

@@ -39,9 +39,24 @@ TEST(GraphOpportunityTest, SpeaksWhenAllStepsLaunchTheSame) {
 TEST(GraphOpportunityTest, ListsWhatIsInTheWay) {
   const auto finding = find_by_rule(small_steps(false, true).trace(), "graph-opportunity");
   ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);  // the wait comes first
   ASSERT_EQ(finding->evidence.size(), 1u);
   EXPECT_EQ(finding->evidence[0].text.values[0].text, "aten::item");
   EXPECT_EQ(finding->evidence[0].text.values[1].integer, 3);
+}
+
+// 60 times the same kernel: a loop, which one call over the batch would end.
+TEST(GraphOpportunityTest, ALoopComesFirst) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 60; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_EQ(finding->arithmetic[0].values[0].integer, 60);
 }
 
 TEST(GraphOpportunityTest, SaysWhereStepsDiffer) {

@@ -217,7 +217,7 @@ TEST(ScalerSyncTest, SpeaksOfTheWaitBetweenCheckAndOptimizer) {
 TEST(ScalerSyncTest, SpeaksOfClippingThatAsksForTheNorm) {
   const auto finding = find_by_rule(scaled("aten::_foreach_norm").trace(), "scaler-sync");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->verdict.values[0].text, "Gradient clipping");
+  EXPECT_EQ(finding->verdict.values[0].text, "Code that reads a gradient norm");
 }
 
 // A norm in the forward pass: the wait after it is the loss's, and the backward pass lies between.

@@ -53,7 +53,9 @@ Outcome backward_gap(const Facts& facts) {
   // Where every launch is late, the turn is nothing special.
   const std::int64_t usual_ns = facts.waiting_for_cpu_ns() /
                                 static_cast<std::int64_t>(std::max<std::size_t>(1, order.size()));
-  if (idle_ns < 3 * usual_ns * static_cast<std::int64_t>(turns)) return Quiet{};
+  if (idle_ns < 3 * usual_ns * static_cast<std::int64_t>(turns) ||
+      idle_ns * 5 < facts.waiting_for_cpu_ns())
+    return Quiet{};
   if (turns == 0 || is_thin(facts) || share_of(idle_ns, wall_ns) < 0.03) return Quiet{};
   Finding finding;
   finding.verdict =

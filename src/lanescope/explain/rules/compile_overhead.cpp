@@ -16,8 +16,11 @@ Outcome compile_overhead(const Facts& facts) {
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
   if (calls == 0 || is_thin(facts)) return Quiet{};
-  const WaitTime wait =
-      waiting_while(facts, [&](SliceId slice) { return is_own_time(facts, compiled, slice); });
+  // Of calls that a graph break cuts into pieces, graph-breaks speaks.
+  const std::vector<bool> broken = inside_broken_calls(facts, compiled);
+  const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
+    return is_own_time(facts, compiled, slice) && !broken[raw(slice)];
+  });
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(wait.time_ns, wall_ns) < 0.05) return Quiet{};
   const LayerTimes times = layer_times(facts, compiled, windows);

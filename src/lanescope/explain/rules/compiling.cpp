@@ -14,6 +14,16 @@ bool is_own_time(const Facts& facts, const CompiledFacts& compiled, SliceId slic
          !is_api_call(facts.trace->kind(slice)) && !facts.trace->name(slice).starts_with("aten::");
 }
 
+std::vector<bool> inside_broken_calls(const Facts& facts, const CompiledFacts& compiled) {
+  std::vector<bool> broken(facts.trace->slices().size(), false);
+  for (const analysis::CompiledCall& call : compiled.code.calls)
+    if (call.around != kNone<SliceId>) broken[raw(call.around)] = true;
+  for (std::uint32_t i = 0; i < broken.size(); ++i)  // parents stand before their children
+    if (const SliceId up = compiled.nesting.parent[i]; up != kNone<SliceId> && broken[raw(up)])
+      broken[i] = true;
+  return broken;
+}
+
 LayerTimes layer_times(const Facts& facts, const CompiledFacts& compiled,
                        const std::vector<analysis::Window>& windows) {
   LayerTimes times{};

@@ -11,6 +11,10 @@ namespace lanescope::explain::rules {
 // The compiler's own code, not the operators and API calls that it makes.
 bool is_own_time(const Facts& facts, const CompiledFacts& compiled, SliceId slice);
 
+// One entry a slice: it lies in a compiled call that holds another one, which is what a graph break
+// leaves.
+std::vector<bool> inside_broken_calls(const Facts& facts, const CompiledFacts& compiled);
+
 // Own CPU time of each layer in steady steps; without marked steps in the whole trace.
 using LayerTimes = std::array<std::int64_t, analysis::kCompileLayerCount>;
 LayerTimes layer_times(const Facts& facts, const CompiledFacts& compiled,

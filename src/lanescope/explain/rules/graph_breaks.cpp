@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -61,20 +62,10 @@ Outcome graph_breaks(const Facts& facts) {
   if (found == 0) return Quiet{};
 
   // Between the pieces: guards, wrappers and eager code, not the compiled graphs themselves.
-  std::vector<bool> broken(trace.slices().size(), false);
-  for (const CompiledCall& call : compiled.code.calls)
-    for (SliceId up = call.around; up != kNone<SliceId> && !broken[raw(up)];
-         up = compiled.nesting.parent[raw(up)])
-      if (compiled.code.layer[raw(up)] == CompileLayer::kRegion) broken[raw(up)] = true;
-  for (std::uint32_t i = 0; i < broken.size(); ++i)  // parents stand before their children
-    if (const SliceId up = compiled.nesting.parent[i]; up != kNone<SliceId> && broken[raw(up)])
-      broken[i] = true;
+  const std::vector<bool> broken = inside_broken_calls(facts, compiled);
   const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
     const CompileLayer layer = compiled.code.layer[raw(slice)];
-    if (!broken[raw(slice)] || layer == CompileLayer::kCompiling) return false;
-    // What a graph launches it would launch without the break, too.
-    return layer != CompileLayer::kGraph ||
-           (!is_api_call(trace.kind(slice)) && !trace.name(slice).starts_with("aten::"));
+    return broken[raw(slice)] && layer != CompileLayer::kGraph && layer != CompileLayer::kCompiling;
   });
 
   Finding finding;
@@ -87,8 +78,8 @@ Outcome graph_breaks(const Facts& facts) {
   finding.at_stake_ratio = share_of(wait.time_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(
-        say("the GPU waited {} per step for the CPU in such calls, the operators and launches of "
-            "the compiled graphs left out; what fusion across a break could save is not in it",
+        say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
+            "calls; what fusion across a break could save is not in it",
             {ns(facts.per_step(wait.time_ns))}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));

@@ -91,6 +91,11 @@ std::map<std::string, Blocker> blockers(const Facts& facts,
     Blocker& entry = found[asked];
     if (entry.calls++ == 0) entry.first = call;
   }
+  for (const analysis::CompiledCall& call : compiled_facts_of(facts).code.calls) {
+    if (call.around == kNone<SliceId> || !inside(spans, trace.start_ns(call.slice))) continue;
+    Blocker& entry = found["graph break of torch.compile"];
+    if (entry.calls++ == 0) entry.first = call.slice;
+  }
   return found;
 }
 
@@ -115,6 +120,30 @@ std::int64_t waiting_inside(const Facts& facts, const std::vector<StepSequence>&
     }
   }
   return waiting;
+}
+
+// Most of a step is one kernel over and over, or the optimizer's loop over its tensors: fewer,
+// larger launches are the simpler change.
+struct Loop {
+  std::uint64_t pieces = 0;
+  SliceId example = kNone<SliceId>;
+  bool optimizer = false;
+};
+Loop find_loop(const Facts& facts, const StepSequence& step) {
+  constexpr std::uint64_t kLeast = 50;
+  const auto phases = phases_of(facts);
+  std::map<std::uint32_t, Loop> by_name;
+  Loop optimizer, most;
+  for (const SliceId slice : step.slices) {
+    for (Loop* loop : {&by_name[raw(facts.trace->slices().name[raw(slice)])],
+                       phases[raw(slice)] == Phase::kOptimizer ? &optimizer : nullptr})
+      if (loop && loop->pieces++ == 0) loop->example = slice;
+  }
+  optimizer.optimizer = true;
+  for (const auto& [label, loop] : by_name)
+    if (loop.pieces > most.pieces) most = loop;
+  if (optimizer.pieces >= most.pieces) most = optimizer;
+  return most.pieces >= kLeast && most.pieces * 2 >= step.slices.size() ? most : Loop{};
 }
 
 }  // namespace
@@ -161,9 +190,18 @@ Outcome graph_opportunity(const Facts& facts) {
       say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
           "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
           "between them.",
-          {text(blocking.empty() ? "" : ", once it no longer waits for the GPU in the middle"),
-           count(steps.size()), count(first.works.size()), ns(facts.per_step(waiting)),
-           ratio(waiting, wall_ns)});
+          {text(blocking.empty() ? "" : ", once what is in its way is gone"), count(steps.size()),
+           count(first.works.size()), ns(facts.per_step(waiting)), ratio(waiting, wall_ns)});
+  // What is in the way, and a loop, have rules of their own, and come first.
+  const Loop loop = find_loop(facts, first);
+  if (!blocking.empty() || loop.pieces > 0) finding.kind = FindingKind::kWhere;
+  if (loop.pieces > 0)
+    finding.arithmetic.push_back(
+        loop.optimizer
+            ? say("{} of the pieces are the optimizer's: a fused optimizer is the simpler change",
+                  {count(loop.pieces)})
+            : say("{} of the pieces are {}: one call in place of a loop is the simpler change",
+                  {count(loop.pieces), kernel(facts.trace->name(loop.example))}));
   finding.at_stake_ns = facts.per_step(waiting);
   finding.at_stake_ratio = share_of(waiting, wall_ns);
   finding.arithmetic.push_back(

@@ -70,26 +70,28 @@ Outcome scaler_sync(const Facts& facts) {
         spans.begin(), spans.end(), start,
         [](std::int64_t time, const Window& span) { return time < span.start_ns; });
     scaler = scaler || by_scaler[static_cast<std::size_t>(after - spans.begin()) - 1];
-    idle_ns += std::min(part.end_ns - part.start_ns, trace.dur_ns(part.blame));
+    idle_ns += part.end_ns - part.start_ns;
     if (!waits.insert(raw(part.blame)).second) continue;
     waited_ns += trace.dur_ns(part.blame);
     if (longest == kNone<SliceId> || trace.dur_ns(part.blame) > trace.dur_ns(longest))
       longest = part.blame;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  // Without the waits the CPU runs ahead, but it cannot hide behind more work than there is.
+  idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
   finding.verdict =
       say("{} asks the GPU for a number before each optimizer step: {} waits in the steady steps, "
           "after which the GPU stands idle {} per step ({}).",
-          {text(scaler ? "The gradient scaler" : "Gradient clipping"), count(waits.size()),
-           ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+          {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
+           count(waits.size()), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "each gap counts for at most as long as the wait before it; the waits take {} of CPU time "
-      "per step, most of it hidden behind the GPU's work",
-      {ns(facts.per_step(waited_ns))}));
+  finding.arithmetic.push_back(
+      say("without the waits the CPU would run ahead and hide its work behind the GPU's; the waits "
+          "themselves take {} per step",
+          {ns(facts.per_step(waited_ns))}));
   Sentence where = say("the longest of these waits");
   add_line(facts, longest, where);
   finding.evidence.push_back({longest, std::move(where)});
