@@ -149,17 +149,10 @@ class ExplanationText {
   }
 
   void write_not_checked() {
-    std::vector<std::pair<std::string, std::string>> missing;  // what, and the rules that need it
+    std::vector<const RuleRun*> missing;
     std::string quiet;
     for (const RuleRun& run : explanation_.runs) {
-      if (run.state == RuleRun::State::kNotChecked) {
-        const auto same = std::find_if(missing.begin(), missing.end(),
-                                       [&](const auto& each) { return each.first == run.missing; });
-        if (same == missing.end())
-          missing.emplace_back(run.missing, run.id);
-        else
-          same->second += ", " + run.id;
-      }
+      if (run.state == RuleRun::State::kNotChecked) missing.push_back(&run);
       if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
     }
     if (missing.empty() && quiet.empty()) return;
@@ -177,8 +170,6 @@ class ExplanationText {
       }
       out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, missing[i]->missing));
     }
-    for (const auto& [what, ids] : missing)
-      out_ += wrapped(bullet, fmt::format("not checked, for lack of {}: {}", what, ids));
   }
 
   const Facts& facts_;
