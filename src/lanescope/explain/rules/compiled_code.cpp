@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -23,23 +24,19 @@ struct Fused {
 
 Outcome compiled_code(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  std::set<std::string_view> regions, graphs;
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  std::set<std::string_view> regions;
   SliceId region = kNone<SliceId>;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (!is_front_end(trace.kind(id))) continue;
-    const std::string_view label = trace.name(id);
-    if (label.starts_with("Torch-Compiled Region")) {
-      regions.insert(label);
-      if (region == kNone<SliceId> || trace.start_ns(id) < trace.start_ns(region)) region = id;
-    } else if (label.starts_with("## Call CompiledFxGraph")) {
-      graphs.insert(label);
-    }
+  for (const analysis::CompiledCall& call : compiled.code.calls) {
+    regions.insert(trace.name(call.slice));
+    if (region == kNone<SliceId> || trace.start_ns(call.slice) < trace.start_ns(region))
+      region = call.slice;
   }
+  const auto& graphs = compiled.code.graphs;
   std::map<std::string, Fused> fused;
   std::unordered_map<std::uint32_t, analysis::KernelName> names;
   std::uint64_t kernels = 0, fused_calls = 0;
-  std::int64_t fused_ns = 0, other_ns = 0;
+  std::int64_t fused_ns = 0, other_ns = 0, in_graphs_ns = 0;
   if (facts.main_device)
     for (const DeviceWork& work : facts.device().timeline.work) {
       if (trace.kind(work.slice) != CategoryKind::kKernel ||
@@ -50,6 +47,10 @@ Outcome compiled_code(const Facts& facts) {
       auto [entry, is_new] = names.try_emplace(raw(id));
       if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
       const std::int64_t dur_ns = work.end_ns - work.start_ns;
+      const SliceId launch = facts.links.launch_of[raw(work.slice)];
+      if (launch != kNone<SliceId> &&
+          compiled.code.layer[raw(launch)] == analysis::CompileLayer::kGraph)
+        in_graphs_ns += dur_ns;
       if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
         other_ns += dur_ns;
         continue;
@@ -105,6 +106,15 @@ Outcome compiled_code(const Facts& facts) {
         "compiled regions: {} ({}), compiled graphs: {}; the layers around a call are guards and "
         "wrappers of the compiler, on the CPU",
         {count(regions.size()), name(*regions.begin()), count(graphs.size())}));
+  const std::int64_t kernels_ns = fused_ns + other_ns;
+  if (!graphs.empty() && kernels_ns > 0 && has_launches(facts)) {
+    finding.arithmetic.push_back(
+        say("compiled graphs launched {} of the kernels' time, eager code the rest",
+            {ratio(in_graphs_ns, kernels_ns)}));
+    if (in_graphs_ns * 2 < kernels_ns)
+      finding.try_next.push_back(
+          "most of the GPU's time is launched by code that is not compiled: compile more of it");
+  }
   if (region != kNone<SliceId> && finding.evidence.empty())
     finding.evidence.push_back({region, say("the first compiled region")});
   finding.confidence = facts.confidence();

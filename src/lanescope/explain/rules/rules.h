@@ -51,6 +51,31 @@ Outcome collective_keys(const Facts& facts);
 Outcome cpu_built_tensor(const Facts& facts);
 Outcome growing_cat(const Facts& facts);
 
+// torch.compile, CUDA graphs, the training loop, cold start.
+Outcome unfused_chain(const Facts& facts);
+Outcome unfused_norm(const Facts& facts);
+Outcome graph_breaks(const Facts& facts);
+Outcome recompiles(const Facts& facts);
+Outcome cold_compile(const Facts& facts);
+Outcome compile_overhead(const Facts& facts);
+Outcome compile_layers(const Facts& facts);
+Outcome graph_opportunity(const Facts& facts);
+Outcome graph_gaps(const Facts& facts);
+Outcome outside_graphs(const Facts& facts);
+Outcome collapsed_graph(const Facts& facts);
+Outcome optimizer_loop(const Facts& facts);
+Outcome optimizer_share(const Facts& facts);
+Outcome zero_grad_fills(const Facts& facts);
+Outcome backward_gap(const Facts& facts);
+Outcome recompute(const Facts& facts);
+Outcome logits_loss(const Facts& facts);
+Outcome scaler_sync(const Facts& facts);
+Outcome lazy_loading(const Facts& facts);
+Outcome first_allocations(const Facts& facts);
+Outcome cudnn_benchmark(const Facts& facts);
+Outcome triton_autotune(const Facts& facts);
+Outcome worker_restart(const Facts& facts);
+
 // A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
 bool starts_kernels(std::string_view call);
 

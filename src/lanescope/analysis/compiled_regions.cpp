@@ -1,0 +1,78 @@
+// torch 2.1 to 2.13 write these rows; the ids K/M since 2.6. After a graph break the rest of the
+// function is called from inside the first region, so it shows as a region inside a region; regions
+// side by side are separate calls.
+#include "lanescope/analysis/compiled_regions.h"
+
+#include <unordered_set>
+
+namespace lanescope::analysis {
+namespace {
+
+constexpr std::string_view kRegion = "Torch-Compiled Region";
+constexpr std::string_view kCompileId = "dynamo_data: compile_id=";
+
+CompileLayer layer_of_name(std::string_view name) {
+  if (name.starts_with("TorchDynamo Cache Lookup")) return CompileLayer::kCacheLookup;
+  if (name.starts_with(kRegion)) return CompileLayer::kRegion;
+  if (name.starts_with("AOTDispatcher Runtime Wrapper Prologue") || name == "Pregraph bytecode")
+    return CompileLayer::kPrologue;
+  if (name.starts_with("## Call CompiledFxGraph")) return CompileLayer::kGraph;
+  if (name.ends_with("(dynamo_timed)") || name.starts_with(kCompileId) || name == "dynamo")
+    return CompileLayer::kCompiling;
+  return CompileLayer::kNone;
+}
+
+std::string_view region_id(std::string_view name) {
+  name.remove_prefix(kRegion.size());
+  return name.starts_with(": ") ? name.substr(2) : std::string_view();
+}
+
+}  // namespace
+
+CompiledCode find_compiled_code(const Trace& trace, const SliceNesting& nesting) {
+  CompiledCode code;
+  constexpr std::uint8_t kNotSeen = 255;
+  std::vector<std::uint8_t> by_name(trace.strings().size(), kNotSeen);
+  std::unordered_set<std::uint32_t> graphs;
+  std::string_view announced;  // "dynamo_data" stands before or inside what it speaks of
+  code.layer.assign(trace.slices().size(), CompileLayer::kNone);
+  for (std::uint32_t i = 0; i < code.layer.size(); ++i) {
+    const SliceId id{i}, parent = nesting.parent[i];
+    if (nesting.depth[i] == SliceNesting::kNotNested) continue;
+    const CompileLayer outer =
+        parent == kNone<SliceId> ? CompileLayer::kNone : code.layer[raw(parent)];
+    code.layer[i] = outer;
+    const StringId name = trace.slices().name[i];
+    if (name == kNone<StringId> || !is_front_end(trace.kind(id))) continue;
+    std::uint8_t& known = by_name[raw(name)];
+    if (known == kNotSeen) known = static_cast<std::uint8_t>(layer_of_name(trace.text(name)));
+    const auto own = static_cast<CompileLayer>(known);
+    if (own == CompileLayer::kNone) continue;
+    const std::string_view text = trace.text(name);
+    const std::string_view speaks_of =
+        text.starts_with(kCompileId) ? text.substr(kCompileId.size()) : std::string_view();
+    if (outer == CompileLayer::kCompiling) {  // what runs while compiling is a trial
+      if (!code.compiles.empty() && code.compiles.back().id.empty())
+        code.compiles.back().id = speaks_of;
+      continue;
+    }
+    code.layer[i] = own;
+    if (own == CompileLayer::kGraph && graphs.insert(raw(name)).second) code.graphs.push_back(name);
+    if (own == CompileLayer::kRegion) {
+      SliceId around = parent;
+      while (around != kNone<SliceId> && !trace.name(around).starts_with(kRegion))
+        around = nesting.parent[raw(around)];
+      code.calls.push_back({id, region_id(text), around});
+    }
+    if (own != CompileLayer::kCompiling) continue;
+    if (!speaks_of.empty()) {
+      announced = speaks_of;
+      continue;
+    }
+    code.compiles.push_back({id, trace.start_ns(id), trace.end_ns(id), announced});
+    announced = {};
+  }
+  return code;
+}
+
+}  // namespace lanescope::analysis

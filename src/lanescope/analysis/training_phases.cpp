@@ -1,0 +1,58 @@
+// A parent stands before its children in a Trace, so one pass hands phases down. Names repeat: each
+// distinct one is looked at once.
+#include "lanescope/analysis/training_phases.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace lanescope::analysis {
+namespace {
+
+// "MulBackward0", "torch::autograd::CopyBackwards", "CompiledFunctionBackward": a node of the
+// backward graph, as writers without the engine's own ranges show it.
+bool is_backward_node(std::string_view name) {
+  while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())))
+    name.remove_suffix(1);
+  return !name.starts_with("aten::") && (name.ends_with("Backward") || name.ends_with("Backwards"));
+}
+
+Phase phase_of_name(std::string_view name) {
+  if (name.starts_with("enumerate(DataLoader)")) return Phase::kLoader;
+  if (name.starts_with("Optimizer.step#")) return Phase::kOptimizer;
+  if (name.starts_with("Optimizer.zero_grad#")) return Phase::kZeroGrad;
+  if (name.starts_with("autograd::engine::evaluate_function") ||
+      name == "torch::autograd::AccumulateGrad" || is_backward_node(name))
+    return Phase::kBackward;
+  return Phase::kOther;
+}
+
+}  // namespace
+
+std::vector<Phase> compute_training_phases(const Trace& trace, const LaunchLinks& links,
+                                           const SliceNesting& nesting) {
+  constexpr std::uint8_t kNotSeen = 255;
+  std::vector<std::uint8_t> by_name(trace.strings().size(), kNotSeen);
+  const auto named = [&](SliceId id) {
+    const StringId name = trace.slices().name[raw(id)];
+    if (name == kNone<StringId>) return Phase::kOther;
+    std::uint8_t& known = by_name[raw(name)];
+    if (known == kNotSeen) known = static_cast<std::uint8_t>(phase_of_name(trace.text(name)));
+    return static_cast<Phase>(known);
+  };
+  std::vector<Phase> phases(trace.slices().size(), Phase::kOther);
+  for (std::uint32_t i = 0; i < phases.size(); ++i) {
+    const SliceId id{i}, parent = nesting.parent[i];
+    if (parent != kNone<SliceId>) phases[i] = phases[raw(parent)];
+    if (phases[i] == Phase::kOther && is_front_end(trace.kind(id))) phases[i] = named(id);
+  }
+  for (std::uint32_t i = 0; i < phases.size(); ++i) {
+    if (!is_on_stream(trace.kind(SliceId{i}))) continue;
+    const SliceId cause =
+        links.launch_of[i] != kNone<SliceId> ? links.launch_of[i] : links.op_of[i];
+    if (cause != kNone<SliceId>) phases[i] = phases[raw(cause)];
+  }
+  return phases;
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,56 @@
+#include "lanescope/analysis/training_phases.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::analysis {
+namespace {
+
+Phase phase_of(const Trace& trace, std::string_view name) {
+  const auto phases =
+      compute_training_phases(trace, compute_launch_links(trace), compute_slice_nesting(trace));
+  for (std::uint32_t i = 0; i < phases.size(); ++i)
+    if (trace.name(SliceId{i}) == name) return phases[i];
+  ADD_FAILURE() << "no slice " << name;
+  return Phase::kOther;
+}
+
+TEST(TrainingPhasesTest, TheOutermostRangeDecidesForAllInsideAndForTheirKernels) {
+  testing::Sketch sketch;
+  sketch.op("aten::mm", 0, 50).runtime("cudaLaunchKernel", 10, 5, {.correlation = 1});
+  sketch.op("autograd::engine::evaluate_function: MmBackward0", 100, 50);
+  sketch.op("MmBackward0", 110, 30).op("aten::t", 115, 5);
+  sketch.annotation("Optimizer.step#SGD.step", 200, 50).op("aten::add_", 210, 20);
+  sketch.runtime("cuLaunchKernel", 215, 5, {.correlation = 2});
+  sketch.annotation("Optimizer.zero_grad#SGD.zero_grad", 300, 50).op("aten::zero_", 310, 20);
+  sketch.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 400, 50);
+  sketch.op("aten::stack", 410, 20);
+  sketch.kernel("forward_kernel", 500, 10, {.correlation = 1});
+  sketch.kernel("step_kernel", 600, 10, {.correlation = 2});
+  sketch.kernel("nobody's", 700, 10);
+  const Trace trace = sketch.trace();
+  EXPECT_EQ(phase_of(trace, "aten::mm"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "aten::t"), Phase::kBackward);
+  EXPECT_EQ(phase_of(trace, "aten::add_"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "aten::zero_"), Phase::kZeroGrad);
+  EXPECT_EQ(phase_of(trace, "aten::stack"), Phase::kLoader);
+  EXPECT_EQ(phase_of(trace, "forward_kernel"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "step_kernel"), Phase::kOptimizer);
+  EXPECT_EQ(phase_of(trace, "nobody's"), Phase::kOther);
+}
+
+// torch 1.8 draws no engine ranges; an aten operator may have "backward" in its name and is none.
+TEST(TrainingPhasesTest, NodesOfOldTracesAreToldByTheirNames) {
+  testing::Sketch sketch;
+  sketch.op("MulBackward0", 0, 10).op("torch::autograd::CopyBackwards", 20, 10);
+  sketch.op("aten::convolution_backward", 40, 10).op("BackwardHook", 60, 10);
+  const Trace trace = sketch.trace();
+  EXPECT_EQ(phase_of(trace, "MulBackward0"), Phase::kBackward);
+  EXPECT_EQ(phase_of(trace, "torch::autograd::CopyBackwards"), Phase::kBackward);
+  EXPECT_EQ(phase_of(trace, "aten::convolution_backward"), Phase::kOther);
+  EXPECT_EQ(phase_of(trace, "BackwardHook"), Phase::kOther);
+}
+
+}  // namespace
+}  // namespace lanescope::analysis

@@ -1,0 +1,32 @@
+// For the tests of rules: asks one rule of a trace.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::explain {
+
+// What the rule found; none: it stayed quiet, or did not check.
+inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  EXPECT_TRUE(facts);
+  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
+  EXPECT_TRUE(explanation);
+  if (!explanation || explanation->findings.empty()) return std::nullopt;
+  return explanation->findings.front();
+}
+
+inline RuleRun::State state_of_rule(const Trace& trace, const std::string& rule) {
+  const auto facts = gather_facts(trace);
+  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
+}
+
+inline constexpr char kElementwise[] =
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+    "std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)";
+
+}  // namespace lanescope::explain

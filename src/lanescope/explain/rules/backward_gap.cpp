@@ -1,0 +1,93 @@
+// The GPU runs dry between the last work of the forward pass and the first of the backward pass.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::IdleCause;
+using analysis::Phase;
+
+namespace {
+
+// Calling backward() and waking the engine's thread took 0.19 to 0.29 ms with a profiler in healthy
+// programs on an H200; up to twice that is nobody's mistake.
+constexpr std::int64_t kHandOverNs = 500'000;
+
+}  // namespace
+
+Outcome backward_gap(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const auto phases = phases_of(facts);
+  if (std::find(phases.begin(), phases.end(), Phase::kBackward) == phases.end()) return Quiet{};
+  // Turns: a forward piece directly followed by a backward one, in order of launch.
+  std::vector<std::pair<std::int64_t, const DeviceWork*>> order;
+  for (const DeviceWork* work : steady_work(facts))
+    if (const SliceId launch = facts.links.launch_of[raw(work->slice)]; launch != kNone<SliceId>)
+      order.emplace_back(facts.trace->start_ns(launch), work);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  // The engine launches from a thread of its own; old traces name not all of its work.
+  const auto thread_of = [&](const DeviceWork& work) {
+    return facts.trace->slices().track[raw(facts.links.launch_of[raw(work.slice)])];
+  };
+  std::int64_t idle_ns = 0, most_ns = 0;
+  std::uint64_t turns = 0;
+  SliceId worst = kNone<SliceId>;
+  std::vector<HostStretch> stretches;
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const DeviceWork &before = *order[i - 1].second, &after = *order[i].second;
+    if (phases[raw(before.slice)] != Phase::kOther ||
+        phases[raw(after.slice)] != Phase::kBackward || thread_of(before) == thread_of(after))
+      continue;
+    ++turns;
+    if (after.start_ns <= before.end_ns) continue;
+    const IdleTimes times = idle_within(facts.device().gaps, {before.end_ns, after.start_ns});
+    const std::int64_t waiting = times[static_cast<std::size_t>(IdleCause::kHostLate)] +
+                                 times[static_cast<std::size_t>(IdleCause::kAfterSync)];
+    if (waiting == 0) continue;
+    idle_ns += waiting;
+    // What held it up is seen on the thread that calls backward, until the engine's work begins.
+    stretches.push_back({facts.main_thread, before.end_ns, after.start_ns, kNone<SliceId>});
+    if (waiting > most_ns) {
+      most_ns = waiting;
+      worst = after.slice;
+    }
+  }
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  // Where every launch is late, the turn is nothing special.
+  const std::int64_t usual_ns = facts.waiting_for_cpu_ns() /
+                                static_cast<std::int64_t>(std::max<std::size_t>(1, order.size()));
+  const auto each = static_cast<std::int64_t>(turns);
+  if (idle_ns < kHandOverNs * each || idle_ns < 3 * usual_ns * each ||
+      idle_ns * 5 < facts.waiting_for_cpu_ns())
+    return Quiet{};
+  if (turns == 0 || is_thin(facts) || share_of(idle_ns, wall_ns) < 0.03) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("At the turn from forward to backward the GPU waits {} per step ({}): the first backward "
+          "work is launched late.",
+          {ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(idle_ns);
+  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("turns in the steady steps: {}, the longest wait is {}; the usual wait before a piece of "
+          "work is {}",
+          {count(turns), ns(most_ns), ns(usual_ns)}));
+  finding.evidence.push_back({worst, say("the first backward work after the longest wait")});
+  add_host_evidence(facts, host_shares(facts, stretches), finding);
+  finding.try_next = {
+      "nothing that waits for the GPU between loss and backward(): no .item(), no print of the "
+      "loss",
+      "fewer Python hooks and custom autograd Functions at the end of the model; if launches lag "
+      "everywhere, see host-bound"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = turns;
+  finding.sample_noun = "turn";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,40 @@
+// torch.compile compiled inside the first recorded step: a cold start.
+#include <algorithm>
+
+#include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+Outcome cold_compile(const Facts& facts) {
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  if (compiled.code.compiles.empty()) return Quiet{};
+  if (!facts.steps.marked || facts.steps.first_steady == 0) return NotChecked{kNeedsSteps};
+  std::vector<Window> first;
+  for (std::size_t i = 0; i < facts.steps.first_steady; ++i)
+    first.push_back({facts.steps.steps[i].cpu_start_ns, facts.steps.steps[i].cpu_end_ns});
+  const Compiling found = compiling_within(compiled.code, first);
+  if (found.time_ns < 1'000'000) return Quiet{};
+  std::int64_t first_ns = 0;
+  for (const Window& window : first) first_ns += window.length_ns();
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict =
+      say("torch.compile compiled inside the first recorded step: {} of its {} ({}).",
+          {ns(found.time_ns), ns(first_ns), ratio(std::min(found.time_ns, first_ns), first_ns)});
+  finding.at_stake_ns = found.time_ns;
+  add_runs(facts, found, finding);
+  finding.try_next = {
+      "call the compiled function with each shape once before the recorded steps",
+      "a second process finds Inductor's code in its cache (TORCHINDUCTOR_CACHE_DIR), but still "
+      "traces and loads it"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = found.runs.size();
+  finding.sample_noun = "compilation";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,72 @@
+// Most kernels come out of graph replays: the trace does not name their operators.
+#include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::GraphReplay;
+
+Outcome collapsed_graph(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  const auto replays = analysis::find_graph_replays(trace, facts.links);
+  if (replays.empty()) return Quiet{};
+  std::uint64_t kernels = 0, replayed = 0;
+  for (const DeviceWork& work : facts.device().timeline.work)
+    kernels += trace.kind(work.slice) == CategoryKind::kKernel ? 1 : 0;
+  for (const GraphReplay& replay : replays) replayed += replay.kernel_count;
+  if (replayed * 2 < kernels || replayed == 0) return Quiet{};
+  const auto names = analysis::borrow_operator_names(trace, facts.links, replays);
+  std::int64_t all_ns = 0, borrowed_ns = 0, generated_ns = 0;
+  for (const auto& entry : names) {
+    all_ns += entry.gpu_ns;
+    if (!entry.op.empty())
+      borrowed_ns += entry.gpu_ns;
+    else if (trace.text(entry.kernel).starts_with("triton_"))
+      generated_ns += entry.gpu_ns;
+  }
+  Finding finding;
+  finding.kind = FindingKind::kTrust;
+  finding.verdict =
+      say("{} of {} kernels came out of CUDA graphs (replays: {}): the trace names their graph, "
+          "not their "
+          "operators, shapes or lines, so what is said per operator leaves them out.",
+          {count(replayed), count(kernels), count(replays.size())});
+  finding.at_stake_ns = 0;
+  if (borrowed_ns > 0)
+    finding.arithmetic.push_back(
+        say("{} of their GPU time is in kernels that an operator outside of the graph launched in "
+            "the same shape, which tells where they come from",
+            {ratio(borrowed_ns, all_ns)}));
+  else
+    finding.arithmetic.push_back(
+        say("no operator outside of the graphs launched one of these kernels in the same shape"));
+  if (generated_ns > 0)
+    finding.arithmetic.push_back(
+        say("{} is in generated kernels, whose own names list their operators",
+            {ratio(generated_ns, all_ns)}));
+  std::size_t shown = 0;
+  for (const auto& entry : names) {
+    if (shown == 3) break;
+    if (entry.op.empty() && shown == 2 && borrowed_ns > 0) continue;
+    ++shown;
+    finding.evidence.push_back(
+        {entry.example, entry.op.empty()
+                            ? say("{} x{}, {}", {kernel(trace.text(entry.kernel)),
+                                                 count(entry.run_count), ns(entry.gpu_ns)})
+                            : say("{} x{}, {}: {} elsewhere",
+                                  {kernel(trace.text(entry.kernel)), count(entry.run_count),
+                                   ns(entry.gpu_ns), name(entry.op)})});
+  }
+  finding.try_next = {
+      "record one step without the graph in the same trace: equal kernels then get their "
+      "operators' names"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = replays.size();
+  finding.sample_noun = "replay";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,57 @@
+// The GPU waits for the layers around calls of compiled code: guards and wrappers.
+#include <algorithm>
+
+#include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::CompileLayer;
+
+Outcome compile_overhead(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  const auto windows = facts.steady_cpu_windows();
+  const std::uint64_t calls = calls_within(facts, compiled, windows);
+  if (calls == 0 || is_thin(facts)) return Quiet{};
+  // Of calls that a graph break cuts into pieces, graph-breaks speaks.
+  const std::vector<bool> broken = inside_broken_calls(facts, compiled);
+  const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
+    return is_own_time(facts, compiled, slice) && !broken[raw(slice)];
+  });
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(wait.time_ns, wall_ns) < 0.05) return Quiet{};
+  const LayerTimes times = layer_times(facts, compiled, windows);
+  const auto of = [&](CompileLayer layer) { return times[static_cast<std::size_t>(layer)]; };
+  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  Finding finding;
+  finding.verdict =
+      say("The GPU waits {} per step ({}) while the CPU is in torch.compile's own layers; compiled "
+          "calls per "
+          "step: {}.",
+          {ns(facts.per_step(wait.time_ns)), ratio(wait.time_ns, wall_ns), count(calls / steps)});
+  finding.at_stake_ns = facts.per_step(wait.time_ns);
+  finding.at_stake_ratio = share_of(wait.time_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("own CPU time per step: guards (cache lookup) {}, region {}, prologue {}, Inductor's "
+          "wrapper code {}",
+          {ns(facts.per_step(of(CompileLayer::kCacheLookup))),
+           ns(facts.per_step(of(CompileLayer::kRegion))),
+           ns(facts.per_step(of(CompileLayer::kPrologue))),
+           ns(facts.per_step(of(CompileLayer::kGraph)))}));
+  Sentence where = say("longest at once: in {}", {name(facts.trace->name(wait.longest))});
+  add_line(facts, wait.longest, where);
+  finding.evidence.push_back({wait.longest, std::move(where)});
+  finding.try_next = {
+      "compile one larger function in place of many small ones: each call pays its guards",
+      "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph in place of the wrapper code",
+      "if nothing was fused (compiled-code), leave this function uncompiled"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = calls;
+  finding.sample_noun = "compiled call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,84 @@
+// cuDNN or MIOpen tried out its algorithms for a convolution: many kinds of kernels in one call.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+
+Outcome cudnn_benchmark(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  struct Call {
+    std::set<std::uint32_t> names;
+    std::vector<const DeviceWork*> works;
+  };
+  std::map<std::uint32_t, Call> calls;  // by raw operator slice
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    const SliceId op = facts.links.op_of[raw(work.slice)];
+    if (op == kNone<SliceId> || trace.kind(work.slice) != CategoryKind::kKernel ||
+        trace.kind(op) != CategoryKind::kCpuOp ||
+        trace.name(op).find("convolution") == std::string_view::npos)
+      continue;
+    Call& call = calls[raw(op)];
+    call.names.insert(raw(trace.slices().name[raw(work.slice)]));
+    call.works.push_back(&work);
+  }
+  std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, const Call*>>> by_op;
+  for (const auto& [op, call] : calls) by_op[raw(trace.slices().name[op])].emplace_back(op, &call);
+  std::vector<const DeviceWork*> trial_works;
+  std::map<std::string, Named> by_name;
+  std::vector<Window> windows;
+  std::set<std::size_t> steps;
+  bool enough = false;
+  for (const auto& [label, list] : by_op) {
+    if (list.size() < 3) continue;
+    enough = true;
+    std::vector<std::int64_t> counts;
+    for (const auto& [op, call] : list)
+      counts.push_back(static_cast<std::int64_t>(call->names.size()));
+    const std::int64_t median = analysis::lower_median(std::move(counts));
+    for (const auto& [op, call] : list) {
+      const auto distinct = static_cast<std::int64_t>(call->names.size());
+      if (distinct < median + 4 || distinct < 2 * median) continue;
+      const SliceId id{op};
+      trial_works.insert(trial_works.end(), call->works.begin(), call->works.end());
+      windows.push_back({trace.start_ns(id), trace.end_ns(id)});
+      by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
+      for (std::size_t i = 0; i < facts.steps.steps.size(); ++i)
+        if (trace.start_ns(id) >= facts.steps.steps[i].cpu_start_ns &&
+            trace.start_ns(id) < facts.steps.steps[i].cpu_end_ns)
+          steps.insert(i);
+    }
+  }
+  if (!enough || trial_works.empty()) return Quiet{};
+  const std::int64_t gpu_ns = union_ns(trial_works), cpu_ns = total_length(windows);
+  if (std::max(gpu_ns, cpu_ns) < 500'000) return Quiet{};
+  const bool again = facts.steps.marked && steps.size() >= 2;
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict =
+      say("Convolutions tried out algorithms: {} calls ran kernels of many kinds in place of their "
+          "usual few, {} of CPU time and {} of GPU time{}.",
+          {count(windows.size()), ns(cpu_ns), ns(gpu_ns),
+           text(again ? "; it came back in a later step, as with shapes that change" : "")});
+  finding.at_stake_ns = std::max(gpu_ns, cpu_ns);
+  add_named(facts, by_name, finding);
+  finding.try_next = {
+      again ? "keep shapes fixed (pad, drop the last small batch), or set "
+              "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
+            : "nothing if it was the first step; warm up with each shape before measuring",
+  };
+  finding.confidence = windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = windows.size();
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,51 @@
+// The caching allocator asks the driver for memory in the first step and not again.
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+Outcome first_allocations(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!facts.steps.marked || facts.steps.steps.size() < 2) return NotChecked{kNeedsSteps};
+  const Trace& trace = *facts.trace;
+  const auto& first = facts.steps.steps.front();
+  std::vector<Window> windows;
+  std::map<std::string, Named> by_name;
+  std::uint64_t later = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (!is_api_call(trace.kind(id)) || !is_driver_allocation(trace.name(id))) continue;
+    if (trace.start_ns(id) >= first.cpu_end_ns) {
+      ++later;
+    } else if (trace.start_ns(id) >= first.cpu_start_ns) {
+      windows.push_back({trace.start_ns(id), trace.end_ns(id)});
+      by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
+    }
+  }
+  const std::int64_t total_ns = total_length(windows);
+  const std::uint64_t later_each = later / (facts.steps.steps.size() - 1);
+  if (windows.size() < 3 || total_ns < 200'000 || later_each * 10 > windows.size()) return Quiet{};
+  const std::int64_t idle_ns = device_idle_during(facts, windows);
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict =
+      say("The first step asked the driver for memory {} times ({}); the {} steps after it {} "
+          "times in all: torch's cache filled up, as it should.",
+          {count(windows.size()), ns(total_ns), count(facts.steps.steps.size() - 1), count(later)});
+  finding.at_stake_ns = idle_ns;
+  finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(idle_ns)}));
+  add_named(facts, by_name, finding);
+  finding.try_next = {
+      "nothing; leave the first step out of averages. Calls that go on in later steps are "
+      "allocator-calls"};
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = windows.size();
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

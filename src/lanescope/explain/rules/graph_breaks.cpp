@@ -1,0 +1,109 @@
+// torch.compile left its graph in the middle of a function: a compiled region inside another one.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::CompiledCall;
+using analysis::CompileLayer;
+
+namespace {
+
+struct Break {
+  std::uint64_t calls = 0;
+  SliceId first = kNone<SliceId>;
+  std::string before;  // the last eager operator before the first of them
+};
+
+// What the outer region ran by itself just before the inner one: often what broke the graph.
+std::string eager_before(const Trace& trace, const CompiledFacts& compiled,
+                         const CompiledCall& inner) {
+  for (std::uint32_t i = raw(inner.slice); i-- > raw(inner.around) + 1;) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || compiled.code.layer[i] != CompileLayer::kRegion)
+      continue;
+    const std::string_view label = trace.name(id);
+    if (label.starts_with("Torch-Compiled Region") || label == "CompiledFunction") continue;
+    SliceId top = id;  // aten::item rather than what it calls
+    for (SliceId up = compiled.nesting.parent[i]; up != kNone<SliceId> && up != inner.around;
+         up = compiled.nesting.parent[raw(up)])
+      if (trace.kind(up) == CategoryKind::kCpuOp) top = up;
+    return std::string(trace.name(top));
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome graph_breaks(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  const bool whole = !facts.steps.marked;
+  const auto windows = facts.steady_cpu_windows();
+  std::map<std::string, Break> breaks;  // by the inner region's name
+  std::uint64_t found = 0, outermost = 0;
+  for (const CompiledCall& call : compiled.code.calls) {
+    if (!whole && !inside(windows, trace.start_ns(call.slice))) continue;
+    if (call.around == kNone<SliceId>) {
+      ++outermost;
+      continue;
+    }
+    Break& entry = breaks[std::string(trace.name(call.slice))];
+    if (entry.calls++ == 0) {
+      entry.first = call.slice;
+      entry.before = eager_before(trace, compiled, call);
+    }
+    ++found;
+  }
+  if (found == 0) return Quiet{};
+
+  // Between the pieces: guards, wrappers and eager code, not the compiled graphs themselves.
+  const std::vector<bool> broken = inside_broken_calls(facts, compiled);
+  const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
+    const CompileLayer layer = compiled.code.layer[raw(slice)];
+    return broken[raw(slice)] && layer != CompileLayer::kGraph && layer != CompileLayer::kCompiling;
+  });
+
+  Finding finding;
+  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  finding.verdict =
+      say("Graph breaks: torch.compile cut its code into pieces, {} breaks in {} compiled calls "
+          "({} per step); at each the CPU returns to Python, and nothing is fused across it.",
+          {count(found), count(outermost), count(found / steps)});
+  finding.at_stake_ns = facts.per_step(wait.time_ns);
+  finding.at_stake_ratio = share_of(wait.time_ns, facts.wall.partition.wall_ns);
+  if (facts.main_device)
+    finding.arithmetic.push_back(
+        say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
+            "calls; what fusion across a break could save is not in it",
+            {ns(facts.per_step(wait.time_ns))}));
+  else
+    finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
+  std::vector<std::pair<std::string, Break>> ranked(breaks.begin(), breaks.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    Sentence line = say("{} x{} goes on inside another region",
+                        {name(ranked[i].first), count(ranked[i].second.calls)});
+    if (!ranked[i].second.before.empty()) {
+      line.pattern += "; the last eager operator before it: {}";
+      line.values.push_back(name(ranked[i].second.before));
+    }
+    add_line(facts, ranked[i].second.first, line);
+    finding.evidence.push_back({ranked[i].second.first, std::move(line)});
+  }
+  finding.try_next = {
+      "TORCH_LOGS=graph_breaks names each with its line; torch.compile(fullgraph=True) makes it an "
+      "error",
+      "usual causes: .item(), print, data-dependent branches, calls that Dynamo does not know"};
+  finding.confidence = facts.main_device ? facts.confidence() : Confidence::kMedium;
+  finding.sample_count = outermost;
+  finding.sample_noun = "compiled call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,59 @@
+// CUDA graphs are in use, and the GPU waits for the CPU between their replays.
+#include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::GraphReplay;
+using analysis::IdleCause;
+using analysis::Window;
+
+Outcome graph_gaps(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
+  std::vector<Window> between;
+  std::int64_t idle_ns = 0, most_ns = 0;
+  const GraphReplay* after_most = nullptr;
+  std::int64_t end_ns = 0;
+  for (std::size_t i = 0; i < replays.size(); ++i) {
+    if (i > 0 && replays[i].start_ns > end_ns && inside(facts.steady_windows, end_ns)) {
+      const Window gap{end_ns, replays[i].start_ns};
+      const IdleTimes times = idle_within(facts.device().gaps, gap);
+      const std::int64_t waiting = times[static_cast<std::size_t>(IdleCause::kHostLate)] +
+                                   times[static_cast<std::size_t>(IdleCause::kAfterSync)] +
+                                   times[static_cast<std::size_t>(IdleCause::kLaunchLatency)];
+      between.push_back(gap);
+      idle_ns += waiting;
+      if (waiting > most_ns) {
+        most_ns = waiting;
+        after_most = &replays[i];
+      }
+    }
+    end_ns = std::max(end_ns, replays[i].end_ns);
+  }
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (between.size() < 2 || !after_most || share_of(idle_ns, wall_ns) < 0.05) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("CUDA graphs are in use, but between their replays the GPU waits {} per step ({}) for "
+          "the CPU.",
+          {ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(idle_ns);
+  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
+  finding.arithmetic.push_back(say("{} gaps between replays, the longest wait in one is {}",
+                                   {count(between.size()), ns(most_ns)}));
+  finding.evidence.push_back({after_most->launch, say("the replay that ended the longest wait")});
+  add_host_evidence(facts, host_shares(facts, parts_within(host_late_stretches(facts), between)),
+                    finding);
+  finding.try_next = {
+      "prepare the next replay while this one runs: inputs on a side stream, sampling and "
+      "scheduling without waiting for the result",
+      "capture more in one graph: sampling, the copies into its inputs, several steps"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = between.size();
+  finding.sample_noun = "gap";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,234 @@
+// The CPU is the limit and every step launches the same work: a CUDA graph could launch it at once.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Phase;
+using analysis::Window;
+
+namespace {
+
+struct StepSequence {
+  std::vector<std::pair<std::int64_t, std::uint64_t>> works;  // launch start, what
+  std::vector<SliceId> slices;                                // in the same order, once sorted
+  Window launches{0, 0};  // first launch's start, last one's end
+};
+
+// What a step launched, in order of launch: name, grid and block of each piece.
+std::vector<StepSequence> sequences(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<StepSequence> steps(facts.steady.size());
+  std::vector<std::vector<std::pair<std::int64_t, SliceId>>> order(steps.size());
+  const auto& ranges = facts.steps.steps;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId>) continue;
+    const std::int64_t at = trace.start_ns(launch);
+    const auto after = std::upper_bound(
+        facts.steady.begin(), facts.steady.end(), at,
+        [&](std::int64_t time, std::size_t i) { return time < ranges[i].cpu_start_ns; });
+    if (after == facts.steady.begin()) continue;
+    const auto index = static_cast<std::size_t>(after - facts.steady.begin()) - 1;
+    if (at >= ranges[facts.steady[index]].cpu_end_ns) continue;
+    order[index].emplace_back(at, work.slice);
+    Window& span = steps[index].launches;
+    if (span.end_ns == 0) span.start_ns = at;
+    span.start_ns = std::min(span.start_ns, at);
+    span.end_ns = std::max(span.end_ns, trace.end_ns(launch));
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::stable_sort(order[i].begin(), order[i].end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [at, slice] : order[i]) {
+      const ArgsView args = trace.slice_args(slice);
+      std::uint64_t what = raw(trace.slices().name[raw(slice)]);
+      for (const ArgKey key : {ArgKey::kGrid, ArgKey::kBlock, ArgKey::kBytes})
+        what = what * 1'000'003 + (key == ArgKey::kBytes
+                                       ? static_cast<std::uint64_t>(args.integer(key).value_or(-1))
+                                       : raw(args.text(key).value_or(kNone<StringId>)));
+      steps[i].works.emplace_back(at, what);
+      steps[i].slices.push_back(slice);
+    }
+  }
+  return steps;
+}
+
+std::size_t first_difference(const StepSequence& a, const StepSequence& b) {
+  const std::size_t size = std::min(a.works.size(), b.works.size());
+  for (std::size_t i = 0; i < size; ++i)
+    if (a.works[i].second != b.works[i].second) return i;
+  return size;
+}
+
+// What may not lie inside a captured stretch, by the operator that asked for it.
+struct Blocker {
+  std::uint64_t calls = 0;
+  SliceId first = kNone<SliceId>;
+};
+std::map<std::string, Blocker> blockers(const Facts& facts,
+                                        const std::vector<StepSequence>& steps) {
+  const Trace& trace = *facts.trace;
+  std::vector<Window> spans;
+  for (const StepSequence& step : steps) spans.push_back(step.launches);
+  std::map<std::string, Blocker> found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId call{i};
+    if (!is_api_call(trace.kind(call)) || !inside(spans, trace.start_ns(call))) continue;
+    const std::string_view label = trace.name(call);
+    const bool allocates = is_driver_allocation(label) || label == "cudaFree" || label == "hipFree";
+    if (!allocates && !analysis::is_blocking_call(trace, facts.links, call)) continue;
+    std::string asked(label);
+    for (SliceId up = facts.links.op_of[i]; up != kNone<SliceId>;
+         up = facts.nesting.parent[raw(up)])
+      if (trace.kind(up) == CategoryKind::kCpuOp) asked = std::string(trace.name(up));
+    Blocker& entry = found[asked];
+    if (entry.calls++ == 0) entry.first = call;
+  }
+  for (const analysis::CompiledCall& call : compiled_facts_of(facts).code.calls) {
+    if (call.around == kNone<SliceId> || !inside(spans, trace.start_ns(call.slice))) continue;
+    Blocker& entry = found["graph break of torch.compile"];
+    if (entry.calls++ == 0) entry.first = call.slice;
+  }
+  return found;
+}
+
+// Waiting for the CPU between a step's first and last launch, the wait for input left out.
+std::int64_t waiting_inside(const Facts& facts, const std::vector<StepSequence>& steps) {
+  const auto phases = phases_of(facts);
+  std::int64_t waiting = 0;
+  std::size_t at = 0;  // stretches and steps are in order of time
+  for (const HostStretch& stretch : host_late_stretches(facts)) {
+    while (at < steps.size() && steps[at].launches.end_ns <= stretch.start_ns) ++at;
+    for (std::size_t i = at; i < steps.size(); ++i) {
+      const Window& span = steps[i].launches;
+      if (span.end_ns > 0 && span.start_ns >= stretch.end_ns) break;
+      const std::int64_t from = std::max(stretch.start_ns, span.start_ns);
+      const std::int64_t to = std::min(stretch.end_ns, span.end_ns);
+      if (from >= to) continue;
+      facts.host->visit(stretch.thread, from, to,
+                        [&](SliceId slice, std::int64_t start_ns, std::int64_t end_ns) {
+                          if (slice == kNone<SliceId> || phases[raw(slice)] != Phase::kLoader)
+                            waiting += end_ns - start_ns;
+                        });
+    }
+  }
+  return waiting;
+}
+
+// Most of a step is one kernel over and over, or the optimizer's loop over its tensors: fewer,
+// larger launches are the simpler change.
+struct Loop {
+  std::uint64_t pieces = 0;
+  SliceId example = kNone<SliceId>;
+  bool optimizer = false;
+};
+Loop find_loop(const Facts& facts, const StepSequence& step) {
+  constexpr std::uint64_t kLeast = 50;
+  const auto phases = phases_of(facts);
+  std::map<std::uint32_t, Loop> by_name;
+  Loop optimizer, most;
+  for (const SliceId slice : step.slices) {
+    for (Loop* loop : {&by_name[raw(facts.trace->slices().name[raw(slice)])],
+                       phases[raw(slice)] == Phase::kOptimizer ? &optimizer : nullptr})
+      if (loop && loop->pieces++ == 0) loop->example = slice;
+  }
+  optimizer.optimizer = true;
+  for (const auto& [label, loop] : by_name)
+    if (loop.pieces > most.pieces) most = loop;
+  if (optimizer.pieces >= most.pieces) most = optimizer;
+  return most.pieces >= kLeast && most.pieces * 2 >= step.slices.size() ? most : Loop{};
+}
+
+}  // namespace
+
+Outcome graph_opportunity(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  if (!facts.steps.marked || facts.steady.size() < 2) return NotChecked{kNeedsSteps};
+  if (!is_host_bound(facts) || facts.launches.graph_work_count * 2 > facts.launches.linked_count)
+    return Quiet{};
+  const auto steps = sequences(facts);
+  const StepSequence& first = steps.front();
+  if (first.works.size() < 5) return Quiet{};
+  std::size_t other = 0, at = 0;
+  for (std::size_t i = 1; i < steps.size() && other == 0; ++i)
+    if (first_difference(first, steps[i]) < std::max(first.works.size(), steps[i].works.size())) {
+      other = i;
+      at = first_difference(first, steps[i]);
+    }
+  Finding finding;
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  if (other != 0) {
+    finding.kind = FindingKind::kWhere;
+    finding.verdict =
+        say("No CUDA graph of the whole step as it is: the CPU is the limit, but the steps do not "
+            "launch the same work. Piece {} of a step is the first to differ ({} and {} pieces).",
+            {count(at + 1), count(first.works.size()), count(steps[other].works.size())});
+    for (const StepSequence* step : {&first, &steps[other]})
+      if (at < step->slices.size())
+        finding.evidence.push_back(
+            {step->slices[at],
+             say("one step has {} there", {kernel(facts.trace->name(step->slices[at]))})});
+    finding.try_next = {
+        "fix shapes and branches, or graph only the part that stays the same: "
+        "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
+    return finding;
+  }
+  const auto blocking = blockers(facts, steps);
+  const std::int64_t waiting = waiting_inside(facts, steps);
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(waiting, wall_ns) < 0.1) return Quiet{};
+  finding.verdict =
+      say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
+          "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
+          "between them.",
+          {text(blocking.empty() ? "" : ", once what is in its way is gone"), count(steps.size()),
+           count(first.works.size()), ns(facts.per_step(waiting)), ratio(waiting, wall_ns)});
+  // What is in the way, and a loop, have rules of their own, and come first.
+  const Loop loop = find_loop(facts, first);
+  if (!blocking.empty() || loop.pieces > 0) finding.kind = FindingKind::kWhere;
+  if (loop.pieces > 0)
+    finding.arithmetic.push_back(
+        loop.optimizer
+            ? say("{} of the pieces are the optimizer's: a fused optimizer is the simpler change",
+                  {count(loop.pieces)})
+            : say("{} of the pieces are {}: one call in place of a loop is the simpler change",
+                  {count(loop.pieces), kernel(facts.trace->name(loop.example))}));
+  finding.at_stake_ns = facts.per_step(waiting);
+  finding.at_stake_ratio = share_of(waiting, wall_ns);
+  finding.arithmetic.push_back(
+      say("counted is what the GPU waited for the CPU between a step's first and last launch, the "
+          "DataLoader left out"));
+  if (blocking.empty())
+    finding.arithmetic.push_back(
+        say("no wait, pageable copy or allocation was found between them: nothing that a capture "
+            "forbids"));
+  std::vector<std::pair<std::string, Blocker>> ranked(blocking.begin(), blocking.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
+  for (std::size_t i = 0; i < ranked.size() && i < 5; ++i) {
+    Sentence line =
+        say("in the way: {} x{} ({})", {name(ranked[i].first), count(ranked[i].second.calls),
+                                        name(facts.trace->name(ranked[i].second.first))});
+    add_line(facts, ranked[i].second.first, line);
+    finding.evidence.push_back({ranked[i].second.first, std::move(line)});
+  }
+  if (finding.evidence.empty())
+    finding.evidence.push_back({first.slices.front(), say("the first piece of a usual step")});
+  finding.try_next = {
+      "torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
+      "torch.cuda.CUDAGraph around the step",
+      "inputs are copied into the same tensors each step; .item(), .cpu() and printing move behind "
+      "the replay"};
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

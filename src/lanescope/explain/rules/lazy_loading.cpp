@@ -1,0 +1,116 @@
+// The first use of a kernel brings its code to the GPU: module loads and long first launches.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+
+namespace {
+
+constexpr std::int64_t kSlowCallNs = 100'000;
+
+bool is_load_call(std::string_view call) {
+  return call.find("ModuleLoad") != std::string_view::npos ||
+         call.find("LibraryLoad") != std::string_view::npos || call == "cudaFuncGetAttributes" ||
+         call == "hipFuncGetAttributes";
+}
+
+}  // namespace
+
+Outcome lazy_loading(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  const Trace& trace = *facts.trace;
+  std::vector<Window> windows;
+  std::map<std::string, Named> by_name;
+  const auto take = [&](SliceId slice, const std::string& label) {
+    windows.push_back({trace.start_ns(slice), trace.end_ns(slice)});
+    by_name[label].add(slice, trace.dur_ns(slice));
+  };
+  std::uint64_t first_launches = 0;
+  std::vector<Window> profiler;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const bool overhead = trace.kind(id) == CategoryKind::kOverhead &&
+                          trace.name(id).find("Lazy Function Loading") != std::string_view::npos;
+    const bool call = is_api_call(trace.kind(id)) && is_load_call(trace.name(id)) &&
+                      trace.dur_ns(id) >= kSlowCallNs;
+    if (analysis::is_profiler_overhead(trace, id) && profiler.size() < 1000)
+      profiler.push_back({trace.start_ns(id), trace.end_ns(id)});
+    if (overhead || call) take(id, std::string(trace.name(id)));
+  }
+  // Launch calls of each kernel in order; a first one that is far longer than all later ones of
+  // that kernel, and than launches usually are, loaded it.
+  struct Launches {
+    SliceId first = kNone<SliceId>;
+    std::int64_t longest_later_ns = 0;
+    std::uint64_t count = 0;
+  };
+  std::unordered_map<std::uint32_t, Launches> by_kernel;
+  std::vector<std::int64_t> durations;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId> || trace.kind(work.slice) != CategoryKind::kKernel ||
+        facts.links.launched_by(launch).size() != 1)
+      continue;
+    durations.push_back(trace.dur_ns(launch));
+    Launches& entry = by_kernel[raw(trace.slices().name[raw(work.slice)])];
+    if (entry.count++ == 0) {
+      entry.first = launch;
+      continue;
+    }
+    SliceId later = launch;  // streams may run them in another order than they were launched
+    if (trace.start_ns(launch) < trace.start_ns(entry.first)) std::swap(entry.first, later);
+    entry.longest_later_ns = std::max(entry.longest_later_ns, trace.dur_ns(later));
+  }
+  const std::int64_t median = analysis::lower_median(std::move(durations));
+  for (const auto& [kernel_id, entry] : by_kernel) {
+    if (entry.count < 3) continue;
+    const std::int64_t dur_ns = trace.dur_ns(entry.first);
+    if (dur_ns < kSlowCallNs || dur_ns < 10 * median || dur_ns < 5 * entry.longest_later_ns)
+      continue;
+    // The profiler's own start holds up whatever is launched then.
+    if (std::any_of(profiler.begin(), profiler.end(), [&](const Window& own) {
+          return own.start_ns < trace.end_ns(entry.first) &&
+                 own.end_ns > trace.start_ns(entry.first);
+        }))
+      continue;
+    ++first_launches;
+    take(entry.first, std::string(trace.name(entry.first)));
+  }
+  const std::int64_t total_ns = total_length(windows);
+  if (total_ns < 200'000) return Quiet{};
+  const std::int64_t idle_ns = device_idle_during(facts, windows);
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  const bool named = by_name.size() > (first_launches > 0 ? 1 : 0);
+  finding.verdict =
+      say("First uses of kernels cost {} during the recording, in {} calls, {} of it with the GPU "
+          "idle: {}.",
+          {ns(total_ns), count(windows.size()), ns(idle_ns),
+           text(named ? "their code is loaded when they first run"
+                      : "as when their code is loaded, or a library sets itself up")});
+  finding.at_stake_ns = idle_ns;
+  if (first_launches > 0)
+    finding.arithmetic.push_back(
+        say("{} kernels whose first launch took more than 10 times the median launch ({}) and 5 "
+            "times any later one of theirs",
+            {count(first_launches), ns(median)}));
+  add_named(facts, by_name, finding);
+  finding.try_next = {"run a few steps before measuring: each shape and branch once"};
+  if (by_name.begin()->first.starts_with("cu") || by_name.begin()->first.starts_with("Lazy"))
+    finding.try_next.push_back(
+        "CUDA_MODULE_LOADING=EAGER loads all at start where a late first use hurts (a server's "
+        "first request)");
+  finding.confidence = named ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = windows.size();
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,116 @@
+// The loss over logits of a large vocabulary reads and writes them many times.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+
+namespace {
+
+constexpr std::int64_t kLargeVocabulary = 32'000;
+
+bool is_loss_op(std::string_view op) {
+  return op == "aten::cross_entropy_loss" || op == "aten::log_softmax" ||
+         op == "aten::_log_softmax" || op == "aten::nll_loss_nd" || op == "aten::nll_loss" ||
+         op == "aten::nll_loss_forward" || op == "aten::nll_loss2d_forward" ||
+         op == "aten::_log_softmax_backward_data" || op == "aten::nll_loss_backward" ||
+         op == "aten::nll_loss2d_backward";
+}
+
+bool is_cast(std::string_view op) { return op == "aten::copy_" || op == "aten::_to_copy"; }
+
+// The last dimension of an operator's first tensor; 0: not recorded.
+std::int64_t last_dimension(std::string_view dims) {
+  const auto shapes = parse_json(dims);
+  if (!shapes) return 0;
+  for (const JsonValue& shape : shapes->items)
+    if (!shape.items.empty()) return shape.items.back().integer.value_or(0);
+  return 0;
+}
+
+}  // namespace
+
+Outcome logits_loss(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  std::map<std::uint32_t, std::int64_t> dimension_of;  // by raw StringId of the dims
+  const auto dimension = [&](SliceId op) -> std::int64_t {
+    const auto dims = trace.slice_args(op).text(ArgKey::kInputDims);
+    if (!dims) return 0;
+    const auto [entry, is_new] = dimension_of.try_emplace(raw(*dims));
+    if (is_new) entry->second = last_dimension(trace.text(*dims));
+    return entry->second;
+  };
+  std::vector<const DeviceWork*> works;
+  std::map<std::string, std::pair<std::int64_t, SliceId>> by_op;
+  std::int64_t vocabulary = 0;
+  std::set<std::int64_t> of_loss;  // sizes seen in loss operators
+  bool any_loss = false, any_shape = false;
+  const auto steady = steady_work(facts);
+  const auto loss_around = [&](SliceId op) {
+    while (op != kNone<SliceId> && !is_loss_op(trace.name(op))) op = facts.nesting.parent[raw(op)];
+    return op;
+  };
+  for (const DeviceWork* work : steady) {
+    const SliceId loss = loss_around(facts.links.op_of[raw(work->slice)]);
+    if (loss == kNone<SliceId>) continue;
+    any_loss = true;
+    const std::int64_t size = dimension(loss);
+    any_shape = any_shape || size > 0;
+    if (size >= kLargeVocabulary) of_loss.insert(size);
+  }
+  if (!any_loss) return Quiet{};
+  if (!any_shape) return NotChecked{"the operators' shapes (record_shapes=True)"};
+  if (of_loss.empty()) return Quiet{};
+  for (const DeviceWork* work : steady) {
+    const SliceId op = facts.links.op_of[raw(work->slice)];
+    if (op == kNone<SliceId>) continue;
+    SliceId owner = loss_around(op);
+    if (owner == kNone<SliceId> && is_cast(trace.name(op))) owner = op;
+    // nll_loss_backward takes the scalar gradient first: its size is that of the loss around it.
+    if (owner == kNone<SliceId>) continue;
+    const bool sized =
+        of_loss.contains(dimension(owner)) || trace.name(owner).starts_with("aten::nll_loss");
+    if (!sized) continue;
+    works.push_back(work);
+    auto& entry = by_op[std::string(trace.name(owner))];
+    entry.first += work->end_ns - work->start_ns;
+    if (entry.second == kNone<SliceId> || entry.first == work->end_ns - work->start_ns)
+      entry.second = work->slice;
+  }
+  vocabulary = *of_loss.rbegin();
+  const std::int64_t loss_ns = union_ns(works), busy_ns = facts.wall.partition.busy_ns();
+  if (is_thin(facts) || share_of(loss_ns, busy_ns) < 0.1) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("The loss over logits of {} classes takes {} per step, {} of the GPU's busy time: casts, "
+          "log_softmax and nll_loss each read and write the whole matrix of logits.",
+          {count(static_cast<std::uint64_t>(vocabulary)), ns(facts.per_step(loss_ns)),
+           ratio(loss_ns, busy_ns)});
+  finding.at_stake_ns = facts.per_step(loss_ns);
+  finding.at_stake_ratio = share_of(loss_ns, facts.wall.partition.wall_ns);
+  std::vector<std::pair<std::string, std::pair<std::int64_t, SliceId>>> ranked(by_op.begin(),
+                                                                               by_op.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  for (std::size_t i = 0; i < ranked.size() && i < 4; ++i)
+    finding.evidence.push_back(
+        {ranked[i].second.second,
+         say("{}: {} per step",
+             {name(ranked[i].first), ns(facts.per_step(ranked[i].second.first))})});
+  finding.try_next = {
+      "a fused or chunked cross entropy, which never holds all logits in fp32; torch.compile of "
+      "the loss together with the last linear layer"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

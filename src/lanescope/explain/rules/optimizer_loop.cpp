@@ -1,0 +1,66 @@
+// The optimizer runs one small kernel after the other for each tensor.
+#include <algorithm>
+
+#include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Phase;
+
+Outcome optimizer_loop(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const auto phases = phases_of(facts);
+  const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
+  if (!work.any_range)
+    return is_training(phases) ? Outcome(NotChecked{kNeedsOptimizer}) : Outcome(Quiet{});
+  std::uint64_t kernels = 0, elementwise = 0, most = 0;
+  KernelNames names(*facts.trace);
+  for (const auto& [label, op] : work.ops) {
+    kernels += op.kernels;
+    // Optimizers with matmuls or work of their own (Shampoo, Muon, EMA) are no loop to fuse.
+    if (names.of(op.longest).variant != "elementwise") continue;
+    elementwise += op.kernels;
+    most = std::max(most, op.kernels);
+  }
+  const std::uint64_t steps = steps_of(facts);
+  if (elementwise < 30 * steps || elementwise * 2 < kernels || work.multi_tensor * 2 > kernels ||
+      most < 10 * steps)
+    return Quiet{};
+  // One pass over the parameters has to stay: the loop makes kernels / parameters passes.
+  std::uint64_t parameters = most;
+  for (const auto& [label, op] : work.ops)
+    if (op.kernels * 2 >= most) parameters = std::min(parameters, op.kernels);
+  const std::int64_t busy_ns = union_ns(work.works);
+  const std::int64_t kept_ns =
+      static_cast<std::int64_t>(static_cast<double>(busy_ns) * static_cast<double>(parameters) /
+                                static_cast<double>(kernels));
+  const WaitTime wait =
+      waiting_while(facts, [&](SliceId slice) { return phases[raw(slice)] == Phase::kOptimizer; });
+  const std::int64_t saved_ns = wait.time_ns + busy_ns - kept_ns;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("The optimizer loops over its tensors: {} kernels per step in Optimizer.step, {} of GPU "
+          "time, while the GPU waits {} for their launches. A fused step is a few kernels.",
+          {count(kernels / steps), ns(facts.per_step(busy_ns)), ns(facts.per_step(wait.time_ns))});
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("waiting {} + kernels {} - one pass over about {} tensors, {}: at most {} per step",
+          {ns(facts.per_step(wait.time_ns)), ns(facts.per_step(busy_ns)), count(parameters / steps),
+           ns(facts.per_step(kept_ns)), ns(facts.per_step(saved_ns))}));
+  add_ops(work, finding);
+  finding.try_next = {
+      "fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",
+      "or torch.compile(optimizer.step)"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = kernels;
+  finding.sample_noun = "kernel";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

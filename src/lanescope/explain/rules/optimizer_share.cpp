@@ -1,0 +1,41 @@
+// How much of the step is the optimizer, whose time does not depend on the batch.
+#include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Phase;
+
+Outcome optimizer_share(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const auto phases = phases_of(facts);
+  const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
+  if (!work.any_range)
+    return is_training(phases) ? Outcome(NotChecked{kNeedsOptimizer}) : Outcome(Quiet{});
+  const std::int64_t optimizer_ns = union_ns(work.works);
+  const std::int64_t busy_ns = facts.wall.partition.busy_ns();
+  if (is_thin(facts) || share_of(optimizer_ns, busy_ns) < 0.15) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict =
+      say("The optimizer takes {} of the GPU's busy time, {} per step: its kernels read and write "
+          "every parameter, gradient and state once or more, whatever the batch is.",
+          {ratio(optimizer_ns, busy_ns), ns(facts.per_step(optimizer_ns))});
+  finding.at_stake_ns = facts.per_step(optimizer_ns);
+  finding.at_stake_ratio = share_of(optimizer_ns, facts.wall.partition.wall_ns);
+  finding.arithmetic.push_back(say(
+      "{} kernels per step, {} of them over lists of tensors",
+      {count(work.works.size() / steps_of(facts)), count(work.multi_tensor / steps_of(facts))}));
+  add_ops(work, finding);
+  finding.try_next = {
+      "more samples per optimizer step (a larger batch, accumulated gradients): its time stays, "
+      "its share falls",
+      "fused=True; states in fewer bits; sharded states with several GPUs (FSDP, ZeRO)"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

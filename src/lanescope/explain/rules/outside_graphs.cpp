@@ -1,0 +1,110 @@
+// What runs outside of the CUDA graphs: whole steps, or a part of each.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+
+namespace {
+
+bool is_replayed(const Facts& facts, SliceId work) {
+  const SliceId launch = facts.links.launch_of[raw(work)];
+  return launch != kNone<SliceId> && analysis::is_graph_launch(*facts.trace, launch);
+}
+
+}  // namespace
+
+Outcome outside_graphs(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  struct Outside {
+    std::uint64_t runs = 0;
+    std::int64_t gpu_ns = 0;
+    SliceId longest = kNone<SliceId>;
+  };
+  std::map<std::string, Outside> by_name;
+  std::vector<const DeviceWork*> outside;
+  std::uint64_t replayed = 0, kernels = 0;
+  struct StepCounts {
+    std::uint64_t replayed = 0, outside = 0;
+  };
+  std::vector<StepCounts> counts(std::max<std::size_t>(1, facts.steady.size()));
+  std::size_t step = 0;
+  for (const DeviceWork* work : steady_work(facts)) {
+    while (step + 1 < facts.steady.size() &&
+           facts.device().windows[facts.steady[step + 1]].start_ns <= work->start_ns)
+      ++step;
+    if (is_replayed(facts, work->slice)) {
+      ++replayed;
+      ++counts[step].replayed;
+      continue;
+    }
+    if (facts.trace->kind(work->slice) != CategoryKind::kKernel || work->before_recording) continue;
+    ++kernels;
+    ++counts[step].outside;
+    outside.push_back(work);
+    Outside& entry = by_name[std::string(facts.trace->name(work->slice))];
+    ++entry.runs;
+    entry.gpu_ns += work->end_ns - work->start_ns;
+    if (entry.longest == kNone<SliceId> ||
+        work->end_ns - work->start_ns > facts.trace->dur_ns(entry.longest))
+      entry.longest = work->slice;
+  }
+  if (replayed == 0 || kernels == 0) return Quiet{};
+  std::uint64_t bare_steps = 0;
+  SliceId bare = kNone<SliceId>;
+  std::vector<Window> bare_windows;
+  for (std::size_t i = 0; i < facts.steady.size(); ++i) {
+    if (counts[i].replayed > 0 || counts[i].outside < 5) continue;
+    ++bare_steps;
+    if (bare == kNone<SliceId>) bare = facts.steps.steps[facts.steady[i]].slice;
+    bare_windows.push_back(facts.device().windows[facts.steady[i]]);
+  }
+  const std::int64_t outside_ns = union_ns(outside);
+  const std::int64_t busy_ns = facts.wall.partition.busy_ns();
+  const bool by_step = facts.steps.marked && bare_steps > 0 && bare_steps < facts.steady.size();
+  if (!by_step && (share_of(outside_ns, busy_ns) < 0.1 || kernels < 10)) return Quiet{};
+  Finding finding;
+  if (by_step) {
+    std::int64_t waiting = 0;
+    for (const HostStretch& part : parts_within(host_late_stretches(facts), bare_windows))
+      waiting += part.end_ns - part.start_ns;
+    finding.verdict =
+        say("{} of {} steps ran without the CUDA graph that the others replay: a shape, or a "
+            "branch, that was not captured. In those the GPU waited {} for the CPU.",
+            {count(bare_steps), count(facts.steady.size()), ns(waiting)});
+    finding.at_stake_ns = facts.per_step(waiting);
+    finding.at_stake_ratio = share_of(waiting, facts.wall.partition.wall_ns);
+    finding.evidence.push_back({bare, say("the first step without a replay")});
+    finding.try_next = {"capture this size too, or pad the batch to the next captured size"};
+  } else {
+    finding.kind = FindingKind::kWhere;
+    finding.verdict =
+        say("CUDA graphs replay {} pieces of GPU work per step; {} kernels per step run outside of "
+            "them, {} ({} of the GPU's busy time).",
+            {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
+             ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
+    finding.try_next = {
+        "usual where only parts are captured (attention, sampling, or prefill outside); a shape "
+        "that was not captured looks the same"};
+  }
+  std::vector<std::pair<std::string, Outside>> ranked(by_name.begin(), by_name.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
+    finding.evidence.push_back(
+        {ranked[i].second.longest,
+         say("outside: {} x{}, {}", {kernel(ranked[i].first), count(ranked[i].second.runs),
+                                     ns(ranked[i].second.gpu_ns)})});
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,63 @@
+#include "lanescope/explain/rules/phase_work.h"
+
+#include <algorithm>
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Phase;
+
+namespace {
+
+bool is_multi_tensor(std::string_view kernel, std::string_view op) {
+  return kernel.find("multi_tensor_apply") != std::string_view::npos ||
+         op.find("_foreach_") != std::string_view::npos ||
+         op.find("_fused_") != std::string_view::npos || kernel.starts_with("triton_");
+}
+
+}  // namespace
+
+PhaseWork work_of(const Facts& facts, const std::vector<Phase>& phases, Phase phase) {
+  const Trace& trace = *facts.trace;
+  PhaseWork found;
+  found.any_range = std::find(phases.begin(), phases.end(), phase) != phases.end();
+  for (const DeviceWork* work : steady_work(facts)) {
+    if (phases[raw(work->slice)] != phase || work->work == analysis::WorkClass::kCommunication)
+      continue;
+    found.works.push_back(work);
+    const SliceId op = facts.links.op_of[raw(work->slice)];
+    const std::string_view label = op == kNone<SliceId> ? "" : trace.name(op);
+    if (trace.kind(work->slice) == CategoryKind::kKernel &&
+        is_multi_tensor(trace.name(work->slice), label))
+      ++found.multi_tensor;
+    OpCount& entry = found.ops[std::string(label)];
+    ++entry.kernels;
+    entry.gpu_ns += work->end_ns - work->start_ns;
+    if (entry.longest == kNone<SliceId> ||
+        work->end_ns - work->start_ns > trace.dur_ns(entry.longest))
+      entry.longest = work->slice;
+  }
+  return found;
+}
+
+void add_ops(const PhaseWork& work, Finding& finding) {
+  std::vector<std::pair<std::string, OpCount>> ranked(work.ops.begin(), work.ops.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    Sentence line = say("{} x{}: {} of GPU time",
+                        {name(ranked[i].first.empty() ? "no operator" : ranked[i].first),
+                         count(ranked[i].second.kernels), ns(ranked[i].second.gpu_ns)});
+    finding.evidence.push_back({ranked[i].second.longest, std::move(line)});
+  }
+}
+
+std::uint64_t steps_of(const Facts& facts) {
+  return std::max<std::uint64_t>(1, facts.steady.size());
+}
+
+bool is_training(const std::vector<Phase>& phases) {
+  return std::find(phases.begin(), phases.end(), Phase::kBackward) != phases.end();
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,91 @@
+// torch.compile compiled while the steady steps ran: a guard failed.
+#include <algorithm>
+#include <set>
+
+#include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::CompileRun;
+using analysis::Window;
+
+namespace {
+
+// The part of it in which the device did nothing, or only what the compiler itself tried out.
+std::int64_t device_lost_ns(const Facts& facts, const analysis::CompiledCode& code,
+                            const Compiling& found) {
+  std::vector<Window> real;  // work that is no trial, joined
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch != kNone<SliceId> && code.layer[raw(launch)] == analysis::CompileLayer::kCompiling)
+      continue;
+    if (!real.empty() && work.start_ns <= real.back().end_ns)
+      real.back().end_ns = std::max(real.back().end_ns, work.end_ns);
+    else
+      real.push_back({work.start_ns, work.end_ns});
+  }
+  std::int64_t lost = found.time_ns;
+  std::size_t at = 0;
+  for (const Window& window : found.windows) {
+    while (at < real.size() && real[at].end_ns <= window.start_ns) ++at;
+    for (std::size_t i = at; i < real.size() && real[i].start_ns < window.end_ns; ++i)
+      lost -= std::min(real[i].end_ns, window.end_ns) - std::max(real[i].start_ns, window.start_ns);
+  }
+  return lost;
+}
+
+}  // namespace
+
+Outcome recompiles(const Facts& facts) {
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  if (compiled.code.compiles.empty()) return Quiet{};
+  if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{kNeedsSteps};
+  const Compiling found = compiling_within(compiled.code, facts.steady_cpu_windows());
+  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  if (found.time_ns < 1'000'000) return Quiet{};
+  std::set<std::string_view> ids;
+  std::set<std::size_t> in_steps;
+  for (const CompileRun* run : found.runs) {
+    if (!run->id.empty()) ids.insert(run->id);
+    for (const std::size_t index : facts.steady)
+      if (run->start_ns >= facts.steps.steps[index].cpu_start_ns &&
+          run->start_ns < facts.steps.steps[index].cpu_end_ns)
+        in_steps.insert(index);
+  }
+  Finding finding;
+  finding.verdict = say(
+      "Recompiles: torch.compile compiled again in {} of {} steady steps, {} per step on average, "
+      "because a guard on shapes, types or values failed.",
+      {count(in_steps.size()), count(steps), ns(facts.per_step(found.time_ns))});
+  const std::int64_t lost =
+      facts.main_device ? device_lost_ns(facts, compiled.code, found) : found.time_ns;
+  finding.at_stake_ns = facts.per_step(lost);
+  std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (!facts.main_device)
+    for (const Window& window : facts.steady_cpu_windows()) wall_ns += window.length_ns();
+  finding.at_stake_ratio = share_of(std::min(lost, wall_ns), wall_ns);
+  if (facts.main_device)
+    finding.arithmetic.push_back(
+        say("compiling took {} in all; in {} of it the GPU was idle or ran the compiler's trials",
+            {ns(found.time_ns), ns(lost)}));
+  if (!ids.empty()) {
+    std::string list;
+    for (const std::string_view id : ids)
+      if (list.size() < 60) list += (list.empty() ? "" : ", ") + std::string(id);
+    finding.arithmetic.push_back(say("regions K/M are function K in its version M: {}, {} in all",
+                                     {name(list), count(ids.size())}));
+  }
+  add_runs(facts, found, finding);
+  finding.try_next = {
+      "TORCH_LOGS=recompiles names the guard; torch._dynamo.mark_dynamic or "
+      "torch.compile(dynamic=True) for sizes that change",
+      "pad or bucket sizes; keep Python numbers that change (a step counter, a learning rate) in "
+      "tensors"};
+  finding.confidence = in_steps.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = steps;
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,110 @@
+// Operators with a sequence number of their own inside the backward pass: they are recorded for a
+// later backward, so they are forward work, done again. Reentrant checkpoints run the first time
+// without such numbers; both kinds run the second time inside an engine row, with them.
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Phase;
+
+Outcome recompute(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto phases = phases_of(facts);
+  const auto windows = facts.steady_cpu_windows();
+  std::vector<bool> again(trace.slices().size(), false);
+  std::unordered_set<std::uint64_t> forward;  // (name, shapes) of what the forward pass ran
+  const auto key_of = [&](SliceId id) {
+    return (std::uint64_t{raw(trace.slices().name[raw(id)])} << 32) |
+           raw(trace.slice_args(id).text(ArgKey::kInputDims).value_or(kNone<StringId>));
+  };
+  const auto is_recorded = [&](SliceId id) {
+    const ArgsView args = trace.slice_args(id);
+    return trace.kind(id) == CategoryKind::kCpuOp &&
+           args.integer(ArgKey::kSequenceNumber).value_or(-1) >= 0 &&
+           args.integer(ArgKey::kFwdThreadId).value_or(0) == 0 &&
+           trace.name(id).starts_with("aten::");
+  };
+  bool any_backward = false, any_numbers = false, second_derivative = false;
+  for (std::uint32_t i = 0; i < again.size(); ++i) {
+    any_backward = any_backward || phases[i] == Phase::kBackward;
+    if (phases[i] == Phase::kOther && trace.kind(SliceId{i}) == CategoryKind::kCpuOp)
+      forward.insert(key_of(SliceId{i}));
+    any_numbers =
+        any_numbers || trace.slice_args(SliceId{i}).integer(ArgKey::kSequenceNumber).has_value();
+    // Backward that is recorded itself is there to be differentiated again.
+    second_derivative =
+        second_derivative || (phases[i] == Phase::kBackward && is_recorded(SliceId{i}) &&
+                              trace.name(SliceId{i}).find("backward") != std::string_view::npos);
+  }
+  if (!any_backward || second_derivative) return Quiet{};
+  if (!any_numbers)
+    return NotChecked{
+        "a backward pass inside the recorded steps, with Sequence numbers (torch 1.9 or later)"};
+  std::uint64_t ops = 0;
+  SliceId first = kNone<SliceId>;
+  for (std::uint32_t i = 0; i < again.size(); ++i) {
+    const SliceId id{i}, parent = facts.nesting.parent[i];
+    if (parent != kNone<SliceId> && again[raw(parent)]) {
+      again[i] = true;
+      continue;
+    }
+    // The engine's rows carry the forward thread's number; what is recorded anew does not.
+    if (phases[i] != Phase::kBackward || !is_recorded(id) || !forward.contains(key_of(id)))
+      continue;
+    if (ancestor_named(facts, id, "autograd::engine::evaluate_function") == kNone<SliceId>)
+      continue;
+    again[i] = true;
+    if (!inside(windows, trace.start_ns(id))) continue;
+    ++ops;
+    if (first == kNone<SliceId>) first = id;
+  }
+  std::vector<const DeviceWork*> works;
+  std::map<std::string, std::int64_t> by_op;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const SliceId op = facts.links.op_of[raw(work->slice)];
+    if (op == kNone<SliceId> || !again[raw(op)]) continue;
+    works.push_back(work);
+    by_op[std::string(trace.name(op))] += work->end_ns - work->start_ns;
+  }
+  const std::int64_t again_ns = union_ns(works), wall_ns = facts.wall.partition.wall_ns;
+  if (ops == 0 || is_thin(facts) || share_of(again_ns, wall_ns) < 0.03) return Quiet{};
+  Finding finding;
+  finding.verdict = say(
+      "The backward pass runs forward work again, {} per step ({}), as activation checkpointing "
+      "does: memory saved for time.",
+      {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(again_ns);
+  finding.at_stake_ratio = share_of(again_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("{} operators per step inside the backward pass carry a sequence number of their own and "
+          "the name and shapes of a forward one; GPU work launched in them counts",
+          {count(ops / std::max<std::size_t>(1, facts.steady.size()))}));
+  Sentence where = say("the first of them");
+  add_line(facts, first, where);
+  finding.evidence.push_back({first, std::move(where)});
+  std::vector<std::pair<std::string, std::int64_t>> ranked(by_op.begin(), by_op.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
+    finding.evidence.push_back(
+        {kNone<SliceId>,
+         say("{}: {} per step", {name(ranked[i].first), ns(facts.per_step(ranked[i].second))})});
+  finding.try_next = {
+      "if the peak leaves room, checkpoint fewer layers, or only cheap operators (selective "
+      "checkpointing)",
+      "normal where it is what makes the model fit"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = ops;
+  finding.sample_noun = "operator";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

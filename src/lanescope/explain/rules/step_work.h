@@ -1,0 +1,110 @@
+// What several rules ask of the steady steps: their kernels, by training phase, and the waits of
+// the GPU while the CPU was in certain code.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/compiled_regions.h"
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/analysis/training_phases.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Kernels, copies and memsets of the main device that began in steady steps, in order of start.
+std::vector<const analysis::DeviceWork*> steady_work(const Facts& facts);
+
+// Nanoseconds of the main device's wall that these hold: a union, overlaps once.
+std::int64_t union_ns(const std::vector<const analysis::DeviceWork*>& works);
+
+// Python frames take part, so that time in them belongs to the range around them.
+std::vector<analysis::Phase> phases_of(const Facts& facts);
+
+struct CompiledFacts {
+  analysis::SliceNesting nesting;  // with Python frames
+  analysis::CompiledCode code;
+};
+CompiledFacts compiled_facts_of(const Facts& facts);
+
+// Time of steady steps in which the GPU waited for the CPU (host_late_stretches) while the
+// launching thread's innermost event was one that `wanted` accepts.
+struct WaitTime {
+  std::int64_t time_ns = 0;
+  SliceId longest = kNone<SliceId>;  // the event with most of it
+};
+template <typename Wanted>
+WaitTime waiting_while(const Facts& facts, Wanted wanted) {
+  WaitTime found;
+  std::int64_t most_ns = 0;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        if (slice == kNone<SliceId> || !wanted(slice)) return;
+                        found.time_ns += to - from;
+                        if (to - from <= most_ns) return;
+                        most_ns = to - from;
+                        found.longest = slice;
+                      });
+  return found;
+}
+
+// Parses each distinct kernel name once.
+class KernelNames {
+ public:
+  explicit KernelNames(const Trace& trace) : trace_(trace) {}
+  const analysis::KernelName& of(SliceId kernel);
+
+ private:
+  const Trace& trace_;
+  std::vector<std::unique_ptr<analysis::KernelName>> by_string_;
+};
+
+// The nearest ancestor, or itself, whose name starts with `prefix`; kNone: there is none. Python
+// frames are no ancestors here.
+SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
+
+// cudaMalloc and its like: memory from the driver, not from torch's cache.
+bool is_driver_allocation(std::string_view call);
+
+// The part of these (any order, overlaps allowed) in which the main device ran nothing.
+std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
+
+// Idle time of the main device between two moments that belongs to launching what runs there: not
+// launched yet, launch latency, pauses between queued work.
+std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
+
+// Time by name, for evidence.
+struct Named {
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0, most_ns = -1;
+  SliceId longest = kNone<SliceId>;
+  void add(SliceId slice, std::int64_t ns_value) {
+    ++count;
+    time_ns += ns_value;
+    if (ns_value <= most_ns) return;
+    most_ns = ns_value;
+    longest = slice;
+  }
+};
+// Adds the three with most time, with their lines.
+void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding);
+
+// Length of the union; any order.
+std::int64_t total_length(std::vector<analysis::Window> windows);
+
+// The parts of stretches that lie in windows; both in order of time.
+std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
+                                      const std::vector<analysis::Window>& windows);
+
+// "train.py(31): step", the innermost Python frame of the program itself around a slice, from
+// frames or from a recorded call stack; empty without stacks. O(slices of the thread).
+std::string python_line(const Facts& facts, SliceId slice);
+
+// Adds "called at {}" where the trace has stacks.
+void add_line(const Facts& facts, SliceId slice, Sentence& sentence);
+
+}  // namespace lanescope::explain::rules

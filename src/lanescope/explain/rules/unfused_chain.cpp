@@ -1,0 +1,325 @@
+// Elementwise kernels of one size, one behind the other: each writes a tensor that the next reads
+// back, where one generated kernel would keep it in registers.
+//
+// Problem: how much could fusing give at most? Idea: one kernel in place of n must still read and
+// write at least what the cheapest of the n does, so no more than the sum minus the shortest can go
+// away. Where the shapes, the types and the GPU's data sheet are known, it must also read the
+// chain's first input and write its last output from memory, which takes bytes / bandwidth.
+// Example: 30, 30 and 20 us on tensors whose two outer ones take 16 us at full bandwidth: at most
+// 80 - max(20, 16) = 60 us.
+#include <algorithm>
+#include <map>
+#include <span>
+#include <unordered_map>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/model/gpu_catalog.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Phase;
+
+namespace {
+
+constexpr std::int64_t kLargest = std::int64_t{1} << 46;  // elements; larger is damage
+
+std::int64_t product(const JsonValue& shape) {
+  std::int64_t result = 1;
+  for (const JsonValue& size : shape.items) {
+    if (!size.integer || *size.integer < 0 || *size.integer > kLargest) return 0;
+    result *= *size.integer;
+    if (result > kLargest) return 0;
+  }
+  return shape.items.empty() ? 0 : result;
+}
+
+std::int64_t element_bytes(std::string_view type) {
+  if (type == "float" || type == "int" || type == "f32") return 4;
+  if (type == "double" || type == "long int" || type == "long") return 8;
+  if (type == "c10::BFloat16" || type == "c10::Half" || type == "bf16" || type == "f16") return 2;
+  return 1;  // bool, 8-bit types, and at least that of whatever else
+}
+
+// The largest input of an operator: elements and bytes; 0 when the shapes were not recorded.
+struct Size {
+  std::int64_t elements = 0, bytes = 0;
+};
+
+class Sizes {
+ public:
+  explicit Sizes(const Trace& trace) : trace_(trace) {}
+
+  Size of(SliceId op) {
+    if (op == kNone<SliceId>) return {};
+    const auto dims = trace_.slice_args(op).text(ArgKey::kInputDims);
+    if (!dims) return {};
+    const auto types = trace_.slice_args(op).text(ArgKey::kInputType);
+    const std::uint64_t key =
+        (std::uint64_t{raw(*dims)} << 32) | raw(types.value_or(kNone<StringId>));
+    const auto [entry, is_new] = known_.try_emplace(key);
+    if (is_new) entry->second = parse(trace_.text(*dims), types ? trace_.text(*types) : "");
+    return entry->second;
+  }
+
+ private:
+  static Size parse(std::string_view dims, std::string_view types) {
+    const JsonValue shapes = parse_json(dims).value_or(JsonValue{});
+    const JsonValue names = parse_json(types).value_or(JsonValue{});
+    Size largest;
+    for (std::size_t i = 0; i < shapes.items.size(); ++i) {
+      const std::int64_t elements = product(shapes.items[i]);
+      if (elements <= largest.elements) continue;
+      largest.elements = elements;
+      largest.bytes = elements * (i < names.items.size() ? element_bytes(names.items[i].text) : 1);
+    }
+    return largest;
+  }
+  const Trace& trace_;
+  std::unordered_map<std::uint64_t, Size> known_;
+};
+
+struct Link {
+  const DeviceWork* work;
+  SliceId op;
+  Size size;
+  std::size_t step;  // that launched it
+  std::int64_t duration() const { return work->end_ns - work->start_ns; }
+};
+
+struct Group {
+  std::uint64_t chains = 0;
+  std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
+  std::size_t length = 0;
+  std::int64_t elements = 0;
+  SliceId longest = kNone<SliceId>, op = kNone<SliceId>;
+  std::int64_t longest_ns = 0;
+};
+
+// Bytes a nanosecond that main memory moves at most, and bytes that need not leave the cache.
+struct Memory {
+  double bandwidth = 0;
+  std::int64_t cache_bytes = 0;
+};
+Memory memory_of(const Facts& facts) {
+  Memory memory;
+  const auto json = facts.trace->metadata_json("deviceProperties");
+  if (!json) return memory;
+  for (const GpuDevice& gpu : parse_gpu_devices(*json)) {
+    if (gpu.id && *gpu.id != facts.device().timeline.device) continue;
+    const GpuSpec* spec = find_gpu_spec(gpu);
+    if (!spec) continue;
+    constexpr std::int64_t kLargestCache = std::int64_t{128} << 20;  // where it is not known
+    memory = {spec->memory_bandwidth_bytes_per_s / 1e9,
+              gpu.l2_bytes.value_or(spec->l2_bytes.value_or(kLargestCache))};
+    break;
+  }
+  return memory;
+}
+
+class Chains {
+ public:
+  Chains(const Facts& facts, const Memory& memory) : facts_(facts), memory_(memory) {}
+
+  void add(const Link& link) {
+    if (!chain_.empty() && !continues(link)) close();
+    chain_.push_back(link);
+  }
+
+  // One operator over and over is a loop over tensors, no chain; several that come again and again
+  // (mul, add, mul, add) are a loop over tensors with a chain for each.
+  void close() {
+    std::vector<Link> chain;
+    chain.swap(chain_);
+    if (chain.size() < 2) return;
+    const std::size_t period = period_of(chain);
+    if (period < 2) return;
+    for (std::size_t at = 0; at + 1 < chain.size(); at += period)
+      take(std::span(chain).subspan(at, std::min(period, chain.size() - at)));
+  }
+
+  const std::map<std::string, Group>& groups() const { return groups_; }
+
+ private:
+  // The smallest p up to half of the length with op[i] == op[i - p] for all i, else the length. By
+  // the table of the longest prefix that is also a suffix (Knuth, Morris, Pratt): O(n).
+  std::size_t period_of(const std::vector<Link>& chain) const {
+    const auto op = [&](std::size_t i) { return facts_.trace->slices().name[raw(chain[i].op)]; };
+    std::vector<std::size_t> border(chain.size(), 0);
+    for (std::size_t i = 1, k = 0; i < chain.size(); ++i) {
+      while (k > 0 && op(i) != op(k)) k = border[k - 1];
+      if (op(i) == op(k)) ++k;
+      border[i] = k;
+    }
+    const std::size_t period = chain.size() - border.back();
+    return period * 2 <= chain.size() ? period : chain.size();
+  }
+
+  void take(std::span<const Link> chain) {
+    const Trace& trace = *facts_.trace;
+    if (chain.size() < 2) return;
+    std::string label;
+    std::int64_t sum = 0, shortest = chain[0].duration();
+    for (std::size_t i = 0; i < chain.size(); ++i) {
+      std::string_view op = trace.name(chain[i].op);
+      if (op.starts_with("aten::")) op.remove_prefix(6);
+      if (i < 8) label += (i ? ", " : "") + std::string(op.substr(0, 40));
+      if (i == 8) label += ", ...";
+      sum += chain[i].duration();
+      shortest = std::min(shortest, chain[i].duration());
+    }
+    std::int64_t least = shortest;
+    const std::int64_t bytes = chain.front().size.bytes + chain.back().size.elements;
+    if (memory_.bandwidth > 0 && bytes > 2 * memory_.cache_bytes)
+      least = std::max(least,
+                       static_cast<std::int64_t>(static_cast<double>(bytes) / memory_.bandwidth));
+    const std::int64_t waits =
+        launch_waits_within(facts_, chain.front().work->start_ns, chain.back().work->end_ns);
+    const std::int64_t saved = std::max<std::int64_t>(0, sum - least) + waits;
+    Group& group = groups_[label];
+    ++group.chains;
+    group.gpu_ns += sum;
+    group.saved_ns += saved;
+    group.waits_ns += waits;
+    group.length = chain.size();
+    group.elements = chain[0].size.elements;
+    if (sum > group.longest_ns) {
+      group.longest_ns = sum;
+      group.longest = chain[0].work->slice;
+      group.op = chain[0].op;
+    }
+  }
+
+  bool continues(const Link& next) const {
+    const Link& last = chain_.back();
+    const auto& tracks = facts_.trace->slices().track;
+    return next.size.elements == last.size.elements && next.step == last.step &&
+           tracks[raw(next.op)] == tracks[raw(last.op)] &&
+           next.work->start_ns - last.work->end_ns < analysis::kLongestLaunchLatencyNs * 5;
+  }
+  const Facts& facts_;
+  Memory memory_;
+  std::vector<Link> chain_;
+  std::map<std::string, Group> groups_;
+};
+
+}  // namespace
+
+Outcome unfused_chain(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto phases = phases_of(facts);
+  KernelNames names(trace);
+  Sizes sizes(trace);
+  const Memory memory = memory_of(facts);
+  const auto& steps = facts.steps.steps;
+  const auto step_of = [&](SliceId op) {
+    return static_cast<std::size_t>(
+        std::upper_bound(steps.begin(), steps.end(), trace.start_ns(op),
+                         [](std::int64_t time, const analysis::StepRange& step) {
+                           return time < step.cpu_start_ns;
+                         }) -
+        steps.begin());
+  };
+  std::map<std::uint32_t, Chains> streams;
+  std::uint64_t elementwise = 0, with_shapes = 0;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const std::uint32_t track = raw(trace.slices().track[raw(work->slice)]);
+    auto stream = streams.try_emplace(track, facts, memory).first;
+    const SliceId op = facts.links.op_of[raw(work->slice)];
+    const bool is_link =
+        trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
+        names.of(work->slice).library == "ATen" && names.of(work->slice).variant == "elementwise" &&
+        (phases[raw(work->slice)] == Phase::kOther ||
+         phases[raw(work->slice)] == Phase::kBackward) &&
+        ancestor_named(facts, op, "torch::autograd::AccumulateGrad") == kNone<SliceId>;
+    if (!is_link) {
+      stream->second.close();
+      continue;
+    }
+    ++elementwise;
+    const Size size = sizes.of(op);
+    if (size.elements == 0) {
+      stream->second.close();
+      continue;
+    }
+    ++with_shapes;
+    stream->second.add({work, op, size, step_of(op)});
+  }
+  if (elementwise >= 3 && with_shapes * 2 < elementwise)
+    return NotChecked{"the operators' shapes (record_shapes=True)"};
+  std::map<std::string, Group> groups;
+  for (auto& [track, chains] : streams) {
+    chains.close();
+    for (const auto& [label, group] : chains.groups()) {
+      Group& all = groups[label];
+      const bool longer = group.longest_ns > all.longest_ns;
+      const Group sum{all.chains + group.chains,
+                      all.gpu_ns + group.gpu_ns,
+                      all.saved_ns + group.saved_ns,
+                      all.waits_ns + group.waits_ns,
+                      group.length,
+                      group.elements,
+                      longer ? group.longest : all.longest,
+                      longer ? group.op : all.op,
+                      std::max(group.longest_ns, all.longest_ns)};
+      all = sum;
+    }
+  }
+  std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
+  std::uint64_t chains = 0;
+  for (const auto& [label, group] : groups) {
+    gpu_ns += group.gpu_ns;
+    saved_ns += group.saved_ns;
+    waits_ns += group.waits_ns;
+    chains += group.chains;
+  }
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
+  Finding finding;
+  finding.verdict =
+      say("Elementwise kernels run one behind the other on tensors of the same size: {} chains of "
+          "two or more per step take {}; one kernel for each chain would save at most {} per "
+          "step.",
+          {count(chains / facts.steady.size()), ns(facts.per_step(gpu_ns)),
+           ns(facts.per_step(saved_ns))});
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("{} of kernels + {} in which the GPU waited between them - {} that stays",
+          {ns(facts.per_step(gpu_ns)), ns(facts.per_step(waits_ns)),
+           ns(facts.per_step(gpu_ns + waits_ns - saved_ns))}));
+  finding.arithmetic.push_back(
+      memory.bandwidth > 0
+          ? say("of each chain stays at least its shortest kernel, and where its tensors exceed "
+                "the "
+                "cache, reading the first input and writing the last output at the data sheet's "
+                "bandwidth")
+          : say("of each chain stays at least its shortest kernel; this GPU's bandwidth is not "
+                "known, so the bound is loose"));
+  std::vector<std::pair<std::string, Group>> ranked(groups.begin(), groups.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.saved_ns > b.second.saved_ns;
+  });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    const Group& group = ranked[i].second;
+    Sentence line = say("{} x{}, {} elements: {} per step, at most {} less",
+                        {name(ranked[i].first), count(group.chains),
+                         count(static_cast<std::uint64_t>(group.elements)),
+                         ns(facts.per_step(group.gpu_ns)), ns(facts.per_step(group.saved_ns))});
+    add_line(facts, group.op, line);
+    finding.evidence.push_back({group.longest, std::move(line)});
+  }
+  finding.try_next = {
+      "torch.compile the function that holds the chain: Inductor writes one kernel for it",
+      "or a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = chains;
+  finding.sample_noun = "chain";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

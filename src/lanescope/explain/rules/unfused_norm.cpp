@@ -1,0 +1,196 @@
+// Normalisations, softmax and rotary embeddings written out as single operators: for each there is
+// one fused kernel.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <span>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+
+namespace {
+
+// What a stream runs, one operator a kernel. Casts ("copy") come and go with the types and may
+// stand anywhere inside. `?` need not be there, "a|b" is either, an empty one ends it.
+struct Pattern {
+  const char* what;
+  const char* instead;
+  std::array<std::string_view, 12> ops;
+};
+constexpr Pattern kPatterns[] = {
+    {"RMSNorm",
+     "torch.nn.RMSNorm / F.rms_norm",
+     {"?copy", "pow|square", "mean", "add", "rsqrt", "mul", "?copy", "?mul"}},
+    {"LayerNorm",
+     "F.layer_norm",
+     {"?copy", "mean", "sub", "pow|square|mul", "mean", "add", "sqrt|rsqrt", "div|mul", "?copy",
+      "?mul", "?add"}},
+    {"softmax", "F.softmax", {"max|amax", "sub", "exp", "sum", "div"}},
+    {"rotary embedding", "a fused rotary kernel", {"?mul", "neg", "cat", "mul", "add"}},
+    {"tanh GELU",
+     "F.gelu(approximate=\"tanh\")",
+     {"?mul", "pow", "mul", "add", "mul", "tanh", "add", "mul"}},
+};
+
+// Kernels of the pattern that pass over the whole tensor (or half of it): no fused kernel is faster
+// than the shortest of them. Sums, maxima and what is computed from them are small.
+bool is_full_pass(std::string_view op) {
+  return op == "mul" || op == "div" || op == "sub" || op == "pow" || op == "square" ||
+         op == "exp" || op == "tanh" || op == "neg" || op == "copy";
+}
+
+std::string_view short_op(std::string_view op) {
+  if (op.starts_with("aten::")) op.remove_prefix(6);
+  if (op.ends_with("_")) op.remove_suffix(1);
+  if (op.starts_with("_") && op.size() > 1) op.remove_prefix(1);
+  return op;
+}
+
+bool is_one_of(std::string_view choices, std::string_view op) {
+  while (!choices.empty()) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == op) return true;
+    choices = bar == std::string_view::npos ? std::string_view() : choices.substr(bar + 1);
+  }
+  return false;
+}
+
+struct Entry {
+  const DeviceWork* work;
+  std::string_view op;
+  SliceId op_slice;
+};
+
+struct Found {
+  std::uint64_t runs = 0;
+  std::int64_t gpu_ns = 0, saved_ns = 0, longest_ns = 0;
+  SliceId example = kNone<SliceId>, op = kNone<SliceId>;
+};
+
+bool is_cast(std::string_view op) { return op == "copy" || op == "to" || op == "to_copy"; }
+
+// The entries of the pattern that begins at `at`; empty: none does.
+void match(const Pattern& pattern, std::span<const Entry> entries, std::size_t at,
+           std::vector<std::size_t>& taken) {
+  taken.clear();
+  std::size_t i = at;
+  for (std::string_view wanted : pattern.ops) {
+    if (wanted.empty()) break;
+    const bool optional = wanted.starts_with("?");
+    if (optional) wanted.remove_prefix(1);
+    const auto fits = [&](std::size_t k) {
+      return k < entries.size() &&
+             (is_one_of(wanted, entries[k].op) || (wanted == "copy" && is_cast(entries[k].op)));
+    };
+    if (optional) {
+      if (fits(i)) taken.push_back(i++);
+      continue;
+    }
+    std::size_t cast = i;
+    while (i > at && cast < entries.size() && is_cast(entries[cast].op)) ++cast;
+    if (!fits(cast)) {
+      taken.clear();
+      return;
+    }
+    while (i < cast) taken.push_back(i++);
+    taken.push_back(i++);
+  }
+}
+
+}  // namespace
+
+Outcome unfused_norm(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  KernelNames names(trace);
+  std::map<std::uint32_t, std::vector<Entry>> streams;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const SliceId op = facts.links.op_of[raw(work->slice)];
+    const bool from_op = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
+                         trace.kind(op) == CategoryKind::kCpuOp &&
+                         trace.name(op).starts_with("aten::") &&
+                         names.of(work->slice).library == "ATen";
+    streams[raw(trace.slices().track[raw(work->slice)])].push_back(
+        {work, from_op ? short_op(trace.name(op)) : std::string_view(), op});
+  }
+  std::array<Found, std::size(kPatterns)> found{};
+  std::vector<std::size_t> taken;
+  std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
+  std::uint64_t runs = 0;
+  for (const auto& [track, entries] : streams)
+    for (std::size_t at = 0; at < entries.size();) {
+      taken.clear();
+      for (std::size_t k = 0; k < std::size(kPatterns) && taken.empty(); ++k) {
+        match(kPatterns[k], entries, at, taken);
+        if (taken.empty()) continue;
+        std::int64_t sum = 0, least = -1;
+        bool casts = false;
+        for (const std::size_t i : taken) {
+          const std::int64_t dur_ns = entries[i].work->end_ns - entries[i].work->start_ns;
+          sum += dur_ns;
+          casts = casts || is_cast(entries[i].op);
+          if (is_full_pass(entries[i].op) && (least < 0 || dur_ns < least)) least = dur_ns;
+        }
+        // Between casts the passes are over wider types than the fused kernel reads and writes.
+        if (casts) least /= 2;
+        const std::int64_t waits = launch_waits_within(facts, entries[taken.front()].work->start_ns,
+                                                       entries[taken.back()].work->end_ns);
+        const std::int64_t saved = sum - std::max<std::int64_t>(0, least) + waits;
+        waits_ns += waits;
+        Found& each = found[k];
+        ++each.runs;
+        each.gpu_ns += sum;
+        each.saved_ns += saved;
+        if (sum > each.longest_ns) {
+          each.longest_ns = sum;
+          each.example = entries[at].work->slice;
+          each.op = entries[at].op_slice;
+        }
+        ++runs;
+        gpu_ns += sum;
+        saved_ns += saved;
+      }
+      at = taken.empty() ? at + 1 : taken.back() + 1;
+    }
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  Finding finding;
+  finding.verdict = say(
+      "Norms, softmax or rotary embeddings run operator by operator: {} such runs per step take "
+      "{} of GPU time; fused kernels would save at most {} per step.",
+      {count(runs / facts.steady.size()), ns(facts.per_step(gpu_ns)),
+       ns(facts.per_step(saved_ns))});
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  finding.arithmetic.push_back(say(
+      "{} of kernels + {} in which the GPU waited between them - {} that stays: of each run its "
+      "shortest pass over the tensor, half of it where types change inside",
+      {ns(facts.per_step(gpu_ns)), ns(facts.per_step(waits_ns)),
+       ns(facts.per_step(gpu_ns + waits_ns - saved_ns))}));
+  std::vector<std::size_t> ranked;
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (found[k].runs > 0) ranked.push_back(k);
+  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
+    return found[a].saved_ns > found[b].saved_ns;
+  });
+  for (const std::size_t k : ranked) {
+    Sentence line = say("{} x{}: {} per step; instead: {}",
+                        {text(kPatterns[k].what), count(found[k].runs),
+                         ns(facts.per_step(found[k].gpu_ns)), text(kPatterns[k].instead)});
+    add_line(facts, found[k].op, line);
+    finding.evidence.push_back({found[k].example, std::move(line)});
+  }
+  finding.try_next = {"the fused operator named above, or torch.compile the module",
+                      "a fused kernel also keeps the sums in fp32 without writing them to memory"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = runs;
+  finding.sample_noun = "run";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

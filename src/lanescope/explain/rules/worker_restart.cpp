@@ -1,0 +1,119 @@
+// The DataLoader's worker processes are stopped and started again, as at the end of an epoch.
+//
+// How it shows (torch 2.13, looked at with stacks): the last __next__ of an epoch finds no batch
+// and shuts the workers down; then the new iterator starts workers, outside of any range; then the
+// first
+// __next__ waits for them. So two waits for a batch follow each other with a pause and no work in
+// between, but for the few operators that draw the workers' seed and the order of the samples.
+#include <algorithm>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+constexpr std::int64_t kShortestPauseNs = 2'000'000;
+constexpr std::uint64_t kMostSeedOps = 30;
+
+bool is_worker_wait(std::string_view label) {
+  return label.starts_with("enumerate(DataLoader)#_MultiProcessingDataLoaderIter");
+}
+
+struct Restart {
+  Window window;  // from the end of one epoch's last batch to the next one's first
+  SliceId first_wait{};
+};
+
+struct Waits {
+  std::vector<std::int64_t> lengths;
+  std::vector<Restart> pairs;
+};
+
+// Waits for a batch, and pairs of them with a pause and no work in between, thread by thread.
+Waits find_waits(const Trace& trace) {
+  Waits found;
+  TrackId track = kNone<TrackId>;
+  SliceId last = kNone<SliceId>;
+  bool worked = false;
+  std::uint64_t ops = 0;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    const CategoryKind kind = trace.kind(id);
+    if (!is_front_end(kind) && !is_api_call(kind)) continue;
+    if (trace.slices().track[i] != track) {
+      track = trace.slices().track[i];
+      last = kNone<SliceId>;
+      worked = false;
+      ops = 0;
+    }
+    const bool inside_last = last != kNone<SliceId> && trace.start_ns(id) < trace.end_ns(last);
+    if (inside_last || trace.name(id).starts_with("ProfilerStep#")) continue;
+    if (!is_worker_wait(trace.name(id))) {
+      worked = worked || kind != CategoryKind::kCpuOp || ++ops > kMostSeedOps;
+      continue;
+    }
+    found.lengths.push_back(trace.dur_ns(id));
+    if (last != kNone<SliceId> && !worked &&
+        trace.start_ns(id) - trace.end_ns(last) >= kShortestPauseNs)
+      found.pairs.push_back({{trace.start_ns(last), trace.end_ns(id)}, last});
+    last = id;
+    worked = false;
+    ops = 0;
+  }
+  return found;
+}
+
+}  // namespace
+
+Outcome worker_restart(const Facts& facts) {
+  constexpr std::int64_t kShortestNs = 5'000'000;
+  const Waits waits = find_waits(*facts.trace);
+  if (waits.lengths.empty()) return Quiet{};
+  const std::int64_t median = analysis::lower_median(waits.lengths);
+  std::vector<Window> windows;
+  std::int64_t longest_ns = 0;
+  SliceId longest = kNone<SliceId>;
+  for (const Restart& pair : waits.pairs) {
+    const std::int64_t length = pair.window.length_ns();
+    if (length < kShortestNs || length < 10 * median) continue;
+    windows.push_back(pair.window);
+    if (length <= longest_ns) continue;
+    longest_ns = length;
+    longest = pair.first_wait;
+  }
+  if (windows.empty()) return Quiet{};
+  const std::int64_t total_ns = total_length(windows);
+  const std::int64_t at_stake = facts.main_device ? device_idle_during(facts, windows) : total_ns;
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict =
+      say("The DataLoader started its workers again {} times, which took {} ({} of it with the GPU "
+          "idle); a usual wait for a batch takes {}.",
+          {count(windows.size()), ns(total_ns), ns(facts.main_device ? at_stake : 0), ns(median)});
+  if (!facts.main_device) {
+    finding.verdict.pattern =
+        "The DataLoader started its workers again {} times, which took {}; a usual wait for a "
+        "batch "
+        "takes {}.";
+    finding.verdict.values.erase(finding.verdict.values.begin() + 2);
+  }
+  finding.at_stake_ns = at_stake;
+  finding.arithmetic.push_back(say(
+      "counted from a wait that brought no batch to the end of the next one, with a pause and no "
+      "work in between; the longest took {}",
+      {ns(longest_ns)}));
+  Sentence where = say("the wait that ended an epoch");
+  add_line(facts, longest, where);
+  finding.evidence.push_back({longest, std::move(where)});
+  finding.try_next = {"DataLoader(persistent_workers=True) keeps them from epoch to epoch"};
+  finding.confidence = windows.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = waits.lengths.size();
+  finding.sample_noun = "wait";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,60 @@
+// zero_grad writes zeros, and the backward pass adds to them, where None would cost neither.
+#include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Phase;
+
+Outcome zero_grad_fills(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  const Trace& trace = *facts.trace;
+  const auto phases = phases_of(facts);
+  const PhaseWork work = work_of(facts, phases, Phase::kZeroGrad);
+  if (!work.any_range)
+    return is_training(phases)
+               ? Outcome(NotChecked{"optimizer.zero_grad() inside the recorded steps (its range; "
+                                    "model.zero_grad() has none)"})
+               : Outcome(Quiet{});
+  if (work.works.empty()) return Quiet{};
+  // A gradient that is there is added to, one that is None takes the new one over.
+  std::vector<const DeviceWork*> adds;
+  for (const DeviceWork* each : steady_work(facts)) {
+    const SliceId op = facts.links.op_of[raw(each->slice)];
+    if (op != kNone<SliceId> && trace.name(op) == "aten::add_" &&
+        ancestor_named(facts, op, "torch::autograd::AccumulateGrad") != kNone<SliceId>)
+      adds.push_back(each);
+  }
+  const std::int64_t fill_ns = union_ns(work.works), add_ns = union_ns(adds);
+  const WaitTime wait =
+      waiting_while(facts, [&](SliceId slice) { return phases[raw(slice)] == Phase::kZeroGrad; });
+  const std::int64_t saved_ns = fill_ns + add_ns + wait.time_ns;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::uint64_t steps = steps_of(facts);
+  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  Finding finding;
+  finding.verdict = say(
+      "zero_grad fills the gradients with zeros: {} fills per step ({}), {} additions onto "
+      "those zeros in the backward pass ({}), and the GPU waits {} meanwhile.",
+      {count(work.works.size() / steps), ns(facts.per_step(fill_ns)), count(adds.size() / steps),
+       ns(facts.per_step(add_ns)), ns(facts.per_step(wait.time_ns))});
+  finding.at_stake_ns = facts.per_step(saved_ns);
+  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  finding.arithmetic.push_back(say(
+      "with set_to_none=True there is nothing to fill, and the first gradient is taken over in "
+      "place of added: {} + {} + {} per step at most",
+      {ns(facts.per_step(fill_ns)), ns(facts.per_step(add_ns)), ns(facts.per_step(wait.time_ns))}));
+  add_ops(work, finding);
+  finding.try_next = {
+      "zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated over "
+      "several backward passes are still added"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = work.works.size();
+  finding.sample_noun = "fill";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
