@@ -239,6 +239,21 @@ TEST(HostSyncTest, CountsWhatTheCpuCouldHaveDoneMeanwhile) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 510'000);
 }
 
+TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch({.us = 40})
+        .wait("aten::item", "torch/_tensor.py(12): item;train.py(31): step;train.py(80): main")
+        .launch({.us = 40})
+        .end();
+  const auto finding = find(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  const Sentence& text = finding->evidence.at(0).text;
+  EXPECT_THAT(text.pattern, ::testing::HasSubstr("called at {}"));
+  EXPECT_EQ(text.values.back().text, "train.py(31): step");
+}
+
 TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
   EXPECT_FALSE(find(with_waits(false).trace(), "host-sync"));
 }

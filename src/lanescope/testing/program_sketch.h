@@ -57,10 +57,10 @@ class ProgramSketch {
     gpu = start + work.us;
     return pass(work.call_us + 6);
   }
-  // A wait until the GPU is done, and 2 us more.
-  ProgramSketch& wait(std::string_view op = "aten::item") {
+  // A wait until the GPU is done, and 2 us more. `stack` as with_stack records it: innermost first.
+  ProgramSketch& wait(std::string_view op = "aten::item", std::string_view stack = {}) {
     const std::int64_t end = std::max(cpu_ + 2, std::max(gpu_, other_gpu_)) + 2;
-    sketch_.op(op, at(cpu_), at(end - cpu_ + 1));
+    sketch_.op(op, at(cpu_), at(end - cpu_ + 1), {.call_stack = std::string(stack)});
     sketch_.runtime("cudaStreamSynchronize", at(cpu_ + 1), at(end - cpu_ - 1));
     cpu_ = end + 1;
     return *this;

@@ -1,4 +1,5 @@
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 #include <algorithm>
 
@@ -56,6 +57,7 @@ void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares,
     text.pattern = "CPU meanwhile: " + text.pattern + ": {} per step, {}";
     text.values.push_back(ns(facts.per_step(shares[i].time_ns)));
     text.values.push_back(ratio(shares[i].time_ns, all));
+    add_line(facts, shares[i].longest, text);
     finding.evidence.push_back({shares[i].longest, std::move(text)});
   }
 }

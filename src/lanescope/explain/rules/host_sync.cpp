@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -128,12 +129,14 @@ Outcome host_sync(const Facts& facts) {
     return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
                                                 : a.second.waited_ns > b.second.waited_ns;
   });
-  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
-    finding.evidence.push_back(
-        {ranked[i].second.longest, say("{} x{}: waited {} per step, GPU idle afterwards {}",
-                                       {name(ranked[i].first), count(ranked[i].second.calls),
-                                        ns(facts.per_step(ranked[i].second.waited_ns)),
-                                        ns(facts.per_step(ranked[i].second.idle_ns))})});
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    Sentence text = say("{} x{}: waited {} per step, GPU idle afterwards {}",
+                        {name(ranked[i].first), count(ranked[i].second.calls),
+                         ns(facts.per_step(ranked[i].second.waited_ns)),
+                         ns(facts.per_step(ranked[i].second.idle_ns))});
+    add_line(facts, ranked[i].second.longest, text);
+    finding.evidence.push_back({ranked[i].second.longest, std::move(text)});
+  }
   finding.try_next = {
       "keep values on the GPU; read a loss or a metric every n steps in place of every step",
       "for .item(), .cpu(), nonzero(), masks and prints of tensors: move them behind the last "
