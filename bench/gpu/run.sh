@@ -8,6 +8,7 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   ladder        compare.py: matmul + add, 64 and 4096, eager and compiled, cold and warm 360 s
   programs      compare.py: layers and models                                           300 s
   cuda_program  examples/02_cuda_program under `lanescope record`                       60 s
+  readme        readme_commands.py: README's section about the GPU, to the letter       90 s
   floor         cupti_floor.py: what CUPTI alone costs                                  90 s
   cost          cost.py                                                                 480 s
   models        slowdown_models.py                                                      240 s
@@ -27,7 +28,7 @@ set -uo pipefail
 case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 limit_of() {
   case "$1" in
-    build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor) echo 90 ;; cost | faults) echo 480 ;;
+    build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor | readme) echo 90 ;; cost | faults) echo 480 ;;
     kill9 | ddp2 | ddp4) echo 180 ;; *) echo unknown ;;
   esac
 }
@@ -70,6 +71,10 @@ cuda_program() {
   nvcc -O2 -std=c++17 examples/02_cuda_program/main.cu -o "$work/cuda_program" -ldl &&
     "$python" bench/gpu/check_cuda_program.py "$work/cuda_program" --out "$work/cuda_program_results"
 }
+readme() {
+  nvcc -O2 -std=c++17 examples/02_cuda_program/main.cu -o "$work/cuda_program" -ldl &&
+    "$python" bench/gpu/readme_commands.py --cuda-program "$work/cuda_program"
+}
 floor() {  # floor SECONDS
   local cuda
   cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
@@ -101,6 +106,7 @@ section() {  # section NAME SECONDS: what runs, without the limit
     ladder) compare ladder --programs ladder ;;
     programs) compare programs --programs layers,models --jobs "$([ "$(nproc)" -ge 8 ] && echo 4 || echo 1)" "${few[@]}" ;;
     cuda_program) cuda_program ;;
+    readme) readme ;;
     floor) floor "$2" ;;
     cost) "$python" bench/gpu/cost.py --device "$device" --seconds $(($2 * 8 / 10)) --out "$work/cost" \
       --after-variants "$([ "$device" = cpu ] && echo 'lanescope everything,torch cpu' ||
