@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "explain", "diff", "check", "roofline", "tree", "info", "memory", "name", "convert", "record", "recover",
+COMMANDS = ["table", "explain", "diff", "check", "kernels", "roofline", "tree", "info", "memory", "name", "convert", "record", "recover",
             "doctor", "completion", "version", "help"]
 
 

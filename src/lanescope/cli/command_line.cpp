@@ -134,6 +134,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_explain_command(*this);
   add_diff_command(*this);
   add_check_command(*this);
+  add_kernels_command(*this);
   add_roofline_command(*this);
   add_tree_command(*this);
   add_info_command(*this);

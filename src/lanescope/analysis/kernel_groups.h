@@ -1,0 +1,34 @@
+// Equal pieces of device work together: how many, how long, and how much their times differ.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lanescope/analysis/device_work.h"
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/analysis/launch_links.h"
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// Kernels of one name, grid and block, launched by operators with equal input shapes (where the
+// trace has them); copies and memsets of one name. docs/definitions.md#kernel-groups.
+struct KernelGroup {
+  WorkClass work = WorkClass::kCompute;
+  SliceId median_call = kNone<SliceId>;  // of even counts the shorter of the two in the middle
+  SliceId op = kNone<SliceId>;           // that launched it, if any
+  std::uint64_t count = 0;
+  std::int64_t total_ns = 0;  // durations added up
+  std::int64_t busy_ns = 0;   // their union
+  std::int64_t shortest_ns = 0, median_ns = 0, p95_ns = 0, longest_ns = 0;
+  std::int64_t mad_ns = 0;  // median distance from the median
+  std::int64_t bytes = 0;   // of copies and memsets, added up
+};
+
+// Work of the device that began in one of the windows (disjoint, in order); most busy time first,
+// of equals by name. O(n log n). Any thread.
+std::vector<KernelGroup> compute_kernel_groups(const Trace& trace, const LaunchLinks& links,
+                                               const DeviceTimeline& timeline,
+                                               std::span<const Window> windows);
+
+}  // namespace lanescope::analysis

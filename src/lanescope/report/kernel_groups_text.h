@@ -1,0 +1,21 @@
+// `lanescope kernels` as text and as JSON.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::report {
+
+// A row a group, at most `rows` of them; names shortened and escaped. Facts without a main device:
+// one line that says so.
+std::string kernel_groups_text(const explain::Facts& facts,
+                               const std::vector<analysis::KernelGroup>& groups, std::size_t rows);
+
+// docs/formats/json_output.md, command "kernels": all groups.
+std::string kernel_groups_json(const explain::Facts& facts,
+                               const std::vector<analysis::KernelGroup>& groups);
+
+}  // namespace lanescope::report

@@ -1,0 +1,36 @@
+"""`lanescope kernels`: the table, its JSON, and traces without GPU work."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import SOURCE
+
+TRAIN = str(SOURCE / "tests/data/h200_mlp_train/trace.json.gz")
+CPU_ONLY = str(SOURCE / "tests/data/torch213_recompile/trace.json.gz")
+
+
+def test_the_table_has_a_row_a_group(run):
+    ran = run("kernels", TRAIN)
+    assert ran.code == 0
+    assert "MAD" in ran.out and "GEMM" in ran.out
+    assert len(run("kernels", TRAIN, "--rows", "1").out.splitlines()) == 5
+    assert "groups more (--rows)" in run("kernels", TRAIN, "--rows", "1").out
+
+
+def test_json_adds_up(run):
+    answer = json.loads(run("kernels", TRAIN, "--json").out)
+    assert answer["lanescope"]["command"] == "kernels"
+    groups = answer["groups"]
+    assert groups == sorted(groups, key=lambda group: -group["busy_ns"])
+    for group in groups:
+        assert group["shortest_ns"] <= group["median_ns"] <= group["p95_ns"] <= group["longest_ns"]
+        assert group["busy_ns"] <= group["total_ns"] <= group["count"] * group["longest_ns"]
+    assert sum(group["busy_ns"] for group in groups) >= answer["busy_ns"]
+
+
+def test_without_gpu_work_it_says_so(run):
+    assert "The trace holds no GPU work." in run("kernels", CPU_ONLY).out
+    assert json.loads(run("kernels", CPU_ONLY, "--json").out)["groups"] == []
+    assert run("kernels").code == 2
+    assert run("kernels", TRAIN, "--step", "99").code == 2
