@@ -1,0 +1,56 @@
+"""explain on recordings of planted faults (tests/data/faults): the planted rule is first or second on the program with the
+fault, by the count of examples/faults/matrix.py, and says nothing about its mended twin."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from typing import Any, Dict, Tuple
+
+import pytest
+
+from conftest import SOURCE, find_binary
+
+FAULTS = SOURCE / "examples" / "faults"
+DATA = SOURCE / "tests" / "data" / "faults"
+PAIRS: Dict[str, Any] = json.loads((FAULTS / "pairs.json").read_text())["pairs"]
+RECORDED = sorted({(path.name.split(".")[0], path.name.split(".")[2]) for path in DATA.glob("*.json.gz")})
+NO_GOOD_TWIN = {"graph_breaks"}
+
+
+def load_matrix() -> Any:
+    spec = importlib.util.spec_from_file_location("faults_matrix", FAULTS / "matrix.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+matrix = load_matrix()
+
+
+def answers(pair: str, recorder: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """Of the program with the fault and of its twin, which may not have been recorded."""
+    bad, good = (matrix.explain(str(find_binary()), str(DATA / f"{pair}.{variant}.{recorder}.json.gz"))
+                 for variant in matrix.VARIANTS)
+    assert "failed" not in bad, bad
+    assert ("failed" in good) == (pair in NO_GOOD_TWIN), good
+    return bad, good
+
+
+def test_cli_there_are_pairs_of_many_rules_from_both_recorders():
+    assert len(RECORDED) >= 18 and {recorder for _, recorder in RECORDED} == {"lanescope", "torch"}
+    assert len({PAIRS[pair]["rules"][0] for pair, _ in RECORDED}) >= 15
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 1_500_000
+
+
+@pytest.mark.parametrize("pair,recorder", RECORDED)
+def test_cli_planted_fault_is_found_and_its_twin_is_left_alone(pair: str, recorder: str):
+    bad, good = answers(pair, recorder)
+    if pair in NO_GOOD_TWIN:
+        good = {"findings": []}
+    row = matrix.judge({"bad": bad, "good": good}, PAIRS[pair]["rules"], matrix.known_rules(str(find_binary())))
+    assert row["state"] == "judged"
+    assert row["place"] in (1, 2), row
+    assert row["in_good"] == [], row
+    assert row["at_stake_us"] > 0 or row["kind"] == "where", row
