@@ -26,6 +26,7 @@ constexpr Rule kRules[] = {
      rules::tiny_kernels},
     {"many-calls", "is one operator called so often that its calls are the cost?",
      rules::many_calls},
+    {"python-indexing", "does a Python loop take tensors apart?", rules::python_indexing},
     {"hotspot-kernel", "is there one kernel that most GPU time goes to?", rules::hotspot_kernel},
     {"kernel-spread", "why does the same kernel take different times?", rules::kernel_spread},
     {"compiled-code", "did torch.compile fuse anything?", rules::compiled_code},

@@ -15,6 +15,7 @@ Outcome pageable_copy(const Facts& facts);
 Outcome allocator_calls(const Facts& facts);
 Outcome tiny_kernels(const Facts& facts);
 Outcome many_calls(const Facts& facts);
+Outcome python_indexing(const Facts& facts);
 Outcome hotspot_kernel(const Facts& facts);
 Outcome kernel_spread(const Facts& facts);
 Outcome compiled_code(const Facts& facts);

@@ -1,0 +1,210 @@
+// A Python loop takes a tensor apart, element by element or row by row.
+//
+// A loop is what a trace shows of it: one indexing operator, called by the program itself on
+// tensors of one shape, ten times or more in a step, each time at another index and with no more
+// than kLongestBody operators between two calls. Layers that slice the same way have more between
+// them.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::IntervalUnion;
+using analysis::Window;
+
+namespace {
+
+constexpr std::size_t kLongestBody = 8;  // operators
+constexpr std::uint64_t kLeastCalls = 10;
+
+bool is_indexing(std::string_view op) {
+  return op == "aten::select" || op == "aten::slice" || op == "aten::narrow";
+}
+
+// Operator and shape of its inputs, as the trace writes it; without shapes the operator alone.
+using Key = std::pair<std::uint32_t, std::uint32_t>;
+
+struct Chain {
+  std::uint64_t calls = 0, moves = 0;  // moves: another index than in the call before
+  std::size_t first = 0, last = 0;     // places among the program's own operators
+  std::uint32_t concrete = 0;
+  bool has_concrete = false;
+};
+
+struct Loops {
+  std::uint64_t calls = 0, loops = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+struct Found {
+  std::map<std::uint32_t, std::vector<Window>> windows;  // by raw thread
+  std::map<Key, Loops> by_key;
+};
+
+// What the program itself called on one thread in one step, in order.
+void find_loops(const Trace& trace, const std::vector<SliceId>& ops, Found& found) {
+  std::map<Key, Chain> open;
+  const auto close = [&](const Key& key, const Chain& chain) {
+    if (chain.calls < kLeastCalls || (chain.has_concrete && chain.moves * 2 < chain.calls)) return;
+    // The last turn of the loop is as long as the others.
+    const std::size_t body = (chain.last - chain.first) / (chain.calls - 1);
+    const std::size_t end =
+        std::min(chain.last + std::max<std::size_t>(body, 1) - 1, ops.size() - 1);
+    const SliceId first = ops[chain.first];
+    found.windows[raw(trace.slices().track[raw(first)])].push_back(
+        {trace.start_ns(first), trace.end_ns(ops[end])});
+    Loops& loops = found.by_key[key];
+    loops.calls += chain.calls;
+    if (loops.loops++ == 0) loops.first = first;
+  };
+  for (std::size_t at = 0; at < ops.size(); ++at) {
+    if (!is_indexing(trace.name(ops[at]))) continue;
+    const auto args = trace.slice_args(ops[at]);
+    const auto dims = args.text(ArgKey::kInputDims), concrete = args.text(ArgKey::kConcreteInputs);
+    const Key key{raw(trace.slices().name[raw(ops[at])]), dims ? raw(*dims) : ~std::uint32_t{0}};
+    Chain& chain = open[key];
+    if (chain.calls > 0 && at - chain.last > kLongestBody + 1) {
+      close(key, chain);
+      chain = {};
+    }
+    if (chain.calls++ == 0) chain.first = at;
+    if (concrete && chain.has_concrete && raw(*concrete) != chain.concrete) ++chain.moves;
+    if (concrete) chain.concrete = raw(*concrete);
+    chain.has_concrete = concrete.has_value();
+    chain.last = at;
+  }
+  for (const auto& [key, chain] : open) close(key, chain);
+}
+
+Found loops_of(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto& steps = facts.steps.steps;
+  Found found;
+  std::vector<SliceId> ops;
+  std::pair<std::uint32_t, std::size_t> place{~std::uint32_t{0}, 0};  // thread and step of ops
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp) continue;
+    const SliceId around = facts.nesting.parent[i];
+    if (around != kNone<SliceId> && trace.kind(around) == CategoryKind::kCpuOp) continue;
+    const auto after = std::upper_bound(
+        facts.steady.begin(), facts.steady.end(), trace.start_ns(id),
+        [&](std::int64_t time, std::size_t step) { return time < steps[step].cpu_start_ns; });
+    if (after == facts.steady.begin() || trace.start_ns(id) >= steps[*(after - 1)].cpu_end_ns)
+      continue;
+    const std::pair here{raw(trace.slices().track[i]), *(after - 1)};
+    if (here != place) {
+      find_loops(trace, ops, found);
+      ops.clear();
+      place = here;
+    }
+    ops.push_back(id);
+  }
+  find_loops(trace, ops, found);
+  return found;
+}
+
+// Disjoint and in order.
+void join(std::vector<Window>& windows) {
+  std::sort(windows.begin(), windows.end(),
+            [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
+  std::vector<Window> joined;
+  for (const Window& window : windows) {
+    if (!joined.empty() && window.start_ns <= joined.back().end_ns)
+      joined.back().end_ns = std::max(joined.back().end_ns, window.end_ns);
+    else
+      joined.push_back(window);
+  }
+  windows = std::move(joined);
+}
+
+}  // namespace
+
+Outcome python_indexing(const Facts& facts) {
+  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  if (!facts.steps.marked) return NotChecked{kNeedsSteps};
+  const Trace& trace = *facts.trace;
+  Found found = loops_of(facts);
+  if (found.by_key.empty()) return Quiet{};
+  for (auto& [thread, windows] : found.windows) join(windows);
+
+  const auto waits = host_late_stretches(facts);
+  std::int64_t waiting_ns = 0;
+  for (const auto& [thread, windows] : found.windows) {
+    std::vector<HostStretch> of_thread;
+    for (const HostStretch& wait : waits)
+      if (raw(wait.thread) == thread) of_thread.push_back(wait);
+    for (const HostStretch& part : parts_within(of_thread, windows))
+      waiting_ns += part.end_ns - part.start_ns;
+  }
+  // Small pieces become one; a long kernel does work that stays.
+  IntervalUnion small;
+  std::uint64_t pieces = 0;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const SliceId launch = facts.links.launch_of[raw(work->slice)];
+    if (launch == kNone<SliceId>) continue;
+    const auto windows = found.windows.find(raw(trace.slices().track[raw(launch)]));
+    if (windows == found.windows.end() || !inside(windows->second, trace.start_ns(launch)))
+      continue;
+    ++pieces;
+    if (work->end_ns - work->start_ns < analysis::kTinyKernelNs)
+      small.add(work->start_ns, work->end_ns);
+  }
+  small.finish();
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  if (share_of(waiting_ns, wall_ns) < 0.05) return Quiet{};
+
+  std::vector<std::pair<Key, Loops>> ranked(found.by_key.begin(), found.by_key.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.calls != b.second.calls ? a.second.calls > b.second.calls
+                                            : raw(a.second.first) < raw(b.second.first);
+  });
+  std::uint64_t calls = 0;
+  for (const auto& [key, loops] : ranked) calls += loops.calls;
+  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const std::int64_t at_stake_ns = waiting_ns + small.length_ns();
+  Finding finding;
+  finding.verdict = say(
+      "A Python loop takes tensors apart: {} calls per step of {} and the like, each at another "
+      "index, launch {} pieces of GPU work, and the GPU waits {} per step ({}) in it.",
+      {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
+       count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(at_stake_ns);
+  finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
+  finding.arithmetic.push_back(say(
+      "one call over the whole tensor in place of the loop: waiting {} + work in pieces shorter "
+      "than 10 us {} = at most {} per step",
+      {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small.length_ns())),
+       ns(facts.per_step(at_stake_ns))}));
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    const Loops& loops = ranked[i].second;
+    Sentence line = say("{} x{} in {} loops",
+                        {name(trace.name(loops.first)), count(loops.calls), count(loops.loops)});
+    if (const auto dims = trace.slice_args(loops.first).text(ArgKey::kInputDims)) {
+      line.pattern += ", of {}";
+      line.values.push_back(name(trace.text(*dims)));
+    }
+    add_line(facts, loops.first, line);
+    finding.evidence.push_back({loops.first, std::move(line)});
+  }
+  finding.try_next = {
+      "index with all rows at once: table[indices], x.unbind() once, torch.stack or a batched "
+      "operator in place of the loop",
+      "where each turn needs the one before: one fused operator (nn.LSTM, nn.GRU), torch.compile "
+      "or "
+      "a CUDA graph"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = calls;
+  finding.sample_noun = "call";
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
