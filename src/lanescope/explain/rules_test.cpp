@@ -275,6 +275,28 @@ TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
   EXPECT_EQ(finding->sample_count, 6u);
 }
 
+// 200 us of calls, then four matmuls of 50 us launched in 40: of the step's 240 us the GPU works
+// 200 and is idle 40, in which it waits. The rest of the calls ran beside its work: no more than
+// those 40 can go.
+TEST(AllocatorCallsTest, PromisesNoMoreThanTheIdleTime) {
+  const auto finding = find(with_malloc(1, 4).trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 40'000);
+}
+
+// A free that waits for the GPU: 10 to 310 us of each step; the matmul runs from 9 to 111. Without
+// the call the next launch comes 300 us earlier: all of the 208 us of idleness may go, not only the
+// 199 that lay inside of the call.
+TEST(AllocatorCallsTest, CountsTheDelayOfACallThatWaits) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) program.step().launch({.us = 102}).call("cudaFree", 300).end();
+  const auto finding = find(program.trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 208'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 300'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 199'000);
+}
+
 TEST(AllocatorCallsTest, IsQuietAboutTheFirstStep) {
   EXPECT_FALSE(find(with_malloc(1, 1).trace(), "allocator-calls"));
 }

@@ -1,8 +1,11 @@
 // GPU memory is allocated or freed while the training loop runs: torch's cache is missed.
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -12,6 +15,16 @@ bool is_allocation_call(std::string_view call) {
          call == "cudaMallocAsync" || call == "cuMemCreate" || call == "cuMemMap" ||
          call == "cuMemUnmap" || call == "cuMemRelease" || call == "cudaHostAlloc" ||
          call == "cudaFreeHost" || call == "cudaMallocHost" || call == "hipHostMalloc";
+}
+
+// Threads whose time decides when the GPU gets work.
+std::set<std::uint32_t> launching_threads(const Facts& facts) {
+  std::set<std::uint32_t> threads;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch != kNone<SliceId>) threads.insert(raw(facts.trace->slices().track[raw(launch)]));
+  }
+  return threads;
 }
 
 }  // namespace
@@ -28,7 +41,10 @@ Outcome allocator_calls(const Facts& facts) {
   };
   std::map<std::string, Calls> by_name;
   std::uint64_t calls = 0;
-  std::int64_t cpu_ns = 0, idle_ns = 0;
+  std::int64_t cpu_ns = 0;
+  const auto launching = launching_threads(facts);
+  analysis::IntervalUnion launches_late;         // by these calls
+  std::vector<analysis::Window> all, elsewhere;  // elsewhere: on threads that launch nothing
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id)) || !inside(cpu_windows, trace.start_ns(id)) ||
@@ -41,22 +57,35 @@ Outcome allocator_calls(const Facts& facts) {
       entry.longest = id;
     ++calls;
     cpu_ns += trace.dur_ns(id);
-    const auto busy = facts.device().timeline.time_within(trace.start_ns(id), trace.end_ns(id));
-    idle_ns += trace.dur_ns(id) - busy[0] - busy[1] - busy[2];
+    all.push_back({trace.start_ns(id), trace.end_ns(id)});
+    if (launching.contains(raw(trace.slices().track[i])))
+      launches_late.add(trace.start_ns(id), trace.end_ns(id));
+    else
+      elsewhere.push_back({trace.start_ns(id), trace.end_ns(id)});
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (calls == 0 || share_of(cpu_ns, wall_ns) < 0.01) return Quiet{};
   // The first calls fill the cache; without steps only a habit tells them from a storm.
   if (!facts.steps.marked && calls < 20) return NotChecked{kNeedsSteps};
+  launches_late.finish();
+  // Without the calls everything behind them is launched earlier by their time, and the GPU's own
+  // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
+  const std::int64_t idle_ns = facts.wall.partition.idle_ns;
+  const std::int64_t during_ns = device_idle_during(facts, std::move(all));
+  const std::int64_t at_stake_ns = std::min(
+      launches_late.length_ns() + device_idle_during(facts, std::move(elsewhere)), idle_ns);
   Finding finding;
   finding.verdict = say(
       "Memory is allocated or freed at the driver while the loop runs: {} calls in {} steps, {} of "
       "CPU time per step.",
       {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
-  finding.at_stake_ns = facts.per_step(idle_ns);
-  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
+  finding.at_stake_ns = facts.per_step(at_stake_ns);
+  finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("the GPU was idle {} per step during these calls", {ns(facts.per_step(idle_ns))}));
+      say("without these calls launches come earlier by their time, {} per step, as far as the GPU "
+          "was idle at all, {}; it was idle {} during them",
+          {ns(facts.per_step(launches_late.length_ns())), ns(facts.per_step(idle_ns)),
+           ns(facts.per_step(during_ns))}));
   if (!facts.steps.marked)
     finding.arithmetic.push_back(say("no steps are marked: calls of the start-up are among them"));
   for (const auto& [label, entry] : by_name)
