@@ -48,6 +48,35 @@ SliceId prepared_gemm(const Facts& facts, const KernelFacts& kernels, std::size_
   return element_bytes >= 1 && element_bytes <= 8 ? op : kNone<SliceId>;
 }
 
+// The matmul kernel that follows on the stream, of the same operator; kNone: none.
+SliceId gemm_after(const Facts& facts, SliceId copy, SliceId op) {
+  const Trace& trace = *facts.trace;
+  constexpr std::uint32_t kFarthest = 4;  // a memset of the library's may lie between
+  for (std::uint32_t next = raw(copy) + 1; next <= raw(copy) + kFarthest; ++next) {
+    if (next >= trace.slices().size() ||
+        trace.slices().track[next] != trace.slices().track[raw(copy)] ||
+        facts.links.op_of[next] != op)
+      return kNone<SliceId>;
+    if (trace.kind(SliceId{next}) == CategoryKind::kKernel) return SliceId{next};
+  }
+  return kNone<SliceId>;
+}
+
+// What the matmul itself may lose by reading the matrix that was copied: at most the copy's time,
+// which read and wrote as much, and at most what is above the time that its operations need.
+std::int64_t slower_gemm_ns(const Facts& facts, const KernelFacts& kernels, std::size_t index,
+                            SliceId op) {
+  const DeviceWork& copy = facts.device().timeline.work[index];
+  const SliceId gemm = gemm_after(facts, copy.slice, op);
+  if (gemm == kNone<SliceId>) return 0;
+  double floor_ns = 0;
+  const std::uint32_t call = kernels.roofline.call_of[index];
+  if (call != analysis::Roofline::kNoCall && kernels.roofline.calls[call].op == op)
+    floor_ns = kernels.roofline.calls[call].compute_floor_ns;
+  const std::int64_t above_ns = facts.trace->dur_ns(gemm) - static_cast<std::int64_t>(floor_ns);
+  return std::clamp<std::int64_t>(above_ns, 0, copy.end_ns - copy.start_ns);
+}
+
 }  // namespace
 
 Outcome copy_before_gemm(const Facts& facts) {
@@ -56,12 +85,14 @@ Outcome copy_before_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& works = facts.device().timeline.work;
   Savings copies;
-  std::int64_t size_bytes = 0;
+  std::int64_t size_bytes = 0, slower_ns = 0;
   for (std::size_t i = 0; i < works.size(); ++i) {
     if (works[i].work == WorkClass::kCommunication ||
-        !inside(facts.steady_windows, works[i].start_ns) ||
-        prepared_gemm(facts, kernels, i) == kNone<SliceId>)
+        !inside(facts.steady_windows, works[i].start_ns))
       continue;
+    const SliceId op = prepared_gemm(facts, kernels, i);
+    if (op == kNone<SliceId>) continue;
+    slower_ns += slower_gemm_ns(facts, kernels, i, op);
     copies.add(works[i].slice, works[i].start_ns, works[i].end_ns,
                works[i].end_ns - works[i].start_ns);
     size_bytes += facts.trace->slice_args(works[i].slice).integer(ArgKey::kBytes).value_or(0);
@@ -79,6 +110,18 @@ Outcome copy_before_gemm(const Facts& facts) {
     finding.arithmetic.push_back(
         say("{} copied, in {}", {bytes(size_bytes), ns(copies.time_ns())}));
   rate_finding(facts, copies, finding);
+  if (matters) {
+    const std::int64_t saved_ns =
+        std::min(copies.time_ns() + slower_ns, facts.wall.partition.busy_ns());
+    finding.at_stake_ns = facts.per_step(saved_ns);
+    finding.at_stake_ratio = wall_share(facts, saved_ns);
+    finding.arithmetic.push_back(
+        say("copies {} + reading the copied matrices in the matmuls at most {} = at most {} per "
+            "step: reading takes no longer than the copy, which read and wrote as much, nor than "
+            "what the matmul's time exceeds that of its operations by",
+            {ns(facts.per_step(copies.time_ns())), ns(facts.per_step(slower_ns)),
+             ns(facts.per_step(saved_ns))}));
+  }
   finding.evidence.push_back(longest_of(facts, copies.longest()));
   finding.try_next = {
       "a bias of one dimension, contiguous and as long as a row (nn.Linear's own), is added inside "
