@@ -3,6 +3,7 @@
 // waiting call when the device ran empty at e, the wait is why the queue was empty.
 // Example: gap [100, 160), L [130, 140), kernel at 160 -> host late [100, 140), latency [140, 160).
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/analysis/launching_calls.h"
 
 #include <algorithm>
 #include <optional>
@@ -199,7 +200,7 @@ TrackId main_launch_thread(const Trace& trace, const LaunchLinks& links) {
   std::vector<Count> counts(trace.tracks().size());
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || links.launched_by(id).empty()) continue;
+    if (!is_api_call(trace.kind(id)) || !launches_work(trace, links, id)) continue;
     Count& count = counts[raw(trace.slices().track[i])];
     if (count.launches++ == 0) count.first_ns = trace.start_ns(id);
   }

@@ -5,6 +5,7 @@
 // [40, 80), ... For a loop in which the device waits for the CPU the boundaries stay where they
 // are.
 #include "lanescope/analysis/steps.h"
+#include "lanescope/analysis/launching_calls.h"
 
 #include <algorithm>
 #include <limits>
@@ -28,7 +29,8 @@ StepRange whole_recording(const Trace& trace, const LaunchLinks& links) {
     } else if (is_front_end(kind) || is_api_call(kind)) {
       first_call = std::min(first_call, trace.start_ns(id));
       last_call = std::max(last_call, trace.end_ns(id));
-      if (!links.launched_by(id).empty()) first_launch = std::min(first_launch, trace.start_ns(id));
+      if (launches_work(trace, links, id))
+        first_launch = std::min(first_launch, trace.start_ns(id));
     }
   }
   StepRange range;

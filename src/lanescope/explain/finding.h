@@ -52,6 +52,13 @@ const char* finding_kind_name(FindingKind kind);  // "bound", "cost", ...
 enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
 const char* confidence_name(Confidence confidence);
 
+// A part of another rule's time at stake that this finding tells more exactly: of the exposed
+// copies those of pageable memory, of the slow matmuls those of unaligned sizes.
+struct Explained {
+  const char* rule = "";
+  std::int64_t at_stake_ns = 0;
+};
+
 struct Finding {
   std::string rule;  // set by the runner
   FindingKind kind = FindingKind::kCost;
@@ -66,6 +73,7 @@ struct Finding {
   Confidence confidence = Confidence::kMedium;
   std::uint64_t sample_count = 0;
   std::string sample_noun = "step";
+  std::vector<Explained> explains;
 };
 
 }  // namespace lanescope::explain

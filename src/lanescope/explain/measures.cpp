@@ -1,4 +1,5 @@
 #include "lanescope/explain/measures.h"
+#include "lanescope/analysis/launching_calls.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -154,7 +155,7 @@ std::vector<SliceId> find_host_waits(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
-    if (!facts.links.launched_by(id).empty())
+    if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
     if (inside(cpu_windows, trace.start_ns(id)) &&
         analysis::is_blocking_call(trace, facts.links, id))

@@ -139,12 +139,64 @@ Sentence plain_headline(const Facts& facts) {
   const auto& part = facts.wall.partition;
   if (rules::is_thin(facts))
     return say("There is too little GPU work in the trace to say what bounds a step.");
+  if (part.idle_ns * 2 > part.wall_ns) {
+    const std::int64_t untold = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
+                                facts.wall.idle_by(analysis::IdleCause::kUnknown);
+    return say("Idle: of the {} a step took the GPU worked {} ({}); {}.",
+               {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
+                ratio(part.busy_ns(), part.wall_ns),
+                text(untold * 2 > part.idle_ns
+                         ? "for most of the rest the trace does not tell what it waited for"
+                         : "no single cause explains the rest")});
+  }
   return say(
       "No single limit: of the {} a step took the GPU computed {}, moved data or "
       "communicated alone {} and was idle {}.",
       {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
        ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
        ratio(part.idle_ns, part.wall_ns)});
+}
+
+// A gap in which the GPU was most likely busy with work that was not recorded is no part of the
+// wall that a cost is a share of.
+void leave_out_edge_gap(const Facts& facts, const analysis::Gap* edge, Finding& finding) {
+  if (!edge || finding.kind != FindingKind::kCost || finding.rule == "gpu-idle") return;
+  const std::int64_t rest = facts.wall.partition.wall_ns - (edge->end_ns - edge->start_ns);
+  if (rest <= 0) return;
+  finding.at_stake_ratio =
+      std::min(1.0, static_cast<double>(finding.at_stake_ns) *
+                        static_cast<double>(facts.steady.size()) / static_cast<double>(rest));
+}
+
+// A general finding says nothing new when another explains nine tenths of its time; no-roof, which
+// names no cause at all, when one explains most of it.
+double needed_share(std::string_view rule) { return rule == "no-roof" ? 0.6 : 0.9; }
+
+void leave_out_covered(Explanation& result) {
+  std::vector<std::string> covered;
+  for (const Finding& general : result.findings) {
+    if (general.kind != FindingKind::kCost) continue;
+    const Finding* best = nullptr;
+    std::int64_t best_ns = 0;
+    for (const Finding& exact : result.findings)
+      for (const Explained& part : exact.explains)
+        if (exact.kind == FindingKind::kCost && general.rule == part.rule &&
+            part.at_stake_ns > best_ns) {
+          best = &exact;
+          best_ns = part.at_stake_ns;
+        }
+    if (!best || static_cast<double>(best_ns) <
+                     needed_share(general.rule) * static_cast<double>(general.at_stake_ns))
+      continue;
+    covered.push_back(general.rule);
+    for (RuleRun& run : result.runs)
+      if (run.id == general.rule) {
+        run.state = RuleRun::State::kCovered;
+        run.covered_by = best->rule;
+      }
+  }
+  std::erase_if(result.findings,
+                [&](const Finding& finding) { return contains(covered, finding.rule); });
 }
 
 // Rules speak of steps. A trace that marks none is spoken of as one recording.
@@ -179,11 +231,12 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
         return Error{Errc::kInvalidArgument, fmt::format("expected a rule's id, found '{}'", id)};
 
   Explanation result;
+  const analysis::Gap* edge = rules::find_edge_gap(facts);
   for (const Rule& rule : kRules) {
     if ((!options.only.empty() && !contains(options.only, rule.id)) ||
         contains(options.off, rule.id))
       continue;
-    RuleRun run{rule.id, rule.question, RuleRun::State::kQuiet, {}, 0};
+    RuleRun run{rule.id, rule.question, RuleRun::State::kQuiet, {}, {}, 0};
     const auto began = std::chrono::steady_clock::now();
     Outcome outcome = rule.run(facts);
     run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -192,6 +245,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     if (auto* finding = std::get_if<Finding>(&outcome)) {
       run.state = RuleRun::State::kFound;
       finding->rule = rule.id;
+      leave_out_edge_gap(facts, edge, *finding);
       if (!facts.steps.marked) speak_of_recording(*finding);
       result.findings.push_back(std::move(*finding));
     } else if (const auto* missing = std::get_if<NotChecked>(&outcome)) {
@@ -200,6 +254,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     }
     result.runs.push_back(std::move(run));
   }
+  if (options.only.empty()) leave_out_covered(result);
   std::stable_sort(result.findings.begin(), result.findings.end(),
                    [](const Finding& a, const Finding& b) {
                      if (a.kind != b.kind) return a.kind < b.kind;

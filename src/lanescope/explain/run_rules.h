@@ -16,14 +16,16 @@ namespace lanescope::explain {
 std::span<const Rule> all_rules();
 
 struct RuleOptions {
-  std::vector<std::string> only;  // ids; empty: all
+  std::vector<std::string> only;  // ids; empty: all. Rules asked by id are never covered
   std::vector<std::string> off;   // ids that do not run
 };
 
 struct RuleRun {
   std::string id, question;
-  enum class State : std::uint8_t { kFound, kQuiet, kNotChecked } state = State::kQuiet;
+  // kCovered: it found what another finding tells more exactly; its own is left out.
+  enum class State : std::uint8_t { kFound, kQuiet, kNotChecked, kCovered } state = State::kQuiet;
   std::string missing;       // kNotChecked
+  std::string covered_by;    // kCovered: that rule's id
   std::int64_t time_ns = 0;  // that the rule took
 };
 

@@ -179,8 +179,11 @@ std::string findings_section_html(const Facts& facts, const Explanation& explana
 }
 
 std::string asked_section_html(const Explanation& explanation) {
-  std::string quiet, missing;
+  std::string quiet, missing, covered;
   for (const RuleRun& run : explanation.runs) {
+    if (run.state == RuleRun::State::kCovered)
+      covered += fmt::format("<li><code>{}</code>, by <code>{}</code></li>\n", html_escaped(run.id),
+                             html_escaped(run.covered_by));
     if (run.state == RuleRun::State::kQuiet)
       quiet += fmt::format("<li><code>{}</code> {}</li>\n", html_escaped(run.id),
                            html_escaped(run.question));
@@ -188,8 +191,9 @@ std::string asked_section_html(const Explanation& explanation) {
       missing += fmt::format("<li><code>{}</code> {} <b>Needs</b> {}</li>\n", html_escaped(run.id),
                              html_escaped(run.question), html_escaped(run.missing));
   }
-  if (quiet.empty() && missing.empty()) return {};
+  if (quiet.empty() && missing.empty() && covered.empty()) return {};
   std::string html = "<section id=\"asked\">\n<h2>What else was asked</h2>\n";
+  if (!covered.empty()) html += "<h3>Already told more exactly</h3>\n<ul>\n" + covered + "</ul>\n";
   if (!missing.empty()) html += "<h3>Not checked, and why</h3>\n<ul>\n" + missing + "</ul>\n";
   if (!quiet.empty()) html += "<h3>Looked at, and not so here</h3>\n<ul>\n" + quiet + "</ul>\n";
   return html + "</section>\n";

@@ -148,9 +148,11 @@ class ExplanationJson {
     json_.begin_array("rules");
     for (const RuleRun& each : explanation_.runs) {
       json_.begin_object().text("id", each.id).text("question", each.question);
-      json_.text("state", each.state == RuleRun::State::kFound   ? "found"
-                          : each.state == RuleRun::State::kQuiet ? "quiet"
-                                                                 : "not_checked");
+      json_.text("state", each.state == RuleRun::State::kFound     ? "found"
+                          : each.state == RuleRun::State::kQuiet   ? "quiet"
+                          : each.state == RuleRun::State::kCovered ? "covered"
+                                                                   : "not_checked");
+      if (each.state == RuleRun::State::kCovered) json_.text("covered_by", each.covered_by);
       if (each.state == RuleRun::State::kNotChecked) json_.text("missing", each.missing);
       json_.end_object();
     }

@@ -162,9 +162,14 @@ class ExplanationText {
       }
       if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
     }
-    if (missing.empty() && quiet.empty()) return;
+    std::string covered;
+    for (const RuleRun& run : explanation_.runs)
+      if (run.state == RuleRun::State::kCovered)
+        covered += fmt::format("{}{} (by {})", covered.empty() ? "" : ", ", run.id, run.covered_by);
+    if (missing.empty() && quiet.empty() && covered.empty()) return;
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
+    if (!covered.empty()) out_ += wrapped(bullet, "already told more exactly: " + covered);
     if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
     for (const auto& [what, ids] : missing)
       out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, what));

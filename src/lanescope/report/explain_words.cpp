@@ -89,6 +89,7 @@ std::string sample_noun_text(const Finding& finding) {
   if (finding.sample_count == 1) return finding.sample_noun;
   if (finding.sample_noun == "copy") return "copies";
   if (finding.sample_noun == "entry") return "entries";
+  if (finding.sample_noun == "query") return "queries";
   if (finding.sample_noun == "kind of row") return "kinds of rows";
   return finding.sample_noun + "s";
 }

@@ -1,6 +1,7 @@
 // GPU memory is allocated or freed while the training loop runs: torch's cache is missed.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "lanescope/analysis/interval_union.h"
@@ -27,6 +28,10 @@ std::set<std::uint32_t> launching_threads(const Facts& facts) {
   return threads;
 }
 
+bool is_free(std::string_view call) {
+  return call == "cudaFree" || call == "hipFree" || call == "cuMemUnmap" || call == "cuMemRelease";
+}
+
 }  // namespace
 
 Outcome allocator_calls(const Facts& facts) {
@@ -40,7 +45,10 @@ Outcome allocator_calls(const Facts& facts) {
     SliceId longest = kNone<SliceId>;
   };
   std::map<std::string, Calls> by_name;
-  std::uint64_t calls = 0;
+  // With torch's cache each kind of call comes in runs (a flush frees all at once, the next step
+  // allocates anew); without it a free follows nearly every allocation.
+  std::uint64_t calls = 0, frees = 0, turns = 0;
+  std::optional<bool> last_was_free;
   std::int64_t cpu_ns = 0;
   const auto launching = launching_threads(facts);
   analysis::IntervalUnion launches_late;         // by these calls
@@ -56,6 +64,10 @@ Outcome allocator_calls(const Facts& facts) {
     if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
       entry.longest = id;
     ++calls;
+    const bool freed = is_free(trace.name(id));
+    frees += freed ? 1 : 0;
+    if (last_was_free && *last_was_free != freed) ++turns;
+    last_was_free = freed;
     cpu_ns += trace.dur_ns(id);
     all.push_back({trace.start_ns(id), trace.end_ns(id)});
     if (launching.contains(raw(trace.slices().track[i])))
@@ -76,8 +88,10 @@ Outcome allocator_calls(const Facts& facts) {
       launches_late.length_ns() + device_idle_during(facts, std::move(elsewhere)), idle_ns);
   Finding finding;
   finding.verdict = say(
-      "Memory is allocated or freed at the driver while the loop runs: {} calls in {} steps, {} of "
-      "CPU time per step.",
+      facts.steps.marked
+          ? "Memory is allocated or freed at the driver while the loop runs: {} calls in {} steps, "
+            "{} of CPU time per step."
+          : "Memory is allocated or freed at the driver: {} calls in {} steps, {} of CPU time.",
       {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
@@ -91,11 +105,24 @@ Outcome allocator_calls(const Facts& facts) {
   for (const auto& [label, entry] : by_name)
     finding.evidence.push_back(
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.calls), ns(entry.cpu_ns)})});
-  finding.try_next = {
-      "keep shapes the same from step to step, or set "
-      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+  const bool is_rocm = by_name.begin()->first.starts_with("hip");
+  // Without the cache there is an allocation for nearly each operator's result.
+  if (calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
+      (calls - frees) * 4 > facts.launches.linked_count) {
+    finding.arithmetic.push_back(
+        say("{} allocations for {} pieces of GPU work, and they take turns with frees: as when "
+            "torch's cache of memory is off",
+            {count(calls - frees), count(facts.launches.linked_count)}));
+    finding.try_next.push_back(
+        "if PYTORCH_NO_CUDA_MEMORY_CACHING is set, unset it: the cache takes nearly all of these "
+        "calls away");
+  }
+  finding.try_next.push_back(is_rocm ? "keep shapes the same from step to step"
+                                     : "keep shapes the same from step to step, or set "
+                                       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  finding.try_next.push_back(
       "no torch.cuda.empty_cache() inside the loop; leave some memory free, so that the cache need "
-      "not give back"};
+      "not give back");
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";

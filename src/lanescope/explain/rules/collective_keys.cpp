@@ -12,13 +12,16 @@ Outcome collective_keys(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto calls =
       analysis::find_collective_calls(*facts.trace, facts.links, facts.device().timeline);
-  std::uint64_t all = 0, nameless = 0, twice = 0;
+  std::uint64_t all = 0, nameless = 0, foreign = 0, twice = 0;
   SliceId first = kNone<SliceId>, second = kNone<SliceId>;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, std::uint32_t> seen;
   for (const auto& call : calls) {
     if (call.work.before_recording) continue;  // launched before: normal
     ++all;
-    if (call.name == kNone<StringId> && nameless++ == 0) first = call.work.slice;
+    if (call.name == kNone<StringId>) {
+      if (nameless++ == 0) first = call.work.slice;
+      if (facts.trace->name(call.work.slice).find("nccl") == std::string_view::npos) ++foreign;
+    }
     if (call.sequence && ++seen[{raw(call.group), raw(call.name), *call.sequence}] == 2 &&
         twice++ == 0)
       second = call.work.slice;
@@ -39,9 +42,14 @@ Outcome collective_keys(const Facts& facts) {
   if (first != kNone<SliceId> && nameless * 10 > all)
     finding.evidence.push_back({first, say("the first without a name")});
   if (second != kNone<SliceId>) finding.evidence.push_back({second, say("the first repeated one")});
-  finding.try_next = {
-      "record with a newer torch, and with record_shapes=True: record_param_comms writes names, "
-      "sizes and groups"};
+  if (foreign * 2 > nameless)
+    finding.try_next = {
+        "nothing: most are no kernels of NCCL or RCCL (symmetric memory, a server's own "
+        "all-reduce), and no recording names those"};
+  else
+    finding.try_next = {
+        "record with a newer torch, and with record_shapes=True: record_param_comms writes names, "
+        "sizes and groups"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = all;
   finding.sample_noun = "collective";

@@ -42,9 +42,12 @@ Outcome communication_bound(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
   finding.arithmetic.push_back(
-      say("{} communication kernels in {} steps; compute {}, idle {} per step",
-          {count(calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
-           ns(facts.per_step(part.idle_ns))}));
+      say("{} communication kernels in {} {}; compute {}, idle {} per step",
+          {count(calls), count(facts.steady.size()),
+           text(!facts.steps.marked        ? "recording"
+                : facts.steady.size() == 1 ? "step"
+                                           : "steps"),
+           ns(facts.per_step(part.compute_ns)), ns(facts.per_step(part.idle_ns))}));
   finding.arithmetic.push_back(
       say("a communication kernel also waits for the slowest rank: one rank's trace cannot tell "
           "slow links from late partners"));

@@ -95,11 +95,16 @@ Outcome compiled_code(const Facts& facts) {
     std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
       return a.second.gpu_ns > b.second.gpu_ns;
     });
-    for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
-      finding.evidence.push_back({ranked[i].second.longest,
-                                  say("{}: {} operators, {} per step",
-                                      {kernel(ranked[i].first), count(ranked[i].second.operators),
-                                       ns(facts.per_step(ranked[i].second.gpu_ns))})});
+    for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+      const Fused& each = ranked[i].second;
+      const Value time = ns(facts.per_step(each.gpu_ns));
+      finding.evidence.push_back(
+          {each.longest, each.operators == 0
+                             ? say("{}: {} per step", {kernel(ranked[i].first), time})
+                             : say("{}: {} {}, {} per step",
+                                   {kernel(ranked[i].first), count(each.operators),
+                                    text(each.operators == 1 ? "operator" : "operators"), time})});
+    }
   }
   if (!regions.empty())
     finding.arithmetic.push_back(say(

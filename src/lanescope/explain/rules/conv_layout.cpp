@@ -38,6 +38,7 @@ Outcome conv_layout(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {"model.to(memory_format=torch.channels_last), and the input too"};
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

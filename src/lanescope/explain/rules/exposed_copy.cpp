@@ -13,15 +13,15 @@ namespace {
 
 struct Kind {
   std::uint64_t copies = 0;
-  std::int64_t gpu_ns = 0, size_bytes = 0;
+  std::int64_t exposed_ns = 0, size_bytes = 0;
   SliceId longest = kNone<SliceId>;
 };
 
 void add_evidence(const Facts& facts, const std::string& label, const Kind& kind,
                   Finding& finding) {
-  Evidence evidence{kind.longest, say("{} x{}: {}, {} per step",
+  Evidence evidence{kind.longest, say("{} x{}: {}, alone for {} per step",
                                       {name(label), count(kind.copies), bytes(kind.size_bytes),
-                                       ns(facts.per_step(kind.gpu_ns))})};
+                                       ns(facts.per_step(kind.exposed_ns))})};
   const SliceId op = facts.links.op_of[raw(kind.longest)];
   if (op != kNone<SliceId>) {
     evidence.text.pattern += "; the longest launched by {}";
@@ -48,7 +48,8 @@ Outcome exposed_copy(const Facts& facts) {
     Kind& kind = kinds[std::string(trace.name(work.slice))];
     ++copies;
     ++kind.copies;
-    kind.gpu_ns += work.end_ns - work.start_ns;
+    kind.exposed_ns += facts.device().timeline.time_within(
+        work.start_ns, work.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
     kind.size_bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
     if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
       kind.longest = work.slice;
@@ -62,10 +63,12 @@ Outcome exposed_copy(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
   finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
   std::vector<std::pair<std::string, Kind>> ranked(kinds.begin(), kinds.end());
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.exposed_ns > b.second.exposed_ns;
+  });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
-    add_evidence(facts, ranked[i].first, ranked[i].second, finding);
+    if (i == 0 || ranked[i].second.exposed_ns * 50 > part.exposed_copy_ns)  // the rest is noise
+      add_evidence(facts, ranked[i].first, ranked[i].second, finding);
   finding.try_next = {
       "copies of input: a side stream, pinned memory and non_blocking=True, one step ahead",
       "copies inside the device: the operator named above makes them"};

@@ -2,6 +2,7 @@
 // the program's business.
 #include <algorithm>
 
+#include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -14,7 +15,7 @@ Outcome final_sync(const Facts& facts) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
-    if (!facts.links.launched_by(id).empty())
+    if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
     const std::string_view label = trace.name(id);
     if (label.find("DeviceSynchronize") == std::string_view::npos) continue;

@@ -19,17 +19,23 @@ Outcome fp32_matmul(const Facts& facts) {
   // Without TF32 (V100, T4) half precision is what the tensor cores take.
   const double better = !spec ? 0 : (has_tf32 ? spec->peak.tf32 : spec->peak.fp16).value_or(0);
   const double fp32 = spec ? spec->peak.fp32.value_or(0) : 0;
+  // Of a GPU in no catalogue its compute capability tells the ratio: 64 float32 units a
+  // multiprocessor, whose tensor cores do 512 multiply-adds a clock.
+  const auto minor = kernels.roofline.device.compute_minor.value_or(0);
+  const bool eightfold =
+      !spec && major &&
+      ((*major == 7 && (minor == 0 || minor == 5)) || (*major == 8 && minor == 0));
   Savings found;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV")
       continue;
     const bool is_main = kernel.call && kernel.call->kernel == kernel.slice;
-    double floor_ns = 0;
+    double floor_ns = eightfold ? static_cast<double>(kernel.dur_ns()) / 8 : 0;
     if (is_main) {
       const auto& gemm = kernel.work->gemm;
       if (gemm && (gemm->m == 1 || gemm->n == 1)) continue;  // limited by memory, on any unit
-      floor_ns = kernel.call->memory_floor_ns;
+      floor_ns = std::max(floor_ns, kernel.call->memory_floor_ns);
       if (better > 0) floor_ns = std::max(floor_ns, kernel.work->flops / better * 1e9);
     } else if (better > 0) {
       floor_ns = static_cast<double>(kernel.dur_ns()) * fp32 / better;
@@ -51,6 +57,11 @@ Outcome fp32_matmul(const Facts& facts) {
         say("the peak of {} is {} times that of its float32 units",
             {text(has_tf32 ? "TF32" : "float16"),
              factor(std::llround(better / 1e9), std::llround(fp32 / 1e9))}));
+  else if (eightfold)
+    finding.arithmetic.push_back(
+        say("the GPU's rates are not known here; by its compute capability the tensor cores do 8 "
+            "times as many {} operations",
+            {text(has_tf32 ? "TF32" : "float16")}));
   else
     finding.arithmetic.push_back(say("the GPU's rates are not known here: all of it is at stake"));
   rate_finding(facts, found, finding);
@@ -62,6 +73,8 @@ Outcome fp32_matmul(const Facts& facts) {
         "torch.autocast to bfloat16"};
   else
     finding.try_next = {"this GPU has no TF32: torch.autocast to float16, with gradient scaling"};
+  finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

@@ -35,6 +35,26 @@ const char* cause_text(IdleCause cause) {
   return "";
 }
 
+// What helps against most of the idle time depends on why it is.
+const char* advice(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::kLaunchLatency:
+    case IdleCause::kBetweenQueued:
+      return "fewer, longer kernels (fusion, torch.compile), or a CUDA graph, whose kernels follow "
+             "each other more closely";
+    case IdleCause::kWaiting:
+      return "look at what the stream waited for: events of other streams, other ranks, another "
+             "process on this GPU; launching faster does not help";
+    case IdleCause::kProfiler:
+      return "do not optimise it: a run without the profiler does not have these gaps";
+    case IdleCause::kUnknown:
+      return "record the CPU's side too (ProfilerActivity.CPU): the launch calls tell why";
+    default:
+      return "look at the evidence's times in the trace; what the CPU did there is what to shorten "
+             "or to move out of the step";
+  }
+}
+
 }  // namespace
 
 Outcome gpu_idle(const Facts& facts) {
@@ -58,7 +78,7 @@ Outcome gpu_idle(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(part.idle_ns);
   finding.at_stake_ratio = share_of(part.idle_ns, part.wall_ns);
   for (std::size_t i = 0; i < idle.size(); ++i)
-    if (idle[i] > 0)
+    if (idle[i] * 100 >= part.idle_ns && idle[i] > 0)  // the wall's table has the small ones too
       finding.arithmetic.push_back(
           say("{} per step: {}",
               {ns(facts.per_step(idle[i])), text(cause_text(static_cast<IdleCause>(i)))}));
@@ -75,9 +95,7 @@ Outcome gpu_idle(const Facts& facts) {
   const auto cause = static_cast<IdleCause>(main);
   if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync)
     add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
-  finding.try_next = {
-      "look at the evidence's times in the trace; what the CPU did there is what "
-      "to shorten or to move out of the step"};
+  finding.try_next = {advice(cause)};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

@@ -228,6 +228,10 @@ Outcome graph_opportunity(const Facts& facts) {
       "torch.cuda.CUDAGraph around the step",
       "inputs are copied into the same tensors each step; .item(), .cpu() and printing move behind "
       "the replay"};
+  if (facts.device().timeline.communication_ns > 0)
+    finding.try_next.push_back(
+        "collectives are among the pieces: NCCL's can be captured, but DistributedDataParallel "
+        "asks for 11 eager iterations before a capture (torch's notes on CUDA graphs)");
   return finding;
 }
 

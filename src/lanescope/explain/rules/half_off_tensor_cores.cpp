@@ -48,6 +48,8 @@ Outcome half_off_tensor_cores(const Facts& facts) {
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {"sizes and strides that are multiples of 8 elements (16 bytes)",
                       "contiguous inputs; channels_last for convolutions"};
+  finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

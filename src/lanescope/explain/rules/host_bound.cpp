@@ -30,6 +30,30 @@ LongGaps find_long_gaps(const Facts& facts) {
   return found;
 }
 
+// What to do about long gaps: what the CPU did in most of them says it, where it is a known call.
+std::vector<std::string> advice_for(const std::vector<HostShare>& shares) {
+  std::int64_t all = 0, allocating = 0, launching = 0;
+  for (const HostShare& share : shares) {
+    all += share.time_ns;
+    if (!is_api_call(share.kind)) continue;
+    if (share.name.ends_with("Malloc") || share.name.ends_with("Free") ||
+        share.name.ends_with("HostAlloc"))
+      allocating += share.time_ns;
+    else if (starts_kernels(share.name) || share.name.find("ModuleLoad") != std::string::npos)
+      launching += share.time_ns;
+  }
+  if (allocating * 2 > all)
+    return {"most of the wait is the driver allocating and freeing memory: see allocator-calls"};
+  if (launching * 2 > all)
+    return {
+        "most of the wait is inside launch calls in long gaps, as when kernels are loaded on "
+        "first use: run a few steps before recording, then look again"};
+  return {
+      "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
+      "checkpoints, Python",
+      "if no event tells what it is, record with with_stack=True"};
+}
+
 }  // namespace
 
 Outcome host_bound(const Facts& facts) {
@@ -66,7 +90,8 @@ Outcome host_bound(const Facts& facts) {
         say("median kernel {}, median launch call {}, from launch to start {}",
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
-  add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
+  const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+  add_host_evidence(facts, shares, finding);
   const LongGaps long_gaps = find_long_gaps(facts);
   if (long_gaps.waiting_ns * 2 > waiting) {
     finding.arithmetic.push_back(
@@ -78,10 +103,7 @@ Outcome host_bound(const Facts& facts) {
                                   say("the longest gap, {}, ends with {}",
                                       {ns(long_gaps.longest->end_ns - long_gaps.longest->start_ns),
                                        kernel(facts.trace->name(long_gaps.longest->next_work))})});
-    finding.try_next = {
-        "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
-        "checkpoints, Python",
-        "if no event tells what it is, record with with_stack=True"};
+    finding.try_next = advice_for(shares);
   } else {
     finding.try_next = {"more work per launch: a larger batch, fused operators, torch.compile",
                         "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -13,13 +14,23 @@ using analysis::IdlePart;
 namespace {
 
 // The outermost aten operator around a call: aten::item rather than aten::_local_scalar_dense. The
-// call itself when it was made outside any operator.
+// call itself when it was made outside any operator. Old traces file the step's range under the
+// operators: it asked for nothing.
 SliceId asked_by(const Facts& facts, SliceId call) {
   SliceId found = call;
   for (SliceId up = facts.links.op_of[raw(call)]; up != kNone<SliceId>;
        up = facts.nesting.parent[raw(up)])
-    if (facts.trace->kind(up) == CategoryKind::kCpuOp) found = up;
+    if (facts.trace->kind(up) == CategoryKind::kCpuOp &&
+        !facts.trace->name(up).starts_with("ProfilerStep"))
+      found = up;
   return found;
+}
+
+// Did the operator bring data from the CPU to the GPU? Then pinned memory takes the wait away.
+bool copies_to_device(const Facts& facts, SliceId call) {
+  for (const SliceId work : facts.links.launched_by(call))
+    if (facts.trace->name(work).starts_with("Memcpy HtoD")) return true;
+  return false;
 }
 
 constexpr std::int64_t kLargestValueBytes = 4096;
@@ -59,12 +70,13 @@ Outcome host_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::int64_t last_launch_ns = 0;
-  std::vector<SliceId> calls;
+  std::vector<SliceId> calls, uploads;  // uploads: operators and calls that copied to the GPU
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
-    if (!facts.links.launched_by(id).empty())
+    if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
+    if (copies_to_device(facts, id)) uploads.push_back(asked_by(facts, id));
     if (analysis::is_blocking_call(trace, facts.links, id)) calls.push_back(id);
   }
   std::map<std::string_view, Group> groups;
@@ -87,14 +99,21 @@ Outcome host_sync(const Facts& facts) {
     }
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  // An operator may wait several times.
   std::sort(askers.begin(), askers.end());
+  askers.erase(std::unique(askers.begin(), askers.end()), askers.end());
+  std::sort(uploads.begin(), uploads.end());
+  std::int64_t after_uploads_ns = 0;
   std::int64_t idle_ns = 0, askers_ns = 0;
   for (const SliceId asker : askers) askers_ns += trace.dur_ns(asker);
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
-    const auto group = groups.find(trace.name(asked_by(facts, part.blame)));
+    const SliceId asker = asked_by(facts, part.blame);
+    const auto group = groups.find(trace.name(asker));
     if (group == groups.end()) continue;
+    if (std::binary_search(uploads.begin(), uploads.end(), asker))
+      after_uploads_ns += part.end_ns - part.start_ns;
     idle_ns += part.end_ns - part.start_ns;
     group->second.idle_ns += part.end_ns - part.start_ns;
   }
@@ -130,6 +149,7 @@ Outcome host_sync(const Facts& facts) {
                                                 : a.second.waited_ns > b.second.waited_ns;
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    if (i > 0 && ranked[i].second.idle_ns == 0) break;  // it cost nothing
     Sentence text = say("{} x{}: waited {} per step, GPU idle afterwards {}",
                         {name(ranked[i].first), count(ranked[i].second.calls),
                          ns(facts.per_step(ranked[i].second.waited_ns)),
@@ -137,11 +157,17 @@ Outcome host_sync(const Facts& facts) {
     add_line(facts, ranked[i].second.longest, text);
     finding.evidence.push_back({ranked[i].second.longest, std::move(text)});
   }
-  finding.try_next = {
-      "keep values on the GPU; read a loss or a metric every n steps in place of every step",
-      "for .item(), .cpu(), nonzero(), masks and prints of tensors: move them behind the last "
-      "launch "
-      "of the step"};
+  if (after_uploads_ns * 4 > idle_ns)
+    finding.try_next.push_back(
+        "for copies to the GPU: pinned memory (DataLoader(pin_memory=True), tensor.pin_memory()) "
+        "and .to(device, non_blocking=True) do not wait");
+  if (after_uploads_ns * 4 < idle_ns * 3) {
+    finding.try_next.push_back(
+        "keep values on the GPU; read a loss or a metric every n steps in place of every step");
+    finding.try_next.push_back(
+        "for .item(), .cpu(), nonzero(), masks and prints of tensors: move them behind the last "
+        "launch of the step");
+  }
   finding.confidence = facts.confidence();
   finding.sample_count = found;
   finding.sample_noun = "wait";

@@ -123,6 +123,7 @@ Outcome layout_copies(const Facts& facts) {
   finding.sample_noun = "copy";
   finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
                       "operators that take strided inputs need no .contiguous() before them"};
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

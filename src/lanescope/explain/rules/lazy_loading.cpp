@@ -14,6 +14,8 @@ using analysis::Window;
 namespace {
 
 constexpr std::int64_t kSlowCallNs = 100'000;
+constexpr std::int64_t kLoneSlowCallNs =
+    1'000'000;  // of a kernel with no later launches to compare
 
 bool is_load_call(std::string_view call) {
   return call.find("ModuleLoad") != std::string_view::npos ||
@@ -32,7 +34,7 @@ Outcome lazy_loading(const Facts& facts) {
     windows.push_back({trace.start_ns(slice), trace.end_ns(slice)});
     by_name[label].add(slice, trace.dur_ns(slice));
   };
-  std::uint64_t first_launches = 0;
+  std::uint64_t first_launches = 0, lone_launches = 0;
   std::vector<Window> profiler;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
@@ -70,8 +72,15 @@ Outcome lazy_loading(const Facts& facts) {
   }
   const std::int64_t median = analysis::lower_median(std::move(durations));
   for (const auto& [kernel_id, entry] : by_kernel) {
-    if (entry.count < 3) continue;
     const std::int64_t dur_ns = trace.dur_ns(entry.first);
+    const bool is_lone = entry.count < 3;
+    // A launch also takes long behind a full queue: then the GPU works.
+    if (is_lone &&
+        (dur_ns < kLoneSlowCallNs || dur_ns < 100 * median ||
+         device_idle_during(facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}}) *
+                 10 <
+             dur_ns * 9))
+      continue;
     if (dur_ns < kSlowCallNs || dur_ns < 10 * median || dur_ns < 5 * entry.longest_later_ns)
       continue;
     // The profiler's own start holds up whatever is launched then.
@@ -80,7 +89,7 @@ Outcome lazy_loading(const Facts& facts) {
                  own.end_ns > trace.start_ns(entry.first);
         }))
       continue;
-    ++first_launches;
+    ++(is_lone ? lone_launches : first_launches);
     take(entry.first, std::string(trace.name(entry.first)));
   }
   const std::int64_t total_ns = total_length(windows);
@@ -88,11 +97,12 @@ Outcome lazy_loading(const Facts& facts) {
   const std::int64_t idle_ns = device_idle_during(facts, windows);
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  const bool named = by_name.size() > (first_launches > 0 ? 1 : 0);
+  const bool named = by_name.size() > (first_launches + lone_launches > 0 ? 1 : 0);
   finding.verdict =
-      say("First uses of kernels cost {} during the recording, in {} calls, {} of it with the GPU "
+      say("First uses of kernels cost {} during the recording, in {} {}, {} of it with the GPU "
           "idle: {}.",
-          {ns(total_ns), count(windows.size()), ns(idle_ns),
+          {ns(total_ns), count(windows.size()), text(windows.size() == 1 ? "call" : "calls"),
+           ns(idle_ns),
            text(named ? "their code is loaded when they first run"
                       : "as when their code is loaded, or a library sets itself up")});
   finding.at_stake_ns = idle_ns;
@@ -101,6 +111,11 @@ Outcome lazy_loading(const Facts& facts) {
         say("{} kernels whose first launch took more than 10 times the median launch ({}) and 5 "
             "times any later one of theirs",
             {count(first_launches), ns(median)}));
+  if (lone_launches > 0)
+    finding.arithmetic.push_back(
+        say("kernels launched once or twice, whose first launch took more than 1 ms and 100 times "
+            "the median launch ({}) while the GPU had nothing to do: {}",
+            {ns(median), count(lone_launches)}));
   add_named(facts, by_name, finding);
   finding.try_next = {"run a few steps before measuring: each shape and branch once"};
   if (by_name.begin()->first.starts_with("cu") || by_name.begin()->first.starts_with("Lazy"))

@@ -131,6 +131,7 @@ Outcome math_attention(const Facts& facts) {
     finding.try_next = {
         "torch.nn.functional.scaled_dot_product_attention in place of the written-out form",
         "a mask or bias between them: its attn_mask, or torch.nn.attention.flex_attention"};
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

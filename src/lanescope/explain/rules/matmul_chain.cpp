@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -57,7 +58,7 @@ Outcome matmul_chain(const Facts& facts) {
   for (std::size_t i = 0; i < trace.slices().size(); ++i)
     if (const SliceId op = facts.links.op_of[i];
         op != kNone<SliceId> && is_api_call(trace.kind(SliceId{static_cast<std::uint32_t>(i)})) &&
-        !facts.links.launched_by(SliceId{static_cast<std::uint32_t>(i)}).empty())
+        analysis::launches_work(trace, facts.links, SliceId{static_cast<std::uint32_t>(i)}))
       launches[raw(op)] = true;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId slice{i};

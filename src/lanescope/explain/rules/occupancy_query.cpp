@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -36,7 +37,8 @@ Outcome occupancy_query(const Facts& facts) {
       if (!is_api_call(trace.kind(next)) ||
           trace.name(next).find("Occupancy") != std::string_view::npos)
         continue;
-      before_launch += facts.links.op_of[k] == op && !facts.links.launched_by(next).empty() ? 1 : 0;
+      before_launch +=
+          facts.links.op_of[k] == op && analysis::launches_work(trace, facts.links, next) ? 1 : 0;
       break;
     }
   }

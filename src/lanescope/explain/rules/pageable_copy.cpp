@@ -93,6 +93,7 @@ Outcome pageable_copy(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
+  finding.explains.push_back({"exposed-copy", facts.per_step(exposed)});
   return finding;
 }
 

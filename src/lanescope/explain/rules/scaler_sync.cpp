@@ -79,6 +79,8 @@ Outcome scaler_sync(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   // Without the waits the CPU runs ahead, but it cannot hide behind more work than there is.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
+  // clip_grad_norm_ reads one number; a loop of .item() over the gradients is host-sync's.
+  if (!scaler && waits.size() > 2 * facts.steady.size()) return Quiet{};
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
   finding.verdict =
@@ -103,6 +105,7 @@ Outcome scaler_sync(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = waits.size();
   finding.sample_noun = "wait";
+  finding.explains.push_back({"host-sync", finding.at_stake_ns});
   return finding;
 }
 

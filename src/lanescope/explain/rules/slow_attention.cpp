@@ -51,6 +51,7 @@ Outcome slow_attention(const Facts& facts) {
       "another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention 3 "
       "on Hopper",
       "a head size of 64 or 128; is_causal=True in place of a dense causal mask"};
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

@@ -51,6 +51,7 @@ Outcome slow_gemm(const Facts& facts) {
   finding.try_next = {
       "see few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
       "a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

@@ -85,6 +85,8 @@ Outcome unaligned_dims(const Facts& facts) {
   finding.try_next = {
       "pad the size to a multiple of 8 (16-bit types), 16 (8-bit), 4 (float32); for a "
       "vocabulary 64 or 128"};
+  finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;
 }
 

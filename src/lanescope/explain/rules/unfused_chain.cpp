@@ -281,10 +281,11 @@ Outcome unfused_chain(const Facts& facts) {
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
   Finding finding;
   finding.verdict =
-      say("Elementwise kernels run one behind the other on tensors of the same size: {} chains of "
-          "two or more per step take {}; one kernel for each chain would save at most {} per "
+      say("Elementwise kernels run one behind the other on tensors of the same size: {} {} of two "
+          "or more per step take {}; one kernel for each chain would save at most {} per "
           "step.",
-          {count(chains / facts.steady.size()), ns(facts.per_step(gpu_ns)),
+          {count(chains / facts.steady.size()),
+           text(chains / facts.steady.size() == 1 ? "chain" : "chains"), ns(facts.per_step(gpu_ns)),
            ns(facts.per_step(saved_ns))});
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
@@ -306,10 +307,11 @@ Outcome unfused_chain(const Facts& facts) {
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Group& group = ranked[i].second;
-    Sentence line = say("{} x{}, {} elements: {} per step, at most {} less",
-                        {name(ranked[i].first), count(group.chains),
-                         count(static_cast<std::uint64_t>(group.elements)),
-                         ns(facts.per_step(group.gpu_ns)), ns(facts.per_step(group.saved_ns))});
+    Sentence line =
+        say("{} x{}, {} elements: {} per step and {} between them, at most {} less",
+            {name(ranked[i].first), count(group.chains),
+             count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns)),
+             ns(facts.per_step(group.waits_ns)), ns(facts.per_step(group.saved_ns))});
     add_line(facts, group.op, line);
     finding.evidence.push_back({group.longest, std::move(line)});
   }
