@@ -152,6 +152,30 @@ TEST(SyncRecordTest, TheRecordOfAWaitIsNoLaunch) {
   }
 }
 
+// After each wait of 300 us the CPU frees memory for 1 ms, waits for a batch, or only thinks: the
+// first two are no part of what the wait costs.
+TEST(HostSyncReadingTest, FreeingMemoryOrWaitingForABatchIsNotTheWaitsCost) {
+  enum class Does { kThink, kFree, kLoad };
+  const auto idle_after = [](Does does) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 100}).call("cudaStreamSynchronize", 300);
+      if (does == Does::kLoad) program.begin("enumerate(DataLoader)#_SingleProcess.__next__");
+      if (does == Does::kFree)
+        program.call("cudaFree", 1000);
+      else
+        program.pass(1000);
+      if (does == Does::kLoad) program.end();
+      program.pass(50).launch({.us = 100}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->verdict.values.at(3).integer : 0;
+  };
+  EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kFree), us(1000));
+  EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kLoad), us(1000));
+}
+
 // Norms of the gradients and `reads` numbers of them before each optimizer step.
 ProgramSketch reading_norms(int reads) {
   ProgramSketch program;
