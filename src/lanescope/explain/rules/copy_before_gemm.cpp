@@ -127,7 +127,7 @@ Outcome copy_before_gemm(const Facts& facts) {
       "a bias of one dimension, contiguous and as long as a row (nn.Linear's own), is added inside "
       "the matmul and needs no copy",
       "or add the matrix in an element-wise operator that follows anyway"};
-  finding.explains.push_back({"exposed-copy", finding.at_stake_ns});
+  finding.explains.push_back({"exposed-copy", facts.per_step(copies.time_ns())});
   return finding;
 }
 
