@@ -166,6 +166,11 @@ class Explanation:
         return [rule["id"] for rule in self._data["rules"] if rule["state"] == "quiet"]
 
     @cached_property
+    def covered(self) -> Dict[str, str]:
+        """Rules that found a cost which another finding tells more exactly: their id, and that finding's rule."""
+        return {rule["id"]: rule["covered_by"] for rule in self._data["rules"] if rule["state"] == "covered"}
+
+    @cached_property
     def walls(self) -> List[DeviceWalls]:
         """Exact wall times in nanoseconds, device by device, step by step."""
         return [

@@ -82,6 +82,12 @@ def test_what_was_not_checked_says_what_it_needs(path):
     assert found.isdisjoint(missing) and found.isdisjoint(what.quiet) and "gpu-bound" in what.quiet
 
 
+def test_a_cost_that_another_rule_tells_is_covered():
+    what = lanescope.explain(ROOT / "tests/data/faults/memcpy_before_gemm.bad.lanescope.json.gz")
+    assert what.covered["exposed-copy"] == "copy-before-gemm"
+    assert "exposed-copy" not in {finding.rule for finding in what.findings}
+
+
 def test_one_step_and_chosen_questions():
     what = lanescope.explain(TRAIN, step=3, question=["gpu-bound", "host-sync"])
     assert what.steady_steps == [3]
