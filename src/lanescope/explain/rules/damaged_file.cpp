@@ -24,9 +24,8 @@ Outcome damaged_file(const Facts& facts) {
     if (counter.count == 0) continue;
     cases += counter.count;
     const ImportIssueInfo& info = import_issue_info(issue);
-    Evidence evidence{
-        kNone<SliceId>,
-        say("{}, {} times: {}", {text(info.name), count(counter.count), text(info.description)})};
+    Evidence evidence{kNone<SliceId>, say("{} x{}: {}", {text(info.name), count(counter.count),
+                                                         text(info.description)})};
     if (counter.first_offset) {
       evidence.text.pattern += "; first at byte {}";
       evidence.text.values.push_back(count(*counter.first_offset));
@@ -41,9 +40,10 @@ Outcome damaged_file(const Facts& facts) {
       cut ? say("The file is not whole: its end is missing. {} events could be read, and what is "
                 "said here is said of those.",
                 {count(stats.events)})
-          : say("Parts of the file could not be read ({} cases); {} events could, and what is said "
+          : say("Parts of the file could not be read ({} {}); {} {} could, and what is said "
                 "here is said of those.",
-                {count(cases), count(stats.events)});
+                {count(cases), text(cases == 1 ? "case" : "cases"), count(stats.events),
+                 text(stats.events == 1 ? "event" : "events")});
   finding.arithmetic.push_back(
       cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "
                 "be missing from a file that was cut")
