@@ -3,19 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/analysis/steps.h"
 
 namespace lanescope::analysis {
 namespace {
-
-// Name, grid, block, input shapes; of what is no kernel the name alone.
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-
-std::uint32_t argument(const Trace& trace, SliceId slice, ArgKey key) {
-  if (slice == kNone<SliceId>) return raw(kNone<StringId>);
-  return raw(trace.slice_args(slice).text(key).value_or(kNone<StringId>));
-}
 
 std::int64_t length(const DeviceWork* work) { return work->end_ns - work->start_ns; }
 
@@ -45,29 +39,34 @@ KernelGroup summarise(const Trace& trace, const LaunchLinks& links,
   }
   all.finish();
   group.busy_ns = all.length_ns();
-  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(last / 2);
-  std::nth_element(distances.begin(), middle, distances.end());
-  group.mad_ns = *middle;
+  group.mad_ns = lower_median(std::move(distances));
   return group;
 }
 
 }  // namespace
 
+KernelKey kernel_key(const Trace& trace, const LaunchLinks& links, SliceId kernel) {
+  const auto text = [&](SliceId slice, ArgKey key) {
+    return trace.slice_args(slice).text(key).value_or(kNone<StringId>);
+  };
+  KernelKey key{trace.slices().name[raw(kernel)], text(kernel, ArgKey::kGrid),
+                text(kernel, ArgKey::kBlock), kNone<StringId>};
+  if (const SliceId op = links.op_of[raw(kernel)]; op != kNone<SliceId>)
+    key.input_dims = text(op, ArgKey::kInputDims);
+  return key;
+}
+
 std::vector<KernelGroup> compute_kernel_groups(const Trace& trace, const LaunchLinks& links,
                                                const DeviceTimeline& timeline,
                                                std::span<const Window> windows) {
-  std::map<Key, std::vector<const DeviceWork*>> by_key;
+  std::map<KernelKey, std::vector<const DeviceWork*>> by_key;
   std::size_t window = 0;
   for (const DeviceWork& work : timeline.work) {
     while (window < windows.size() && windows[window].end_ns <= work.start_ns) ++window;
     if (window == windows.size()) break;
     if (work.start_ns < windows[window].start_ns) continue;
-    const std::uint32_t name = raw(trace.slices().name[raw(work.slice)]);
-    Key key{name, raw(kNone<StringId>), raw(kNone<StringId>), raw(kNone<StringId>)};
-    if (work.work != WorkClass::kCopy)
-      key = {name, argument(trace, work.slice, ArgKey::kGrid),
-             argument(trace, work.slice, ArgKey::kBlock),
-             argument(trace, links.op_of[raw(work.slice)], ArgKey::kInputDims)};
+    KernelKey key = kernel_key(trace, links, work.slice);
+    if (work.work == WorkClass::kCopy) key = {.name = key.name};
     by_key[key].push_back(&work);
   }
   std::vector<KernelGroup> groups;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "lanescope/analysis/device_work.h"
@@ -10,6 +11,19 @@
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis {
+
+// What makes kernels equal: name, grid, block, and the input shapes of the operator that launched
+// them. Texts of the trace by their ids.
+struct KernelKey {
+  StringId name = kNone<StringId>, grid = kNone<StringId>, block = kNone<StringId>,
+           input_dims = kNone<StringId>;
+  bool has_shapes() const { return input_dims != kNone<StringId>; }
+  bool operator<(const KernelKey& other) const {
+    return std::tuple(raw(name), raw(grid), raw(block), raw(input_dims)) <
+           std::tuple(raw(other.name), raw(other.grid), raw(other.block), raw(other.input_dims));
+  }
+};
+KernelKey kernel_key(const Trace& trace, const LaunchLinks& links, SliceId kernel);
 
 // Kernels of one name, grid and block, launched by operators with equal input shapes (where the
 // trace has them); copies and memsets of one name. docs/definitions.md#kernel-groups.

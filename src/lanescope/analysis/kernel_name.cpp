@@ -139,4 +139,9 @@ KernelName parse_kernel_name(std::string_view raw) {
   return out;
 }
 
+std::string readable_kernel_name(std::string_view name) {
+  KernelName parsed = parse_kernel_name(name);
+  return parsed.known() ? std::move(parsed.text) : std::string(name);
+}
+
 }  // namespace lanescope::analysis

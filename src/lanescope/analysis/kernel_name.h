@@ -51,5 +51,7 @@ inline constexpr std::size_t kLongestText = 100;
 // Linear in the first 64 KiB, which is all that is read; no recursion beyond a fixed depth. The
 // text holds whatever characters the name holds: escape it before a terminal. Any thread.
 KernelName parse_kernel_name(std::string_view name);
+// Its text where anything was recognised, else the name as it is. Escape it before a terminal.
+std::string readable_kernel_name(std::string_view name);
 
 }  // namespace lanescope::analysis

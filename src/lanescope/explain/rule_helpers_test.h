@@ -1,4 +1,4 @@
-// For the tests of rules: asks one rule of a trace.
+// For the tests of rules: asks one rule of a trace, draws an even loop.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -23,6 +23,19 @@ inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string
 inline RuleRun::State state_of_rule(const Trace& trace, const std::string& rule) {
   const auto facts = gather_facts(trace);
   return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
+}
+
+// `steps` steps of `launches` launches of `work`, with `cpu_us` of CPU work before each launch.
+inline testing::ProgramSketch loop(int steps, int launches,
+                                   const testing::ProgramSketch::Work& work,
+                                   std::int64_t cpu_us = 0) {
+  testing::ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    for (int k = 0; k < launches; ++k) program.pass(cpu_us).launch(work);
+    program.end();
+  }
+  return program;
 }
 
 inline constexpr char kElementwise[] =

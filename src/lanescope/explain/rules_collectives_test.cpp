@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "lanescope/explain/run_rules.h"
+#include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/format/read_trace.h"
-#include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
 namespace {
@@ -19,20 +18,6 @@ using testing::Sketch;
 using Work = ProgramSketch::Work;
 
 constexpr std::string_view kNccl = "ncclDevKernel_AllReduce_Sum_f32_RING_LL";
-
-std::optional<Finding> find(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  EXPECT_TRUE(facts);
-  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
-  EXPECT_TRUE(explanation);
-  if (explanation->findings.empty()) return std::nullopt;
-  return explanation->findings.at(0);
-}
-
-RuleRun::State state_of(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
-}
 
 Work all_reduce(std::int64_t us, std::int64_t elements, std::int64_t stream = 7) {
   return {.name = kNccl,
@@ -55,7 +40,7 @@ ProgramSketch with_messages(int calls, std::int64_t elements) {
 }
 
 TEST(SmallCollectivesTest, SpeaksOfManySmallMessages) {
-  const auto finding = find(with_messages(30, 1000).trace(), "small-collectives");
+  const auto finding = find_by_rule(with_messages(30, 1000).trace(), "small-collectives");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 90);
   EXPECT_EQ(finding->at_stake_ns, 300'000);
@@ -63,11 +48,11 @@ TEST(SmallCollectivesTest, SpeaksOfManySmallMessages) {
 }
 
 TEST(SmallCollectivesTest, IsQuietWhenTheyAreLargeOrFewAndNotCheckedWithoutSizes) {
-  EXPECT_FALSE(find(with_messages(30, 1 << 18).trace(), "small-collectives"));
-  EXPECT_FALSE(find(with_messages(20, 1000).trace(), "small-collectives"));
-  EXPECT_EQ(state_of(with_messages(30, -1).trace(), "small-collectives"),
+  EXPECT_FALSE(find_by_rule(with_messages(30, 1 << 18).trace(), "small-collectives"));
+  EXPECT_FALSE(find_by_rule(with_messages(20, 1000).trace(), "small-collectives"));
+  EXPECT_EQ(state_of_rule(with_messages(30, -1).trace(), "small-collectives"),
             RuleRun::State::kNotChecked);
-  EXPECT_FALSE(find(with_messages(0, 1).trace(), "small-collectives"));
+  EXPECT_FALSE(find_by_rule(with_messages(0, 1).trace(), "small-collectives"));
 }
 
 // 200 us of compute and 80 us of communication, one after the other, a step.
@@ -78,7 +63,7 @@ TEST(SerialCommunicationTest, SpeaksOfOneStream) {
     for (int k = 0; k < 4; ++k) program.launch({.us = 50}).launch(all_reduce(20, 1'000'000));
     program.end();
   }
-  const auto finding = find(program.trace(), "serial-communication");
+  const auto finding = find_by_rule(program.trace(), "serial-communication");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.values[2].text, HasSubstr("the stream that computes"));
   EXPECT_EQ(finding->at_stake_ns, 80'000);
@@ -92,7 +77,7 @@ TEST(SerialCommunicationTest, SpeaksOfWaitsBetweenTwoStreams) {
       program.launch({.us = 50}).wait("wait").launch(all_reduce(40, 1'000'000, 20)).wait("wait");
     program.end();
   }
-  const auto finding = find(program.trace(), "serial-communication");
+  const auto finding = find_by_rule(program.trace(), "serial-communication");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.values[2].text, HasSubstr("stream of its own"));
 }
@@ -104,7 +89,7 @@ TEST(SerialCommunicationTest, IsQuietWhenTheyOverlap) {
     for (int k = 0; k < 4; ++k) program.launch({.us = 50}).launch(all_reduce(40, 1'000'000, 20));
     program.end();
   }
-  EXPECT_FALSE(find(program.trace(), "serial-communication"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "serial-communication"));
 }
 
 Trace with_first(std::int64_t first_us, std::int64_t second_us) {
@@ -120,15 +105,15 @@ Trace with_first(std::int64_t first_us, std::int64_t second_us) {
 }
 
 TEST(FirstCollectiveTest, SpeaksWhenOnlyTheFirstCallIsLong) {
-  const auto finding = find(with_first(40'000, 60), "first-collective");
+  const auto finding = find_by_rule(with_first(40'000, 60), "first-collective");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
   EXPECT_EQ(finding->at_stake_ns, 39'940'000);
 }
 
 TEST(FirstCollectiveTest, IsQuietWhenAnotherIsLongTooOrItIsShort) {
-  EXPECT_FALSE(find(with_first(40'000, 20'000), "first-collective"));
-  EXPECT_FALSE(find(with_first(4'000, 60), "first-collective"));
+  EXPECT_FALSE(find_by_rule(with_first(40'000, 20'000), "first-collective"));
+  EXPECT_FALSE(find_by_rule(with_first(4'000, 60), "first-collective"));
 }
 
 // Gemms of one shape: three of 100 us alone, then four of `us` inside an all-reduce, in each step.
@@ -159,7 +144,7 @@ Trace beside(std::int64_t us, bool shapes = true) {
 
 // Four calls a step take 150 us in place of 100: 200 us more.
 TEST(SlowedComputeTest, SpeaksWhenKernelsAreSlowerBesideCommunication) {
-  const auto finding = find(beside(150), "slowed-compute");
+  const auto finding = find_by_rule(beside(150), "slowed-compute");
   ASSERT_TRUE(finding);
   EXPECT_NEAR(finding->verdict.values[0].real, 1.5, 1e-9);
   EXPECT_EQ(finding->at_stake_ns, 200'000);
@@ -167,8 +152,8 @@ TEST(SlowedComputeTest, SpeaksWhenKernelsAreSlowerBesideCommunication) {
 }
 
 TEST(SlowedComputeTest, IsQuietWhenTheyAreNotAndNotCheckedWithoutShapes) {
-  EXPECT_FALSE(find(beside(110), "slowed-compute"));
-  EXPECT_EQ(state_of(beside(150, false), "slowed-compute"), RuleRun::State::kNotChecked);
+  EXPECT_FALSE(find_by_rule(beside(110), "slowed-compute"));
+  EXPECT_EQ(state_of_rule(beside(150, false), "slowed-compute"), RuleRun::State::kNotChecked);
 }
 
 // Three steps of `passes` backward passes. Each pass runs two nodes and sums two buckets; the
@@ -196,7 +181,7 @@ ProgramSketch with_passes(int passes, int optimizers, bool syncs_each) {
 
 // 4 passes x 2 all-reduces of 10 us, of which 6 a step are not needed.
 TEST(MicroStepSyncTest, SpeaksWhenEachPassSums) {
-  const auto finding = find(with_passes(4, 1, true).trace(), "micro-step-sync");
+  const auto finding = find_by_rule(with_passes(4, 1, true).trace(), "micro-step-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 4);
   EXPECT_EQ(finding->verdict.values[1].integer, 6);
@@ -205,9 +190,9 @@ TEST(MicroStepSyncTest, SpeaksWhenEachPassSums) {
 }
 
 TEST(MicroStepSyncTest, IsQuietWithNoSyncOnePassOrTwoOptimizers) {
-  EXPECT_FALSE(find(with_passes(4, 1, false).trace(), "micro-step-sync"));
-  EXPECT_FALSE(find(with_passes(1, 1, true).trace(), "micro-step-sync"));
-  EXPECT_FALSE(find(with_passes(2, 2, true).trace(), "micro-step-sync"));  // two models
+  EXPECT_FALSE(find_by_rule(with_passes(4, 1, false).trace(), "micro-step-sync"));
+  EXPECT_FALSE(find_by_rule(with_passes(1, 1, true).trace(), "micro-step-sync"));
+  EXPECT_FALSE(find_by_rule(with_passes(2, 2, true).trace(), "micro-step-sync"));  // two models
 }
 
 Trace with_keys(bool named, bool repeated) {
@@ -224,12 +209,13 @@ Trace with_keys(bool named, bool repeated) {
 }
 
 TEST(CollectiveKeysTest, SpeaksOfNamelessKernelsAndRepeatedNumbers) {
-  EXPECT_EQ(find(with_keys(false, false), "collective-keys")->verdict.values[0].integer, 10);
-  EXPECT_EQ(find(with_keys(true, true), "collective-keys")->verdict.values[0].integer, 5);
+  EXPECT_EQ(find_by_rule(with_keys(false, false), "collective-keys")->verdict.values[0].integer,
+            10);
+  EXPECT_EQ(find_by_rule(with_keys(true, true), "collective-keys")->verdict.values[0].integer, 5);
 }
 
 TEST(CollectiveKeysTest, IsQuietWhenEachCallCanBeTold) {
-  EXPECT_FALSE(find(with_keys(true, false), "collective-keys"));
+  EXPECT_FALSE(find_by_rule(with_keys(true, false), "collective-keys"));
 }
 
 TEST(CollectivesOfRealTracesTest, Shared) {
@@ -244,8 +230,8 @@ TEST(CollectivesOfRealTracesTest, Shared) {
     ASSERT_TRUE(trace) << path;
     for (const char* rule : {"small-collectives", "serial-communication", "first-collective",
                              "micro-step-sync", "collective-keys"})
-      EXPECT_FALSE(find(*trace, rule)) << path << " " << rule;
-    EXPECT_EQ(find(*trace, "slowed-compute").has_value(),
+      EXPECT_FALSE(find_by_rule(*trace, rule)) << path << " " << rule;
+    EXPECT_EQ(find_by_rule(*trace, "slowed-compute").has_value(),
               std::string_view(path).starts_with("ddp4"))
         << path;
   }

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lanescope/explain/run_rules.h"
+#include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/testing/sketch.h"
 
 namespace lanescope::explain {
@@ -12,20 +12,6 @@ using ::testing::HasSubstr;
 using testing::Sketch;
 
 constexpr std::int64_t kMB = 1 << 20, kGB = 1 << 30;
-
-std::optional<Finding> find(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  EXPECT_TRUE(facts);
-  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
-  EXPECT_TRUE(explanation);
-  if (explanation->findings.empty()) return std::nullopt;
-  return explanation->findings.at(0);
-}
-
-RuleRun::State state_of(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
-}
 
 // Keeps the allocator's books: times in us, sizes in bytes.
 class Allocator {
@@ -83,7 +69,7 @@ Allocator with_kept(int steps, std::int64_t kept, bool freed_by_next = false) {
 // Eight steps keep 2 MB each; 2 GB less 16 MB that nobody allocated were reserved of 4 GB: the
 // device has 2 GB more, enough for 1024 steps.
 TEST(MemoryGrowthTest, SpeaksOfWhatEachStepKeeps) {
-  const auto finding = find(with_kept(8, 2 * kMB).trace(), "memory-growth");
+  const auto finding = find_by_rule(with_kept(8, 2 * kMB).trace(), "memory-growth");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kMemory);
   EXPECT_EQ(finding->verdict.values[0].text, "GPU memory");
@@ -94,9 +80,9 @@ TEST(MemoryGrowthTest, SpeaksOfWhatEachStepKeeps) {
 }
 
 TEST(MemoryGrowthTest, IsQuietAboutTemporariesLossValuesAndHandedOnTensors) {
-  EXPECT_FALSE(find(with_kept(8, 0).trace(), "memory-growth"));
-  EXPECT_FALSE(find(with_kept(8, 512).trace(), "memory-growth"));
-  EXPECT_FALSE(find(with_kept(8, 2 * kMB, true).trace(), "memory-growth"));
+  EXPECT_FALSE(find_by_rule(with_kept(8, 0).trace(), "memory-growth"));
+  EXPECT_FALSE(find_by_rule(with_kept(8, 512).trace(), "memory-growth"));
+  EXPECT_FALSE(find_by_rule(with_kept(8, 2 * kMB, true).trace(), "memory-growth"));
 }
 
 // A cache that every step replaces by one that is 1 MB larger: levels grow, but nothing is lost.
@@ -108,20 +94,21 @@ TEST(MemoryGrowthTest, IsQuietAboutABufferThatGrows) {
     program.change(at + 150, (i + 2) * kMB, i + 1);
     if (i > 0) program.change(at + 180, -(i + 1) * kMB, i);
   }
-  EXPECT_FALSE(find(program.trace(), "memory-growth"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "memory-growth"));
 }
 
 TEST(MemoryGrowthTest, IsNotCheckedWithoutRecordsOrSteps) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 100);
-  EXPECT_EQ(state_of(sketch.trace(), "memory-growth"), RuleRun::State::kNotChecked);
-  EXPECT_EQ(state_of(with_kept(3, 2 * kMB).trace(), "memory-growth"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(sketch.trace(), "memory-growth"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(with_kept(3, 2 * kMB).trace(), "memory-growth"),
+            RuleRun::State::kNotChecked);
 }
 
 TEST(MemoryLimitTest, SpeaksAboveNineTenths) {
   Allocator program(3 * kGB, 3800 * kMB);
   program.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 100 * kMB, 1);
-  const auto finding = find(program.trace(), "memory-limit");
+  const auto finding = find_by_rule(program.trace(), "memory-limit");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 3800 * kMB);
   EXPECT_NEAR(finding->verdict.values[2].real, 3800.0 / 4096, 1e-9);
@@ -131,10 +118,10 @@ TEST(MemoryLimitTest, SpeaksAboveNineTenths) {
 TEST(MemoryLimitTest, IsQuietBelowAndNotCheckedWithoutTheSize) {
   Allocator program(3 * kGB, 3600 * kMB);
   program.device_has(4 * kGB).change(50, 100 * kMB, 1);
-  EXPECT_FALSE(find(program.trace(), "memory-limit"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "memory-limit"));
   Allocator unknown(3 * kGB, 3800 * kMB);
   unknown.change(50, 100 * kMB, 1);
-  EXPECT_EQ(state_of(unknown.trace(), "memory-limit"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(unknown.trace(), "memory-limit"), RuleRun::State::kNotChecked);
 }
 
 TEST(MemoryLimitTest, SpeaksWhenMemoryRanOut) {
@@ -146,7 +133,7 @@ TEST(MemoryLimitTest, SpeaksWhenMemoryRanOut) {
   builder.add_instant(
       builder.track({false, 100, kNone<StringId>}, {false, 100, kNone<StringId>}, false),
       builder.category("cpu_instant_event"), builder.intern("[OutOfMemory]"), 50, 't', args);
-  const auto finding = find(sketch.trace(), "memory-limit");
+  const auto finding = find_by_rule(sketch.trace(), "memory-limit");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[1].integer, 5 * kGB);
 }
@@ -161,7 +148,7 @@ Allocator with_pool(std::int64_t block, bool grows) {
 }
 
 TEST(MemoryFragmentationTest, SpeaksWhenThePoolGrowsThoughItHasRoom) {
-  const auto finding = find(with_pool(512 * kMB, true).trace(), "memory-fragmentation");
+  const auto finding = find_by_rule(with_pool(512 * kMB, true).trace(), "memory-fragmentation");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 1);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 512 * kMB);
@@ -169,8 +156,8 @@ TEST(MemoryFragmentationTest, SpeaksWhenThePoolGrowsThoughItHasRoom) {
 }
 
 TEST(MemoryFragmentationTest, IsQuietWhenThePoolHadNoRoomOrDidNotGrow) {
-  EXPECT_FALSE(find(with_pool(512 * kMB, false).trace(), "memory-fragmentation"));
-  EXPECT_FALSE(find(with_pool(1100 * kMB, true).trace(), "memory-fragmentation"));
+  EXPECT_FALSE(find_by_rule(with_pool(512 * kMB, false).trace(), "memory-fragmentation"));
+  EXPECT_FALSE(find_by_rule(with_pool(1100 * kMB, true).trace(), "memory-fragmentation"));
 }
 
 // A step of 1 ms with 400 MB; 300 MB more live for `us` around the peak.
@@ -183,7 +170,7 @@ Allocator with_temporary(std::int64_t us) {
 }
 
 TEST(MemoryPeakTest, SpeaksWhenTheTopLivesShortly) {
-  const auto finding = find(with_temporary(40).trace(), "memory-peak");
+  const auto finding = find_by_rule(with_temporary(40).trace(), "memory-peak");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[1].integer, 700 * kMB);
   EXPECT_EQ(finding->verdict.values[2].integer, 300 * kMB);
@@ -192,7 +179,7 @@ TEST(MemoryPeakTest, SpeaksWhenTheTopLivesShortly) {
 }
 
 TEST(MemoryPeakTest, IsQuietWhenItLivesLong) {
-  EXPECT_FALSE(find(with_temporary(60).trace(), "memory-peak"));
+  EXPECT_FALSE(find_by_rule(with_temporary(60).trace(), "memory-peak"));
 }
 
 }  // namespace

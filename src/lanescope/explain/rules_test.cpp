@@ -2,8 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lanescope/explain/run_rules.h"
-#include "lanescope/testing/program_sketch.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {
@@ -11,34 +10,9 @@ namespace {
 using testing::ProgramSketch;
 using Work = ProgramSketch::Work;
 
-std::optional<Finding> find(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  EXPECT_TRUE(facts);
-  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
-  EXPECT_TRUE(explanation);
-  if (explanation->findings.empty()) return std::nullopt;
-  return explanation->findings.at(0);
-}
-
-RuleRun::State state_of(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
-}
-
-// `steps` steps of `launches` launches of `work`, with `cpu_us` of CPU work before each launch.
-ProgramSketch loop(int steps, int launches, const Work& work, std::int64_t cpu_us = 0) {
-  ProgramSketch program;
-  for (int i = 0; i < steps; ++i) {
-    program.step();
-    for (int k = 0; k < launches; ++k) program.pass(cpu_us).launch(work);
-    program.end();
-  }
-  return program;
-}
-
 // A launch takes the CPU 10 us, of which the GPU works 1: busy 10 %, waiting for the CPU the rest.
 TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
-  const auto finding = find(loop(4, 10, {.us = 1}).trace(), "host-bound");
+  const auto finding = find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kBound);
   // Three steps of 100 us, 10 of them work.
@@ -55,34 +29,34 @@ TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
     for (int k = 0; k < 10; ++k) program.launch({.us = 50});
     program.end();
   }
-  const auto finding = find(program.trace(), "host-bound");
+  const auto finding = find_by_rule(program.trace(), "host-bound");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->try_next.at(0), ::testing::HasSubstr("long gaps"));
-  EXPECT_THAT(find(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
+  EXPECT_THAT(find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
               ::testing::HasSubstr("per launch"));
 }
 
 TEST(HostBoundTest, IsQuietWhenTheGpuIsBusy) {
-  EXPECT_FALSE(find(loop(4, 10, {.us = 50}).trace(), "host-bound"));
+  EXPECT_FALSE(find_by_rule(loop(4, 10, {.us = 50}).trace(), "host-bound"));
 }
 
 TEST(HostBoundTest, IsQuietOnOneKernel) {
-  EXPECT_FALSE(find(loop(1, 1, {.us = 1}).trace(), "host-bound"));
+  EXPECT_FALSE(find_by_rule(loop(1, 1, {.us = 1}).trace(), "host-bound"));
 }
 
 TEST(HostBoundTest, IsNotCheckedWithoutLaunches) {
   testing::Sketch sketch;
   sketch.kernel("a", 0, 1000).kernel("b", 50'000, 1000);
-  EXPECT_EQ(state_of(sketch.trace(), "host-bound"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(sketch.trace(), "host-bound"), RuleRun::State::kNotChecked);
 }
 
 TEST(GpuBoundTest, SpeaksWhenTheQueueIsFull) {
-  EXPECT_TRUE(find(loop(4, 10, {.us = 50}).trace(), "gpu-bound"));
+  EXPECT_TRUE(find_by_rule(loop(4, 10, {.us = 50}).trace(), "gpu-bound"));
 }
 
 TEST(GpuBoundTest, IsQuietWhenCopiesFillTheGpu) {
   const Work copy{.name = "Memcpy DtoD", .us = 50, .category = "gpu_memcpy"};
-  EXPECT_FALSE(find(loop(4, 10, copy).trace(), "gpu-bound"));
+  EXPECT_FALSE(find_by_rule(loop(4, 10, copy).trace(), "gpu-bound"));
 }
 
 ProgramSketch with_collective(std::int64_t collective_us) {
@@ -98,13 +72,13 @@ ProgramSketch with_collective(std::int64_t collective_us) {
 
 // 200 us of compute and 100 us of an all-reduce on the same stream.
 TEST(CommunicationBoundTest, SpeaksWhenACollectiveIsExposed) {
-  const auto finding = find(with_collective(100).trace(), "communication-bound");
+  const auto finding = find_by_rule(with_collective(100).trace(), "communication-bound");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 100'000);
 }
 
 TEST(CommunicationBoundTest, IsQuietWhenItIsShort) {
-  EXPECT_FALSE(find(with_collective(20).trace(), "communication-bound"));
+  EXPECT_FALSE(find_by_rule(with_collective(20).trace(), "communication-bound"));
 }
 
 // Every step has one pause of 60 us in 200 us of work.
@@ -119,13 +93,15 @@ ProgramSketch with_pause(std::int64_t pause_us) {
 }
 
 TEST(GpuIdleTest, SpeaksOfThePauseAndItsCause) {
-  const auto finding = find(with_pause(60).trace(), "gpu-idle");
+  const auto finding = find_by_rule(with_pause(60).trace(), "gpu-idle");
   ASSERT_TRUE(finding);
   EXPECT_NEAR(finding->at_stake_ratio, 0.25, 0.06);
   EXPECT_THAT(finding->verdict.values[4].text, ::testing::HasSubstr("waited for the GPU"));
 }
 
-TEST(GpuIdleTest, IsQuietBelowTenPercent) { EXPECT_FALSE(find(with_pause(2).trace(), "gpu-idle")); }
+TEST(GpuIdleTest, IsQuietBelowTenPercent) {
+  EXPECT_FALSE(find_by_rule(with_pause(2).trace(), "gpu-idle"));
+}
 
 TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
   ProgramSketch program;
@@ -135,7 +111,7 @@ TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
     for (int k = 0; k < 4; ++k) program.launch({.us = 50});
     program.end();
   }
-  const auto finding = find(program.trace(), "dataloader-wait");
+  const auto finding = find_by_rule(program.trace(), "dataloader-wait");
   ASSERT_TRUE(finding);
   EXPECT_GT(finding->at_stake_ratio, 0.05);
 }
@@ -148,7 +124,7 @@ TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
     for (int k = 0; k < 10; ++k) program.launch({.us = 50});
     program.end();
   }
-  EXPECT_FALSE(find(program.trace(), "dataloader-wait"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "dataloader-wait"));
 }
 
 ProgramSketch with_copy(std::string_view name, std::int64_t stream, std::string_view op) {
@@ -168,21 +144,21 @@ ProgramSketch with_copy(std::string_view name, std::int64_t stream, std::string_
 }
 
 TEST(ExposedCopyTest, NamesTheCopyThatAddmmMakes) {
-  const auto finding =
-      find(with_copy("Memcpy DtoD (Device -> Device)", 7, "aten::addmm").trace(), "exposed-copy");
+  const auto finding = find_by_rule(
+      with_copy("Memcpy DtoD (Device -> Device)", 7, "aten::addmm").trace(), "exposed-copy");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 20'000);
   EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::HasSubstr("aten::addmm"));
 }
 
 TEST(ExposedCopyTest, IsQuietWhenTheCopyRunsBesideCompute) {
-  EXPECT_FALSE(
-      find(with_copy("Memcpy HtoD (Pinned -> Device)", 9, "aten::copy_").trace(), "exposed-copy"));
+  EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 9, "aten::copy_").trace(),
+                            "exposed-copy"));
 }
 
 TEST(PageableCopyTest, SpeaksOfPageableMemory) {
-  const auto finding = find(with_copy("Memcpy HtoD (Pageable -> Device)", 7, "aten::copy_").trace(),
-                            "pageable-copy");
+  const auto finding = find_by_rule(
+      with_copy("Memcpy HtoD (Pageable -> Device)", 7, "aten::copy_").trace(), "pageable-copy");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 3);  // of the three steady steps
 }
@@ -194,14 +170,14 @@ TEST(PageableCopyTest, NeedsNoLaunches) {
     sketch.annotation("ProfilerStep#" + std::to_string(i), i * 100'000, 99'000);
     sketch.slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", i * 100'000 + 10'000, 20'000);
   }
-  const auto finding = find(sketch.trace(), "pageable-copy");
+  const auto finding = find_by_rule(sketch.trace(), "pageable-copy");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 20'000);
 }
 
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
-  EXPECT_FALSE(
-      find(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(), "pageable-copy"));
+  EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(),
+                            "pageable-copy"));
 }
 
 ProgramSketch with_waits(bool in_the_middle) {
@@ -219,7 +195,7 @@ ProgramSketch with_waits(bool in_the_middle) {
 
 // One .item() a step; after it the GPU stands idle until the next launch has returned.
 TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
-  const auto finding = find(with_waits(true).trace(), "host-sync");
+  const auto finding = find_by_rule(with_waits(true).trace(), "host-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->sample_count, 3u);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
@@ -233,7 +209,7 @@ TEST(HostSyncTest, CountsWhatTheCpuCouldHaveDoneMeanwhile) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i)
     program.step().launch({.us = 40}).wait().pass(500).launch({.us = 40}).end();
-  const auto finding = find(program.trace(), "host-sync");
+  const auto finding = find_by_rule(program.trace(), "host-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 152'000);
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 510'000);
@@ -247,7 +223,7 @@ TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
         .wait("aten::item", "torch/_tensor.py(12): item;train.py(31): step;train.py(80): main")
         .launch({.us = 40})
         .end();
-  const auto finding = find(program.trace(), "host-sync");
+  const auto finding = find_by_rule(program.trace(), "host-sync");
   ASSERT_TRUE(finding);
   const Sentence& text = finding->evidence.at(0).text;
   EXPECT_THAT(text.pattern, ::testing::HasSubstr("called at {}"));
@@ -255,7 +231,7 @@ TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
 }
 
 TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
-  EXPECT_FALSE(find(with_waits(false).trace(), "host-sync"));
+  EXPECT_FALSE(find_by_rule(with_waits(false).trace(), "host-sync"));
 }
 
 ProgramSketch with_malloc(int first_step, int last_step) {
@@ -270,7 +246,7 @@ ProgramSketch with_malloc(int first_step, int last_step) {
 }
 
 TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
-  const auto finding = find(with_malloc(1, 4).trace(), "allocator-calls");
+  const auto finding = find_by_rule(with_malloc(1, 4).trace(), "allocator-calls");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->sample_count, 6u);
 }
@@ -279,7 +255,7 @@ TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
 // 200 and is idle 40, in which it waits. The rest of the calls ran beside its work: no more than
 // those 40 can go.
 TEST(AllocatorCallsTest, PromisesNoMoreThanTheIdleTime) {
-  const auto finding = find(with_malloc(1, 4).trace(), "allocator-calls");
+  const auto finding = find_by_rule(with_malloc(1, 4).trace(), "allocator-calls");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 40'000);
 }
@@ -290,7 +266,7 @@ TEST(AllocatorCallsTest, PromisesNoMoreThanTheIdleTime) {
 TEST(AllocatorCallsTest, CountsTheDelayOfACallThatWaits) {
   ProgramSketch program;
   for (int i = 1; i <= 4; ++i) program.step().launch({.us = 102}).call("cudaFree", 300).end();
-  const auto finding = find(program.trace(), "allocator-calls");
+  const auto finding = find_by_rule(program.trace(), "allocator-calls");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 208'000);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 300'000);
@@ -298,27 +274,28 @@ TEST(AllocatorCallsTest, CountsTheDelayOfACallThatWaits) {
 }
 
 TEST(AllocatorCallsTest, IsQuietAboutTheFirstStep) {
-  EXPECT_FALSE(find(with_malloc(1, 1).trace(), "allocator-calls"));
+  EXPECT_FALSE(find_by_rule(with_malloc(1, 1).trace(), "allocator-calls"));
 }
 
 TEST(TinyKernelsTest, SpeaksOfManyShortKernels) {
-  EXPECT_TRUE(find(loop(3, 250, {.us = 2}).trace(), "tiny-kernels"));
+  EXPECT_TRUE(find_by_rule(loop(3, 250, {.us = 2}).trace(), "tiny-kernels"));
 }
 
 TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
-  EXPECT_FALSE(find(loop(3, 250, {.us = 9, .call_us = 2}, 0).trace(), "tiny-kernels"));
-  EXPECT_FALSE(find(loop(3, 50, {.us = 2}).trace(), "tiny-kernels"));  // few
+  EXPECT_FALSE(find_by_rule(loop(3, 250, {.us = 9, .call_us = 2}, 0).trace(), "tiny-kernels"));
+  EXPECT_FALSE(find_by_rule(loop(3, 50, {.us = 2}).trace(), "tiny-kernels"));  // few
 }
 
 TEST(ManyCallsTest, SpeaksOfAnOperatorCalledHundredsOfTimes) {
-  const auto finding = find(loop(3, 300, {.us = 2, .op = "aten::add_"}).trace(), "many-calls");
+  const auto finding =
+      find_by_rule(loop(3, 300, {.us = 2, .op = "aten::add_"}).trace(), "many-calls");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].text, "aten::add_");
   EXPECT_EQ(finding->verdict.values[1].integer, 300);
 }
 
 TEST(ManyCallsTest, IsQuietWhenTheCallsAreHidden) {
-  EXPECT_FALSE(find(loop(3, 300, {.us = 30, .op = "aten::add_"}).trace(), "many-calls"));
+  EXPECT_FALSE(find_by_rule(loop(3, 300, {.us = 30, .op = "aten::add_"}).trace(), "many-calls"));
 }
 
 ProgramSketch two_kernels(std::int64_t gemm_us) {
@@ -335,13 +312,13 @@ ProgramSketch two_kernels(std::int64_t gemm_us) {
 }
 
 TEST(HotspotKernelTest, SpeaksOfTheKernelThatTakesMost) {
-  const auto finding = find(two_kernels(100).trace(), "hotspot-kernel");
+  const auto finding = find_by_rule(two_kernels(100).trace(), "hotspot-kernel");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 400'000);
 }
 
 TEST(HotspotKernelTest, IsQuietWhenTimeIsSpread) {
-  EXPECT_FALSE(find(two_kernels(40).trace(), "hotspot-kernel"));
+  EXPECT_FALSE(find_by_rule(two_kernels(40).trace(), "hotspot-kernel"));
 }
 
 ProgramSketch varying(std::string_view dims, std::string_view slow_dims) {
@@ -356,7 +333,7 @@ ProgramSketch varying(std::string_view dims, std::string_view slow_dims) {
 }
 
 TEST(KernelSpreadTest, SpeaksOfEqualCallsOfUnequalLength) {
-  const auto finding = find(varying("[[8, 8]]", "[[8, 8]]").trace(), "kernel-spread");
+  const auto finding = find_by_rule(varying("[[8, 8]]", "[[8, 8]]").trace(), "kernel-spread");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 9);  // 3 slow calls in each of 3 steps
   EXPECT_EQ(finding->verdict.values[1].integer, 30);
@@ -364,16 +341,16 @@ TEST(KernelSpreadTest, SpeaksOfEqualCallsOfUnequalLength) {
 }
 
 TEST(KernelSpreadTest, IsQuietWhenTheShapesExplainIt) {
-  EXPECT_FALSE(find(varying("[[8, 8]]", "[[16, 16]]").trace(), "kernel-spread"));
+  EXPECT_FALSE(find_by_rule(varying("[[8, 8]]", "[[16, 16]]").trace(), "kernel-spread"));
 }
 
 TEST(KernelSpreadTest, IsNotCheckedWithoutShapes) {
-  EXPECT_EQ(state_of(varying("", "").trace(), "kernel-spread"), RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(varying("", "").trace(), "kernel-spread"), RuleRun::State::kNotChecked);
 }
 
 TEST(CompiledCodeTest, SaysWhatWasFused) {
-  const auto finding =
-      find(loop(3, 4, {.name = "triton_poi_fused_add_relu_0", .us = 20}).trace(), "compiled-code");
+  const auto finding = find_by_rule(
+      loop(3, 4, {.name = "triton_poi_fused_add_relu_0", .us = 20}).trace(), "compiled-code");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 1);
   EXPECT_EQ(finding->verdict.values[1].integer, 2);
@@ -383,13 +360,13 @@ TEST(CompiledCodeTest, SaysWhenNothingWasFused) {
   ProgramSketch program;
   for (int i = 0; i < 3; ++i)
     program.step().begin("Torch-Compiled Region: 0/0").launch({}).end().end();
-  const auto finding = find(program.trace(), "compiled-code");
+  const auto finding = find_by_rule(program.trace(), "compiled-code");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("fused nothing"));
 }
 
 TEST(CompiledCodeTest, IsQuietOnEagerCode) {
-  EXPECT_FALSE(find(loop(3, 4, {}).trace(), "compiled-code"));
+  EXPECT_FALSE(find_by_rule(loop(3, 4, {}).trace(), "compiled-code"));
 }
 
 ProgramSketch with_first_step(std::int64_t extra_us, bool by_profiler) {
@@ -406,7 +383,7 @@ ProgramSketch with_first_step(std::int64_t extra_us, bool by_profiler) {
 }
 
 TEST(SlowFirstStepTest, SpeaksAndNamesWhatTookLonger) {
-  const auto finding = find(with_first_step(400, false).trace(), "slow-first-step");
+  const auto finding = find_by_rule(with_first_step(400, false).trace(), "slow-first-step");
   ASSERT_TRUE(finding);
   // The others begin when the GPU is done with the step before, 4 us after the CPU began them: 100
   // us each. The first begins with the CPU: 504 us.
@@ -415,14 +392,14 @@ TEST(SlowFirstStepTest, SpeaksAndNamesWhatTookLonger) {
 }
 
 TEST(SlowFirstStepTest, NamesTheProfilerWhenItWasTheProfiler) {
-  const auto finding = find(with_first_step(400, true).trace(), "slow-first-step");
+  const auto finding = find_by_rule(with_first_step(400, true).trace(), "slow-first-step");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.values.back().text, ::testing::HasSubstr("profiler"));
   EXPECT_TRUE(finding->evidence.empty());
 }
 
 TEST(SlowFirstStepTest, IsQuietAboutAFirstStepLikeTheOthers) {
-  EXPECT_FALSE(find(with_first_step(20, false).trace(), "slow-first-step"));
+  EXPECT_FALSE(find_by_rule(with_first_step(20, false).trace(), "slow-first-step"));
 }
 
 ProgramSketch with_lead(std::int64_t first_us, std::int64_t later_us) {
@@ -439,13 +416,13 @@ ProgramSketch with_lead(std::int64_t first_us, std::int64_t later_us) {
 }
 
 TEST(DeadWindowTest, SpeaksOfTheFirstEntryOfARange) {
-  const auto finding = find(with_lead(228, 5).trace(), "dead-window");
+  const auto finding = find_by_rule(with_lead(228, 5).trace(), "dead-window");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 223'000);
 }
 
 TEST(DeadWindowTest, IsQuietWhenEveryEntryTakesAsLong) {
-  EXPECT_FALSE(find(with_lead(228, 200).trace(), "dead-window"));
+  EXPECT_FALSE(find_by_rule(with_lead(228, 200).trace(), "dead-window"));
 }
 
 ProgramSketch with_gap(int step, std::int64_t us, bool every_step) {
@@ -460,13 +437,13 @@ ProgramSketch with_gap(int step, std::int64_t us, bool every_step) {
 }
 
 TEST(LoneGapTest, SpeaksOfAGapInOneStep) {
-  const auto finding = find(with_gap(3, 500, false).trace(), "lone-gap");
+  const auto finding = find_by_rule(with_gap(3, 500, false).trace(), "lone-gap");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[1].integer, 4);  // ProfilerStep#4
 }
 
 TEST(LoneGapTest, IsQuietAboutAGapInEveryStep) {
-  EXPECT_FALSE(find(with_gap(3, 500, true).trace(), "lone-gap"));
+  EXPECT_FALSE(find_by_rule(with_gap(3, 500, true).trace(), "lone-gap"));
 }
 
 ProgramSketch with_final_sync(std::int64_t us) {
@@ -476,7 +453,7 @@ ProgramSketch with_final_sync(std::int64_t us) {
 }
 
 TEST(FinalSyncTest, SaysThatItIsNormal) {
-  const auto finding = find(with_final_sync(1780).trace(), "final-sync");
+  const auto finding = find_by_rule(with_final_sync(1780).trace(), "final-sync");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kNormal);
 }
@@ -484,12 +461,12 @@ TEST(FinalSyncTest, SaysThatItIsNormal) {
 TEST(FinalSyncTest, IsQuietWhenLaunchesFollowOrItIsShort) {
   ProgramSketch program = with_final_sync(1780);
   program.launch({});
-  EXPECT_FALSE(find(program.trace(), "final-sync"));
-  EXPECT_FALSE(find(with_final_sync(20).trace(), "final-sync"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "final-sync"));
+  EXPECT_FALSE(find_by_rule(with_final_sync(20).trace(), "final-sync"));
 }
 
 TEST(ProfilerStallTest, SpeaksOfActivityBufferRequests) {
-  const auto finding = find(with_first_step(400, true).trace(), "profiler-stall");
+  const auto finding = find_by_rule(with_first_step(400, true).trace(), "profiler-stall");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kTrust);
 }
@@ -501,13 +478,13 @@ TEST(ProfilerStallTest, IsQuietWhenTheRequestHidesBehindTheGpu) {
     for (int k = 0; k < 4; ++k) program.launch({.us = 100});
     program.overhead("Activity Buffer Request", 50).end();
   }
-  EXPECT_FALSE(find(program.trace(), "profiler-stall"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "profiler-stall"));
 }
 
 TEST(EarlierWorkTest, SpeaksOfWorkWithoutALaunchAtTheStart) {
   ProgramSketch program = loop(3, 4, {.us = 50});
   program.sketch().kernel("gemm", ProgramSketch::at(900), ProgramSketch::at(60));
-  const auto finding = find(program.trace(), "earlier-work");
+  const auto finding = find_by_rule(program.trace(), "earlier-work");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 1);
 }
@@ -515,7 +492,7 @@ TEST(EarlierWorkTest, SpeaksOfWorkWithoutALaunchAtTheStart) {
 TEST(EarlierWorkTest, IsQuietAboutALostLaunchInTheMiddle) {
   ProgramSketch program = loop(3, 4, {.us = 50});
   program.sketch().kernel("gemm", ProgramSketch::at(1300), ProgramSketch::at(1));
-  EXPECT_FALSE(find(program.trace(), "earlier-work"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "earlier-work"));
 }
 
 // All was launched by 1.2 ms; the second piece of work begins at 500 ms.
@@ -527,9 +504,9 @@ TEST(EdgeGapTest, SpeaksOfTheGapBesideTheFirstWork) {
                   {.correlation = i + 1});
   }
   const Trace trace = sketch.trace();
-  EXPECT_TRUE(find(trace, "edge-gap"));
-  EXPECT_TRUE(find(trace, "gpu-bound"));
-  EXPECT_FALSE(find(trace, "gpu-idle"));
+  EXPECT_TRUE(find_by_rule(trace, "edge-gap"));
+  EXPECT_TRUE(find_by_rule(trace, "gpu-bound"));
+  EXPECT_FALSE(find_by_rule(trace, "gpu-idle"));
 }
 
 TEST(EdgeGapTest, IsQuietWhenTheCpuWasLate) {
@@ -539,7 +516,7 @@ TEST(EdgeGapTest, IsQuietWhenTheCpuWasLate) {
     sketch.runtime("cudaLaunchKernel", at, 4'000, {.correlation = i + 1});
     sketch.kernel("gemm", at + 6'000, 100'000, {.correlation = i + 1});
   }
-  EXPECT_FALSE(find(sketch.trace(), "edge-gap"));
+  EXPECT_FALSE(find_by_rule(sketch.trace(), "edge-gap"));
 }
 
 }  // namespace

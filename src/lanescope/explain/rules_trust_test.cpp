@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "lanescope/explain/run_rules.h"
+#include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/format/read_trace.h"
-#include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
 namespace {
@@ -18,35 +17,11 @@ using testing::ProgramSketch;
 using testing::Sketch;
 using Work = ProgramSketch::Work;
 
-std::optional<Finding> find(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  EXPECT_TRUE(facts);
-  const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
-  EXPECT_TRUE(explanation);
-  if (explanation->findings.empty()) return std::nullopt;
-  return explanation->findings.at(0);
-}
-
-RuleRun::State state_of(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
-  return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
-}
-
-ProgramSketch loop(int steps, int launches, const Work& work, std::int64_t cpu_us = 0) {
-  ProgramSketch program;
-  for (int i = 0; i < steps; ++i) {
-    program.step();
-    for (int k = 0; k < launches; ++k) program.pass(cpu_us).launch(work);
-    program.end();
-  }
-  return program;
-}
-
 TEST(NoGpuWorkTest, SpeaksOfLaunchesWithoutAnyKernel) {
   Sketch sketch;
   for (int i = 0; i < 4; ++i)
     sketch.runtime("cudaLaunchKernel", i * 100, 50, {.correlation = i + 1});
-  const auto finding = find(sketch.trace(), "no-gpu-work");
+  const auto finding = find_by_rule(sketch.trace(), "no-gpu-work");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kTrust);
   EXPECT_EQ(finding->verdict.values[0].integer, 4);
@@ -55,7 +30,7 @@ TEST(NoGpuWorkTest, SpeaksOfLaunchesWithoutAnyKernel) {
 TEST(NoGpuWorkTest, SpeaksOfGpuMemoryWithoutCalls) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 100).memory(50, 512, 1);
-  const auto finding = find(sketch.trace(), "no-gpu-work");
+  const auto finding = find_by_rule(sketch.trace(), "no-gpu-work");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->try_next.at(0), HasSubstr("ProfilerActivity.CUDA"));
 }
@@ -63,10 +38,10 @@ TEST(NoGpuWorkTest, SpeaksOfGpuMemoryWithoutCalls) {
 TEST(NoGpuWorkTest, IsQuietAboutProgramsOfTheCpuAndAboutOneKernel) {
   Sketch cpu;
   cpu.op("aten::mm", 0, 100).memory(50, 512, 0).runtime("cudaGetDeviceCount", 200, 5);
-  EXPECT_FALSE(find(cpu.trace(), "no-gpu-work"));
+  EXPECT_FALSE(find_by_rule(cpu.trace(), "no-gpu-work"));
   Sketch gpu;
   gpu.runtime("cudaLaunchKernel", 0, 50, {.correlation = 1}).kernel("k", 60, 5, {.correlation = 1});
-  EXPECT_FALSE(find(gpu.trace(), "no-gpu-work"));
+  EXPECT_FALSE(find_by_rule(gpu.trace(), "no-gpu-work"));
 }
 
 // Ten launches 100 us apart; each kernel begins `after_ns` after its launch began.
@@ -82,7 +57,7 @@ Trace shifted(std::int64_t after_ns, int shifted_pairs = 10) {
 }
 
 TEST(ClockOffsetTest, SpeaksWhenKernelsBeginBeforeTheirLaunch) {
-  const auto finding = find(shifted(-30'000), "clock-offset");
+  const auto finding = find_by_rule(shifted(-30'000), "clock-offset");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kTrust);
   EXPECT_EQ(finding->verdict.values[0].integer, 10);
@@ -91,9 +66,9 @@ TEST(ClockOffsetTest, SpeaksWhenKernelsBeginBeforeTheirLaunch) {
 }
 
 TEST(ClockOffsetTest, IsQuietAboutRoundingAndAboutTwoOddPairs) {
-  EXPECT_FALSE(find(shifted(-1'000), "clock-offset"));
-  EXPECT_FALSE(find(shifted(-30'000, 2), "clock-offset"));
-  EXPECT_FALSE(find(shifted(2'000), "clock-offset"));  // within the call: normal
+  EXPECT_FALSE(find_by_rule(shifted(-1'000), "clock-offset"));
+  EXPECT_FALSE(find_by_rule(shifted(-30'000, 2), "clock-offset"));
+  EXPECT_FALSE(find_by_rule(shifted(2'000), "clock-offset"));  // within the call: normal
 }
 
 // 40 launches; of those from the 10th on, `lost` have no kernel.
@@ -109,7 +84,7 @@ Sketch& with_lost(Sketch& sketch, int lost, bool at_end) {
 
 TEST(LostEventsTest, SpeaksOfLaunchesWithoutKernelInTheMiddle) {
   Sketch sketch;
-  const auto finding = find(with_lost(sketch, 6, false).trace(), "lost-events");
+  const auto finding = find_by_rule(with_lost(sketch, 6, false).trace(), "lost-events");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 6);
   EXPECT_EQ(finding->verdict.values[1].integer, 40);
@@ -117,20 +92,20 @@ TEST(LostEventsTest, SpeaksOfLaunchesWithoutKernelInTheMiddle) {
 
 TEST(LostEventsTest, IsQuietAtTheEndAndWhileAStreamIsCaptured) {
   Sketch end;
-  EXPECT_FALSE(find(with_lost(end, 6, true).trace(), "lost-events"));
+  EXPECT_FALSE(find_by_rule(with_lost(end, 6, true).trace(), "lost-events"));
   Sketch capture;
   for (int i = 0; i < 20; ++i)
     capture.runtime("cudaLaunchKernel", 1'010'000 + i * 1'000, 500, {.correlation = 100 + i});
   capture.runtime("cudaStreamBeginCapture_v10000", 1'005'000, 1'000)
       .runtime("cudaStreamEndCapture", 1'035'000, 1'000);
-  EXPECT_FALSE(find(with_lost(capture, 0, true).trace(), "lost-events"));
+  EXPECT_FALSE(find_by_rule(with_lost(capture, 0, true).trace(), "lost-events"));
 }
 
 TEST(LostEventsTest, SpeaksOfWorkWithoutLaunchInTheMiddle) {
   Sketch sketch;
   with_lost(sketch, 0, true);
   for (int i = 0; i < 5; ++i) sketch.kernel("other", 2'050'000 + i * 100'000, 10'000);
-  const auto finding = find(sketch.trace(), "lost-events");
+  const auto finding = find_by_rule(sketch.trace(), "lost-events");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.pattern, HasSubstr("no launch call"));
   EXPECT_EQ(finding->verdict.values[0].integer, 5);
@@ -139,7 +114,7 @@ TEST(LostEventsTest, SpeaksOfWorkWithoutLaunchInTheMiddle) {
 TEST(LostEventsTest, SpeaksOfRecordsThatTheRecorderDropped) {
   Sketch sketch;
   with_lost(sketch, 0, true).builder().stats().count(ImportIssue::kDroppedRecords, {}, 12);
-  const auto finding = find(sketch.trace(), "lost-events");
+  const auto finding = find_by_rule(sketch.trace(), "lost-events");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 12);
 }
@@ -147,7 +122,7 @@ TEST(LostEventsTest, SpeaksOfRecordsThatTheRecorderDropped) {
 TEST(DamagedFileTest, SpeaksOfACutFileWithItsByte) {
   Sketch sketch;
   sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kTruncatedFile, 4711);
-  const auto finding = find(sketch.trace(), "damaged-file");
+  const auto finding = find_by_rule(sketch.trace(), "damaged-file");
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->verdict.pattern, HasSubstr("end is missing"));
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 4711);
@@ -157,21 +132,21 @@ TEST(DamagedFileTest, IsQuietAboutMendedTextAndHalfArrows) {
   Sketch sketch;
   sketch.op("a", 0, 10).builder().stats().count(ImportIssue::kUnescapedText, 5);
   sketch.builder().stats().count(ImportIssue::kOrphanFlow, 5);
-  EXPECT_FALSE(find(sketch.trace(), "damaged-file"));
+  EXPECT_FALSE(find_by_rule(sketch.trace(), "damaged-file"));
 }
 
 TEST(FewStepsTest, SpeaksOfOneStepAndOfTwoThatDisagree) {
-  EXPECT_TRUE(find(loop(1, 4, {.us = 50}).trace(), "few-steps"));
-  EXPECT_TRUE(find(loop(2, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_TRUE(find_by_rule(loop(1, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_TRUE(find_by_rule(loop(2, 4, {.us = 50}).trace(), "few-steps"));
   ProgramSketch program = loop(2, 4, {.us = 50});
   program.step();
   for (int k = 0; k < 8; ++k) program.launch({.us = 50});
-  EXPECT_TRUE(find(program.end().trace(), "few-steps"));
+  EXPECT_TRUE(find_by_rule(program.end().trace(), "few-steps"));
 }
 
 TEST(FewStepsTest, IsQuietWhenTwoAgreeAndWithoutMarks) {
-  EXPECT_FALSE(find(loop(3, 4, {.us = 50}).trace(), "few-steps"));
-  EXPECT_FALSE(find(shifted(6'000), "few-steps"));
+  EXPECT_FALSE(find_by_rule(loop(3, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_FALSE(find_by_rule(shifted(6'000), "few-steps"));
 }
 
 ProgramSketch with_frames(int frames, int ops) {
@@ -184,15 +159,15 @@ ProgramSketch with_frames(int frames, int ops) {
 
 // 1000 frames beside 3 steps and 24 operators and calls.
 TEST(StackCostTest, SpeaksWhenMostEventsAreFrames) {
-  const auto finding = find(with_frames(1000, 0).trace(), "stack-cost");
+  const auto finding = find_by_rule(with_frames(1000, 0).trace(), "stack-cost");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 1000);
   EXPECT_EQ(finding->verdict.values[1].integer, 1027);
 }
 
 TEST(StackCostTest, IsQuietWhenTheyAreFewOrAMinority) {
-  EXPECT_FALSE(find(with_frames(999, 0).trace(), "stack-cost"));
-  EXPECT_FALSE(find(with_frames(1000, 1000).trace(), "stack-cost"));
+  EXPECT_FALSE(find_by_rule(with_frames(999, 0).trace(), "stack-cost"));
+  EXPECT_FALSE(find_by_rule(with_frames(1000, 1000).trace(), "stack-cost"));
 }
 
 ProgramSketch with_request(std::int64_t request_us, std::int64_t cpu_us) {
@@ -208,39 +183,39 @@ ProgramSketch with_request(std::int64_t request_us, std::int64_t cpu_us) {
 
 // The first step begins, the request takes 2000 us, and 9 us later the first work begins.
 TEST(StartUpLagTest, SpeaksOfTheRequestBeforeTheFirstWork) {
-  const auto finding = find(with_request(2000, 0).trace(), "start-up-lag");
+  const auto finding = find_by_rule(with_request(2000, 0).trace(), "start-up-lag");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 2'009'000);
   EXPECT_EQ(finding->verdict.values[1].integer, 2'000'000);
 }
 
 TEST(StartUpLagTest, IsQuietWhenItIsShortOrTheProgramWasLateItself) {
-  EXPECT_FALSE(find(with_request(200, 0).trace(), "start-up-lag"));
-  EXPECT_FALSE(find(with_request(2000, 5000).trace(), "start-up-lag"));
+  EXPECT_FALSE(find_by_rule(with_request(200, 0).trace(), "start-up-lag"));
+  EXPECT_FALSE(find_by_rule(with_request(2000, 5000).trace(), "start-up-lag"));
 }
 
 TEST(StartUpLagTest, IsQuietWhenEarlierWorkFillsTheLane) {
   ProgramSketch program = with_request(2000, 0);
   program.sketch().kernel("gemm", ProgramSketch::at(1001), ProgramSketch::at(100));
-  EXPECT_FALSE(find(program.trace(), "start-up-lag"));
+  EXPECT_FALSE(find_by_rule(program.trace(), "start-up-lag"));
 }
 
 // 40 launches a step of 10 us each against 100 us of work: 16 ms behind after five steps.
 TEST(CpuAheadTest, SpeaksWhenTheQueueGrows) {
-  const auto finding = find(loop(5, 40, {.us = 100}).trace(), "cpu-ahead");
+  const auto finding = find_by_rule(loop(5, 40, {.us = 100}).trace(), "cpu-ahead");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kNormal);
   EXPECT_GT(finding->verdict.values[1].integer, 10'000'000);
 }
 
 TEST(CpuAheadTest, IsQuietWhenTheGpuKeepsUpAndWhenWorkWaitsOnAnIdleGpu) {
-  EXPECT_FALSE(find(loop(5, 40, {.us = 5}).trace(), "cpu-ahead"));
+  EXPECT_FALSE(find_by_rule(loop(5, 40, {.us = 5}).trace(), "cpu-ahead"));
   Sketch sketch;  // all launched at once, then run with pauses of 40 us
   for (int i = 0; i < 100; ++i) {
     sketch.runtime("cudaLaunchKernel", i * 5'000, 4'000, {.correlation = i + 1});
     sketch.kernel("gemm", 1'000'000 + i * 100'000, 60'000, {.correlation = i + 1});
   }
-  EXPECT_FALSE(find(sketch.trace(), "cpu-ahead"));
+  EXPECT_FALSE(find_by_rule(sketch.trace(), "cpu-ahead"));
 }
 
 // 1500 launches of 2 us against 10 us of work each; when 1000 wait, a call takes 50 us.
@@ -257,20 +232,20 @@ ProgramSketch with_full_queue(std::int64_t held_us) {
 
 // When the last step begins, 1400 launches were made in 14 ms, and 140 pieces of work had run.
 TEST(FullQueueTest, SpeaksWhenCallsWaitForARoomInTheQueue) {
-  const auto finding = find(with_full_queue(100).trace(), "full-queue");
+  const auto finding = find_by_rule(with_full_queue(100).trace(), "full-queue");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kNormal);
-  EXPECT_FALSE(find(with_full_queue(100).trace(), "slow-launches"));
+  EXPECT_FALSE(find_by_rule(with_full_queue(100).trace(), "slow-launches"));
 }
 
 TEST(FullQueueTest, IsQuietWhenCallsAreQuickOrTheQueueHasRoom) {
-  EXPECT_FALSE(find(with_full_queue(4).trace(), "full-queue"));
-  EXPECT_FALSE(find(loop(3, 60, {.us = 100, .call_us = 100}).trace(), "full-queue"));
+  EXPECT_FALSE(find_by_rule(with_full_queue(4).trace(), "full-queue"));
+  EXPECT_FALSE(find_by_rule(loop(3, 60, {.us = 100, .call_us = 100}).trace(), "full-queue"));
 }
 
 // Calls of 30 us for work of 5: of each call the 22 us above the usual 8 count. Sixty a step.
 TEST(SlowLaunchesTest, SpeaksWhenCallsAreSlowInTheMedian) {
-  const auto finding = find(loop(3, 60, {.us = 5, .call_us = 30}).trace(), "slow-launches");
+  const auto finding = find_by_rule(loop(3, 60, {.us = 5, .call_us = 30}).trace(), "slow-launches");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 30'000);
   EXPECT_EQ(finding->at_stake_ns, 60 * 22'000);
@@ -284,15 +259,15 @@ TEST(SlowLaunchesTest, SpeaksOfAFewVerySlowCalls) {
     for (int k = 0; k < 60; ++k) program.launch({.us = 5, .call_us = k % 30 == 7 ? 400 : 4});
     program.end();
   }
-  const auto finding = find(program.trace(), "slow-launches");
+  const auto finding = find_by_rule(program.trace(), "slow-launches");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 4);
   EXPECT_EQ(finding->at_stake_ns, 2 * 396'000);
 }
 
 TEST(SlowLaunchesTest, IsQuietWhenTheGpuIsBusyMeanwhileOrCallsAreUsual) {
-  EXPECT_FALSE(find(loop(3, 60, {.us = 40, .call_us = 30}).trace(), "slow-launches"));
-  EXPECT_FALSE(find(loop(3, 60, {.us = 5, .call_us = 8}).trace(), "slow-launches"));
+  EXPECT_FALSE(find_by_rule(loop(3, 60, {.us = 40, .call_us = 30}).trace(), "slow-launches"));
+  EXPECT_FALSE(find_by_rule(loop(3, 60, {.us = 5, .call_us = 8}).trace(), "slow-launches"));
 }
 
 // The first launch of a kernel loads it.
@@ -302,7 +277,7 @@ TEST(SlowLaunchesTest, IsQuietAboutFirstUses) {
   for (const char* first : {"a", "b", "c"})
     program.launch({.name = first, .us = 5, .call_us = 900});
   for (int k = 0; k < 60; ++k) program.launch({.us = 5});
-  EXPECT_FALSE(find(program.end().trace(), "slow-launches"));
+  EXPECT_FALSE(find_by_rule(program.end().trace(), "slow-launches"));
 }
 
 // Ten steps of 4 x 50 us; each third one also writes a checkpoint: 300 us on the CPU.
@@ -319,7 +294,7 @@ ProgramSketch with_checkpoints(int steps, int every, std::int64_t us) {
 }
 
 TEST(UnevenStepsTest, SpeaksOfTwoKindsOfStepsAndWhatTheSlowOnesDo) {
-  const auto finding = find(with_checkpoints(13, 3, 300).trace(), "uneven-steps");
+  const auto finding = find_by_rule(with_checkpoints(13, 3, 300).trace(), "uneven-steps");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 4);
   EXPECT_EQ(finding->verdict.values[1].integer, 12);
@@ -330,15 +305,15 @@ TEST(UnevenStepsTest, SpeaksOfTwoKindsOfStepsAndWhatTheSlowOnesDo) {
 }
 
 TEST(UnevenStepsTest, IsQuietAboutOneSlowStepASmallDifferenceAndARamp) {
-  EXPECT_FALSE(find(with_checkpoints(10, 9, 300).trace(), "uneven-steps"));
-  EXPECT_FALSE(find(with_checkpoints(13, 3, 30).trace(), "uneven-steps"));
+  EXPECT_FALSE(find_by_rule(with_checkpoints(10, 9, 300).trace(), "uneven-steps"));
+  EXPECT_FALSE(find_by_rule(with_checkpoints(13, 3, 30).trace(), "uneven-steps"));
   ProgramSketch ramp;
   for (int i = 0; i < 12; ++i) ramp.step().launch({.us = 100 + 20 * i}).wait().end();
-  EXPECT_FALSE(find(ramp.trace(), "uneven-steps"));
+  EXPECT_FALSE(find_by_rule(ramp.trace(), "uneven-steps"));
 }
 
 TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
-  EXPECT_EQ(state_of(with_checkpoints(5, 2, 300).trace(), "uneven-steps"),
+  EXPECT_EQ(state_of_rule(with_checkpoints(5, 2, 300).trace(), "uneven-steps"),
             RuleRun::State::kNotChecked);
 }
 
@@ -361,16 +336,16 @@ ProgramSketch with_built(const char* factory, std::int64_t pause_us) {
 
 // The GPU is idle for 200 us of making and 10 us of aten::to, of which the copy takes the last one.
 TEST(CpuBuiltTensorTest, SpeaksOfAFactoryBeforeTheCopy) {
-  const auto finding = find(with_built("aten::zeros", 0).trace(), "cpu-built-tensor");
+  const auto finding = find_by_rule(with_built("aten::zeros", 0).trace(), "cpu-built-tensor");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 3);
   EXPECT_EQ(finding->at_stake_ns, 209'000);
 }
 
 TEST(CpuBuiltTensorTest, IsQuietAboutOtherOperatorsAndPausesBetween) {
-  EXPECT_FALSE(find(with_built("aten::stack", 0).trace(), "cpu-built-tensor"));
-  EXPECT_FALSE(find(with_built("aten::zeros", 60).trace(), "cpu-built-tensor"));
-  EXPECT_FALSE(find(with_built(nullptr, 0).trace(), "cpu-built-tensor"));
+  EXPECT_FALSE(find_by_rule(with_built("aten::stack", 0).trace(), "cpu-built-tensor"));
+  EXPECT_FALSE(find_by_rule(with_built("aten::zeros", 60).trace(), "cpu-built-tensor"));
+  EXPECT_FALSE(find_by_rule(with_built(nullptr, 0).trace(), "cpu-built-tensor"));
 }
 
 // Two layers; step i joins a cache of 10 + i (or always 10) and one piece, 20 us each.
@@ -392,7 +367,7 @@ ProgramSketch with_cache(bool grows, bool shapes = true) {
 }
 
 TEST(GrowingCatTest, SpeaksOfABufferThatGrowsByItsPiece) {
-  const auto finding = find(with_cache(true).trace(), "growing-cat");
+  const auto finding = find_by_rule(with_cache(true).trace(), "growing-cat");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 16);
   EXPECT_EQ(finding->verdict.values[1].text, "[1, 8, *, 64]");
@@ -403,8 +378,9 @@ TEST(GrowingCatTest, SpeaksOfABufferThatGrowsByItsPiece) {
 }
 
 TEST(GrowingCatTest, IsQuietAboutFixedShapesAndNotCheckedWithoutAny) {
-  EXPECT_FALSE(find(with_cache(false).trace(), "growing-cat"));
-  EXPECT_EQ(state_of(with_cache(true, false).trace(), "growing-cat"), RuleRun::State::kNotChecked);
+  EXPECT_FALSE(find_by_rule(with_cache(false).trace(), "growing-cat"));
+  EXPECT_EQ(state_of_rule(with_cache(true, false).trace(), "growing-cat"),
+            RuleRun::State::kNotChecked);
 }
 
 // Real traces and what must be said of each.
@@ -412,7 +388,7 @@ namespace fs = std::filesystem;
 void expect_speaks(const fs::path& path, const std::string& rule, bool speaks) {
   const auto trace = format::read_trace(path);
   ASSERT_TRUE(trace) << path;
-  EXPECT_EQ(find(*trace, rule).has_value(), speaks) << path << " " << rule;
+  EXPECT_EQ(find_by_rule(*trace, rule).has_value(), speaks) << path << " " << rule;
 }
 
 TEST(TrustOfRealTracesTest, Shipped) {

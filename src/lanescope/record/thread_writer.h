@@ -216,43 +216,10 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
   inside.commit();
 }
 
-// A point in time on this thread.
-inline void record_instant(std::uint32_t name, std::uint32_t detail_id = 0) noexcept {
-  if (!is_recording()) return;
-  LanescopeWriter* writer = thread_writer();
-  if (!writer) return;
-  Inside inside(writer);
-  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
-  if (!record) return;
-  *record = {};
-  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kInstant);
-  record->begin_tsc = ticks();
-  record->name = name;
-  record->c = detail_id;
-  inside.commit();
-}
-
-// An allocation, a free (bytes < 0), or a request that failed (out_of_memory).
-inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory = false) noexcept {
-  if (!is_recording()) return;
-  LanescopeWriter* writer = thread_writer();
-  if (!writer) return;
-  Inside inside(writer);
-  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
-  if (!record) return;
-  *record = {};
-  record->kind = static_cast<std::uint8_t>(out_of_memory ? spool::RecordKind::kOutOfMemory
-                                                         : spool::RecordKind::kMemory);
-  spool::set_memory(*record, fields);
-  record->begin_tsc = ticks();
-  inside.commit();
-}
-
-// An API call, a wait or an event (activity_layout.h) that this thread has just made; one record of
-// 48 bytes without a second half.
-template <typename Activity>
-void record_activity(const Activity& activity) noexcept {
-  static_assert(sizeof activity == sizeof(spool::Record));
+namespace detail {
+// One record of this thread, as `fill` leaves it; nothing while nobody records.
+template <typename Fill>
+void write_record(const Fill& fill) noexcept {
   if (!is_recording()) return;
   LanescopeWriter* writer = thread_writer();
   if (!writer) [[unlikely]]
@@ -261,28 +228,54 @@ void record_activity(const Activity& activity) noexcept {
   spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
   if (!record) [[unlikely]]
     return;
-  std::memcpy(static_cast<void*>(record), &activity, sizeof activity);
+  *record = {};
+  fill(*record);
   inside.commit();
+}
+}  // namespace detail
+
+// A point in time on this thread.
+inline void record_instant(std::uint32_t name, std::uint32_t detail_id = 0) noexcept {
+  detail::write_record([&](spool::Record& record) {
+    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kInstant);
+    record.begin_tsc = ticks();
+    record.name = name;
+    record.c = detail_id;
+  });
+}
+
+// An allocation, a free (bytes < 0), or a request that failed (out_of_memory).
+inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory = false) noexcept {
+  detail::write_record([&](spool::Record& record) {
+    record.kind = static_cast<std::uint8_t>(out_of_memory ? spool::RecordKind::kOutOfMemory
+                                                          : spool::RecordKind::kMemory);
+    spool::set_memory(record, fields);
+    record.begin_tsc = ticks();
+  });
+}
+
+// An API call, a wait or an event (activity_layout.h) that this thread has just made; one record of
+// 48 bytes without a second half.
+template <typename Activity>
+void record_activity(const Activity& activity) noexcept {
+  static_assert(sizeof activity == sizeof(spool::Record));
+  detail::write_record([&](spool::Record& record) {
+    std::memcpy(static_cast<void*>(&record), &activity, sizeof activity);
+  });
 }
 
 // What a collective has anew in each call; belongs to the range of that name that this thread
 // begins next. `flags`: spool::CollectiveFlag.
 inline void record_collective(std::uint32_t name, std::uint16_t flags, std::int64_t seq,
                               std::uint64_t comms_id) noexcept {
-  if (!is_recording()) return;
-  LanescopeWriter* writer = thread_writer();
-  if (!writer) return;
-  Inside inside(writer);
-  spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
-  if (!record) return;
-  *record = {};
-  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kCollective);
-  record->name = name;
-  record->flags = flags;
-  record->a = seq;
-  record->d = comms_id;
-  record->begin_tsc = ticks();
-  inside.commit();
+  detail::write_record([&](spool::Record& record) {
+    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kCollective);
+    record.name = name;
+    record.flags = flags;
+    record.a = seq;
+    record.d = comms_id;
+    record.begin_tsc = ticks();
+  });
 }
 
 // The id of a text that stays where it is with the same bytes as long as the process lives

@@ -40,58 +40,56 @@ const void* pointer_argument(const CUpti_CallbackData& data, std::size_t n) {
 
 }  // namespace
 
-// Numbers as in api_lists.cpp; of two the second one is that of per-thread default streams.
-WaitKind wait_kind_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+// Numbers as in api_lists.cpp.
+WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
     switch (cbid) {
       case 165:  // cudaDeviceSynchronize
-        return WaitKind::kContext;
+        return {WaitKind::kContext};
       case 131:  // cudaStreamSynchronize
+        return {WaitKind::kStream};
       case 239:
-        return WaitKind::kStream;
+        return {WaitKind::kStream, true};
       case 137:  // cudaEventSynchronize
-        return WaitKind::kEvent;
+        return {WaitKind::kEvent};
       case 147:  // cudaStreamWaitEvent
+        return {WaitKind::kStreamForEvent};
       case 247:
-        return WaitKind::kStreamForEvent;
+        return {WaitKind::kStreamForEvent, true};
       case 135:  // cudaEventRecord
-      case 242:
       case 370:  // cudaEventRecordWithFlags
+        return {WaitKind::kEventRecord};
+      case 242:
       case 371:
-        return WaitKind::kEventRecord;
+        return {WaitKind::kEventRecord, true};
       default:
-        return WaitKind::kNone;
+        return {};
     }
   }
   switch (cbid) {
     case 17:  // cuCtxSynchronize
     case 800:
-      return WaitKind::kContext;
+      return {WaitKind::kContext};
     case 126:  // cuStreamSynchronize
+      return {WaitKind::kStream};
     case 440:
-      return WaitKind::kStream;
+      return {WaitKind::kStream, true};
     case 121:  // cuEventSynchronize
-      return WaitKind::kEvent;
+      return {WaitKind::kEvent};
     case 295:  // cuStreamWaitEvent
+      return {WaitKind::kStreamForEvent};
     case 436:
-      return WaitKind::kStreamForEvent;
+      return {WaitKind::kStreamForEvent, true};
     case 119:  // cuEventRecord
-    case 441:
     case 587:  // cuEventRecordWithFlags
+      return {WaitKind::kEventRecord};
+    case 441:
     case 588:
-      return WaitKind::kEventRecord;
+      return {WaitKind::kEventRecord, true};
     default:
-      return WaitKind::kNone;
+      return {};
   }
 }
-
-namespace {
-bool is_per_thread_stream(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API)
-    return cbid == 239 || cbid == 247 || cbid == 242 || cbid == 371;
-  return cbid == 440 || cbid == 436 || cbid == 441 || cbid == 588;
-}
-}  // namespace
 
 ApiCallbacks& ApiCallbacks::instance() {
   static auto* callbacks = new ApiCallbacks();  // CUPTI's hooks outlive static destructors
@@ -160,14 +158,13 @@ void ApiCallbacks::write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid
   if (data.functionReturnValue)  // cudaError_t and CUresult: both are ints
     std::memcpy(&out.result, data.functionReturnValue, sizeof out.result);
   record::record_activity(out);
-  if (const WaitKind kind = wait_kind_of(domain, cbid); kind != WaitKind::kNone)
-    write_wait(kind, domain, cbid, data, begin, end);
+  if (const WaitCall wait = wait_call_of(domain, cbid); wait.kind != WaitKind::kNone)
+    write_wait(wait, data, begin, end);
 }
 
-void ApiCallbacks::write_wait(WaitKind kind, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
-                              const CUpti_CallbackData& data, std::uint64_t begin,
+void ApiCallbacks::write_wait(WaitCall wait, const CUpti_CallbackData& data, std::uint64_t begin,
                               std::uint64_t end) {
-  const bool per_thread = is_per_thread_stream(domain, cbid);
+  const auto [kind, per_thread] = wait;
   if (kind == WaitKind::kEventRecord) {
     spool::CudaEventRecord out{};
     out.correlation = data.correlationId;

@@ -25,7 +25,11 @@ enum class WaitKind : std::uint8_t {
   kContext = 4,
   kEventRecord = 255,  // not a wait: what later waits for the event mean
 };
-WaitKind wait_kind_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+struct WaitCall {
+  WaitKind kind = WaitKind::kNone;
+  bool per_thread = false;  // its stream 0 is the thread's own default stream
+};
+WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
 // One a process, as CUPTI has one subscriber. start() and stop() from one thread at a time.
 class ApiCallbacks {
@@ -48,8 +52,8 @@ class ApiCallbacks {
                                const void* data);
   void write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                   const CUpti_CallbackData& data, std::uint64_t begin, std::uint64_t end);
-  void write_wait(WaitKind kind, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
-                  const CUpti_CallbackData& data, std::uint64_t begin, std::uint64_t end);
+  void write_wait(WaitCall wait, const CUpti_CallbackData& data, std::uint64_t begin,
+                  std::uint64_t end);
   std::uint32_t stream_id(const CUpti_CallbackData& data, const void* stream, bool per_thread);
   Event event_of(const void* handle, bool is_recorded_now);
 

@@ -186,7 +186,7 @@ bool CuptiSource::attach(std::string* line) {
 void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
   CuptiSource& source = instance();  // on the thread that detaches, which holds the lock
   if (static_cast<const CUpti_CallbackData*>(data)->callbackSite != CUPTI_API_EXIT ||
-      !source.attached_ || !pthread_equal(source.detaching_, pthread_self()))
+      !pthread_equal(source.detaching_, pthread_self()) || !source.attached_)
     return;
   source.attached_ = source.cupti_->cuptiFinalize() != CUPTI_SUCCESS;
 }

@@ -37,8 +37,7 @@ std::string calls_text(std::uint64_t count, std::int64_t steps) {
 }
 
 std::string kernel_text(const std::string& name) {
-  const analysis::KernelName kernel = analysis::parse_kernel_name(name);
-  return shorten(one_line(kernel.known() ? kernel.text : name), kNameWidth);
+  return shorten(one_line(analysis::readable_kernel_name(name)), kNameWidth);
 }
 
 std::string plain_name(const std::string& name) { return shorten(one_line(name), kNameWidth); }

@@ -33,10 +33,8 @@ std::string value_text(const Value& value) {
       return value.text;
     case Value::Kind::kName:
       return shorten(one_line(value.text), kNameWidth);
-    case Value::Kind::kKernel: {
-      const analysis::KernelName kernel = analysis::parse_kernel_name(value.text);
-      return shorten(one_line(kernel.known() ? kernel.text : value.text), kNameWidth);
-    }
+    case Value::Kind::kKernel:
+      return shorten(one_line(analysis::readable_kernel_name(value.text)), kNameWidth);
   }
   return {};
 }

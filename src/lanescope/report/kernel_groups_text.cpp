@@ -31,11 +31,6 @@ const char* class_name(WorkClass work) {
   return "";
 }
 
-std::string readable(std::string_view label) {
-  const auto parsed = analysis::parse_kernel_name(label);
-  return parsed.known() ? parsed.text : std::string(label);
-}
-
 std::string text_argument(const Trace& trace, SliceId slice, ArgKey key) {
   const auto text = slice == kNone<SliceId> ? std::nullopt : trace.slice_args(slice).text(key);
   return text ? std::string(trace.text(*text)) : std::string();
@@ -88,7 +83,8 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
         format_time_ns(group.busy_ns),
         format_percent(static_cast<double>(group.busy_ns), static_cast<double>(busy_of(facts))),
         format_time_ns(group.median_ns), format_time_ns(group.mad_ns), format_time_ns(group.p95_ns),
-        format_time_ns(group.longest_ns), one_line(readable(trace.name(group.median_call))));
+        format_time_ns(group.longest_ns),
+        one_line(analysis::readable_kernel_name(trace.name(group.median_call))));
     if (group.work == WorkClass::kCopy)
       out += fmt::format(", {} at {:.1f} GB/s", format_bytes(group.bytes), bandwidth(group));
     const std::string from = origin(trace, group);
@@ -117,7 +113,7 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
   for (const KernelGroup& group : groups) {
     json.begin_object();
     json.text("name", trace.name(group.median_call));
-    json.text("readable_name", readable(trace.name(group.median_call)));
+    json.text("readable_name", analysis::readable_kernel_name(trace.name(group.median_call)));
     json.text("work", class_name(group.work));
     json.text("operator", group.op == kNone<SliceId> ? std::string_view() : trace.name(group.op));
     json.text("input_dims", text_argument(trace, group.op, ArgKey::kInputDims));

@@ -38,12 +38,6 @@ std::string shapes_of(const Facts& facts, SliceId op) {
   return text ? analysis::torch_shapes_text(facts.trace->text(*text)) : std::string();
 }
 
-std::string kernel_of(const Facts& facts, SliceId kernel) {
-  const std::string_view label = facts.trace->name(kernel);
-  const auto parsed = analysis::parse_kernel_name(label);
-  return parsed.known() ? parsed.text : std::string(label);
-}
-
 std::string percent(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.1f}%", *ratio * 100) : "--";
 }
@@ -116,7 +110,8 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
         format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
         row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),
         percent(roofline.spec ? row.achieved_ratio : row.of_best_ratio),
-        shorten(one_line(kernel_of(facts, row.kernel)), kKernelWidth));
+        shorten(one_line(analysis::readable_kernel_name(facts.trace->name(row.kernel))),
+                kKernelWidth));
   }
   if (rows.size() > most) out += fmt::format("  and {} rows more\n", rows.size() - most);
   return out;

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
 
+#include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -14,13 +14,6 @@ using analysis::WorkClass;
 namespace {
 
 constexpr std::size_t kFewest = 20;  // 5 samples are no distribution
-
-// Equal kernels: name, grid, block, and the input shapes of the operator that launched them.
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-
-std::uint32_t argument(const Trace& trace, SliceId slice, ArgKey key) {
-  return raw(trace.slice_args(slice).text(key).value_or(kNone<StringId>));
-}
 
 // Did work of another stream run at the same time? For each place in the order of starts the latest
 // end so far, and the latest end on a stream other than that one's.
@@ -70,20 +63,16 @@ Outcome kernel_spread(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
-  std::map<Key, std::vector<DeviceWork>> groups;
+  std::map<analysis::KernelKey, std::vector<DeviceWork>> groups;
   std::int64_t all_ns = 0;
   bool has_shapes = false;
   for (const DeviceWork& work : timeline.work) {
     if (work.work != WorkClass::kCompute || !inside(facts.steady_windows, work.start_ns)) continue;
-    const SliceId op = facts.links.op_of[raw(work.slice)];
-    const std::uint32_t dims =
-        op == kNone<SliceId> ? raw(kNone<StringId>) : argument(trace, op, ArgKey::kInputDims);
+    const analysis::KernelKey key = analysis::kernel_key(trace, facts.links, work.slice);
     all_ns += work.end_ns - work.start_ns;
-    if (dims == raw(kNone<StringId>)) continue;  // calls of one grid may differ in inner size
+    if (!key.has_shapes()) continue;  // calls of one grid may differ in inner size
     has_shapes = true;
-    groups[{raw(trace.slices().name[raw(work.slice)]), argument(trace, work.slice, ArgKey::kGrid),
-            argument(trace, work.slice, ArgKey::kBlock), dims}]
-        .push_back(work);
+    groups[key].push_back(work);
   }
   if (all_ns > 0 && !has_shapes)
     return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};

@@ -1,9 +1,9 @@
 // Kernels take longer while communication runs beside them.
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -12,12 +12,6 @@ using analysis::DeviceWork;
 using analysis::WorkClass;
 
 namespace {
-
-using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-
-std::uint32_t argument(const Trace& trace, SliceId slice, ArgKey key) {
-  return raw(trace.slice_args(slice).text(key).value_or(kNone<StringId>));
-}
 
 struct Group {
   std::vector<std::int64_t> alone, beside;
@@ -35,19 +29,15 @@ Outcome slowed_compute(const Facts& facts) {
     if (work.work == WorkClass::kCommunication) communication.add(work.start_ns, work.end_ns);
   communication.finish();
   if (communication.length_ns() == 0) return Quiet{};
-  std::map<Key, Group> groups;
+  std::map<analysis::KernelKey, Group> groups;
   bool has_shapes = false;
   for (const DeviceWork& work : timeline.work) {
     const std::int64_t length = work.end_ns - work.start_ns;
     if (work.work != WorkClass::kCompute || length <= 0) continue;
-    const SliceId op = facts.links.op_of[raw(work.slice)];
-    const std::uint32_t dims =
-        op == kNone<SliceId> ? raw(kNone<StringId>) : argument(trace, op, ArgKey::kInputDims);
-    if (dims == raw(kNone<StringId>)) continue;  // calls of one grid may differ in inner size
+    const analysis::KernelKey key = analysis::kernel_key(trace, facts.links, work.slice);
+    if (!key.has_shapes()) continue;  // calls of one grid may differ in inner size
     has_shapes = true;
-    Group& group = groups[{raw(trace.slices().name[raw(work.slice)]),
-                           argument(trace, work.slice, ArgKey::kGrid),
-                           argument(trace, work.slice, ArgKey::kBlock), dims}];
+    Group& group = groups[key];
     const std::int64_t shared = communication.length_within_ns(work.start_ns, work.end_ns);
     if (shared == 0) {
       group.alone.push_back(length);  // of any step: few run alone where overlap is good
