@@ -1,0 +1,49 @@
+#include "lanescope/cli/step_report.h"
+
+#include <limits>
+#include <memory>
+
+#include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/record/range.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct StepReportFlags {
+  std::string path;
+  std::optional<std::int64_t> step, rows;
+  bool json = false;
+};
+
+int run_step_report(const StepReport& report, const StepReportFlags& flags, Output& output) {
+  int code = kOk;
+  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  if (!trace) return code;
+  RecordFunction stage(report.name);
+  const Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  if (!facts) {
+    output.complain(std::string(report.name) + ": --step: " + message_of(facts.error()));
+    return kUsage;
+  }
+  const auto rows = static_cast<std::size_t>(flags.rows.value_or(20));
+  output.write(flags.json ? report.json(*facts) : report.text(*facts, rows));
+  return kOk;
+}
+
+}  // namespace
+
+void add_step_report(CommandLine& line, const StepReport& report) {
+  Command command = line.command(report.name, report.summary);
+  const auto flags = std::make_shared<StepReportFlags>();
+  command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
+  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
+                      "speak of this ProfilerStep only (default: of all but the first)");
+  command.number_flag("--rows", &flags->rows, 1, 1'000'000, "rows of the table (default: 20)");
+  command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  command.epilogue(report.epilogue);
+  command.runs(
+      [flags, report](Output& output) -> int { return run_step_report(report, *flags, output); });
+}
+
+}  // namespace lanescope::cli

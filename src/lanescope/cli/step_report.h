@@ -1,0 +1,22 @@
+// Subcommands that write one table about the steady steps of a trace, or about one step.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::cli {
+
+struct StepReport {
+  const char* name;
+  const char* summary;
+  const char* epilogue;
+  std::string (*text)(const explain::Facts& facts, std::size_t rows);
+  std::string (*json)(const explain::Facts& facts);
+};
+
+// TRACE, --step, --rows and --json.
+void add_step_report(CommandLine& line, const StepReport& report);
+
+}  // namespace lanescope::cli
