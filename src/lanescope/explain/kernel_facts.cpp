@@ -121,6 +121,12 @@ bool kernels_matter(const Facts& facts) {
   return !rules::is_thin(facts) && part.compute_ns * 10 >= part.wall_ns * 3;
 }
 
+bool is_large_and_slow(const KernelCall& kernel) {
+  const analysis::RooflineCall* call = kernel.call;
+  return call && call->kernel == kernel.slice && call->kind == analysis::RooflineClass::kCompute &&
+         kernel.is_alone && kernel.work->flops >= 1e9 && call->achieved_ratio() < 0.4;
+}
+
 bool kernels_decide(const Facts& facts) {
   return kernels_matter(facts) && !rules::is_host_bound(facts);
 }

@@ -47,6 +47,10 @@ struct KernelFacts {
 // Made once a Facts, by whoever asks first; any thread. Needs a main device. O(n log n).
 const KernelFacts& kernel_facts(const Facts& facts);
 
+// The longest kernel of a compute-bound call of 1 GFLOP or more that ran alone and reached less
+// than 40 % of the peak. Needs the peaks of the GPU.
+bool is_large_and_slow(const KernelCall& kernel);
+
 // Half of the matmuls' time or more belongs to operators whose shapes are known: graphs and
 // compiled code hide them. Without matmuls: true.
 bool gemms_are_known(const KernelFacts& kernels);

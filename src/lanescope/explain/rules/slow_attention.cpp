@@ -6,8 +6,6 @@
 
 namespace lanescope::explain::rules {
 
-using analysis::RooflineClass;
-
 Outcome slow_attention(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   if (!kernels_decide(facts)) return Quiet{};
@@ -19,11 +17,8 @@ Outcome slow_attention(const Facts& facts) {
   double flops = 0;
   std::int64_t time_ns = 0;
   for (const KernelCall& kernel : kernels.kernels) {
-    if (!kernel.is_attention() || !kernel.call || kernel.call->kernel != kernel.slice) continue;
+    if (!kernel.is_attention() || !is_large_and_slow(kernel)) continue;
     const auto& call = *kernel.call;
-    if (call.kind != RooflineClass::kCompute || !kernel.is_alone || kernel.work->flops < 1e9 ||
-        call.achieved_ratio() >= 0.4)
-      continue;
     // The call's helpers (a sum of dO O, a conversion of dQ) count as its time.
     found.add(kernel.slice, call.start_ns, call.end_ns,
               call.time_ns - std::llround(call.floor_ns()));

@@ -7,8 +7,6 @@
 
 namespace lanescope::explain::rules {
 
-using analysis::RooflineClass;
-
 Outcome slow_gemm(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   if (!kernels_decide(facts)) return Quiet{};
@@ -19,11 +17,8 @@ Outcome slow_gemm(const Facts& facts) {
   const KernelCall* longest = nullptr;
   double flops = 0, flop_time_ns = 0;
   for (const KernelCall& kernel : kernels.kernels) {
-    if (!kernel.is_gemm() || !kernel.call || kernel.call->kernel != kernel.slice) continue;
+    if (!kernel.is_gemm() || !is_large_and_slow(kernel)) continue;
     const auto& call = *kernel.call;
-    if (call.kind != RooflineClass::kCompute || !kernel.is_alone || kernel.work->flops < 1e9 ||
-        call.achieved_ratio() >= 0.4)
-      continue;
     found.add(kernel, kernel.dur_ns() - std::llround(call.floor_ns()));
     flops += kernel.work->flops;
     flop_time_ns += static_cast<double>(call.time_ns);
