@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -165,3 +168,19 @@ def test_the_driver_loads_the_library_of_this_package(monkeypatch):
     monkeypatch.setattr(_autorecord, "cupti_library", lambda: "")
     _autorecord._point_driver_to_our_library()
     assert "CUDA_INJECTION64_PATH" not in os.environ
+
+
+def test_the_library_for_programs_without_python_finds_its_other_half_wherever_it_lies(tmp_path) -> None:
+    """The CUDA driver loads it into programs that know no lanescope: the build folder may be gone by then."""
+    package = pathlib.Path(lanescope.__file__).parent / "lib"
+    if not (package / "liblanescope_record_cupti.so").exists():
+        pytest.skip("built without CUPTI")
+    if (package / "liblanescope_record_cupti.so").is_symlink():
+        pytest.skip("a package of the build folder, not an installed one")
+    for name in ("liblanescope_record_cupti.so", "liblanescope_record.so"):
+        shutil.copy(package / name, tmp_path)
+    loading = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(open('/proc/self/maps').read())"
+    done = subprocess.run([sys.executable, "-c", loading, str(tmp_path / "liblanescope_record_cupti.so")], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert done.returncode == 0, done.stdout
+    assert set(re.findall(r"\S*/liblanescope_record\.so\S*", done.stdout)) == {str(tmp_path / "liblanescope_record.so")}

@@ -22,6 +22,7 @@
 #include "lanescope/format/spool/spool_index.h"
 #include "lanescope/record/range.h"
 #include "lanescope/record/recorder.h"
+#include "lanescope/record_cupti/buffer_sizing.h"
 
 namespace {
 using namespace lanescope;
@@ -422,6 +423,44 @@ TEST_F(GpuSourceTest, ADumpHoldsWhatCuptiHadNotGivenYet) {
   EXPECT_EQ(found.count(ActivityKind::kApiCall), 1u);
   recorder->stop();
   EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+}
+
+// CUPTI keeps a buffer that is not full while work is under way: what a killed program loses must
+// be little also when it launches slowly.
+TEST_F(GpuSourceTest, SlowLaunchesReachTheFileWithoutBeingAskedFor) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    fake_gpu_launch("k", i);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::size_t found = 0;
+  for (int tries = 0; tries < 500 && found < 100; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    found = read(recorder->spool_path()).count(ActivityKind::kKernel);
+  }
+  EXPECT_GE(found, 100u);
+  EXPECT_LT(found, 400u) << "the last buffer is not full";
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 400u);
+}
+
+TEST(BufferSizingTest, GrowsWithThePaceAndShrinksWithIt) {
+  using record_cupti::BufferSizing;
+  constexpr std::size_t kKiB = 1024;
+  constexpr std::uint64_t kMs = 1'000'000;
+  BufferSizing sizing;
+  std::uint64_t now = 7;
+  EXPECT_EQ(sizing.next(now, 128 * kKiB), 32 * kKiB);
+  EXPECT_EQ(sizing.next(now += 49 * kMs, 128 * kKiB), 64 * kKiB);
+  EXPECT_EQ(sizing.next(now += 50 * kMs, 128 * kKiB), 64 * kKiB);
+  EXPECT_EQ(sizing.next(now += 1, 128 * kKiB), 128 * kKiB);
+  EXPECT_EQ(sizing.next(now += 1, 128 * kKiB), 128 * kKiB) << "at most what it is allowed";
+  EXPECT_EQ(sizing.next(now += 200 * kMs, 128 * kKiB), 128 * kKiB);
+  EXPECT_EQ(sizing.next(now += 201 * kMs, 128 * kKiB), 64 * kKiB);
+  EXPECT_EQ(sizing.next(now += 201 * kMs, 128 * kKiB), 32 * kKiB);
+  EXPECT_EQ(sizing.next(now += 900 * kMs, 128 * kKiB), 32 * kKiB) << "at least the smallest";
+  EXPECT_EQ(sizing.next(now += 900 * kMs, 16 * kKiB), 16 * kKiB);
 }
 
 // NVTX looks for its library once, at the process's first NVTX call: before the recording began.

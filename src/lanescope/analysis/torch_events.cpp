@@ -382,6 +382,7 @@ class Builder {
                       is_device_memory(type) ? bytes : 0, instants.track[i],
                       name_index(instants.name[i]), 0});
     }
+    if (records.empty() && out_of_memory.empty()) return;
     std::vector<std::uint32_t> all(out_.events.size());
     std::iota(all.begin(), all.end(), 0u);
     own_memory(records, all, leftover);

@@ -23,6 +23,12 @@ void permute(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
   column = std::move(sorted);
 }
 
+// A little room too much is cheaper than a copy of the column.
+template <typename T>
+void give_back_spare(std::vector<T>& column) {
+  if (column.capacity() - column.size() > column.size() / 8) column.shrink_to_fit();
+}
+
 bool is_identity(const std::vector<std::uint32_t>& order) {
   for (std::uint32_t i = 0; i < order.size(); ++i)
     if (order[i] != i) return false;
@@ -117,13 +123,13 @@ void TraceBuilder::sort_slices() {
     permute(slices.args, order);
     permute(slices.event_index, order);
   } else {
-    slices.start_ns.shrink_to_fit();
-    slices.dur_ns.shrink_to_fit();
-    slices.name.shrink_to_fit();
-    slices.track.shrink_to_fit();
-    slices.category.shrink_to_fit();
-    slices.args.shrink_to_fit();
-    slices.event_index.shrink_to_fit();
+    give_back_spare(slices.start_ns);
+    give_back_spare(slices.dur_ns);
+    give_back_spare(slices.name);
+    give_back_spare(slices.track);
+    give_back_spare(slices.category);
+    give_back_spare(slices.args);
+    give_back_spare(slices.event_index);
   }
 }
 

@@ -107,6 +107,17 @@ TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name,
   return find_or_add_track({TrackKind::kCounter, process(pid), {}, intern(name), intern(series)});
 }
 
+void TraceBuilder::expect_slices(std::size_t count) {
+  SliceColumns& slices = trace_.slices_;
+  slices.start_ns.reserve(count);
+  slices.dur_ns.reserve(count);
+  slices.name.reserve(count);
+  slices.track.reserve(count);
+  slices.category.reserve(count);
+  slices.args.reserve(count);
+  slices.event_index.reserve(count);
+}
+
 void TraceBuilder::push_slice(TrackId track, CategoryId category, StringId name,
                               std::int64_t start_ns, std::int64_t dur_ns, ArgsId args,
                               std::uint32_t event_index) {

@@ -52,6 +52,8 @@ class TraceBuilder {
   // phase: 's' start, 't' step, 'f' end.
   void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
                 std::int64_t time_ns, bool binds_enclosing);
+  // A reader that knows about how many slices are to come spares the columns from growing.
+  void expect_slices(std::size_t count);
   // An event that leaves nothing in the columns (metadata, lost ones) still takes its place in the
   // file order.
   void skip_event() { ++event_index_; }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace lanescope::record_cupti {
@@ -77,7 +78,7 @@ void BufferPool::recycle(Buffer buffer) noexcept {
     --spills_;
     return;
   }
-  std::memset(buffer.data, 0, bytes_);  // CUPTI says what it wrote, not what it touched
+  std::memset(buffer.data, 0, std::min(buffer.bytes, bytes_));  // more than it wrote may be touched
   const std::lock_guard lock(mutex_);
   if (ready_.size() < limit_) ready_.push_back(buffer.data);
 }

@@ -12,7 +12,7 @@ namespace lanescope::record_cupti {
 struct Buffer {
   std::uint8_t* data = nullptr;
   std::size_t valid_bytes = 0;  // that CUPTI wrote
-  std::size_t bytes = 0;
+  std::size_t bytes = 0;        // that it was allowed to write
 };
 
 // Any thread. Never throws: room for all buffers is reserved at the start.
@@ -30,13 +30,13 @@ class BufferPool {
   // For a CUPTI that crashes without a buffer: a small one beyond the limit. What lands in it is
   // dropped (see is_spill).
   std::uint8_t* take_spill() noexcept;
-  static constexpr std::size_t kSpillBytes = 64 * 1024;
+  static constexpr std::size_t kSpillBytes = 60 * 1024;  // no size that BufferSizing gives
   static bool is_spill(const Buffer& buffer) { return buffer.bytes == kSpillBytes; }
   // CUPTI is done with it.
   void complete(Buffer buffer) noexcept;
   // The oldest completed one; data null: none.
   Buffer next_completed() noexcept;
-  // Decoded: zeroes what was used and makes it ready again; a spill is given back.
+  // Decoded: zeroes what CUPTI was allowed to use and makes it ready again; a spill is given back.
   void recycle(Buffer buffer) noexcept;
   // Makes buffers until `count` are ready, or the limit.
   void prepare(std::size_t count) noexcept;

@@ -20,6 +20,7 @@
 #include "lanescope/record_cupti/api_callbacks.h"
 #include "lanescope/record_cupti/api_lists.h"
 #include "lanescope/record_cupti/buffer_pool.h"
+#include "lanescope/record_cupti/buffer_sizing.h"
 #include "lanescope/record_cupti/cupti_library.h"
 #include "lanescope/record_cupti/gpu_devices.h"
 #include "lanescope/record_cupti/native_recording.h"
@@ -28,12 +29,11 @@
 namespace lanescope::record_cupti {
 namespace {
 
-// The budget: at most 96 MiB of buffers, however fast a program launches. CUPTI gives each thread
-// its own, so small ones waste less.
+// The budget: at most 96 MiB of buffers, however fast a program launches.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxBuffers = 96;
 constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding thread
-// How old a record can be when the program is killed.
+// How often CUPTI looks for buffers that are not full and whose work is all done (BufferSizing).
 constexpr std::uint32_t kFlushPeriodMs = 500;
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 
@@ -50,6 +50,13 @@ constexpr CUpti_ActivityKind kCallKinds[] = {
 
 void say(char* line, std::size_t size, const std::string& text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text.c_str());
+}
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 std::uint64_t CUPTIAPI read_ticks() { return record::ticks(); }
@@ -108,7 +115,8 @@ void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t*
   CuptiSource& source = instance();
   *records = 0;  // as many as fit
   *buffer = source.pool_.take();
-  *size = *buffer ? kBufferBytes : 0;
+  thread_local BufferSizing sizing;
+  *size = *buffer ? sizing.next(monotonic_ns(), kBufferBytes) : 0;
   if (*buffer || source.cupti_->version >= kRefusalIsFine) return;
   *buffer = source.pool_.take_spill();
   *size = *buffer ? BufferPool::kSpillBytes : 0;

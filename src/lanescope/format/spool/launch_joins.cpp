@@ -35,7 +35,11 @@ class OpenStack {
  public:
   explicit OpenStack(std::span<const SpoolRange> ranges) : ranges_(ranges) {}
   void clear() { open_.clear(); }
-  void push(std::uint32_t range) { open_.push_back(range); }
+  // Those that have ended by now leave first, or a loop's would pile up under the next one's.
+  void push(std::uint32_t range) {
+    top(ranges_[range].start_ns);
+    open_.push_back(range);
+  }
   std::uint32_t top(std::int64_t time_ns) {
     while (!open_.empty() && ranges_[open_.back()].end_ns <= time_ns) open_.pop_back();
     return open_.empty() ? kNoIndex : open_.back();

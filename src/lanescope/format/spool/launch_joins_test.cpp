@@ -70,6 +70,18 @@ TEST(LaunchJoinsTest, AnnotationsThatOverlapAreAllFound) {
   EXPECT_THAT(open(moments[3]), ElementsAre(0));
 }
 
+// A loop with a range a step and a moment only after all of them: what has ended does not hide the
+// range around the loop, nor does each moment step over it.
+TEST(LaunchJoinsTest, EndedSiblingsDoNotPileUpOverTheRangeAroundThem) {
+  std::vector<SpoolRange> ranges{range(1, 0, 1'000'000, true)};
+  for (int i = 1; i <= 5'000; ++i) ranges.push_back(range(1, 10 * i, 10 * i + 5, true));
+  ranges.push_back(range(1, 60'000, 70'000, true));
+  std::vector<OpenRanges> moments{at(1, 65'000)};
+  std::vector<std::uint32_t> annotations;
+  find_open_ranges(ranges, moments, &annotations);
+  EXPECT_THAT(annotations, ElementsAre(5'001, 0));
+}
+
 TEST(LaunchJoinsTest, DeepNestsAreCut) {
   std::vector<SpoolRange> ranges;
   for (int i = 0; i < 10'000; ++i) ranges.push_back(range(1, i, 1'000'000, true));

@@ -66,6 +66,7 @@ class SpoolReader {
     choose_base();
     add_metadata();
     add_names();
+    builder_.expect_slices(count_records(index_.record_chunks) + activities_.records.size());
     for (const auto& [place, record] : kept_ranges_) add_range(record, place);
     for (const SpoolChunk& chunk : index_.record_chunks) add_records(chunk);
     add_waiting_wrapper();

@@ -9,7 +9,10 @@ using spool::ActivityKind;
 
 class ActivityDecoder {
  public:
-  explicit ActivityDecoder(ImportStats* stats) : stats_(stats) {}
+  // `records`: about how many are to come.
+  ActivityDecoder(std::size_t records, ImportStats* stats) : stats_(stats) {
+    out_.records.reserve(records);
+  }
 
   void add_chunk(std::span<const spool::Record> records, std::uint64_t offset) {
     offset_ = offset;
@@ -143,7 +146,7 @@ bool is_thread_activity(const spool::Record& record) {
 SpoolActivities read_activities(const SpoolBytes& bytes, const SpoolIndex& index,
                                 std::span<const spool::Record> of_threads,
                                 std::span<std::byte> buffer, ImportStats* stats) {
-  ActivityDecoder decoder(stats);
+  ActivityDecoder decoder(of_threads.size() + count_records(index.activity_chunks), stats);
   decoder.add_chunk(of_threads, 0);
   for (const SpoolChunk& chunk : index.activity_chunks)
     decoder.add_chunk(read_records(bytes, chunk, buffer, stats), chunk.offset);

@@ -231,4 +231,12 @@ std::span<const spool::Record> read_records(const SpoolBytes& bytes, const Spool
   return {reinterpret_cast<const spool::Record*>(buffer.data() + spool::kChunkHeaderBytes), count};
 }
 
+std::size_t count_records(std::span<const SpoolChunk> chunks) {
+  constexpr std::size_t kMost =
+      (spool::kChunkBytes - spool::kChunkHeaderBytes) / sizeof(spool::Record);
+  std::size_t records = 0;
+  for (const SpoolChunk& chunk : chunks) records += std::min<std::size_t>(chunk.used, kMost);
+  return records;
+}
+
 }  // namespace lanescope::format

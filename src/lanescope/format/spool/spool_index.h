@@ -71,4 +71,7 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
 std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
                                             std::span<std::byte> buffer, ImportStats* stats);
 
+// About how many records they hold, never more than fit; what an open chunk holds it may not say.
+std::size_t count_records(std::span<const SpoolChunk> chunks);
+
 }  // namespace lanescope::format
