@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""What CUPTI itself costs the 64x64 bf16 matmul + add loop, by kind of record: the floor of every profiler that uses it.
+"""What CUPTI itself costs a program, by kind of record: the floor of every profiler that uses it.
 
     python3 bench/gpu/cupti_floor.py --library build/cupti_floor.so --seconds 60
+    python3 bench/gpu/cupti_floor.py --library build/cupti_floor.so --program llama_decode --variants K,KMPSObc
+
+The program is the 64x64 bf16 matmul + add loop of cost.py, or one of programs.py.
 
 Each round takes the variants in a new order: blocks without CUPTI, with the variant on, switched off again, and after CUPTI
 has left the process (cuptiFinalize). Letters of a variant: K kernels, M P copies, S memsets, O overhead, Y waits, E events,
@@ -22,6 +25,7 @@ import torch
 
 import cost
 import measure
+import programs
 
 VARIANTS = "K,KMPSO,b,c,bc,KMPSObc,Y,E,RDf,KMPSYEORDf"
 
@@ -40,17 +44,23 @@ def main() -> int:
     parser.add_argument("--library", required=True, help="cupti_floor.cpp as a shared library")
     parser.add_argument("--variants", default=VARIANTS, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--steps", type=int, default=300, help="of one block (default: %(default)s)")
+    parser.add_argument("--program", help="of programs.py (default: the loop of cost.py)")
+    parser.add_argument("--steps", type=int, help="of one block (default: 300 of the loop, 20 of another program)")
     arguments = parser.parse_args()
     library = ctypes.CDLL(arguments.library)
     library.floor_records.restype = library.floor_callbacks.restype = ctypes.c_long
     if library.floor_load(find_cupti().encode()) != 0:
         print("libcupti was not found, or is older than CUDA 12.5")
         return 2
-    step = cost.loop_step("cuda")
+    program = programs.make(arguments.program, "cuda", False) if arguments.program else programs.Program(cost.loop_step("cuda"))
+    steps = arguments.steps or (20 if arguments.program else 300)
+
+    def block() -> float:
+        program.reset()
+        return measure.us_per_step(program.step, steps, "cuda")
 
     def blocks(count: int) -> float:
-        return statistics.median(measure.us_per_step(step, arguments.steps, "cuda") for _ in range(count))
+        return statistics.median(block() for _ in range(count))
 
     variants = arguments.variants.split(",")
     rows: Dict[str, Dict[str, List[float]]] = {v: {"bare": [], "on": [], "off": [], "left": []} for v in variants}

@@ -181,11 +181,14 @@ def compare_traces(theirs: TraceJson, ours: TraceJson, explained: Dict[str, Any]
 
 
 def kernel_medians(traces: List[TraceJson]) -> Dict[str, float]:
-    """Median duration in ns per kernel name, over all windows of all traces."""
+    """Median duration in ns per kernel name, over all windows of all traces. Without NCCL's: they run until the last rank has
+    come, so their time is not theirs."""
     durations: Dict[str, List[int]] = collections.defaultdict(list)
     for trace in traces:
         for event in trace.device:
             call = trace.launch(event)
+            if event.name.startswith("nccl"):
+                continue
             if event.cat == "kernel" and call is not None and trace.step(call.start) is not None:
                 durations[event.name].append(event.end - event.start)
     return {name: statistics.median(values) for name, values in durations.items()}

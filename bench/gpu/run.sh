@@ -80,7 +80,9 @@ floor() {  # floor SECONDS
   cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
   nvcc -O2 -std=c++17 -shared -Xcompiler -fPIC -I"$cuda/extras/CUPTI/include" bench/gpu/cupti_floor.cpp \
     -o "$work/cupti_floor.so" -ldl &&
-    "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 7 / 10))
+    "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 4 / 10)) &&
+    "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 3 / 10)) \
+      --program llama_decode --variants K,KMPSObc
 }
 compare() {  # compare NAME arguments...
   local name=$1

@@ -52,6 +52,17 @@ class Event:
         return self.args.get("External id")
 
 
+# Calls newer than the table of names that torch.profiler was built with; it writes "INVALID" and CUPTI's number.
+CALLS_BY_NUMBER = {461: "cudaStreamGetCaptureInfo", 486: "cudaEventElapsedTime"}
+
+
+def call_name(raw: Dict[str, Any]) -> str:
+    name: str = raw["name"]
+    if name == "INVALID" and raw.get("cat") == "cuda_runtime":
+        return CALLS_BY_NUMBER.get(raw.get("args", {}).get("cbid"), name)
+    return name
+
+
 class Containment:
     """Ranges of one thread; what encloses a moment. Each range knows the nearest earlier one that holds its start."""
 
@@ -97,7 +108,7 @@ class TraceJson:
             self.gpu_annotations += cat == "gpu_user_annotation"
             if target is not None:
                 start = exact_ns(raw["ts"])
-                target.append(Event(cat, raw["name"], raw.get("pid"), raw.get("tid"), start, start + exact_ns(raw["dur"]),
+                target.append(Event(cat, call_name(raw), raw.get("pid"), raw.get("tid"), start, start + exact_ns(raw["dur"]),
                                     raw.get("args", {})))
         by_thread: Dict[Any, List[Event]] = collections.defaultdict(list)
         for event in self.cpu:
