@@ -125,7 +125,8 @@ def print_matrix(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, 
         rows = [cells[r] for r in recorders]
         before = "; ".join(dict.fromkeys(", ".join(row.get("findings", [])[: (row["place"] or 6) - (1 if row["place"] else 0)])
                                          for row in rows))
-        print(f"{title(pair, options):<32}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{cell(row):<22}" for row in rows) + before)
+        print(f"{title(pair, options):<32}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{cell(row):<22}" for row in rows)
+              + before)
 
 
 def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
@@ -142,8 +143,8 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
             at_stake = matrix[pair][recorder]["at_stake_us"]
             ratio = "" if at_stake is None or measured["saved_us"] <= 0 else f" ({at_stake / measured['saved_us']:.2f}x)"
             promised.append(f"{us(at_stake) + ratio:>24}")
-        print(f"{title(pair, options):<32}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}{us(measured['saved_us']):>12}"
-              f"{measured['factor']:>7.2f}x" + "".join(promised))
+        print(f"{title(pair, options):<32}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}"
+              f"{us(measured['saved_us']):>12}{measured['factor']:>7.2f}x" + "".join(promised))
 
 
 def summary(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],

@@ -72,8 +72,8 @@ def count_ops(trace: pathlib.Path, name: str) -> int:
 
 
 def test_a_pair_of_two_ranks_runs_in_two_processes(tmp_path):
-    done = run("run.py", "--pairs", "small_collectives,tiny_ops", "--ranks", 2, "--device", "cpu", "--small", "--seconds", "0.02",
-               "--jobs", 2, "--out", tmp_path)
+    done = run("run.py", "--pairs", "small_collectives,tiny_ops", "--ranks", 2, "--device", "cpu", "--small",
+               "--seconds", "0.02", "--jobs", 2, "--out", tmp_path)
     assert done.returncode == 0, done.stdout
     assert "6 of 6 programs ran" in done.stdout  # tiny_ops has one rank
     for recorder in ("lanescope", "torch"):
