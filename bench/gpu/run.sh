@@ -14,6 +14,8 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   models        slowdown_models.py                                                      240 s
   kill9         kill9.py                                                                180 s
   faults        examples/faults: pairs of programs with and without a fault, and explain 480 s
+                pairs that need more GPUs than the machine has are named and left out
+  faults2       the pairs of programs that run on 2 GPUs, only                          300 s
   ddp2, ddp4    compare.py under torchrun on 2 and on 4 GPUs                            180 s
 Default: build ladder programs cuda_program kill9. A section that fails or runs out of time does not stop the next one; the
 exit code is the number of those. Environment:
@@ -29,7 +31,7 @@ case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 limit_of() {
   case "$1" in
     build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor | readme) echo 90 ;; cost | faults) echo 480 ;;
-    kill9 | ddp2 | ddp4) echo 180 ;; *) echo unknown ;;
+    kill9 | ddp2 | ddp4) echo 180 ;; faults2) echo 300 ;; *) echo unknown ;;
   esac
 }
 if [ "${1:-}" != --only ]; then
@@ -89,16 +91,17 @@ compare() {  # compare NAME arguments...
   shift
   "$python" bench/gpu/compare.py "${sizes[@]}" --out "$work/$name" "$@"
 }
-faults() {  # faults SECONDS
-  local jobs start=fork begin=$SECONDS
+faults() {  # faults NAME SECONDS options of run.py...
+  local name=$1 limit=$2 jobs start=fork begin=$SECONDS
+  shift 2
   jobs=$([ "$(nproc)" -ge 8 ] && echo 5 || echo 1)
   # One pair first: where profilers do not work in forked processes, all import torch anew.
-  "$python" examples/faults/run.py "${sizes[@]}" --out "$work/faults_first" --pairs tiny_ops --seconds 0.1 --timeout 60 &&
-    "$python" examples/faults/matrix.py "$work/faults_first" >"$work/faults_first/matrix.txt" || start=spawn
-  "$python" examples/faults/run.py "${sizes[@]}" --out "$work/faults" --jobs "$jobs" --start "$start" \
-    --stop-after $(($1 * 9 / 10 - 10 - SECONDS + begin))
+  "$python" examples/faults/run.py "${sizes[@]}" --out "$work/${name}_first" --pairs tiny_ops --seconds 0.1 --timeout 60 &&
+    "$python" examples/faults/matrix.py "$work/${name}_first" >"$work/${name}_first/matrix.txt" || start=spawn
+  "$python" examples/faults/run.py "${sizes[@]}" --out "$work/$name" --jobs "$jobs" --start "$start" \
+    --stop-after $((limit * 9 / 10 - 10 - SECONDS + begin)) "$@"
   local code=$?
-  "$python" examples/faults/matrix.py "$work/faults" --json "$work/faults/matrix.json" && return $code
+  "$python" examples/faults/matrix.py "$work/$name" --json "$work/$name/matrix.json" && return $code
 }
 section() {  # section NAME SECONDS: what runs, without the limit
   local few=()
@@ -115,7 +118,8 @@ section() {  # section NAME SECONDS: what runs, without the limit
         echo 'none,lanescope cpu+cuda,lanescope everything,torch cpu+cuda')" ;;
     models) "$python" bench/gpu/slowdown_models.py "${sizes[@]}" --seconds $(($2 * 8 / 10)) --out "$work/models" ;;
     kill9) "$python" bench/gpu/kill9.py "${sizes[@]}" --out "$work/kill9" ;;
-    faults) faults "$2" ;;
+    faults) faults faults "$2" ;;
+    faults2) faults faults2 "$2" --ranks 2 ;;
     ddp2) compare ddp2 --programs ddp --ranks 2 ;;
     ddp4) compare ddp4 --programs ddp --ranks 4 ;;
   esac

@@ -7,6 +7,7 @@
 
 A program is a file of programs/ with two functions, bad and good. Each takes a Setting, prepares what it needs and returns
 its step: a function that does the same work each time it is called. What a step returns is compared between the twins.
+A program of several ranks runs once a GPU, and starts itself again under torchrun; rank 0 tells the result.
 """
 
 from __future__ import annotations
@@ -40,11 +41,42 @@ class Unavailable(Exception):
 
 
 @dataclasses.dataclass
+class Ranks:
+    """The processes of one program. They meet through torch's store: a collective would be a part of what is recorded."""
+
+    count: int = 1
+    rank: int = 0
+    store: Any = None
+    meetings: int = 0
+
+    def agree(self, value: float) -> float:
+        """Rank 0's value, for each of them, once all have come."""
+        if self.count == 1:
+            return value
+        self.meetings += 1
+        key = f"faults/{self.meetings}"
+        self.store.add(f"{key}/came", 1)
+        if self.rank == 0:
+            while self.store.add(f"{key}/came", 0) < self.count:
+                time.sleep(0.0005)
+            self.store.set(key, repr(float(value)))
+        return float(self.store.get(key))
+
+    def meet(self) -> None:
+        self.agree(0)
+
+
+@dataclasses.dataclass
 class Setting:
     """Where a program runs and how large it is."""
 
     device: str  # cpu, cuda
     small: bool  # sizes for a quick run on a CPU
+    ranks: Ranks = dataclasses.field(default_factory=Ranks)
+
+    @property
+    def rank(self) -> int:
+        return self.ranks.rank
 
     def pick(self, full: int, small: int) -> int:
         return small if self.small else full
@@ -84,10 +116,11 @@ class Job:
     out: str  # folder
     seconds: float = 0.5  # of timing
     lock: str = ""  # a file: preparing shares it, measuring holds it alone
+    rank: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.pair}.{self.variant}.{self.recorder or 'time'}"
+        return f"{self.pair}.{self.variant}.{self.recorder or 'time'}" + (f".rank{self.rank}" if self.rank else "")
 
 
 @contextlib.contextmanager
@@ -102,6 +135,15 @@ def locked(path: str, how: int) -> Iterator[None]:
             yield
         finally:
             fcntl.flock(file, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def turn(job: Job, ranks: Ranks, how: int) -> Iterator[None]:
+    """The lock, held by rank 0 for all ranks: they go in together and come out together."""
+    with locked("" if ranks.rank else job.lock, how):
+        ranks.meet()
+        yield
+        ranks.meet()
 
 
 def fingerprint(result: Any) -> List[float]:
@@ -129,6 +171,7 @@ def raise_clocks(device: str, seconds: float) -> None:
 
 def us_per_step(step: Callable[[], Any], steps: int, setting: Setting) -> float:
     setting.finish()
+    setting.ranks.meet()
     begin = time.perf_counter_ns()
     for _ in range(steps):
         step()
@@ -139,16 +182,18 @@ def us_per_step(step: Callable[[], Any], steps: int, setting: Setting) -> float:
 def measure(step: Callable[[], Any], setting: Setting, seconds: float, steps: int) -> Dict[str, Any]:
     """Blocks of steps, the device idle at both ends of each. `steps`: one block of so many, 0: as many as there is time for.
 
-    A block has a multiple of 12 steps, so that what happens every 2, 3, 4 or 6 steps happens equally often in each.
+    A block has a multiple of 12 steps, so that what happens every 2, 3, 4 or 6 steps happens equally often in each. Of several
+    ranks the first decides how many.
     """
+    agree = setting.ranks.agree
     if steps:
         blocks, count = [us_per_step(step, steps, setting)], steps
     else:
-        once = us_per_step(step, 2, setting)
+        once = agree(us_per_step(step, 2, setting))
         count = 12 * max(1, math.ceil(min(0.05, seconds / 5) * 1e6 / once / 12))
         deadline = time.perf_counter() + seconds
         blocks = []
-        while len(blocks) < 3 or (time.perf_counter() < deadline and len(blocks) < 200):
+        while agree(len(blocks) < 3 or (time.perf_counter() < deadline and len(blocks) < 200)):
             blocks.append(us_per_step(step, count, setting))
     return {"us": statistics.median(blocks), "least_us": min(blocks), "most_us": max(blocks), "blocks": len(blocks),
             "steps_per_block": count}
@@ -159,13 +204,13 @@ Prepare = Callable[[], Callable[[], Any]]
 
 def time_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
     first_only = options.get("timing") == "first"
-    with locked(job.lock, fcntl.LOCK_SH):
+    with turn(job, setting.ranks, fcntl.LOCK_SH):
         step = prepare()
         results = []
         if not first_only:
             results = [fingerprint(step()) for _ in range(options.get("warm", WARM_STEPS))][:COMPARED_STEPS]
             setting.finish()
-    with locked(job.lock, fcntl.LOCK_EX):
+    with turn(job, setting.ranks, fcntl.LOCK_EX):
         if first_only:
             warm = options.get("warm", WARM_STEPS) if job.variant == "good" else 0
             for _ in range(warm):
@@ -192,23 +237,45 @@ def record_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[s
         wait=0, warmup=0, active=active, repeat=1)
     path = os.path.join(job.out, "traces", job.name + ".json.gz")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with locked(job.lock, fcntl.LOCK_SH):
+    with turn(job, setting.ranks, fcntl.LOCK_SH):
         step = prepare()
         for _ in range(0 if cold else options.get("warm", WARM_STEPS)):
             step()
         setting.finish()
-    with locked(job.lock, fcntl.LOCK_EX):
+    with turn(job, setting.ranks, fcntl.LOCK_EX):
         prof = module.profile(activities=activities, schedule=plan, record_shapes=True,
                               profile_memory=bool(options.get("memory")))
         prof.start()
+        setting.ranks.meet()
         for number in range(unrecorded + active):
             step()
             prof.step()
             if number == 0 and unrecorded:  # the profiler has just prepared itself, which takes a while
                 raise_clocks(setting.device, 0.15)
+                setting.ranks.meet()
         prof.stop()
     prof.export_chrome_trace(path)
     return {"trace": os.path.basename(path), "bytes": os.path.getsize(path), "active": active}
+
+
+@contextlib.contextmanager
+def joined(job: Job, count: int) -> Iterator[Ranks]:
+    """The process group of a program of several ranks, from RANK, WORLD_SIZE and the like. No collective has run in it yet."""
+    if count == 1:
+        yield Ranks()
+        return
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    if job.device == "cuda":
+        if torch.cuda.device_count() < count:
+            raise Unavailable(f"needs {count} GPUs, torch sees {torch.cuda.device_count()}")
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    store, rank, size = next(rendezvous("env://"))
+    # Without a device_id: with one, the communicator would be connected here and not by the first collective.
+    dist.init_process_group("nccl" if job.device == "cuda" else "gloo", store=store, rank=rank, world_size=size)
+    yield Ranks(size, rank, store)
+    dist.destroy_process_group()
 
 
 def run_job(job: Job) -> Dict[str, Any]:
@@ -222,14 +289,15 @@ def run_job(job: Job) -> Dict[str, Any]:
             os.environ["TORCHINDUCTOR_CACHE_DIR"], os.environ["TRITON_CACHE_DIR"] = cache, os.path.join(cache, "triton")
         sys.path.insert(0, os.path.join(HERE, "programs"))
         program = importlib.import_module(job.pair)
-        setting = Setting(job.device, job.small)
+        with joined(job, options.get("ranks", 1)) as ranks:
+            setting = Setting(job.device, job.small, ranks)
 
-        def prepare() -> Callable[[], Any]:
-            torch.manual_seed(0)
-            step: Callable[[], Any] = getattr(program, job.variant)(setting)
-            return step
+            def prepare() -> Callable[[], Any]:
+                torch.manual_seed(0)
+                step: Callable[[], Any] = getattr(program, job.variant)(setting)
+                return step
 
-        row = (record_program if job.recorder else time_program)(job, prepare, setting, options)
+            row = (record_program if job.recorder else time_program)(job, prepare, setting, options)
     return {"pair": job.pair, "variant": job.variant, "recorder": job.recorder, **row}
 
 
@@ -243,13 +311,18 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.5, help="of timing (default: %(default)s)")
     parser.add_argument("--out", default=".", help="folder of the trace (default: here)")
     arguments = parser.parse_args()
+    ranks, rank = load_pairs()[arguments.pair].get("ranks", 1), int(os.environ.get("RANK", "0"))
+    if ranks > 1 and "RANK" not in os.environ and (arguments.device == "cpu" or torch.cuda.device_count() >= ranks):
+        os.execv(sys.executable, [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
+                                  os.path.abspath(__file__), *sys.argv[1:]])
     try:
         row = run_job(Job(arguments.pair, arguments.variant, arguments.recorder, arguments.device, arguments.small,
-                          arguments.out, arguments.seconds))
+                          arguments.out, arguments.seconds, rank=rank))
     except Unavailable as error:
         print(f"cannot run here: {error}")
         return UNAVAILABLE
-    print(json.dumps(row, indent=1))
+    if rank == 0:
+        print(json.dumps(row, indent=1))
     return 0
 
 

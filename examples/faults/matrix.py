@@ -9,7 +9,8 @@ speaks about the good one. Savings: what the rule promises at most (at stake per
 step without a profiler, bad minus good).
 
 Place: the findings in the order in which explain prints them, without the headline (kind "bound", unless it is the planted
-rule), without what is said to be normal and without remarks on the recording. Exit code 1 when a trace is missing or cannot
+rule), without what is said to be normal and without remarks on the recording. A pair of several ranks is judged by the trace
+of rank 0. Exit code 1 when a trace is missing or cannot
 be read, when twins compute different results, or, with --check, when a target is missed.
 """
 
@@ -102,6 +103,10 @@ def saving(timings: Dict[Tuple[str, str], Dict[str, Any]], pair: str) -> Optiona
             **{f"{variant}_growth_bytes": row.get("memory_growth_bytes_per_step", 0) for variant, row in zip(VARIANTS, rows)}}
 
 
+def title(pair: str, options: Dict[str, Any]) -> str:
+    return pair + (f" ({options['ranks']} ranks)" if options.get("ranks", 1) > 1 else "")
+
+
 def us(value: Optional[float]) -> str:
     return "-" if value is None else f"{value:,.1f}"
 
@@ -114,31 +119,32 @@ def cell(row: Dict[str, Any]) -> str:
 
 def print_matrix(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]]) -> None:
     print("Place of the planted rule on the bad program; GOOD TOO: it speaks about the good one as well")
-    print(f"{'pair':<24}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders) + "findings before it, or all")
+    print(f"{'pair':<32}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders) + "findings before it, or all")
     for pair, options in pairs.items():
         cells = matrix[pair]
         rows = [cells[r] for r in recorders]
         before = "; ".join(dict.fromkeys(", ".join(row.get("findings", [])[: (row["place"] or 6) - (1 if row["place"] else 0)])
                                          for row in rows))
-        print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{cell(row):<22}" for row in rows) + before)
+        print(f"{title(pair, options):<32}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{cell(row):<22}" for row in rows)
+              + before)
 
 
 def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
                   savings: Dict[str, Optional[Dict[str, float]]]) -> None:
     print("\nMicroseconds a step without a profiler, what the fix saved, and what the rule promised at most (times the saving)")
-    print(f"{'pair':<24}{'bad':>12}{'good':>12}{'saved':>12}{'factor':>8}" + "".join(f"{r:>24}" for r in recorders))
-    for pair in pairs:
+    print(f"{'pair':<32}{'bad':>12}{'good':>12}{'saved':>12}{'factor':>8}" + "".join(f"{r:>24}" for r in recorders))
+    for pair, options in pairs.items():
         measured = savings[pair]
         if measured is None:
-            print(f"{pair:<24}not timed")
+            print(f"{title(pair, options):<32}not timed")
             continue
         promised = []
         for recorder in recorders:
             at_stake = matrix[pair][recorder]["at_stake_us"]
             ratio = "" if at_stake is None or measured["saved_us"] <= 0 else f" ({at_stake / measured['saved_us']:.2f}x)"
             promised.append(f"{us(at_stake) + ratio:>24}")
-        print(f"{pair:<24}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}{us(measured['saved_us']):>12}"
-              f"{measured['factor']:>7.2f}x" + "".join(promised))
+        print(f"{title(pair, options):<32}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}"
+              f"{us(measured['saved_us']):>12}{measured['factor']:>7.2f}x" + "".join(promised))
 
 
 def summary(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],

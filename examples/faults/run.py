@@ -6,16 +6,19 @@
 
 Writes OUT/timings.json, OUT/traces/<pair>.<variant>.<recorder>.json.gz and OUT/logs/; matrix.py reads them. Processes prepare
 themselves side by side (--jobs), but measure and record one at a time. They are forked from this one, which has imported
-torch and used nothing of it; --start spawn imports torch anew in each.
+torch and used nothing of it; --start spawn imports torch anew in each. A pair with ranks runs in so many processes, one a GPU;
+rank 1's trace is <pair>.<variant>.<recorder>.rank1.json.gz. Such a pair is left out where there are fewer GPUs.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import multiprocessing
 import multiprocessing.connection
 import os
+import socket
 import sys
 import time
 import traceback
@@ -28,8 +31,9 @@ import torch  # noqa: E402
 from harness import RECORDERS, VARIANTS, Job, Unavailable, load_pairs, run_job  # noqa: E402
 
 
-def child(job: Job, log: str, sender: Any) -> None:
-    """The process of one job: output into a file, the result through a pipe."""
+def child(job: Job, log: str, environment: Dict[str, str], sender: Any) -> None:
+    """A process of a job: output into a file, the result through a pipe."""
+    os.environ.update(environment)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(file, 1)
     os.dup2(file, 2)
@@ -42,35 +46,97 @@ def child(job: Job, log: str, sender: Any) -> None:
         sender.send({"failed": f"{type(error).__name__}: {error}"[:300]})
 
 
+def send_gpu_count(sender: Any) -> None:
+    sender.send(torch.cuda.device_count())
+
+
+def count_gpus(context: Any) -> int:
+    """Asked in a process of its own: CUDA does not work in what is forked from a process that has used it."""
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=send_gpu_count, args=(sender,))
+    process.start()
+    sender.close()
+    try:
+        return int(receiver.recv())
+    except EOFError:
+        return 0
+    finally:
+        process.join()
+
+
+def ranks_of(pair: str) -> int:
+    return int(load_pairs()[pair].get("ranks", 1))
+
+
+def environments(ranks: int) -> List[Dict[str, str]]:
+    """What torchrun would tell each rank; nothing for a single process."""
+    if ranks == 1:
+        return [{}]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return [{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks),
+             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)} for rank in range(ranks)]
+
+
 class Running:
+    """The process of a job, or its processes, one a rank."""
+
     def __init__(self, context: Any, job: Job, timeout: float) -> None:
         self.job, self.deadline = job, time.monotonic() + timeout
-        self.log = os.path.join(job.out, "logs", job.name + ".log")
-        self.receiver, sender = context.Pipe(duplex=False)
-        self.process = context.Process(target=child, args=(job, self.log, sender))
-        self.process.start()
-        sender.close()
+        self.processes: List[Any] = []
+        self.waiting: Dict[Any, int] = {}  # what a rank will answer through, and its number
+        self.answers: Dict[int, Dict[str, Any]] = {}
+        for rank, environment in enumerate(environments(ranks_of(job.pair))):
+            one = dataclasses.replace(job, rank=rank)
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=child, args=(one, self.log(rank), environment, sender))
+            process.start()
+            sender.close()
+            self.processes.append(process)
+            self.waiting[receiver] = rank
+
+    def log(self, rank: int) -> str:
+        return os.path.join(self.job.out, "logs", dataclasses.replace(self.job, rank=rank).name + ".log")
+
+    def take(self, receiver: Any) -> None:
+        rank = self.waiting.pop(receiver)
+        try:
+            self.answers[rank] = receiver.recv()
+        except EOFError:
+            self.processes[rank].join()
+            self.answers[rank] = {"failed": f"ended with {self.processes[rank].exitcode}, see {self.log(rank)}"}
+
+    def problem(self) -> Dict[str, Any]:
+        """The answer of a rank that could not run: the others then wait for it in vain."""
+        return next((answer for answer in self.answers.values() if "failed" in answer or "unavailable" in answer), {})
+
+    def is_done(self) -> bool:
+        return not self.waiting or bool(self.problem())
 
     def result(self) -> Dict[str, Any]:
-        try:
-            answer: Dict[str, Any] = self.receiver.recv()
-        except EOFError:
-            self.process.join()
-            answer = {"failed": f"ended with {self.process.exitcode}, see {self.log}"}
-        self.process.join(20)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        return {"pair": self.job.pair, "variant": self.job.variant, "recorder": self.job.recorder, **answer}
+        if self.waiting:
+            self.kill()
+        for process in self.processes:
+            process.join(20)
+        self.kill()
+        return {**self.described(), **(self.problem() or self.answers[0])}
 
     def stop(self) -> Dict[str, Any]:
-        self.process.kill()
-        self.process.join()
-        return {"pair": self.job.pair, "variant": self.job.variant, "recorder": self.job.recorder, "failed": "out of time"}
+        self.kill()
+        return {**self.described(), "failed": "out of time"}
+
+    def described(self) -> Dict[str, Any]:
+        return {"pair": self.job.pair, "variant": self.job.variant, "recorder": self.job.recorder}
+
+    def kill(self) -> None:
+        for process in self.processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
 
 
-def run_all(jobs: List[Job], at_once: int, start: str, timeout: float, stop_at: float, report: Any) -> None:
-    context = multiprocessing.get_context(start)
+def run_all(jobs: List[Job], at_once: int, context: Any, timeout: float, stop_at: float, report: Any) -> None:
     waiting, running = list(jobs), []  # type: Tuple[List[Job], List[Running]]
     while waiting or running:
         while waiting and len(running) < at_once:
@@ -80,12 +146,14 @@ def run_all(jobs: List[Job], at_once: int, start: str, timeout: float, stop_at: 
                 waiting = []
                 break
             running.append(Running(context, waiting.pop(0), timeout))
-        ready = multiprocessing.connection.wait([r.receiver for r in running], timeout=1) if running else []
+        receivers = {receiver: entry for entry in running for receiver in entry.waiting}
+        for receiver in multiprocessing.connection.wait(list(receivers), timeout=1) if receivers else []:
+            receivers[receiver].take(receiver)
         now = time.monotonic()
         for entry in list(running):
-            if entry.receiver in ready or now > entry.deadline:
+            if entry.is_done() or now > entry.deadline:
                 running.remove(entry)
-                report(entry.result() if entry.receiver in ready else entry.stop())
+                report(entry.result() if entry.is_done() else entry.stop())
 
 
 def select(text: str) -> List[str]:
@@ -97,10 +165,19 @@ def select(text: str) -> List[str]:
     return names
 
 
+def leave_out(names: List[str], gpus: int) -> List[str]:
+    """The pairs that `gpus` GPUs are enough for. What is left out is said."""
+    left_out = [name for name in names if ranks_of(name) > max(1, gpus)]
+    if left_out:
+        print(f"left out, with {gpus} GPUs here: " + ", ".join(f"{name} (needs {ranks_of(name)})" for name in left_out))
+    return [name for name in names if name not in left_out]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--pairs", default="all", help="names with commas between (default: all)")
+    add("--ranks", type=int, default=0, help="only pairs with so many ranks (default: any number)")
     add("--out", default="faults_results", help="folder of the results (default: %(default)s)")
     add("--device", default="cuda", choices=("cpu", "cuda"))
     add("--small", action="store_true", help="sizes for a quick run on a CPU")
@@ -119,8 +196,12 @@ def main() -> int:
     for recorder in recorders:
         if recorder and recorder not in RECORDERS:
             parser.error(f"--recorders: expected {', '.join(RECORDERS)}; found {recorder!r}")
+    context = multiprocessing.get_context(arguments.start)
+    pairs = [pair for pair in select(arguments.pairs) if arguments.ranks in (0, ranks_of(pair))]
+    if arguments.device == "cuda" and any(ranks_of(pair) > 1 for pair in pairs):
+        pairs = leave_out(pairs, count_gpus(context))
     jobs = [Job(pair, variant, recorder, arguments.device, arguments.small, out, arguments.seconds, os.path.join(out, "lock"))
-            for pair in select(arguments.pairs) for recorder in recorders for variant in VARIANTS]
+            for pair in pairs for recorder in recorders for variant in VARIANTS]
     began, rows, failed = time.monotonic(), [], []  # type: Tuple[float, List[Dict[str, Any]], List[str]]
 
     def report(row: Dict[str, Any]) -> None:
@@ -135,12 +216,12 @@ def main() -> int:
             json.dump({"device": arguments.device, "small": arguments.small, "torch": torch.__version__, "rows": rows}, file,
                       indent=1)
 
-    run_all(jobs, max(1, arguments.jobs), arguments.start, arguments.timeout, began + arguments.stop_after, report)
+    run_all(jobs, max(1, arguments.jobs), context, arguments.timeout, began + arguments.stop_after, report)
     if os.path.exists(os.path.join(out, "lock")):
         os.remove(os.path.join(out, "lock"))
-    print(f"{'FAILED' if failed else 'passed'}: {len(rows) - len(failed)} of {len(jobs)} programs ran"
+    print(f"{'FAILED' if failed or not jobs else 'passed'}: {len(rows) - len(failed)} of {len(jobs)} programs ran"
           + (f"; not {', '.join(failed)}" if failed else ""))
-    return 1 if failed else 0
+    return 1 if failed or not jobs else 0
 
 
 if __name__ == "__main__":

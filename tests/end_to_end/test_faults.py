@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 from typing import Any, Dict
@@ -21,8 +22,8 @@ CPU_BOUND = SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json"
 GPU_BOUND = SOURCE / "tests/data/h200_mlp_train/trace.json.gz"
 
 
-def run(script: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, str(FAULTS / script), *map(str, arguments)], stdout=subprocess.PIPE,
+def run(script: str, *arguments: object, folder: pathlib.Path = FAULTS) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, str(folder / script), *map(str, arguments)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300, check=False,
                           env={**os.environ, "LANESCOPE_COMMAND": lanescope_command()})
 
@@ -64,6 +65,43 @@ def test_pairs_run_under_both_recorders_and_twins_agree(tmp_path):
     assert "passed: 2 pairs, 0 problems" in judged.stdout
     for line in judged.stdout.splitlines()[2:4]:
         assert line.split()[-1] != "1" and "MISSED" in line  # a CPU's trace holds no GPU work: nothing to be found
+
+
+def count_ops(trace: pathlib.Path, name: str) -> int:
+    return sum(event.get("name") == name for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"])
+
+
+def test_a_pair_of_two_ranks_runs_in_two_processes(tmp_path):
+    done = run("run.py", "--pairs", "small_collectives,tiny_ops", "--ranks", 2, "--device", "cpu", "--small",
+               "--seconds", "0.02", "--jobs", 2, "--out", tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "6 of 6 programs ran" in done.stdout  # tiny_ops has one rank
+    for recorder in ("lanescope", "torch"):
+        for rank in ("", ".rank1"):
+            calls = [count_ops(tmp_path / f"traces/small_collectives.{variant}.{recorder}{rank}.json.gz", "c10d::allreduce_")
+                     for variant in ("bad", "good")]
+            assert calls == [60 * 6, 6], (recorder, rank)  # 6 recorded steps on each rank
+    rows = {row["variant"]: row for row in json.loads((tmp_path / "timings.json").read_text())["rows"] if not row["recorder"]}
+    # The second tensor a step returns is an average over the ranks: of 1, which rank 0 saw, and 2, which rank 1 saw, a tenth.
+    assert rows["bad"]["results"][0][4] == pytest.approx(0.15) and rows["good"]["results"][0][4] == pytest.approx(0.15)
+    judged = run("matrix.py", tmp_path)
+    assert judged.returncode == 0, judged.stdout
+    assert sum(line.startswith("small_collectives (2 ranks) ") for line in judged.stdout.splitlines()) == 2
+    assert "passed: 1 pairs, 0 problems" in judged.stdout
+
+
+@pytest.mark.parametrize("fault,told", [("raise ValueError('planted')", "ValueError: planted"),
+                                        ("os._exit(7)", "ended with 7, see ")])
+def test_a_rank_that_fails_ends_the_other(tmp_path, fault, told):
+    shutil.copytree(FAULTS, tmp_path / "faults", ignore=shutil.ignore_patterns("__pycache__"))
+    program = tmp_path / "faults/programs/small_collectives.py"
+    text = program.read_text()
+    assert text.count("def bad(s):\n") == 1
+    program.write_text("import os\n" + text.replace("def bad(s):\n", f"def bad(s):\n    if s.rank == 1:\n        {fault}\n"))
+    done = run("run.py", "--pairs", "small_collectives", "--recorders", "", "--device", "cpu", "--small", "--seconds", "0.02",
+               "--timeout", 100, "--out", tmp_path / "results", folder=tmp_path / "faults")
+    assert done.returncode == 1 and f"small_collectives.bad.time: {told}" in done.stdout, done.stdout
+    assert "FAILED: 1 of 2 programs ran; not small_collectives.bad.time" in done.stdout
 
 
 def matrix_of(tmp_path: pathlib.Path, bad: pathlib.Path, good: pathlib.Path, *rules: str) -> Dict[str, Any]:
@@ -130,5 +168,11 @@ def test_a_missing_gpu_is_a_failure(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("NOT TESTED: this machine has a GPU, so --device cuda does not fail")
-    done = run("run.py", "--pairs", "tiny_ops", "--recorders", "", "--out", tmp_path)
+    done = run("run.py", "--pairs", "tiny_ops,small_collectives", "--recorders", "", "--out", tmp_path)
     assert done.returncode == 1 and "torch sees no CUDA device" in done.stdout
+    assert "left out, with 0 GPUs here: small_collectives (needs 2)\n" in done.stdout
+    assert "FAILED: 0 of 2 programs ran" in done.stdout
+    nothing = run("run.py", "--pairs", "small_collectives", "--recorders", "", "--out", tmp_path)
+    assert nothing.returncode == 1 and "FAILED: 0 of 0 programs ran" in nothing.stdout
+    alone = run("harness.py", "small_collectives", "bad")
+    assert alone.returncode == 3 and "cannot run here: torch sees no CUDA device" in alone.stdout
