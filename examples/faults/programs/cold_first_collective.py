@@ -23,9 +23,11 @@ def program(s):
 
     @torch.inference_mode()
     def step():
-        h = compute()
-        dist.all_reduce(h[0])
-        dist.all_reduce(h[1])
+        messages = [x[0].clone(), x[1].clone()]
+        sums = [dist.all_reduce(message, async_op=True) for message in messages]
+        h = compute()  # beside it
+        for each in sums:
+            each.wait()
         return h
 
     compute()  # all else is ready: what is left for the first step is the connection

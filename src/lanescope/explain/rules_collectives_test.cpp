@@ -92,8 +92,12 @@ TEST(SerialCommunicationTest, IsQuietWhenTheyOverlap) {
   EXPECT_FALSE(find_by_rule(program.trace(), "serial-communication"));
 }
 
-Trace with_first(std::int64_t first_us, std::int64_t second_us) {
+// `nested_us`: what the first call begins in itself.
+Trace with_first(std::int64_t first_us, std::int64_t second_us, std::int64_t nested_us = 0) {
   Sketch sketch;
+  if (nested_us != 0)
+    sketch.slice("cpu_op", "record_param_comms", 1000, nested_us * 1000,
+                 {.collective = "allreduce", .elements = 0});
   for (int i = 0; i < 8; ++i)
     sketch.slice("cpu_op", "record_param_comms", i * 100'000'000,
                  (i == 0   ? first_us
@@ -109,6 +113,14 @@ TEST(FirstCollectiveTest, SpeaksWhenOnlyTheFirstCallIsLong) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kOnce);
   EXPECT_EQ(finding->at_stake_ns, 39'940'000);
+}
+
+// As NCCL has it: the communicator is made by a coalesced call inside the first one.
+TEST(FirstCollectiveTest, SpeaksThoughACallInsideTheFirstIsAsLong) {
+  const auto finding = find_by_rule(with_first(40'000, 60, 39'000), "first-collective");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 39'940'000);
+  EXPECT_EQ(finding->sample_count, 8u);
 }
 
 TEST(FirstCollectiveTest, IsQuietWhenAnotherIsLongTooOrItIsShort) {
@@ -158,7 +170,7 @@ TEST(SlowedComputeTest, IsQuietWhenTheyAreNotAndNotCheckedWithoutShapes) {
 
 // Three steps of `passes` backward passes. Each pass runs two nodes and sums two buckets; the
 // optimizer steps `optimizers` times.
-ProgramSketch with_passes(int passes, int optimizers, bool syncs_each) {
+ProgramSketch with_passes(int passes, int optimizers, bool syncs_each, std::int64_t stream = 7) {
   ProgramSketch program;
   std::int64_t sequence = 0;
   for (int i = 0; i < 4; ++i) {
@@ -169,7 +181,8 @@ ProgramSketch with_passes(int passes, int optimizers, bool syncs_each) {
         program.sketch().op("MmBackward0", ProgramSketch::at(program.cpu_us()), 12'000,
                             {.sequence = sequence - node, .fwd_thread = 1});
         program.launch({.us = 20}).pass(5);
-        if (syncs_each || pass + 1 == passes) program.launch(all_reduce(10, 1000 * (node + 1)));
+        if (syncs_each || pass + 1 == passes)
+          program.launch(all_reduce(10, 1000 * (node + 1), stream));
       }
     }
     for (int k = 0; k < optimizers; ++k)
@@ -187,6 +200,15 @@ TEST(MicroStepSyncTest, SpeaksWhenEachPassSums) {
   EXPECT_EQ(finding->verdict.values[1].integer, 6);
   EXPECT_EQ(finding->verdict.values[2].integer, 8);
   EXPECT_EQ(finding->at_stake_ns, 60'000);
+}
+
+// Hidden all-reduces cost as well; by how much one trace cannot tell, at most their length.
+TEST(MicroStepSyncTest, HiddenOnesAreAtStakeWhole) {
+  const auto finding = find_by_rule(with_passes(4, 1, true, 20).trace(), "micro-step-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 60'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 60'000);
+  EXPECT_LT(finding->arithmetic.at(0).values.at(1).integer, 60'000);
 }
 
 TEST(MicroStepSyncTest, IsQuietWithNoSyncOnePassOrTwoOptimizers) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -15,6 +16,7 @@ struct Pass {
   std::int64_t start_ns = 0, end_ns = 0;  // of its backward operators, on the CPU
   std::uint64_t nodes = 0;
   std::vector<std::pair<std::uint32_t, std::int64_t>> messages;  // collective and size
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;  // of its all-reduces, on the device
   std::int64_t exposed_ns = 0;
   SliceId first_call = kNone<SliceId>;
 };
@@ -41,7 +43,7 @@ std::vector<Pass> backward_passes(const Trace& trace) {
     bool first = true;
     for (const Node& node : nodes) {
       if (first || node.sequence > last)
-        passes.push_back({node.start_ns, node.end_ns, 0, {}, 0, {}});
+        passes.push_back({node.start_ns, node.end_ns, 0, {}, {}, 0, {}});
       passes.back().end_ns = std::max(passes.back().end_ns, node.end_ns);
       ++passes.back().nodes;
       last = node.sequence;
@@ -76,6 +78,7 @@ Outcome micro_step_sync(const Facts& facts) {
     Pass& pass = *std::prev(after);
     if (pass.messages.empty()) pass.first_call = call.work.slice;
     pass.messages.emplace_back(raw(call.group), call.message_bytes.value_or(-1));
+    pass.spans.emplace_back(call.work.start_ns, call.work.end_ns);
     pass.exposed_ns += timeline.time_within(
         call.work.start_ns, call.work.end_ns)[static_cast<std::size_t>(WorkClass::kCommunication)];
   }
@@ -88,7 +91,8 @@ Outcome micro_step_sync(const Facts& facts) {
   std::sort(optimizer_ns.begin(), optimizer_ns.end());
   // Every step alike: several passes with the same messages, one optimizer step.
   std::size_t passes_a_step = 0, messages = 0;
-  std::int64_t early_ns = 0;
+  analysis::IntervalUnion early;
+  std::int64_t exposed_ns = 0;
   SliceId first = kNone<SliceId>;
   for (const std::size_t index : facts.steady) {
     const auto& step = facts.steps.steps[index];
@@ -106,13 +110,18 @@ Outcome micro_step_sync(const Facts& facts) {
       return Quiet{};
     for (auto pass = from; pass != to; ++pass) {
       if (pass->messages != from->messages) return Quiet{};
-      if (pass + 1 != to) early_ns += pass->exposed_ns;
+      if (pass + 1 == to) continue;
+      exposed_ns += pass->exposed_ns;
+      for (const auto& [start_ns, end_ns] : pass->spans) early.add(start_ns, end_ns);
     }
     passes_a_step = found;
     messages = from->messages.size();
     if (first == kNone<SliceId>) first = from->first_call;
   }
   if (passes_a_step < 2) return Quiet{};
+  // What is hidden costs up to its length, too: by how much it slows the kernels beside it.
+  early.finish();
+  const std::int64_t early_ns = early.length_ns();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
@@ -122,10 +131,10 @@ Outcome micro_step_sync(const Facts& facts) {
            count(passes_a_step * messages)});
   finding.at_stake_ns = facts.per_step(early_ns);
   finding.at_stake_ratio = share_of(early_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("all passes but the last one communicate {} per step with nothing computing beside it; "
-          "what is hidden slows the kernels it runs beside",
-          {ns(facts.per_step(early_ns))}));
+  finding.arithmetic.push_back(say(
+      "all passes but the last one communicate for {} per step, {} of it with nothing computing "
+      "beside it; the rest slows the kernels it runs beside",
+      {ns(facts.per_step(early_ns)), ns(facts.per_step(exposed_ns))}));
   finding.evidence.push_back({first, say("the first all-reduce of a pass that need not have any")});
   finding.try_next = {
       "DDP: run all micro-steps but the last under model.no_sync(); FSDP: "
