@@ -119,8 +119,10 @@ def main() -> int:
     for recorder in recorders:
         if recorder and recorder not in RECORDERS:
             parser.error(f"--recorders: expected {', '.join(RECORDERS)}; found {recorder!r}")
+    table = load_pairs()
     jobs = [Job(pair, variant, recorder, arguments.device, arguments.small, out, arguments.seconds, os.path.join(out, "lock"))
-            for pair in select(arguments.pairs) for recorder in recorders for variant in VARIANTS]
+            for pair in select(arguments.pairs) for recorder in recorders for variant in VARIANTS
+            if recorder in ("", *table[pair].get("recorders", RECORDERS))]
     began, rows, failed = time.monotonic(), [], []  # type: Tuple[float, List[Dict[str, Any]], List[str]]
 
     def report(row: Dict[str, Any]) -> None:
@@ -135,7 +137,11 @@ def main() -> int:
             json.dump({"device": arguments.device, "small": arguments.small, "torch": torch.__version__, "rows": rows}, file,
                       indent=1)
 
-    run_all(jobs, max(1, arguments.jobs), arguments.start, arguments.timeout, began + arguments.stop_after, report)
+    stop_at = began + arguments.stop_after
+    together = [job for job in jobs if not table[job.pair].get("alone")]
+    run_all(together, max(1, arguments.jobs), arguments.start, arguments.timeout, stop_at, report)
+    alone = [job for job in jobs if table[job.pair].get("alone")]
+    run_all(alone, 1, arguments.start, arguments.timeout, stop_at, report)
     if os.path.exists(os.path.join(out, "lock")):
         os.remove(os.path.join(out, "lock"))
     print(f"{'FAILED' if failed else 'passed'}: {len(rows) - len(failed)} of {len(jobs)} programs ran"
