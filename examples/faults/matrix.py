@@ -10,8 +10,9 @@ step without a profiler, bad minus good).
 
 Place: the findings in the order in which explain prints them, without the headline (kind "bound", unless it is the planted
 rule), without what is said to be normal and without remarks on the recording. Pairs whose planted rule is such a remark
-("remark" in pairs.json) have a table of their own: is it among all findings on the bad program, and not on the good one? Exit code 1 when a trace is missing or cannot
-be read, when twins compute different results, or, with --check, when a target is missed.
+("remark" in pairs.json) have a table of their own: is it among all findings on the bad program, and not on the good one?
+Exit code 1 when a trace is missing or cannot be read, when twins compute different results, or, with --check, when a target
+is missed.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 HERE = os.path.dirname(os.path.abspath(__file__))
 VARIANTS = ("bad", "good")
 NOT_CONCERNED = "no such fault"  # of this recorder
+NO_ANSWER: Dict[str, Any] = {"place": None, "rule": None, "at_stake_us": None, "in_good": [], "state": "judged"}
 NOT_ADVICE = ("normal", "trust")  # kinds of findings that ask for no change of the program
 
 
@@ -64,7 +66,7 @@ def advice(answer: Dict[str, Any], planted: List[str]) -> List[Dict[str, Any]]:
 
 def judge(answers: Dict[str, Dict[str, Any]], planted: List[str], known: Set[str], remark: bool = False) -> Dict[str, Any]:
     """One cell of the matrix. `answers`: of the bad and of the good program."""
-    row: Dict[str, Any] = {"place": None, "rule": None, "at_stake_us": None, "in_good": [], "state": "judged"}
+    row = dict(NO_ANSWER)
     for variant in VARIANTS:
         if "failed" in answers[variant]:
             return {**row, "state": f"{variant}: {answers[variant]['failed']}"}
@@ -132,7 +134,7 @@ def print_remarks(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
     print(f"{'pair':<24}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders))
     for pair, options in pairs.items():
         cells = [matrix[pair][r] for r in recorders]
-        told = [cell({**row, "place": row.get("place") and "found"}) for row in cells]
+        told = [cell({**row, "place": row["place"] and "found"}) for row in cells]
         print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{each:<22}" for each in told).rstrip())
 
 
@@ -154,8 +156,8 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
               f"{measured['factor']:>7.2f}x" + "".join(promised))
 
 
-def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
-            savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
+def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str],
+            matrix: Dict[str, Dict[str, Any]], savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
     told: Dict[str, Any] = {"pairs": len(pairs), "remarks": len(remarks), "recorders": {}}
     for recorder in recorders:
         rows = {pair: matrix[pair][recorder] for pair in pairs if matrix[pair][recorder]["state"] != NOT_CONCERNED}
@@ -244,7 +246,7 @@ def main() -> int:
         planted = v == "bad" and "no-gpu-work" in pairs[p]["rules"]
         if device == "cuda" and "failed" not in answer and not answer["devices"] and not planted:
             answer["failed"] = "no GPU work in the trace"
-    matrix: Dict[str, Dict[str, Any]] = {p: {r: {"state": NOT_CONCERNED, "at_stake_us": None} for r in recorders} for p in pairs}
+    matrix: Dict[str, Dict[str, Any]] = {p: {r: dict(NO_ANSWER, state=NOT_CONCERNED) for r in recorders} for p in pairs}
     for p, r in concerned:
         matrix[p][r] = judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known, p in remarks)
     savings = {p: saving(timings, p) for p in pairs}

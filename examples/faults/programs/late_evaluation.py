@@ -10,14 +10,15 @@ import torch
 
 
 def statistics(y):
-    return [y.sort(-1).values[0], y.topk(8).values[0], y.cumsum(-1)[0], y.logcumsumexp(-1)[0], y.median(-1).values, y.flip(-1)[0],
-            y.erfinv().nan_to_num(0, 0, 0)[0], torch.fft.rfft(y).abs()[0], y.tril()[0], y.roll(1, -1)[0], y.frac()[0],
-            y.sinh()[0], y.lgamma()[0]]
+    return [each[0] for each in (
+        y.sort(-1).values, y.topk(8).values, y.cumsum(-1), y.logcumsumexp(-1), y.median(-1).values, y.flip(-1), y.tril(),
+        y.roll(1, -1), y.frac(), y.sinh(), y.lgamma(), y.erfinv(), torch.fft.rfft(y).abs())]
 
 
 def program(s, before):
     width = s.pick(2048, 16)
-    x, weight, steps = s.randn(width, width, dtype=torch.float32), s.randn(width, width, dtype=torch.float32) / width, [0]
+    x, weight = (s.randn(width, width, dtype=torch.float32) for _ in range(2))
+    weight, steps = weight / width, [0]
     if before:
         statistics(x @ weight)
 

@@ -14,7 +14,12 @@ import sys
 import torch
 
 # Ends when the program that began it has.
-BUSY = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile os.getppid() == int(sys.argv[2]):\n    sum(range(1000))"
+BUSY = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while os.getppid() == int(sys.argv[2]):
+    sum(range(1000))
+"""
 
 
 @contextlib.contextmanager
