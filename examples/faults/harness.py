@@ -227,9 +227,29 @@ def time_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[str
     return {**row, "results": results}
 
 
+def record_unmarked(profile: Callable[[], Any], step: Callable[[], Any], setting: Setting, queued: int, active: int) -> Any:
+    """One recording without marked steps, begun while the GPU still has `queued` steps to do."""
+    with profile():  # so that the recorder prepares itself before, which may wait for the GPU
+        step()
+        setting.finish()
+    raise_clocks(setting.device, 0.15)
+    for _ in range(queued):
+        step()
+    prof = profile()
+    prof.start()
+    for _ in range(active):
+        step()
+    setting.finish()
+    prof.stop()
+    return prof
+
+
 def record_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[str, Any]) -> Dict[str, Any]:
     module: Any = importlib.import_module("lanescope" if job.recorder == "lanescope" else "torch.profiler")
-    activities = [module.ProfilerActivity.CPU] + ([module.ProfilerActivity.CUDA] if setting.device == "cuda" else [])
+    how = options.get("recording", {}).get(job.variant, {})
+    activities = [getattr(module.ProfilerActivity, name) for name in how.get("activities", ("CPU", "CUDA"))
+                  if name == "CPU" or setting.device == "cuda"]
+    shared = {"activities": activities, "record_shapes": True, "profile_memory": bool(options.get("memory"))}
     cold = options.get("timing") == "first" and job.variant == "bad"
     unrecorded = 0 if cold else 3
     active = options.get("active", 6)
@@ -243,17 +263,19 @@ def record_program(job: Job, prepare: Prepare, setting: Setting, options: Dict[s
             step()
         setting.finish()
     with turn(job, setting.ranks, fcntl.LOCK_EX):
-        prof = module.profile(activities=activities, schedule=plan, record_shapes=True,
-                              profile_memory=bool(options.get("memory")))
-        prof.start()
-        setting.ranks.meet()
-        for number in range(unrecorded + active):
-            step()
-            prof.step()
-            if number == 0 and unrecorded:  # the profiler has just prepared itself, which takes a while
-                raise_clocks(setting.device, 0.15)
-                setting.ranks.meet()
-        prof.stop()
+        if "unmarked" in how:
+            prof = record_unmarked(lambda: module.profile(**shared), step, setting, how["unmarked"], active)
+        else:
+            prof = module.profile(schedule=plan, **shared)
+            prof.start()
+            setting.ranks.meet()
+            for number in range(unrecorded + active):
+                step()
+                prof.step()
+                if number == 0 and unrecorded:  # the profiler has just prepared itself, which takes a while
+                    raise_clocks(setting.device, 0.15)
+                    setting.ranks.meet()
+            prof.stop()
     prof.export_chrome_trace(path)
     return {"trace": os.path.basename(path), "bytes": os.path.getsize(path), "active": active}
 

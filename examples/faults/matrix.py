@@ -9,9 +9,10 @@ speaks about the good one. Savings: what the rule promises at most (at stake per
 step without a profiler, bad minus good).
 
 Place: the findings in the order in which explain prints them, without the headline (kind "bound", unless it is the planted
-rule), without what is said to be normal and without remarks on the recording. A pair of several ranks is judged by the trace
-of rank 0. Exit code 1 when a trace is missing or cannot
-be read, when twins compute different results, or, with --check, when a target is missed.
+rule), without what is said to be normal and without remarks on the recording. Pairs whose planted rule is such a remark
+("remark" in pairs.json) have a table of their own: is it among all findings on the bad program, and not on the good one? A
+pair of several ranks is judged by the trace of rank 0. Exit code 1 when a trace is missing or cannot be read, when twins
+compute different results, or, with --check, when a target is missed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VARIANTS = ("bad", "good")
+NOT_CONCERNED = "no such fault"  # of this recorder
+NO_ANSWER: Dict[str, Any] = {"place": None, "rule": None, "at_stake_us": None, "in_good": [], "state": "judged"}
 NOT_ADVICE = ("normal", "trust")  # kinds of findings that ask for no change of the program
 
 
@@ -61,13 +64,15 @@ def advice(answer: Dict[str, Any], planted: List[str]) -> List[Dict[str, Any]]:
             if f["kind"] not in NOT_ADVICE and (f["kind"] != "bound" or f["rule"] in planted)]
 
 
-def judge(answers: Dict[str, Dict[str, Any]], planted: List[str], known: Set[str]) -> Dict[str, Any]:
+def judge(answers: Dict[str, Dict[str, Any]], planted: List[str], known: Set[str], remark: bool = False) -> Dict[str, Any]:
     """One cell of the matrix. `answers`: of the bad and of the good program."""
-    row: Dict[str, Any] = {"place": None, "rule": None, "at_stake_us": None, "in_good": [], "state": "judged"}
+    row = dict(NO_ANSWER)
     for variant in VARIANTS:
         if "failed" in answers[variant]:
             return {**row, "state": f"{variant}: {answers[variant]['failed']}"}
     found = advice(answers["bad"], planted)
+    if remark:  # counts wherever it stands
+        found = answers["bad"]["findings"]
     row["findings"] = [f["rule"] for f in found]
     row["in_good"] = sorted({f["rule"] for f in answers["good"]["findings"] if f["rule"] in planted})
     row["other_in_good"] = [f["rule"] for f in advice(answers["good"], planted) if f["rule"] not in planted]
@@ -129,6 +134,15 @@ def print_matrix(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, 
               + before)
 
 
+def print_remarks(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]]) -> None:
+    print("\nRemarks: is the rule among all findings on the bad program, and not on the good one?")
+    print(f"{'pair':<24}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders))
+    for pair, options in pairs.items():
+        cells = [matrix[pair][r] for r in recorders]
+        told = [cell({**row, "place": row["place"] and "found"}) for row in cells]
+        print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{each:<22}" for each in told).rstrip())
+
+
 def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
                   savings: Dict[str, Optional[Dict[str, float]]]) -> None:
     print("\nMicroseconds a step without a profiler, what the fix saved, and what the rule promised at most (times the saving)")
@@ -147,11 +161,12 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
               f"{us(measured['saved_us']):>12}{measured['factor']:>7.2f}x" + "".join(promised))
 
 
-def summary(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
-            savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
-    told: Dict[str, Any] = {"pairs": len(pairs), "recorders": {}}
+def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str],
+            matrix: Dict[str, Dict[str, Any]], savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
+    told: Dict[str, Any] = {"pairs": len(pairs), "remarks": len(remarks), "recorders": {}}
     for recorder in recorders:
-        rows = {pair: matrix[pair][recorder] for pair in pairs}
+        rows = {pair: matrix[pair][recorder] for pair in pairs if matrix[pair][recorder]["state"] != NOT_CONCERNED}
+        said = {pair: matrix[pair][recorder] for pair in remarks if matrix[pair][recorder]["state"] == "judged"}
         judged = {pair: row for pair, row in rows.items() if row["state"] == "judged"}
         ratios = {pair: row["at_stake_us"] / savings[pair]["saved_us"] for pair, row in judged.items()  # type: ignore[index]
                   if row["at_stake_us"] is not None and savings[pair] and savings[pair]["saved_us"] > 0}  # type: ignore[index]
@@ -162,6 +177,8 @@ def summary(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[
             "lower": [pair for pair, row in judged.items() if (row["place"] or 0) > 2],
             "in_good": [pair for pair, row in judged.items() if row["in_good"]],
             "not_judged": {pair: row["state"] for pair, row in rows.items() if row["state"] != "judged"},
+            "remarks": len(said), "remarks_missed": [pair for pair, row in said.items() if row["place"] is None],
+            "remarks_in_good": [pair for pair, row in said.items() if row["in_good"]],
             "promise_1x_to_2x": [pair for pair, ratio in ratios.items() if 1 <= ratio <= 2],
             "promise_below_1x": [pair for pair, ratio in ratios.items() if ratio < 1],
         }
@@ -176,6 +193,7 @@ def print_summary(told: Dict[str, Any]) -> None:
               f"{len(row['in_good'])}; promised 1 to 2 times the saving in {len(row['promise_1x_to_2x'])}, less than it in "
               f"{len(row['promise_below_1x'])}")
         for title, names in (("missed", row["missed"]), ("third or later", row["lower"]), ("in the good twin", row["in_good"]),
+                             ("remarks missed", row["remarks_missed"]), ("remarks in the good twin", row["remarks_in_good"]),
                              ("not judged", [f"{pair} ({state})" for pair, state in row["not_judged"].items()])):
             if names:
                 print(f"  {title}: {', '.join(names)}")
@@ -186,8 +204,10 @@ def targets_missed(told: Dict[str, Any]) -> List[str]:
     for recorder, row in told["recorders"].items():
         if row["judged"] == 0 or row["first_or_second"] < 0.9 * row["judged"]:
             missed.append(f"{recorder}: first or second in 90 %")
-        if row["in_good"]:
+        if row["in_good"] or row["remarks_in_good"]:
             missed.append(f"{recorder}: silent about every good twin")
+        if row["remarks_missed"]:
+            missed.append(f"{recorder}: every remark is made")
         if len(row["promise_1x_to_2x"]) < 8:
             missed.append(f"{recorder}: promised 1 to 2 times the saving for 8 pairs")
     return missed
@@ -214,7 +234,10 @@ def main() -> int:
     if not chosen or any(p not in table for p in chosen):
         parser.error(f"no traces of known pairs in {arguments.folder}" if not chosen else f"known pairs: {', '.join(table)}")
     pairs, known = {p: table[p] for p in chosen}, known_rules(command)
-    keys = [(p, v, r) for p in pairs for v in VARIANTS for r in recorders]
+    remarks = {p: options for p, options in pairs.items() if options.get("remark")}
+    faults = {p: options for p, options in pairs.items() if p not in remarks}
+    concerned = [(p, r) for p in pairs for r in recorders if r in pairs[p].get("recorders", recorders)]
+    keys = [(p, v, r) for p, r in concerned for v in VARIANTS]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         answers = dict(zip(keys, pool.map(lambda key: explain(command, trace(*key)), keys)))
     timings: Dict[Tuple[str, str], Dict[str, Any]] = {}
@@ -224,23 +247,28 @@ def main() -> int:
             document = json.load(file)
         device = document.get("device", device)
         timings = {(row["pair"], row["variant"]): row for row in document["rows"] if not row["recorder"]}
-    for answer in answers.values():
-        if device == "cuda" and "failed" not in answer and not answer["devices"]:
+    for (p, v, _), answer in answers.items():
+        planted = v == "bad" and "no-gpu-work" in pairs[p]["rules"]
+        if device == "cuda" and "failed" not in answer and not answer["devices"] and not planted:
             answer["failed"] = "no GPU work in the trace"
-    matrix = {p: {r: judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known) for r in recorders}
-              for p in pairs}
+    matrix: Dict[str, Dict[str, Any]] = {p: {r: dict(NO_ANSWER, state=NOT_CONCERNED) for r in recorders} for p in pairs}
+    for p, r in concerned:
+        matrix[p][r] = judge({v: answers[p, v, r] for v in VARIANTS}, pairs[p]["rules"], known, p in remarks)
     savings = {p: saving(timings, p) for p in pairs}
     differ = {p: results_differ(*(timings.get((p, v), {}).get("results", []) for v in VARIANTS),
                                 pairs[p].get("tolerance", 0.02)) for p in pairs}
 
-    print_matrix(pairs, recorders, matrix)
-    if timings:
-        print_savings(pairs, recorders, matrix, savings)
-    told = summary(pairs, recorders, matrix, savings)
+    if faults:
+        print_matrix(faults, recorders, matrix)
+    if remarks:
+        print_remarks(remarks, recorders, matrix)
+    if timings and faults:
+        print_savings(faults, recorders, matrix, savings)
+    told = summary(faults, remarks, recorders, matrix, savings)
     print_summary(told)
     problems = [f"{p}: the twins compute different results: {why}" for p, why in differ.items() if why]
     problems += [f"{p}, {r}: {row['state']}" for p in pairs for r, row in matrix[p].items()
-                 if row["state"] not in ("judged", "no such rule")]
+                 if row["state"] not in ("judged", "no such rule", NOT_CONCERNED)]
     problems += [f"target missed: {target}" for target in targets_missed(told)] if arguments.check else []
     for problem in problems:
         print(f"PROBLEM: {problem}")

@@ -197,11 +197,13 @@ def main() -> int:
         if recorder and recorder not in RECORDERS:
             parser.error(f"--recorders: expected {', '.join(RECORDERS)}; found {recorder!r}")
     context = multiprocessing.get_context(arguments.start)
+    table = load_pairs()
     pairs = [pair for pair in select(arguments.pairs) if arguments.ranks in (0, ranks_of(pair))]
     if arguments.device == "cuda" and any(ranks_of(pair) > 1 for pair in pairs):
         pairs = leave_out(pairs, count_gpus(context))
     jobs = [Job(pair, variant, recorder, arguments.device, arguments.small, out, arguments.seconds, os.path.join(out, "lock"))
-            for pair in pairs for recorder in recorders for variant in VARIANTS]
+            for pair in pairs for recorder in recorders for variant in VARIANTS
+            if recorder in ("", *table[pair].get("recorders", RECORDERS))]
     began, rows, failed = time.monotonic(), [], []  # type: Tuple[float, List[Dict[str, Any]], List[str]]
 
     def report(row: Dict[str, Any]) -> None:
@@ -216,7 +218,11 @@ def main() -> int:
             json.dump({"device": arguments.device, "small": arguments.small, "torch": torch.__version__, "rows": rows}, file,
                       indent=1)
 
-    run_all(jobs, max(1, arguments.jobs), context, arguments.timeout, began + arguments.stop_after, report)
+    stop_at = began + arguments.stop_after
+    together = [job for job in jobs if not table[job.pair].get("alone")]
+    run_all(together, max(1, arguments.jobs), context, arguments.timeout, stop_at, report)
+    alone = [job for job in jobs if table[job.pair].get("alone")]
+    run_all(alone, 1, context, arguments.timeout, stop_at, report)
     if os.path.exists(os.path.join(out, "lock")):
         os.remove(os.path.join(out, "lock"))
     print(f"{'FAILED' if failed or not jobs else 'passed'}: {len(rows) - len(failed)} of {len(jobs)} programs ran"

@@ -104,13 +104,13 @@ def test_a_rank_that_fails_ends_the_other(tmp_path, fault, told):
     assert "FAILED: 1 of 2 programs ran; not small_collectives.bad.time" in done.stdout
 
 
-def matrix_of(tmp_path: pathlib.Path, bad: pathlib.Path, good: pathlib.Path, *rules: str) -> Dict[str, Any]:
+def matrix_of(tmp_path: pathlib.Path, bad: pathlib.Path, good: pathlib.Path, *rules: str, **options: Any) -> Dict[str, Any]:
     (tmp_path / "traces").mkdir(exist_ok=True)
     for variant, path in (("bad", bad), ("good", good)):
         data = path.read_bytes()
         (tmp_path / f"traces/p.{variant}.torch.json.gz").write_bytes(
             data if path.suffix == ".gz" else gzip.compress(data))
-    (tmp_path / "pairs.json").write_text(json.dumps({"pairs": {"p": {"rules": list(rules)}}}))
+    (tmp_path / "pairs.json").write_text(json.dumps({"pairs": {"p": {"rules": list(rules), **options}}}))
     (tmp_path / "timings.json").write_text(json.dumps({"rows": [
         {"pair": "p", "variant": "bad", "recorder": "", "us": 100.0, "results": [[1.0, 1.0, 1.0, 1.0]]},
         {"pair": "p", "variant": "good", "recorder": "", "us": 50.0, "results": [[1.0, 1.0, 1.0, 1.001]]}]}))
@@ -144,6 +144,35 @@ def test_the_matrix_notices_a_miss_and_a_false_alarm(tmp_path):
     unknown = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "no-rule-of-this-name")
     assert unknown["matrix"]["p"]["torch"]["state"] == "no such rule"
     assert unknown["summary"]["recorders"]["torch"]["judged"] == 0
+
+
+def test_a_remark_counts_wherever_it_stands_and_saves_no_time(tmp_path):
+    # cpu-ahead says that something is normal: it has no place among the costs.
+    hidden = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead")
+    assert hidden["matrix"]["p"]["torch"]["place"] is None and hidden["summary"]["recorders"]["torch"]["missed"] == ["p"]
+    told = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead", remark=True)
+    row, summary = told["matrix"]["p"]["torch"], told["summary"]["recorders"]["torch"]
+    assert row["rule"] == "cpu-ahead" and row["in_good"] == [] and told["code"] == 0
+    assert (summary["judged"], summary["remarks"], summary["remarks_missed"]) == (0, 1, [])
+    assert "found" in told["out"] and "what the fix saved" not in told["out"]
+    missed = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "cpu-ahead", remark=True)["summary"]["recorders"]["torch"]
+    assert missed["remarks_missed"] == ["p"] and missed["remarks_in_good"] == ["p"]
+    other = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead", remark=True, recorders=["lanescope"])
+    assert other["matrix"]["p"]["torch"]["state"] == "no such fault" and other["code"] == 0
+    assert other["summary"]["recorders"]["torch"]["remarks"] == 0
+
+
+def test_recordings_without_steps_and_without_the_gpu(tmp_path):
+    out = tmp_path / "results"
+    done = run("run.py", "--pairs", "recorded_in_the_middle,gpu_not_recorded,calls_not_recorded", "--device", "cpu", "--small",
+               "--seconds", "0.02", "--no-timing", "--out", out)
+    assert done.returncode == 0 and "10 of 10 programs ran" in done.stdout, done.stdout
+    assert not list((out / "traces").glob("calls_not_recorded.*.lanescope.*"))  # the fault concerns torch's recorder
+    for recorder in ("lanescope", "torch"):
+        trace = json.loads(gzip.decompress((out / f"traces/recorded_in_the_middle.bad.{recorder}.json.gz").read_bytes()))
+        names = [event.get("name", "") for event in trace["traceEvents"]]
+        assert names.count("aten::matmul") == 8 * 6  # of the 61 steps before none
+        assert not any(name.startswith("ProfilerStep#") for name in names)
 
 
 def test_the_matrix_fails_for_damage_and_for_twins_that_differ(tmp_path):

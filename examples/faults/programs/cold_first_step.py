@@ -9,10 +9,10 @@ import torch
 
 
 def program(s):
-    width = s.pick(1024, 16)
+    width = s.pick(4096, 16)
     model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.GELU(), torch.nn.LayerNorm(width),
                                 torch.nn.Linear(width, width)).to(s.device, torch.bfloat16)
-    x = s.randn(s.pick(2048, 4), width)
+    x = s.randn(s.pick(16384, 4), width)
 
     def step():
         loss = model(x).float().square().mean()

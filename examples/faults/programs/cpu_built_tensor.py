@@ -1,7 +1,7 @@
 """A mask is made on the CPU in every step and then moved.
 
-Wrong: torch.ones(...).tril().to("cuda") works on the CPU, and copies 64 MB through pageable memory.
-In the trace: aten::ones and aten::tril without any kernel, then aten::to with a long `Memcpy HtoD (Pageable -> Device)`.
+Wrong: torch.ones(...).to("cuda") fills 64 MB on the CPU, and copies them through pageable memory.
+In the trace: aten::ones without any kernel, then aten::to with a long `Memcpy HtoD (Pageable -> Device)`.
 Fix: make it where it is used: device="cuda". (Better still: make it once.)
 """
 
@@ -21,7 +21,7 @@ def program(s, mask_of):
 
 
 def bad(s):
-    return program(s, lambda length: torch.ones(length, length).tril().to(s.device))
+    return program(s, lambda length: torch.ones(length, length).to(s.device).tril())
 
 
 def good(s):

@@ -1,6 +1,6 @@
 """Python's garbage collector walks over a large data set in memory, again and again.
 
-Wrong: gc.collect() every third step (or, unasked, the collector's own full runs) looks at each of a million objects.
+Wrong: gc.collect() every third step (or, unasked, the collector's own full runs) looks at each of two million objects.
 In the trace: every third step a hole of some tens of milliseconds with no event on the CPU.
 Fix: gc.freeze() after loading: the collector leaves what exists by then alone.
 """
@@ -11,10 +11,10 @@ import torch
 
 
 def program(s, freeze):
-    samples = [[number] for number in range(s.pick(1_000_000, 1000))]
+    samples = [[number] for number in range(s.pick(2_000_000, 1000))]
     width = s.pick(4096, 8)
     model = torch.nn.Linear(width, width).to(s.device, torch.bfloat16)
-    x, steps = s.randn(s.pick(2048, 4), width), [0]
+    x, steps = s.randn(s.pick(8192, 4), width), [0]
     gc.collect()
     if freeze:
         gc.freeze()
