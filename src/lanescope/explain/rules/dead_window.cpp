@@ -57,7 +57,7 @@ Outcome dead_window(const Facts& facts) {
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
       "{} was entered {} before its first operator {} began; later it takes {}: host time in which "
-      "no recorded event ran.",
+      "no operator ran.",
       {name(trace.name(worst->range)), ns(worst->lead_ns), name(trace.name(worst->first_child)),
        ns(usual_ns)});
   finding.at_stake_ns = worst->lead_ns - usual_ns;
