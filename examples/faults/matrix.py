@@ -154,11 +154,22 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
             continue
         promised = []
         for recorder in recorders:
-            at_stake = matrix[pair][recorder]["at_stake_us"]
-            ratio = "" if at_stake is None or measured["saved_us"] <= 0 else f" ({at_stake / measured['saved_us']:.2f}x)"
-            promised.append(f"{us(at_stake) + ratio:>24}")
+            row = matrix[pair][recorder]
+            ratio = ratio_of(row, measured, options)
+            told = us(row["at_stake_us"] or None) + ("" if ratio is None else f" ({ratio:.2f}x)")
+            promised.append(f"{told:>24}")
         print(f"{title(pair, options):<32}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}"
               f"{us(measured['saved_us']):>12}{measured['factor']:>7.2f}x" + "".join(promised))
+
+
+def ratio_of(row: Dict[str, Any], measured: Optional[Dict[str, float]], options: Dict[str, Any]) -> Optional[float]:
+    """What the rule promised over what the fix gave. None: it promises no time, or there was none to give. What happened once
+    in the timed steps is at stake once; the timed steps share it."""
+    if not row["at_stake_us"] or measured is None or measured["saved_us"] <= 0:
+        return None
+    events = options["steps"] if row.get("kind") == "once" and options.get("timing") != "first" and options.get("steps") else 1
+    ratio: float = row["at_stake_us"] / (measured["saved_us"] * events)
+    return ratio
 
 
 def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str],
@@ -168,8 +179,8 @@ def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str]
         rows = {pair: matrix[pair][recorder] for pair in pairs if matrix[pair][recorder]["state"] != NOT_CONCERNED}
         said = {pair: matrix[pair][recorder] for pair in remarks if matrix[pair][recorder]["state"] == "judged"}
         judged = {pair: row for pair, row in rows.items() if row["state"] == "judged"}
-        ratios = {pair: row["at_stake_us"] / savings[pair]["saved_us"] for pair, row in judged.items()  # type: ignore[index]
-                  if row["at_stake_us"] is not None and savings[pair] and savings[pair]["saved_us"] > 0}  # type: ignore[index]
+        ratios = {pair: ratio for pair, row in judged.items()
+                  if (ratio := ratio_of(row, savings[pair], pairs[pair])) is not None}
         told["recorders"][recorder] = {
             "judged": len(judged), "first": sum(row["place"] == 1 for row in judged.values()),
             "first_or_second": sum(row["place"] in (1, 2) for row in judged.values()),

@@ -33,9 +33,9 @@ class Evidence(NamedTuple):
 class Finding(NamedTuple):
     """What one rule says. ``docs/rules/<rule>.md`` explains the rule.
 
-    ``kind``: "bound" (what limits the step), "cost" (time that a change may give back), "where", "memory" (what holds or
-    loses it), "once", "normal" (looks alarming, is not) or "trust" (about the recording itself). ``at_stake_ns``:
-    nanoseconds by which a step could become shorter at most, for "once" and "trust" in all; ``at_stake_ratio``: its share
+    ``kind``: "bound" (what limits the step), "ends" (what ends the program sooner or later), "cost" (time that a change
+    may give back), "where", "memory" (what holds or loses it), "once", "normal" (looks alarming, is not) or "trust"
+    (about the recording itself). ``at_stake_ns``: nanoseconds by which a step could become shorter at most, for "once" and "trust" in all; ``at_stake_ratio``: its share
     of a step's wall, 0 to 1. Findings overlap: never add these up. ``confidence``: "low", "medium", "high", from
     ``sample_count`` x ``sample_noun``.
     """

@@ -33,6 +33,8 @@ const char* finding_kind_name(FindingKind kind) {
   switch (kind) {
     case FindingKind::kBound:
       return "bound";
+    case FindingKind::kEnds:
+      return "ends";
     case FindingKind::kCost:
       return "cost";
     case FindingKind::kWhere:

@@ -39,6 +39,7 @@ struct Evidence {
 
 enum class FindingKind : std::uint8_t {
   kBound,   // what limits the step: the headline
+  kEnds,    // what ends the program sooner or later, however fast it is
   kCost,    // time that a change of the program may give back
   kWhere,   // where the time is, not that it is too much
   kMemory,  // what holds or loses memory; no time
@@ -74,6 +75,7 @@ struct Finding {
   std::uint64_t sample_count = 0;
   std::string sample_noun = "step";
   std::vector<Explained> explains;
+  bool leads = false;  // kOnce, longer than all steady steps together: comes before kCost
 };
 
 }  // namespace lanescope::explain

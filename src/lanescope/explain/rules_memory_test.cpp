@@ -71,7 +71,7 @@ Allocator with_kept(int steps, std::int64_t kept, bool freed_by_next = false) {
 TEST(MemoryGrowthTest, SpeaksOfWhatEachStepKeeps) {
   const auto finding = find_by_rule(with_kept(8, 2 * kMB).trace(), "memory-growth");
   ASSERT_TRUE(finding);
-  EXPECT_EQ(finding->kind, FindingKind::kMemory);
+  EXPECT_EQ(finding->kind, FindingKind::kEnds);
   EXPECT_EQ(finding->verdict.values[0].text, "GPU memory");
   EXPECT_EQ(finding->verdict.values[1].integer, 2 * kMB);
   EXPECT_EQ(finding->verdict.values[2].integer, 7);

@@ -199,6 +199,32 @@ void leave_out_covered(Explanation& result) {
                 [&](const Finding& finding) { return contains(covered, finding.rule); });
 }
 
+// What comes first: what limits the step, what ends the program, what this recording mostly
+// consists of; then by kind, and in a kind what gives back most.
+int group_of(const Finding& finding) {
+  if (finding.kind <= FindingKind::kEnds) return static_cast<int>(finding.kind);
+  return finding.leads ? static_cast<int>(FindingKind::kCost) : static_cast<int>(finding.kind) + 1;
+}
+
+// Longer than all of the steady steps without it.
+bool leads(const Facts& facts, const Finding& finding) {
+  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.one_step_chosen)
+    return false;
+  std::int64_t others_ns = facts.wall.partition.wall_ns;
+  const SliceId slice = finding.evidence.empty() ? kNone<SliceId> : finding.evidence.front().slice;
+  if (slice != kNone<SliceId> && inside(facts.steady_cpu_windows(), facts.trace->start_ns(slice)))
+    others_ns -= finding.at_stake_ns;
+  return finding.at_stake_ns > others_ns;
+}
+
+void put_in_order(const Facts& facts, std::vector<Finding>& findings) {
+  for (Finding& finding : findings) finding.leads = leads(facts, finding);
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    if (group_of(a) != group_of(b)) return group_of(a) < group_of(b);
+    return a.at_stake_ns > b.at_stake_ns;
+  });
+}
+
 // Rules speak of steps. A trace that marks none is spoken of as one recording.
 void speak_of_recording(std::string& pattern) {
   static constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
@@ -255,11 +281,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     result.runs.push_back(std::move(run));
   }
   if (options.only.empty()) leave_out_covered(result);
-  std::stable_sort(result.findings.begin(), result.findings.end(),
-                   [](const Finding& a, const Finding& b) {
-                     if (a.kind != b.kind) return a.kind < b.kind;
-                     return a.at_stake_ns > b.at_stake_ns;
-                   });
+  put_in_order(facts, result.findings);
   const bool bound =
       !result.findings.empty() && result.findings.front().kind == FindingKind::kBound;
   result.headline = bound ? result.findings.front().verdict : plain_headline(facts);

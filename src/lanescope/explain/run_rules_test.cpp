@@ -60,6 +60,35 @@ TEST(RunRulesTest, TheHeadlineIsTheBound) {
                              }));
 }
 
+// Five steps with waits of 100 us, the first of them `start_up_us` longer.
+ProgramSketch with_start_up(std::int64_t start_up_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 5; ++i) {
+    program.step();
+    if (i == 0) program.cpu_op("aten::first", start_up_us);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 100}).wait("cudaStreamSynchronize").pass(100);
+    program.end();
+  }
+  return program;
+}
+
+// The steady steps take about 1 ms each: 4 ms in all. Start-up of 40 ms is what the recording shows
+// most of; one of 3 ms is not.
+TEST(RunRulesTest, WhatHappenedOnceComesFirstWhenItIsMostOfTheRecording) {
+  const auto order = [](const Trace& trace) {
+    const auto facts = gather_facts(trace);
+    std::vector<std::string> rules;
+    for (const Finding& finding : explain_all(*facts).findings)
+      if (finding.rule == "host-sync" || finding.rule == "slow-first-step")
+        rules.push_back(finding.rule + (finding.leads ? " leads" : ""));
+    return rules;
+  };
+  EXPECT_THAT(order(with_start_up(40'000).trace()),
+              ::testing::ElementsAre("slow-first-step leads", "host-sync"));
+  EXPECT_THAT(order(with_start_up(3'000).trace()),
+              ::testing::ElementsAre("host-sync", "slow-first-step"));
+}
+
 TEST(RunRulesTest, ARuleCanBeLeftOutOrAskedAlone) {
   const Trace trace = small_program().trace();
   const auto facts = gather_facts(trace);

@@ -39,8 +39,9 @@ class FindingsHtml {
       const Finding& finding = findings[i];
       any_cost = any_cost || finding.kind == FindingKind::kCost ||
                  (finding.kind == FindingKind::kBound && finding.at_stake_ns > 0);
-      if (i == 0 || finding.kind != findings[i - 1].kind)
-        out_ += fmt::format("<h2>{}</h2>\n", finding_group_title(finding.kind));
+      const std::string title = finding_group_title(finding);
+      if (i == 0 || title != finding_group_title(findings[i - 1]))
+        out_ += fmt::format("<h2>{}</h2>\n", title);
       write(i + 1, finding);
     }
     if (findings.empty()) out_ += "<h2>Findings</h2>\n<p>No rule found anything to say.</p>\n";

@@ -106,8 +106,8 @@ class ExplanationText {
       const Finding& finding = explanation_.findings[i];
       any_cost = any_cost || finding.kind == FindingKind::kCost ||
                  (finding.kind == FindingKind::kBound && finding.at_stake_ns > 0);
-      if (i == 0 || finding.kind != explanation_.findings[i - 1].kind)
-        heading(finding_group_title(finding.kind));
+      const std::string title = finding_group_title(finding);
+      if (i == 0 || title != finding_group_title(explanation_.findings[i - 1])) heading(title);
       write_finding(++number, finding);
     }
     if (!any_cost && facts_.main_device) out_ += "\nNo rule found time to give back.\n";

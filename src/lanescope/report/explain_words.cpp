@@ -63,10 +63,12 @@ const char* idle_cause_text(IdleCause cause) {
   return "";
 }
 
-std::string finding_group_title(FindingKind kind) {
-  switch (kind) {
+std::string finding_group_title(const Finding& finding) {
+  switch (finding.kind) {
     case FindingKind::kBound:
       return "What bounds it";
+    case FindingKind::kEnds:
+      return "What ends the program, sooner or later";
     case FindingKind::kCost:
       return "What may give time back (upper bounds; they overlap)";
     case FindingKind::kWhere:
@@ -74,7 +76,8 @@ std::string finding_group_title(FindingKind kind) {
     case FindingKind::kMemory:
       return "Where the memory is";
     case FindingKind::kOnce:
-      return "Happened once";
+      return finding.leads ? "Happened once, and took longer than all other steps together"
+                           : "Happened once";
     case FindingKind::kNormal:
       return "Looks alarming, is normal";
     case FindingKind::kTrust:

@@ -19,7 +19,7 @@ std::string value_text(const explain::Value& value);
 const char* idle_cause_text(analysis::IdleCause cause);
 
 // The heading above the findings of a kind.
-std::string finding_group_title(explain::FindingKind kind);
+std::string finding_group_title(const explain::Finding& finding);
 // "step", "steps", "copies": what the samples of a finding are, without their number.
 std::string sample_noun_text(const explain::Finding& finding);
 

@@ -29,9 +29,13 @@ SliceId outermost_op(const Facts& facts, SliceId op) {
   return found;
 }
 
+struct Move {
+  std::int64_t bytes = 0, end_ns = 0;  // of its copies on the GPU
+};
+
 struct Group {
   std::uint64_t pairs = 0;
-  std::int64_t bytes = 0, idle_ns = 0;
+  std::int64_t bytes = 0, cost_ns = 0;
   SliceId slice = kNone<SliceId>;
 };
 
@@ -43,8 +47,8 @@ Outcome cpu_built_tensor(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const auto cpu_windows = facts.steady_cpu_windows();
-  // aten::to with a copy to the GPU below it, and its bytes.
-  std::map<std::uint32_t, std::int64_t> moves;
+  // aten::to with a copy to the GPU below it.
+  std::map<std::uint32_t, Move> moves;
   for (const auto& work : timeline.work) {
     if (work.work != WorkClass::kCopy ||
         trace.name(work.slice).find("HtoD") == std::string_view::npos)
@@ -53,27 +57,34 @@ Outcome cpu_built_tensor(const Facts& facts) {
     if (op == kNone<SliceId> || !inside(cpu_windows, trace.start_ns(op)) ||
         (trace.name(op) != "aten::to" && trace.name(op) != "aten::_to_copy"))
       continue;
-    std::int64_t& bytes = moves[raw(op)];
-    bytes = analysis::add_bytes(bytes,
-                                trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0));
+    Move& move = moves[raw(op)];
+    move.bytes = analysis::add_bytes(
+        move.bytes, trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0));
+    move.end_ns = std::max(move.end_ns, work.end_ns);
   }
   std::map<std::string_view, Group> groups;
   std::uint64_t pairs = 0;
-  std::int64_t idle_ns = 0, counted_until = 0;
-  std::vector<std::pair<SliceId, std::int64_t>> in_order;
-  for (const auto& [move, bytes] : moves) in_order.emplace_back(SliceId{move}, bytes);
+  std::int64_t cost_ns = 0, moving_ns = 0, counted_until = 0;
+  std::vector<std::pair<SliceId, Move>> in_order;
+  for (const auto& [op, move] : moves) in_order.emplace_back(SliceId{op}, move);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) {
     return trace.start_ns(a.first) < trace.start_ns(b.first);
   });
-  for (const auto& [to, bytes] : in_order) {
+  // Making it on the GPU needs none of this time: neither the idle time nor the copy alone.
+  const auto without_compute = [&](std::int64_t from, std::int64_t until) {
+    const auto busy = timeline.time_within(from, until);
+    return until - from - busy[static_cast<std::size_t>(WorkClass::kCompute)] -
+           busy[static_cast<std::size_t>(WorkClass::kCommunication)];
+  };
+  for (const auto& [to, move] : in_order) {
     // The operator just before it on the thread, beside it in the tree.
-    const std::uint32_t move = raw(to);
+    const std::uint32_t at = raw(to);
     const Track& track = trace.track(to);
     SliceId before = kNone<SliceId>;
-    for (std::uint32_t i = move; i > track.first_slice && move - i < 64;) {
+    for (std::uint32_t i = at; i > track.first_slice && at - i < 64;) {
       const SliceId id{--i};
       if (trace.kind(id) != CategoryKind::kCpuOp ||
-          facts.nesting.depth[i] != facts.nesting.depth[move])
+          facts.nesting.depth[i] != facts.nesting.depth[at])
         continue;
       before = id;
       break;
@@ -82,37 +93,38 @@ Outcome cpu_built_tensor(const Facts& facts) {
         trace.start_ns(to) - trace.end_ns(before) > 50'000)
       continue;
     const std::int64_t from = std::max(trace.start_ns(before), counted_until);
-    const std::int64_t until = trace.end_ns(to);
+    const std::int64_t until = std::max(trace.end_ns(to), move.end_ns);
     if (until <= from) continue;
     counted_until = until;
-    const auto busy = timeline.time_within(from, until);
-    const std::int64_t idle = until - from - busy[0] - busy[1] - busy[2];
+    const std::int64_t cost = without_compute(from, until);
+    moving_ns += without_compute(std::max(from, trace.start_ns(to)), until);
     Group& group = groups[trace.name(before)];
     ++group.pairs;
     ++pairs;
-    group.bytes = analysis::add_bytes(group.bytes, bytes);
-    group.idle_ns += idle;
-    idle_ns += idle;
+    group.bytes = analysis::add_bytes(group.bytes, move.bytes);
+    group.cost_ns += cost;
+    cost_ns += cost;
     if (group.slice == kNone<SliceId>) group.slice = before;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (pairs < std::max<std::size_t>(3, facts.steady.size()) || share_of(idle_ns, wall_ns) < 0.01)
+  if (pairs < std::max<std::size_t>(3, facts.steady.size()) || share_of(cost_ns, wall_ns) < 0.01)
     return Quiet{};
   Finding finding;
   finding.verdict = say(
-      "{} tensors were made on the CPU and moved to the GPU at once; the GPU was idle {} per step "
-      "meanwhile.",
-      {count(pairs), ns(facts.per_step(idle_ns))});
-  finding.at_stake_ns = facts.per_step(idle_ns);
-  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "from the begin of the operator that makes one to the end of the one that moves it, as far "
-      "as no stream ran; making it on the GPU costs a launch"));
+      "{} tensors were made on the CPU and moved to the GPU at once: {} per step in which the GPU "
+      "computes nothing.",
+      {count(pairs), ns(facts.per_step(cost_ns))});
+  finding.at_stake_ns = facts.per_step(cost_ns);
+  finding.at_stake_ratio = share_of(cost_ns, wall_ns);
+  finding.explains.push_back({"pageable-copy", facts.per_step(moving_ns)});
+  finding.arithmetic.push_back(
+      say("from the begin of the operator that makes one to the end of its copy, as far as nothing "
+          "else ran on the GPU; making it there costs a launch"));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
-        {group.slice, say("{} x{}, then moved: {} in all; GPU idle {} per step",
+        {group.slice, say("{} x{}, then moved: {} in all; {} per step without compute",
                           {name(label), count(group.pairs), bytes(group.bytes),
-                           ns(facts.per_step(group.idle_ns))})});
+                           ns(facts.per_step(group.cost_ns))})});
   std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
                    [](const Evidence& a, const Evidence& b) {
                      return a.text.values[3].integer > b.text.values[3].integer;

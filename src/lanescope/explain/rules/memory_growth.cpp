@@ -39,7 +39,7 @@ Outcome memory_growth(const Facts& facts) {
   if (device->has_blocks && never_freed * 2 < growth) return Quiet{};
 
   Finding finding;
-  finding.kind = FindingKind::kMemory;
+  finding.kind = device->has_blocks ? FindingKind::kEnds : FindingKind::kMemory;
   finding.verdict =
       say("{} grows by {} a step: {} of {} steps end with more than they began with{}.",
           {text(memory_name(*device)), bytes(growth), count(growing), count(steps.size()),

@@ -1,5 +1,6 @@
 // Launch calls that take the CPU longer than such calls do.
 #include <algorithm>
+#include <limits>
 #include <unordered_set>
 
 #include "lanescope/explain/rules/rules.h"
@@ -19,7 +20,12 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   std::vector<SliceId> calls;
   for (const auto& work : works) {
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
-    if (launch == kNone<SliceId>) continue;
+    if (launch == kNone<SliceId>) {  // waited in the queue when the recording began
+      if (!work.before_recording) continue;
+      returned.push_back(std::numeric_limits<std::int64_t>::min());
+      began.push_back(work.start_ns);
+      continue;
+    }
     returned.push_back(std::min(trace.end_ns(launch), work.start_ns));
     began.push_back(work.start_ns);
     calls.push_back(launch);
@@ -40,8 +46,9 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   std::vector<QueuedLaunch> launches;
   for (const SliceId call : calls) {
     const std::int64_t time = trace.start_ns(call);
-    if (!inside(windows, time) || facts.links.launched_by(call).size() != 1 ||
-        !starts_kernels(trace.name(call)) ||
+    // Before the first work began, what the GPU was busy with was not recorded.
+    if (time < began.front() || !inside(windows, time) ||
+        facts.links.launched_by(call).size() != 1 || !starts_kernels(trace.name(call)) ||
         std::binary_search(first_uses.begin(), first_uses.end(), call))
       continue;
     const auto done = std::upper_bound(returned.begin(), returned.end(), time) - returned.begin();
@@ -124,8 +131,10 @@ Outcome full_queue(const Facts& facts) {
   std::vector<std::int64_t> free_lengths;
   for (const QueuedLaunch& launch : launches)
     if (launch.queued < kFullQueue) free_lengths.push_back(trace.dur_ns(launch.call));
-  if (free_lengths.empty() || free_lengths.size() == launches.size()) return Quiet{};
-  const std::int64_t usual_ns = analysis::lower_median(std::move(free_lengths));
+  if (free_lengths.size() == launches.size()) return Quiet{};
+  const bool any_free = !free_lengths.empty();
+  const std::int64_t usual_ns =
+      any_free ? analysis::lower_median(std::move(free_lengths)) : kUsualNs;
   std::uint64_t held = 0, deepest = 0;
   std::int64_t held_ns = 0;
   SliceId longest = kNone<SliceId>;
@@ -147,8 +156,12 @@ Outcome full_queue(const Facts& facts) {
           "CPU waits for the GPU there, and shorter calls would change nothing.",
           {count(held), ns(trace.dur_ns(longest)), count(deepest)});
   finding.arithmetic.push_back(
-      say("these calls took {} per step; with room in the queue one takes {} in the median",
-          {ns(facts.per_step(held_ns)), ns(usual_ns)}));
+      any_free ? say("these calls took {} per step; with room in the queue one takes {} in the "
+                     "median",
+                     {ns(facts.per_step(held_ns)), ns(usual_ns)})
+               : say("these calls took {} per step; none of the steady steps found room in the "
+                     "queue, where a few us are usual",
+                     {ns(facts.per_step(held_ns))}));
   finding.evidence.push_back(
       {longest, say("the longest of them: {}", {name(trace.name(longest))})});
   finding.try_next = {"nothing on the CPU; the GPU is the limit"};
