@@ -59,4 +59,4 @@ def test_cli_planted_fault_is_found_and_its_twin_is_left_alone(pair: str, record
     else:
         assert row["place"] in (1, 2) or remark and row["place"], row
     assert row["in_good"] == [], row
-    assert row["at_stake_us"] > 0 or row["kind"] in ("where", "memory", "normal", "trust"), row
+    assert row["at_stake_us"] > 0 or row["kind"] in ("ends", "where", "memory", "normal", "trust"), row
