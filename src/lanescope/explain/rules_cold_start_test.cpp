@@ -57,11 +57,13 @@ TEST(LazyLoadingTest, CountsTheDriversOwnRows) {
   EXPECT_EQ(finding->confidence, Confidence::kHigh);
 }
 
-ProgramSketch allocating(int first, int later) {
+ProgramSketch allocating(int first, int later, const char* around = nullptr) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
     program.step();
+    if (around) program.begin(around);
     for (int k = 0; k < (i == 0 ? first : later); ++k) program.call("cudaMalloc", 100);
+    if (around) program.end();
     program.launch({.us = 50}).end();
   }
   return program;
@@ -72,8 +74,13 @@ TEST(FirstAllocationsTest, SpeaksWhenOnlyTheFirstStepAllocates) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 5);
   EXPECT_EQ(finding->verdict.values[1].integer, us(500));
-  EXPECT_EQ(finding->verdict.values[3].integer, 0);
+  EXPECT_EQ(finding->verdict.values[4].text, "0 times");
   EXPECT_EQ(finding->at_stake_ns, us(500));
+}
+
+TEST(FirstAllocationsTest, LeavesBuffersOfAFirstCollectiveAlone) {
+  EXPECT_TRUE(find_by_rule(allocating(5, 0, "forward").trace(), "first-allocations"));
+  EXPECT_FALSE(find_by_rule(allocating(5, 0, "nccl:all_reduce").trace(), "first-allocations"));
 }
 
 TEST(FirstAllocationsTest, IsQuietWhenItGoesOn) {

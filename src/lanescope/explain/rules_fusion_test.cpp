@@ -37,7 +37,7 @@ TEST(UnfusedChainTest, SavesAtMostAllButTheShortestKernel) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 60'000);
   EXPECT_EQ(finding->verdict.values[0].integer, 1);  // one chain a step
-  EXPECT_EQ(finding->verdict.values[2].integer, 80'000);
+  EXPECT_EQ(finding->verdict.values[3].integer, 80'000);
 }
 
 // 10^8 elements of a byte: 2 * 10^8 bytes take an H100 (3350 GB/s) 59,701 ns, more than the 20 us.

@@ -215,6 +215,18 @@ TEST(HostSyncTest, CountsWhatTheCpuCouldHaveDoneMeanwhile) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 510'000);
 }
 
+// cuDNN waits by itself while it tries out algorithms.
+TEST(HostSyncTest, IsQuietAboutWaitsInsideAConvolution) {
+  const auto program = [](const char* asker) {
+    ProgramSketch sketch;
+    for (int i = 0; i < 4; ++i)
+      sketch.step().launch({.us = 40}).wait(asker).pass(500).launch({.us = 40}).end();
+    return sketch.trace();
+  };
+  EXPECT_TRUE(find_by_rule(program("aten::item"), "host-sync"));
+  EXPECT_FALSE(find_by_rule(program("aten::cudnn_convolution"), "host-sync"));
+}
+
 TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i)

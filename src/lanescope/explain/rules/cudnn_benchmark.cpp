@@ -70,10 +70,12 @@ Outcome cudnn_benchmark(const Facts& facts) {
            text(again ? "; it came back in a later step, as with shapes that change" : "")});
   finding.at_stake_ns = std::max(gpu_ns, cpu_ns);
   add_named(facts, by_name, finding);
+  const bool is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0;
   finding.try_next = {
-      again ? "keep shapes fixed (pad, drop the last small batch), or set "
-              "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
-            : "nothing if it was the first step; warm up with each shape before measuring",
+      again || is_late
+          ? "keep shapes fixed (pad, drop the last small batch), or set "
+            "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
+          : "nothing if it was the first step; warm up with each shape before measuring",
   };
   finding.confidence = windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();

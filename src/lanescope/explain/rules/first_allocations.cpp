@@ -1,4 +1,6 @@
 // The caching allocator asks the driver for memory in the first step and not again.
+#include <fmt/format.h>
+
 #include <map>
 
 #include "lanescope/explain/rules/rules.h"
@@ -7,6 +9,20 @@
 namespace lanescope::explain::rules {
 
 using analysis::Window;
+
+namespace {
+
+// NCCL makes its buffers in a communicator's first collective; torch's cache has no part in them.
+bool inside_collective(const Facts& facts, SliceId call) {
+  for (SliceId up = facts.nesting.parent[raw(call)]; up != kNone<SliceId>;
+       up = facts.nesting.parent[raw(up)]) {
+    const std::string_view label = facts.trace->name(up);
+    if (label == "record_param_comms" || label.starts_with("nccl:")) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Outcome first_allocations(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
@@ -18,7 +34,9 @@ Outcome first_allocations(const Facts& facts) {
   std::uint64_t later = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || !is_driver_allocation(trace.name(id))) continue;
+    if (!is_api_call(trace.kind(id)) || !is_driver_allocation(trace.name(id)) ||
+        inside_collective(facts, id))
+      continue;
     if (trace.start_ns(id) >= first.cpu_end_ns) {
       ++later;
     } else if (trace.start_ns(id) >= first.cpu_start_ns) {
@@ -33,9 +51,11 @@ Outcome first_allocations(const Facts& facts) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("The first step asked the driver for memory {} times ({}); the {} steps after it {} "
-          "times in all: torch's cache filled up, as it should.",
-          {count(windows.size()), ns(total_ns), count(facts.steps.steps.size() - 1), count(later)});
+      say("The first step asked the driver for memory {} times ({}); the {} {} after it {} in all: "
+          "torch's cache filled up, as it should.",
+          {count(windows.size()), ns(total_ns), count(facts.steps.steps.size() - 1),
+           text(facts.steps.steps.size() == 2 ? "step" : "steps"),
+           text(later == 1 ? "once" : fmt::format("{} times", later))});
   finding.at_stake_ns = idle_ns;
   finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(idle_ns)}));
   add_named(facts, by_name, finding);

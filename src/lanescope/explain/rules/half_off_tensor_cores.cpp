@@ -46,8 +46,14 @@ Outcome half_off_tensor_cores(const Facts& facts) {
                                      {count(unaligned), count(with_shape)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
-  finding.try_next = {"sizes and strides that are multiples of 8 elements (16 bytes)",
-                      "contiguous inputs; channels_last for convolutions"};
+  const std::string_view longest_name = facts.trace->name(found.longest());
+  if (longest_name.find("depthwise") != longest_name.npos)
+    finding.try_next = {
+        "a depthwise convolution does little with each byte: what helps is cuDNN's "
+        "kernel (torch.backends.cudnn.enabled) or a generated one (torch.compile)"};
+  else
+    finding.try_next = {"sizes and strides that are multiples of 8 elements (16 bytes)",
+                        "contiguous inputs; channels_last for convolutions"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   return finding;

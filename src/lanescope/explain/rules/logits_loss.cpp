@@ -23,6 +23,11 @@ bool is_loss_op(std::string_view op) {
          op == "aten::nll_loss2d_backward";
 }
 
+// A softmax alone may be anything: sampling, an entropy.
+bool is_of_loss(std::string_view op) {
+  return op.find("cross_entropy") != op.npos || op.find("nll_loss") != op.npos;
+}
+
 bool is_cast(std::string_view op) { return op == "aten::copy_" || op == "aten::_to_copy"; }
 
 // The last dimension of an operator's first tensor; 0: not recorded.
@@ -52,7 +57,7 @@ Outcome logits_loss(const Facts& facts) {
   std::map<std::string, std::pair<std::int64_t, SliceId>> by_op;
   std::int64_t vocabulary = 0;
   std::set<std::int64_t> of_loss;  // sizes seen in loss operators
-  bool any_loss = false, any_shape = false;
+  bool any_softmax = false, any_loss = false, any_shape = false;
   const auto steady = steady_work(facts);
   const auto loss_around = [&](SliceId op) {
     while (op != kNone<SliceId> && !is_loss_op(trace.name(op))) op = facts.nesting.parent[raw(op)];
@@ -61,12 +66,14 @@ Outcome logits_loss(const Facts& facts) {
   for (const DeviceWork* work : steady) {
     const SliceId loss = loss_around(facts.links.op_of[raw(work->slice)]);
     if (loss == kNone<SliceId>) continue;
-    any_loss = true;
+    for (SliceId up = loss; up != kNone<SliceId> && !any_loss; up = facts.nesting.parent[raw(up)])
+      any_loss = is_of_loss(trace.name(up));
+    any_softmax = true;
     const std::int64_t size = dimension(loss);
     any_shape = any_shape || size > 0;
     if (size >= kLargeVocabulary) of_loss.insert(size);
   }
-  if (!any_loss) return Quiet{};
+  if (!any_softmax || !any_loss) return Quiet{};
   if (!any_shape) return NotChecked{"the operators' shapes (record_shapes=True)"};
   if (of_loss.empty()) return Quiet{};
   for (const DeviceWork* work : steady) {

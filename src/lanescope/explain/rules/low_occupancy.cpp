@@ -57,7 +57,13 @@ Outcome low_occupancy(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
-  finding.try_next = {"launch bounds or a smaller tile, when the kernel is yours",
+  const std::string_view limit = longest_shape.occupancy->limit;
+  finding.try_next = {limit.find("register") != limit.npos
+                          ? "launch bounds or a smaller tile, when the kernel is yours"
+                      : limit.find("shared") != limit.npos
+                          ? "more threads for a block's shared memory, or less of it a block, when "
+                            "the kernel is yours"
+                          : "another block size, when the kernel is yours",
                       "another implementation of the operator, or torch.compile"};
   return finding;
 }

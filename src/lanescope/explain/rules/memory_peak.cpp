@@ -52,7 +52,8 @@ Outcome memory_peak(const Facts& facts) {
           {text(memory_name(*device)), bytes(peak.allocated), bytes(short_bytes),
            ratio(short_bytes, peak.allocated)});
   finding.arithmetic.push_back(
-      say("they live for {} around the peak, of {}; without them {} would be allocated there",
+      say("on the CPU's clock they live for {} around the peak, of {}; without them {} would be "
+          "allocated there",
           {ns(last_ns - first_ns), ns(step_ns), bytes(peak.allocated - short_bytes)}));
   add_owners(facts, shares, finding);
   finding.try_next = {

@@ -7,6 +7,8 @@
 // chain's first input and write its last output from memory, which takes bytes / bandwidth.
 // Example: 30, 30 and 20 us on tensors whose two outer ones take 16 us at full bandwidth: at most
 // 80 - max(20, 16) = 60 us.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <span>
@@ -279,14 +281,17 @@ Outcome unfused_chain(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
+  const bool is_even = chains % facts.steady.size() == 0;
   Finding finding;
   finding.verdict =
       say("Elementwise kernels run one behind the other on tensors of the same size: {} {} of two "
-          "or more per step take {}; one kernel for each chain would save at most {} per "
-          "step.",
-          {count(chains / facts.steady.size()),
-           text(chains / facts.steady.size() == 1 ? "chain" : "chains"), ns(facts.per_step(gpu_ns)),
-           ns(facts.per_step(saved_ns))});
+          "or more{} take {} per step; one kernel for each chain would save at most {} per step.",
+          {count(is_even ? chains / facts.steady.size() : chains),
+           text((is_even ? chains / facts.steady.size() : chains) == 1 ? "chain" : "chains"),
+           text(!facts.steps.marked ? ""
+                : is_even           ? " in each step"
+                                    : fmt::format(" in {} steps", facts.steady.size())),
+           ns(facts.per_step(gpu_ns)), ns(facts.per_step(saved_ns))});
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
   finding.arithmetic.push_back(

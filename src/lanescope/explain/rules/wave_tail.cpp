@@ -1,4 +1,6 @@
 // Matrix kernels whose last wave of blocks leaves much of the GPU empty.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -43,11 +45,23 @@ Outcome wave_tail(const Facts& facts) {
       say("The last wave of blocks leaves the GPU part empty: {} matrix kernels, {} per step.",
           {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
+  const Value things = text(longest_shape->is_persistent ? "tiles" : "blocks");
+  const Value waves = text(fmt::format("{:.2f}", longest_shape->waves()));
+  const Value used = ratio(std::llround(longest_shape->wave_efficiency() * 1000), 1000);
   finding.arithmetic.push_back(
-      say("the longest: {} {} on {} places = {} waves, so {} of the places are used",
-          {whole(longest_shape->items), text(longest_shape->is_persistent ? "tiles" : "blocks"),
-           whole(longest_shape->slots), factor(longest_shape->items, longest_shape->slots),
-           ratio(std::llround(longest_shape->wave_efficiency() * 1000), 1000)}));
+      say("the longest: {} {} on {} places = {} waves",
+          {whole(longest_shape->items), things, whole(longest_shape->slots), waves}));
+  const std::int64_t sms = longest_shape->sm_count;
+  if (longest_shape->is_persistent || longest_shape->slots <= sms)
+    finding.arithmetic.push_back(say("{} of the places of these waves are used", {used}));
+  else  // what counts is how many the fullest one gets
+    finding.arithmetic.push_back(
+        say("several share a multiprocessor: the fullest gets {}, the mean is {}, so {} of them is "
+            "used",
+            {whole((longest_shape->items + sms - 1) / sms),
+             text(fmt::format(
+                 "{:.2f}", static_cast<double>(longest_shape->items) / static_cast<double>(sms))),
+             used}));
   if (longest_shape->is_persistent)
     finding.arithmetic.push_back(say("its {} blocks stay and take one tile after the other",
                                      {whole(longest_shape->blocks)}));
