@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -55,9 +56,13 @@ class ArgsWriter {
     const Key& k = key_of(key);
     builder_.args().add_string(k.text, k.known, builder_.intern(value));
   }
-  void json(const char* key, std::string_view value) {
+  void text(const char* key, StringId value) {
     const Key& k = key_of(key);
-    builder_.args().add_json(k.text, k.known, builder_.intern(value));
+    builder_.args().add_string(k.text, k.known, value);
+  }
+  void json(const char* key, StringId value) {
+    const Key& k = key_of(key);
+    builder_.args().add_json(k.text, k.known, value);
   }
   void is_true(const char* key) {
     const Key& k = key_of(key);
@@ -105,6 +110,22 @@ class RowWriter {
   }
 
  private:
+  struct Launch {
+    std::int64_t shared_bytes = 0;
+    StringId grid{}, block{}, cluster{};
+    bool occupancy = false;  // what follows is known
+    double blocks_per_sm = 0, warps_per_sm = 0;
+    std::int64_t achieved_percent = 0;
+    StringId limit{};
+  };
+  using LaunchKey = std::array<std::uint32_t, 13>;
+  struct LaunchKeyHash {
+    std::size_t operator()(const LaunchKey& key) const {
+      std::uint64_t hash = 0;
+      for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+      return static_cast<std::size_t>(hash ^ (hash >> 32));
+    }
+  };
   struct Stream {
     std::int64_t device, stream;
     TrackId track;
@@ -249,36 +270,62 @@ class RowWriter {
     args_.integer("registers per thread", kernel.registers_per_thread);
     if (!event.has_more) return;
     const auto more = activities_.as<spool::KernelMoreRecord>(event.record + 1);
-    const std::int64_t shared =
-        std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
-    args_.integer("shared memory", shared);
-    KernelResources resources;
-    resources.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z);
-    resources.block_threads = product(more.block_x, more.block_y, kernel.block_z);
-    resources.registers_per_thread = kernel.registers_per_thread;
-    resources.shared_bytes = shared;
-    const auto device = device_by_id_.find(event.device);
-    std::optional<GpuOccupancy> occupancy;
-    if (device != device_by_id_.end())
-      occupancy = compute_gpu_occupancy(*device->second, resources);
-    if (occupancy) {
-      const auto blocks = static_cast<float>(occupancy->launched_blocks);
-      args_.real("blocks per SM", six_decimals(blocks));
-      args_.real("warps per SM", six_decimals(static_cast<float>(occupancy->launched_warps)));
+    const Launch& launch = launch_of(kernel, more);
+    args_.integer("shared memory", launch.shared_bytes);
+    if (launch.occupancy) {
+      args_.real("blocks per SM", launch.blocks_per_sm);
+      args_.real("warps per SM", launch.warps_per_sm);
     }
-    args_.json("grid", fmt::format("[{}, {}, {}]", more.grid_x, more.grid_y, more.grid_z));
-    args_.json("block", fmt::format("[{}, {}, {}]", more.block_x, more.block_y, kernel.block_z));
-    if (occupancy) {
-      args_.integer("est. achieved occupancy %",
-                    static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0));
-      args_.text("occupancy limit", occupancy->limit);
+    args_.json("grid", launch.grid);
+    args_.json("block", launch.block);
+    if (launch.occupancy) {
+      args_.integer("est. achieved occupancy %", launch.achieved_percent);
+      args_.text("occupancy limit", launch.limit);
     }
     if (more.priority != 0) args_.integer("priority", more.priority);  // 0: perhaps not reported
-    if (more.cluster_x != 0)
-      args_.json("cluster",
-                 fmt::format("[{}, {}, {}]", more.cluster_x, more.cluster_y, more.cluster_z));
+    if (more.cluster_x != 0) args_.json("cluster", launch.cluster);
     if (more.local_bytes_per_thread != 0)
       args_.integer("local memory per thread", more.local_bytes_per_thread);
+  }
+  // What a program launches it launches again and again: worked out once for each shape.
+  const Launch& launch_of(const spool::KernelRecord& kernel, const spool::KernelMoreRecord& more) {
+    const LaunchKey key{kernel.device,
+                        kernel.registers_per_thread,
+                        kernel.static_shared_bytes,
+                        more.dynamic_shared_bytes,
+                        more.grid_x,
+                        more.grid_y,
+                        more.grid_z,
+                        more.block_x,
+                        more.block_y,
+                        kernel.block_z,
+                        more.cluster_x,
+                        more.cluster_y,
+                        more.cluster_z};
+    const auto [known, is_new] = launches_.try_emplace(key);
+    Launch& launch = known->second;
+    if (!is_new) return launch;
+    const auto list = [this](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+      return builder_.intern(fmt::format("[{}, {}, {}]", x, y, z));
+    };
+    launch.shared_bytes = std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
+    launch.grid = list(more.grid_x, more.grid_y, more.grid_z);
+    launch.block = list(more.block_x, more.block_y, kernel.block_z);
+    if (more.cluster_x != 0) launch.cluster = list(more.cluster_x, more.cluster_y, more.cluster_z);
+    const auto device = device_by_id_.find(kernel.device);
+    if (device == device_by_id_.end()) return launch;
+    const auto occupancy = compute_gpu_occupancy(
+        *device->second, {.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z),
+                          .block_threads = product(more.block_x, more.block_y, kernel.block_z),
+                          .registers_per_thread = kernel.registers_per_thread,
+                          .shared_bytes = launch.shared_bytes});
+    if (!occupancy) return launch;
+    launch.occupancy = true;
+    launch.blocks_per_sm = six_decimals(static_cast<float>(occupancy->launched_blocks));
+    launch.warps_per_sm = six_decimals(static_cast<float>(occupancy->launched_warps));
+    launch.achieved_percent = static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0);
+    launch.limit = builder_.intern(occupancy->limit);
+    return launch;
   }
   void add_place(const GpuEvent& event) {
     args_.integer("device", event.device);
@@ -506,6 +553,7 @@ class RowWriter {
   std::vector<std::uint32_t> forward_annotations_;
   GpuAnnotations projected_;
   std::vector<StringId> kernel_names_;  // by text id
+  std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
   std::unordered_map<std::uint64_t, StringId> call_names_;
   std::unordered_map<std::uint32_t, std::int64_t> device_of_context_;
   std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
