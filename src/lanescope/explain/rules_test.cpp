@@ -77,6 +77,28 @@ TEST(CommunicationBoundTest, SpeaksWhenACollectiveIsExposed) {
   EXPECT_EQ(finding->at_stake_ns, 100'000);
 }
 
+// 100 us of compute and 100 us of communication, then a pause.
+TEST(CommunicationBoundTest, IsACostWhereTheGpuIsIdleForMuchLonger) {
+  const auto with_idle = [](std::int64_t pause_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step()
+          .launch({.us = 100})
+          .launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .us = 100})
+          .wait("cudaDeviceSynchronize")
+          .pass(pause_us)
+          .end();
+    return program.trace();
+  };
+  const auto bound = find_by_rule(with_idle(100), "communication-bound");
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->kind, FindingKind::kBound);
+  const auto cost = find_by_rule(with_idle(300), "communication-bound");
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->kind, FindingKind::kCost);
+  EXPECT_EQ(cost->at_stake_ns, 100'000);
+}
+
 TEST(CommunicationBoundTest, IsQuietWhenItIsShort) {
   EXPECT_FALSE(find_by_rule(with_collective(20).trace(), "communication-bound"));
 }

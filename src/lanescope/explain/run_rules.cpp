@@ -149,12 +149,16 @@ Sentence plain_headline(const Facts& facts) {
                          ? "for most of the rest the trace does not tell what it waited for"
                          : "no single cause explains the rest")});
   }
-  return say(
-      "No single limit: of the {} a step took the GPU computed {}, moved data or "
-      "communicated alone {} and was idle {}.",
-      {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
-       ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
-       ratio(part.idle_ns, part.wall_ns)});
+  return say(part.compute_ns * 4 >= part.wall_ns * 3
+                 ? "Mostly GPU-bound: of the {} a step took the GPU computed {}, moved data or "
+                   "communicated "
+                   "alone {} and was idle {}."
+                 : "No single limit: of the {} a step took the GPU computed {}, moved data or "
+                   "communicated "
+                   "alone {} and was idle {}.",
+             {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
+              ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
+              ratio(part.idle_ns, part.wall_ns)});
 }
 
 // A gap in which the GPU was most likely busy with work that was not recorded is no part of the

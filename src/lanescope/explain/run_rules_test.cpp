@@ -89,6 +89,21 @@ TEST(RunRulesTest, WhatHappenedOnceComesFirstWhenItIsMostOfTheRecording) {
               ::testing::ElementsAre("host-sync", "slow-first-step"));
 }
 
+// Steps in which the GPU computes for `busy_us` and then waits until the CPU has done 200 us more.
+std::string headline_of(std::int64_t busy_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 5; ++i)
+    program.step().launch({.us = busy_us}).wait("cudaDeviceSynchronize").pass(200).end();
+  const Trace trace = program.trace();
+  return explain_all(*gather_facts(trace)).headline.pattern;
+}
+
+TEST(RunRulesTest, ThreeQuartersOfComputeAreMostlyTheGpu) {
+  EXPECT_TRUE(headline_of(900).starts_with("Mostly GPU-bound")) << headline_of(900);
+  EXPECT_TRUE(headline_of(500).starts_with("No single limit")) << headline_of(500);
+  EXPECT_TRUE(headline_of(9000).starts_with("GPU-bound")) << headline_of(9000);
+}
+
 TEST(RunRulesTest, ARuleCanBeLeftOutOrAskedAlone) {
   const Trace trace = small_program().trace();
   const auto facts = gather_facts(trace);

@@ -33,12 +33,17 @@ Outcome communication_bound(const Facts& facts) {
     }
   }
   Finding finding;
-  finding.kind = FindingKind::kBound;
+  // A device that is idle for far longer has another limit.
+  const bool bounds = part.idle_ns <= 2 * exposed;
+  finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
   finding.verdict = say(
-      "Communication-bound: {} of a step's {} ({}) went to communication with nothing computing "
-      "beside it.",
+      bounds ? "Communication-bound: {} of a step's {} ({}) went to communication with nothing "
+               "computing beside it."
+             : "{} of a step's {} ({}) went to communication with nothing computing beside it; the "
+               "GPU was idle for longer: {}.",
       {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
        ratio(exposed, part.wall_ns)});
+  if (!bounds) finding.verdict.values.push_back(ratio(part.idle_ns, part.wall_ns));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
   finding.arithmetic.push_back(
