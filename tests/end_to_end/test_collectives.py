@@ -49,6 +49,7 @@ def collectives(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(library))
     loaded.all_reduce.argtypes = [ctypes.c_int64, ctypes.c_int64]
     loaded.all_to_all.argtypes = [ctypes.c_int64]
+    loaded.number_among_the_inputs.argtypes = [ctypes.c_int64]
     loaded.send.argtypes = [ctypes.c_int64, ctypes.c_int]
     return loaded
 
@@ -88,6 +89,15 @@ def test_fields_are_those_of_torch_profiler(tmp_path: pathlib.Path, collectives:
 def test_a_range_without_information_is_recorded_without(tmp_path: pathlib.Path, collectives: ctypes.CDLL) -> None:
     # torch.profiler 2.13 ends the process here (it reads what it did not find), so there is nothing to compare with.
     assert fields(side.under_lanescope(collectives.nothing_known, tmp_path)) == [{}]
+
+
+def test_the_number_may_be_an_input(tmp_path: pathlib.Path, collectives: ctypes.CDLL) -> None:
+    def program() -> None:
+        collectives.number_among_the_inputs(41)
+        collectives.number_among_the_inputs(42)
+
+    found = fields(side.under_lanescope(program, tmp_path, record_shapes=True))
+    assert [each.get("Seq") for each in found] == [41, 42]
 
 
 def test_other_options_do_not_matter(tmp_path: pathlib.Path, collectives: ctypes.CDLL) -> None:

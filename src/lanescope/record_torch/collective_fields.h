@@ -59,6 +59,18 @@ inline void encode_collective_value(std::string_view text, codec::OpDetailsWrite
   out.string(text);
 }
 
+// The number of a collective among its inputs, which torch before 2.13 does not tell otherwise:
+// (number, is it point to point). Inputs are there only when they are recorded.
+template <typename Inputs>
+std::optional<std::int64_t> sequence_among(const Inputs& inputs) {
+  for (const auto& input : inputs) {
+    if (!input.isTuple()) continue;
+    const auto& pair = input.toTupleRef().elements();
+    if (pair.size() == 2 && pair[0].isInt() && pair[1].isBool()) return pair[0].toInt();
+  }
+  return std::nullopt;
+}
+
 // What changes with each call of one collective, and would make every detail a new one.
 struct CollectiveCall {
   std::optional<std::int64_t> seq;

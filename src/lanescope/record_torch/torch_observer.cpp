@@ -183,7 +183,8 @@ void leave_thread_slot() {
   if (with_inputs) encode_inputs(fn, out);
   char* const mark = out.mark();
   out.keywords();
-  const auto call = encode_collective(fn, out);
+  auto call = encode_collective(fn, out);
+  if (!call.seq && with_inputs) call.seq = sequence_among(fn.inputs());
   if (out.overflowed()) out.undo(mark);
   info->detail = intern_detail(out);
   const int flags = (call.seq ? spool::kHasSeq : 0) | (call.comms_id ? spool::kHasCommsId : 0);
