@@ -200,7 +200,9 @@ def test_record_runs_a_program_without_python(fake_gpu, tmp_path):
     done = run_with(fake_gpu, tmp_path, "record", "-o", "out dir", "--", program, PATH=without_python(tmp_path))
     assert done.returncode == 5, done.stderr  # its own
     assert files(tmp_path) == ["my_program_N.json", "my_program_N.txt"]
-    assert done.stderr.splitlines() == [f"lanescope: trace {only(tmp_path, '.json')}", f"lanescope: table {only(tmp_path, '.txt')}"]
+    assert done.stderr.splitlines() == [
+        f"lanescope: record: '{program}' is recorded from its first use of CUDA; if it uses none, nothing is written",
+        f"lanescope: trace {only(tmp_path, '.json')}", f"lanescope: table {only(tmp_path, '.txt')}"]
     assert names_in(only(tmp_path, ".json")) == {"cuLaunchKernel": 2, "lanescope_probe": 2}
     assert "lanescope_probe" in only(tmp_path, ".txt").read_text()
 

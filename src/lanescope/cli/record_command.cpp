@@ -193,6 +193,14 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const std::strin
   return inject ? std::move(inject) : std::string();
 }
 
+// A program without Python of whose recording nothing was said yet.
+bool is_native(const std::string& program, const RecordFlags& flags) {
+  if (flags.quiet || !flags.schedule.empty() || !flags.flight.last.empty()) return false;
+  const Result<std::string> python = python_named_by(program);
+  return python && python->empty() &&
+         !may_start_python(program, {flags.program.begin() + 1, flags.program.end()});
+}
+
 // Does not return when it works.
 Result<void> become_program(const RecordFlags& flags, Output& output) {
   if (flags.program.empty()) {
@@ -209,7 +217,15 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
   LANESCOPE_TRY(const std::string folder, make_folder(flags.folder));
   set_environment(flags, folder, inject);
   if (!library.empty()) {
-    for (const std::string& note : set_injection(library)) output.complain("record: " + note);
+    const std::vector<std::string> notes = set_injection(library);
+    for (const std::string& note : notes) output.complain("record: " + note);
+    if (notes.empty() && is_native(program, flags)) {
+      // Nobody is left to say so afterwards: this process becomes the program.
+      output.complain(
+          fmt::format("record: '{}' is recorded from its first use of CUDA; if it uses none, "
+                      "nothing is written",
+                      program));
+    }
   }
   std::vector<std::string> words = flags.program;
   std::vector<char*> argv;
