@@ -58,6 +58,11 @@ int do_word(const std::string& word, char** rest) {
     std::thread([] {
       for (;;) work(1);
     }).detach();
+  } else if (word.starts_with("pause=")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(number()));
+  } else if (word.starts_with("dump=")) {  // and so many milliseconds for it
+    kill(getpid(), SIGUSR2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(number()));
   } else if (word == "environment") {
     const char* owner = getenv("LANESCOPE_RECORD_OWNER");
     printf("owner %s, process %d\n", owner ? owner : "none", getpid());

@@ -194,6 +194,23 @@ def without_python(tmp_path) -> str:
     return str(tmp_path / "empty")
 
 
+def test_a_flight_recorder_keeps_the_last_and_dumps_on_a_signal(record_natively, tmp_path):
+    done = record_natively("start", "work=3", "dump=1500", "work=5", LAST="10s")
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path) == ["native_recording_program_N.json", "native_recording_program_N.txt",
+                               "native_recording_program_N_dump1.json", "native_recording_program_N_dump1.txt"]
+    whole, dump = sorted((tmp_path / "out dir").glob("*.json"), key=lambda path: len(path.name))
+    assert (names_in(dump)["inner"], names_in(whole)["inner"]) == (3, 8)
+    assert "SIGUSR2" in done.stderr and dump.name in done.stderr
+
+
+def test_a_flight_recorder_of_a_moment_forgets_what_was_before(record_natively, tmp_path):
+    done = record_natively("start", "work=3", "pause=1500", "work=5", LAST="300ms", KEEP_SPOOL="1")
+    assert done.returncode == 0, done.stderr
+    (whole,) = (tmp_path / "out dir").glob("*.json")
+    assert names_in(whole)["inner"] == 5
+
+
 def test_record_runs_a_program_without_python(fake_gpu, tmp_path):
     program = tmp_path / "my program"
     program.symlink_to(built("fake_cuda_program"))
@@ -240,12 +257,14 @@ def test_record_without_cuda_leaves_the_driver_alone(fake_gpu, tmp_path):
     assert "Python programs that '/usr/bin/env' starts are not recorded" in done.stderr
 
 
-def test_record_says_what_a_schedule_and_last_mean_without_python(fake_gpu, tmp_path):
+def test_record_says_what_a_schedule_and_slow_steps_mean_without_python(fake_gpu, tmp_path):
     done = run_with(fake_gpu, tmp_path, "record", "--schedule", "active=1", "--", built("fake_cuda_program"),
                     PATH=without_python(tmp_path))
     assert done.returncode == 5 and "--schedule counts the steps of Python programs" in done.stderr
-    done = run_with(fake_gpu, tmp_path, "record", "--last", "5s", "--", built("fake_cuda_program"), PATH=without_python(tmp_path))
-    assert done.returncode == 5 and "--last is heard by Python programs" in done.stderr
+    done = run_with(fake_gpu, tmp_path, "record", "--last", "5s", "--slow-step", "2x", "--", built("fake_cuda_program"),
+                    PATH=without_python(tmp_path))
+    assert done.returncode == 5 and "--slow-step looks at the steps of Python programs" in done.stderr
+    assert "kill -USR2 makes dumps" in done.stderr
 
 
 def test_a_python_program_that_uses_cuda_without_torch(run, tmp_path):

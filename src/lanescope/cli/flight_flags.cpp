@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lanescope/base/duration.h"
+
 namespace lanescope::cli {
 namespace {
 
@@ -22,14 +24,7 @@ std::optional<double> take_number(std::string_view* text) {
 }
 
 Result<void> check_last(std::string_view text) {
-  std::string_view unit = text;
-  const std::optional<double> number = take_number(&unit);
-  const double seconds = !number        ? -1
-                         : unit == "ms" ? *number * 1e-3
-                         : unit == "s"  ? *number
-                         : unit == "m"  ? *number * 60
-                                        : -1;
-  if (seconds >= 1e-3 && seconds <= 1e9) return {};
+  if (parse_duration_ns(text)) return {};
   return Error{Errc::kInvalidArgument,
                fmt::format("--last expects a time of 1 ms or more, such as 10s, 500ms or 2m; found "
                            "'{}'",

@@ -184,18 +184,18 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const std::strin
         fmt::format("record: --schedule counts the steps of Python programs; '{}' is "
                     "recorded from its first use of CUDA to its exit",
                     program));
-  } else if (!is_launcher && !flags.flight.last.empty()) {
-    output.complain(fmt::format(
-        "record: --last is heard by Python programs; '{}' is recorded from its first use "
-        "of CUDA to its exit",
-        program));
+  } else if (!is_launcher && !flags.flight.slow_step.empty()) {
+    output.complain(
+        fmt::format("record: --slow-step looks at the steps of Python programs; of '{}' kill -USR2 "
+                    "makes dumps, from its first use of CUDA on",
+                    program));
   }
   return inject ? std::move(inject) : std::string();
 }
 
 // A program without Python of whose recording nothing was said yet.
 bool is_native(const std::string& program, const RecordFlags& flags) {
-  if (flags.quiet || !flags.schedule.empty() || !flags.flight.last.empty()) return false;
+  if (flags.quiet || !flags.schedule.empty() || !flags.flight.slow_step.empty()) return false;
   const Result<std::string> python = python_named_by(program);
   return python && python->empty() &&
          !may_start_python(program, {flags.program.begin() + 1, flags.program.end()});

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/duration.h"
 #include "lanescope/record/recorder.h"
 
 extern char** environ;
@@ -117,6 +118,11 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
     if (activities.find("cuda") != std::string_view::npos)
       options.activities |= LANESCOPE_ACTIVITY_CUDA;
   }
+  if (const auto last = parse_duration_ns(value(settings, "LAST"))) {
+    options.last_ns = *last;
+    options.dump_signal = SIGUSR2;
+    options.quiet_dumps = is_on(settings, "QUIET");
+  }
   if (is_on(settings, "SHAPES")) options.options |= LANESCOPE_RECORD_SHAPES;
   if (is_on(settings, "MEMORY")) options.options |= LANESCOPE_RECORD_MEMORY;
   if (is_on(settings, "ALL_API")) options.options |= LANESCOPE_RECORD_ALL_API;
@@ -179,12 +185,12 @@ bool has_content(const std::string& path) {
   return stat(path.c_str(), &found) == 0 && found.st_size > 0;
 }
 
-// The results of the finished spool. True: both are there.
-bool write_results(const NativeRecording& r, const std::string& spool) {
-  const std::string command(value(r.settings, "COMMAND"));
+// The results of a finished spool, named `base` and an ending. True: both are there.
+bool write_results(const Settings& settings, const std::string& base, const std::string& spool) {
+  const std::string command(value(settings, "COMMAND"));
   if (command.empty()) return false;
-  const std::string trace = r.base + (is_on(r.settings, "GZIP") ? ".json.gz" : ".json");
-  const std::string table = r.base + ".txt";
+  const std::string trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json");
+  const std::string table = base + ".txt";
   // While the children run, a handler of the program must not collect them.
   struct sigaction before, standard = {};
   standard.sa_handler = SIG_DFL;
@@ -195,11 +201,20 @@ bool write_results(const NativeRecording& r, const std::string& spool) {
                       has_content(table);
   if (changed) sigaction(SIGCHLD, &before, nullptr);
   if (!tabled) return false;
-  if (!is_on(r.settings, "QUIET")) {
+  if (!is_on(settings, "QUIET")) {
     say("trace " + trace);
     say("table " + table);
   }
   return true;
+}
+
+void turn_into_results(const Settings& settings, const std::string& base,
+                       const std::string& spool) {
+  if (!write_results(settings, base, spool)) {
+    say("what was recorded is in " + spool + "; every lanescope command reads it");
+  } else if (!is_on(settings, "KEEP_SPOOL")) {
+    unlink(spool.c_str());
+  }
 }
 
 void finish() {
@@ -208,13 +223,12 @@ void finish() {
   NativeRecording* const r = std::exchange(recording, nullptr);
   const std::string spool = r->recorder->spool_path();
   r->recorder->stop();
+  const std::vector<std::string> dumps = r->recorder->dumps();
   r->recorder->close();
   for (const std::string& note : r->recorder->notes()) say(note);
-  if (!write_results(*r, spool)) {
-    say("what was recorded is in " + spool + "; every lanescope command reads it");
-  } else if (!is_on(r->settings, "KEEP_SPOOL")) {
-    unlink(spool.c_str());
-  }
+  for (const std::string& dump : dumps)
+    turn_into_results(r->settings, dump.substr(0, dump.rfind(".lspool")), dump);
+  turn_into_results(r->settings, r->base, spool);
 }
 
 void finish_at_exit() {

@@ -1,0 +1,13 @@
+// Times as people type them: "10s", "500ms", "2m".
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace lanescope {
+
+// A decimal number of ms, s or m, without blanks or signs; 1 ms to 1e9 s. In nanoseconds, rounded.
+// Nothing: it is no such text. Any thread; O(length).
+std::optional<std::int64_t> parse_duration_ns(std::string_view text);
+
+}  // namespace lanescope
