@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -11,17 +9,6 @@
 
 namespace lanescope::cli {
 namespace {
-
-// A plain decimal number in front; the rest stays in `text`.
-std::optional<double> take_number(std::string_view* text) {
-  const std::size_t digits = std::min(text->find_first_not_of("0123456789."), text->size());
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + digits, value, std::chars_format::fixed);
-  if (error != std::errc() || end != text->data() + digits || end[-1] == '.') return std::nullopt;
-  text->remove_prefix(digits);
-  return value;
-}
 
 Result<void> check_last(std::string_view text) {
   if (parse_duration_ns(text)) return {};
@@ -33,7 +20,7 @@ Result<void> check_last(std::string_view text) {
 
 Result<void> check_slow_step(std::string_view text) {
   std::string_view unit = text;
-  const std::optional<double> number = take_number(&unit);
+  const std::optional<double> number = take_decimal(&unit);
   if (number && *number > 1 && *number <= 1e6 && (unit.empty() || unit == "x")) return {};
   return Error{Errc::kInvalidArgument,
                fmt::format("--slow-step expects how many times the median makes a step slow, above "

@@ -147,13 +147,28 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   set("PYTHONPATH", path.empty() ? inject : inject + ":" + path);
 }
 
+struct Target {
+  std::string path;
+  std::vector<std::string> arguments;
+  std::string python;      // that it names; "": none
+  bool is_native = false;  // has no Python and is no launcher of others
+};
+
+Result<Target> find_target(const std::vector<std::string>& words) {
+  Target target;
+  LANESCOPE_TRY(target.path, find_program(words.front()));
+  target.arguments.assign(words.begin() + 1, words.end());
+  LANESCOPE_TRY(target.python, python_named_by(target.path));
+  target.is_native = target.python.empty() && !may_start_python(target.path, target.arguments);
+  return target;
+}
+
 // The folder lanescope/_inject for the Python that the program is or may start. "" when it is none,
 // has no package, and its GPU work can be recorded without.
-Result<std::string> inject_folder_for(const RecordFlags& flags, const std::string& program,
+Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& target,
                                       const Activities& activities, const std::string& library,
                                       Output& output) {
-  LANESCOPE_TRY(const std::string own, python_named_by(program));
-  const std::vector<std::string> arguments(flags.program.begin() + 1, flags.program.end());
+  const auto& [program, arguments, own, is_native] = target;
   if (own == program) {
     const std::string flag = isolating_flag(arguments);
     if (!flag.empty()) {
@@ -167,38 +182,29 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const std::strin
   Result<std::string> inject =
       python ? find_inject_folder(*python) : Result<std::string>(python.error());
   if (!own.empty()) return inject;
-  const bool is_launcher = may_start_python(program, arguments);
   if (!inject && library.empty()) return inject;
-  if (!inject && is_launcher) {
+  if (!inject && !is_native) {
     output.complain(fmt::format("record: Python programs that '{}' starts are not recorded: {}",
                                 program, message_of(inject.error())));
   }
-  if (!is_launcher && activities.cuda && library.empty()) {
+  if (is_native && activities.cuda && library.empty()) {
     output.complain(
         fmt::format("record: the GPU work of '{}' itself is not recorded, only Python "
                     "programs that it starts: this lanescope was built without CUPTI; "
                     "{}",
                     program, kHowToGetCupti));
-  } else if (!is_launcher && !flags.schedule.empty()) {
+  } else if (is_native && !flags.schedule.empty()) {
     output.complain(
         fmt::format("record: --schedule counts the steps of Python programs; '{}' is "
                     "recorded from its first use of CUDA to its exit",
                     program));
-  } else if (!is_launcher && !flags.flight.slow_step.empty()) {
+  } else if (is_native && !flags.flight.slow_step.empty()) {
     output.complain(
         fmt::format("record: --slow-step looks at the steps of Python programs; of '{}' kill -USR2 "
                     "makes dumps, from its first use of CUDA on",
                     program));
   }
   return inject ? std::move(inject) : std::string();
-}
-
-// A program without Python of whose recording nothing was said yet.
-bool is_native(const std::string& program, const RecordFlags& flags) {
-  if (flags.quiet || !flags.schedule.empty() || !flags.flight.slow_step.empty()) return false;
-  const Result<std::string> python = python_named_by(program);
-  return python && python->empty() &&
-         !may_start_python(program, {flags.program.begin() + 1, flags.program.end()});
 }
 
 // Does not return when it works.
@@ -210,31 +216,32 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
   LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
   LANESCOPE_TRY(const Activities activities, parse_activities(flags.activities));
-  LANESCOPE_TRY(const std::string program, find_program(flags.program.front()));
+  LANESCOPE_TRY(const Target target, find_target(flags.program));
   const std::string library = activities.cuda ? find_cupti_library() : "";
   LANESCOPE_TRY(const std::string inject,
-                inject_folder_for(flags, program, activities, library, output));
+                inject_folder_for(flags, target, activities, library, output));
   LANESCOPE_TRY(const std::string folder, make_folder(flags.folder));
   set_environment(flags, folder, inject);
   if (!library.empty()) {
     const std::vector<std::string> notes = set_injection(library);
     for (const std::string& note : notes) output.complain("record: " + note);
-    if (notes.empty() && is_native(program, flags)) {
+    const bool is_told = !flags.schedule.empty() || !flags.flight.slow_step.empty();
+    if (notes.empty() && target.is_native && !is_told && !flags.quiet) {
       // Nobody is left to say so afterwards: this process becomes the program.
       output.complain(
           fmt::format("record: '{}' is recorded from its first use of CUDA; if it uses none, "
                       "nothing is written",
-                      program));
+                      target.path));
     }
   }
   std::vector<std::string> words = flags.program;
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  ::execv(program.c_str(), argv.data());
+  ::execv(target.path.c_str(), argv.data());
   return Error{Errc::kInvalidArgument,
-               fmt::format("expected a program that starts, found that '{}' does not: {}", program,
-                           std::strerror(errno))};
+               fmt::format("expected a program that starts, found that '{}' does not: {}",
+                           target.path, std::strerror(errno))};
 }
 
 }  // namespace

@@ -149,13 +149,11 @@ Sentence plain_headline(const Facts& facts) {
                          ? "for most of the rest the trace does not tell what it waited for"
                          : "no single cause explains the rest")});
   }
-  return say(part.compute_ns * 4 >= part.wall_ns * 3
-                 ? "Mostly GPU-bound: of the {} a step took the GPU computed {}, moved data or "
-                   "communicated "
-                   "alone {} and was idle {}."
-                 : "No single limit: of the {} a step took the GPU computed {}, moved data or "
-                   "communicated "
-                   "alone {} and was idle {}.",
+  const std::string limit =
+      part.compute_ns * 4 >= part.wall_ns * 3 ? "Mostly GPU-bound" : "No single limit";
+  return say(limit +
+                 ": of the {} a step took the GPU computed {}, moved data or communicated alone "
+                 "{} and was idle {}.",
              {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
               ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
               ratio(part.idle_ns, part.wall_ns)});

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "lanescope/model/each_column.h"
 #include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -115,21 +116,9 @@ void TraceBuilder::sort_slices() {
     trace_.tracks_[track].slice_count = first[track + 1] - first[track];
   }
   if (!is_identity(order)) {
-    permute(slices.start_ns, order);
-    permute(slices.dur_ns, order);
-    permute(slices.name, order);
-    permute(slices.track, order);
-    permute(slices.category, order);
-    permute(slices.args, order);
-    permute(slices.event_index, order);
+    each_column(slices, [&order](auto& column) { permute(column, order); });
   } else {
-    give_back_spare(slices.start_ns);
-    give_back_spare(slices.dur_ns);
-    give_back_spare(slices.name);
-    give_back_spare(slices.track);
-    give_back_spare(slices.category);
-    give_back_spare(slices.args);
-    give_back_spare(slices.event_index);
+    each_column(slices, [](auto& column) { give_back_spare(column); });
   }
 }
 

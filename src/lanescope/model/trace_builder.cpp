@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "lanescope/model/each_column.h"
 #include "lanescope/model/nearly_sorted.h"
 
 namespace lanescope {
@@ -108,14 +109,7 @@ TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name,
 }
 
 void TraceBuilder::expect_slices(std::size_t count) {
-  SliceColumns& slices = trace_.slices_;
-  slices.start_ns.reserve(count);
-  slices.dur_ns.reserve(count);
-  slices.name.reserve(count);
-  slices.track.reserve(count);
-  slices.category.reserve(count);
-  slices.args.reserve(count);
-  slices.event_index.reserve(count);
+  each_column(trace_.slices_, [count](auto& column) { column.reserve(count); });
 }
 
 void TraceBuilder::push_slice(TrackId track, CategoryId category, StringId name,

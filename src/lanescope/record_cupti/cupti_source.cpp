@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -32,6 +32,7 @@ namespace {
 // The budget: at most 96 MiB of buffers, however fast a program launches.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxBuffers = 96;
+static_assert(BufferPool::kSpillBytes % BufferSizing::kSmallest != 0);  // told apart by size
 constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding thread
 // How often CUPTI looks for buffers that are not full and whose work is all done (BufferSizing).
 constexpr std::uint32_t kFlushPeriodMs = 500;
@@ -53,10 +54,8 @@ void say(char* line, std::size_t size, const std::string& text) {
 }
 
 std::uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u +
-         static_cast<std::uint64_t>(now.tv_nsec);
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
 }
 
 std::uint64_t CUPTIAPI read_ticks() { return record::ticks(); }

@@ -72,10 +72,9 @@ Outcome cudnn_benchmark(const Facts& facts) {
   add_named(facts, by_name, finding);
   const bool is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0;
   finding.try_next = {
-      again || is_late
-          ? "keep shapes fixed (pad, drop the last small batch), or set "
-            "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
-          : "nothing if it was the first step; warm up with each shape before measuring",
+      is_late ? "keep shapes fixed (pad, drop the last small batch), or set "
+                "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
+              : "nothing if it was the first step; warm up with each shape before measuring",
   };
   finding.confidence = windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();

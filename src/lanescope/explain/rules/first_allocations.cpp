@@ -14,12 +14,8 @@ namespace {
 
 // NCCL makes its buffers in a communicator's first collective; torch's cache has no part in them.
 bool inside_collective(const Facts& facts, SliceId call) {
-  for (SliceId up = facts.nesting.parent[raw(call)]; up != kNone<SliceId>;
-       up = facts.nesting.parent[raw(up)]) {
-    const std::string_view label = facts.trace->name(up);
-    if (label == "record_param_comms" || label.starts_with("nccl:")) return true;
-  }
-  return false;
+  return ancestor_named(facts, call, "record_param_comms") != kNone<SliceId> ||
+         ancestor_named(facts, call, "nccl:") != kNone<SliceId>;
 }
 
 }  // namespace

@@ -29,7 +29,6 @@ Outcome first_collective(const Facts& facts) {
     SliceId slice = kNone<SliceId>;
   } worst;
   for (auto& [group, calls] : by_group) {
-    if (calls.size() < 5) continue;
     std::stable_sort(calls.begin(), calls.end(),
                      [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
     // NCCL's first call has calls of its own inside, which take as long as it does.

@@ -81,14 +81,11 @@ std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& ask
 
 // cuDNN and MIOpen wait by themselves, and most while they try out algorithms (cudnn-benchmark).
 bool inside_convolution(const Facts& facts, SliceId call) {
-  for (SliceId up = facts.links.op_of[raw(call)]; up != kNone<SliceId>;
-       up = facts.nesting.parent[raw(up)]) {
-    const std::string_view label = facts.trace->name(up);
-    if (label.find("cudnn_convolution") != label.npos ||
-        label.find("miopen_convolution") != label.npos)
-      return true;
-  }
-  return false;
+  const auto is_library_call = [](std::string_view name) {
+    return name.find("cudnn_convolution") != name.npos ||
+           name.find("miopen_convolution") != name.npos;
+  };
+  return ancestor_where(facts, facts.links.op_of[raw(call)], is_library_call) != kNone<SliceId>;
 }
 
 struct Group {

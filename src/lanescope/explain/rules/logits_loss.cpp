@@ -57,23 +57,18 @@ Outcome logits_loss(const Facts& facts) {
   std::map<std::string, std::pair<std::int64_t, SliceId>> by_op;
   std::int64_t vocabulary = 0;
   std::set<std::int64_t> of_loss;  // sizes seen in loss operators
-  bool any_softmax = false, any_loss = false, any_shape = false;
+  bool any_loss = false, any_shape = false;
   const auto steady = steady_work(facts);
-  const auto loss_around = [&](SliceId op) {
-    while (op != kNone<SliceId> && !is_loss_op(trace.name(op))) op = facts.nesting.parent[raw(op)];
-    return op;
-  };
+  const auto loss_around = [&](SliceId op) { return ancestor_where(facts, op, is_loss_op); };
   for (const DeviceWork* work : steady) {
     const SliceId loss = loss_around(facts.links.op_of[raw(work->slice)]);
     if (loss == kNone<SliceId>) continue;
-    for (SliceId up = loss; up != kNone<SliceId> && !any_loss; up = facts.nesting.parent[raw(up)])
-      any_loss = is_of_loss(trace.name(up));
-    any_softmax = true;
+    any_loss = any_loss || ancestor_where(facts, loss, is_of_loss) != kNone<SliceId>;
     const std::int64_t size = dimension(loss);
     any_shape = any_shape || size > 0;
     if (size >= kLargeVocabulary) of_loss.insert(size);
   }
-  if (!any_softmax || !any_loss) return Quiet{};
+  if (!any_loss) return Quiet{};
   if (!any_shape) return NotChecked{"the operators' shapes (record_shapes=True)"};
   if (of_loss.empty()) return Quiet{};
   for (const DeviceWork* work : steady) {

@@ -54,9 +54,8 @@ const analysis::KernelName& KernelNames::of(SliceId kernel) {
 }
 
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix) {
-  while (slice != kNone<SliceId> && !facts.trace->name(slice).starts_with(prefix))
-    slice = facts.nesting.parent[raw(slice)];
-  return slice;
+  return ancestor_where(facts, slice,
+                        [prefix](std::string_view name) { return name.starts_with(prefix); });
 }
 
 bool is_driver_allocation(std::string_view call) {

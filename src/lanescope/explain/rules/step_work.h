@@ -63,8 +63,15 @@ class KernelNames {
   std::vector<std::unique_ptr<analysis::KernelName>> by_string_;
 };
 
-// The nearest ancestor, or itself, whose name starts with `prefix`; kNone: there is none. Python
-// frames are no ancestors here.
+// The nearest ancestor, or itself, whose name `wanted` accepts; kNone: there is none. Python frames
+// are no ancestors here.
+template <typename Wanted>
+SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
+  while (slice != kNone<SliceId> && !wanted(facts.trace->name(slice)))
+    slice = facts.nesting.parent[raw(slice)];
+  return slice;
+}
+// The same: whose name starts with `prefix`.
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
 
 // cudaMalloc and its like: memory from the driver, not from torch's cache.

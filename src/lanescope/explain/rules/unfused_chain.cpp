@@ -282,12 +282,12 @@ Outcome unfused_chain(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
   const bool is_even = chains % facts.steady.size() == 0;
+  const std::uint64_t told = is_even ? chains / facts.steady.size() : chains;
   Finding finding;
   finding.verdict =
       say("Elementwise kernels run one behind the other on tensors of the same size: {} {} of two "
           "or more{} take {} per step; one kernel for each chain would save at most {} per step.",
-          {count(is_even ? chains / facts.steady.size() : chains),
-           text((is_even ? chains / facts.steady.size() : chains) == 1 ? "chain" : "chains"),
+          {count(told), text(told == 1 ? "chain" : "chains"),
            text(!facts.steps.marked ? ""
                 : is_even           ? " in each step"
                                     : fmt::format(" in {} steps", facts.steady.size())),
