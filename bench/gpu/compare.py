@@ -43,6 +43,7 @@ def record(arguments: argparse.Namespace, name: str, profiler: str, folder: str)
         command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={arguments.ranks}"]
     command += [os.path.join(HERE, "record_program.py"), name, "--profiler", profiler, "--device", arguments.device,
                 "--active", str(arguments.active), "--out", folder] + (["--small"] if arguments.small else [])
+    command += ["--shapes"] if arguments.shapes else []
     log = os.path.join(folder, f"{name}.{profiler.replace(',', '_')}.log")
     with open(log, "w", encoding="utf-8") as file:
         try:
@@ -100,6 +101,12 @@ class Outcome:
     reason: str = ""
 
 
+def count_numbered(trace: TraceJson) -> Tuple[int, int]:
+    """NCCL kernels that carry a sequence number, and all of them."""
+    collectives = [event for event in trace.device if event.name.startswith("nccl")]
+    return sum("Seq" in event.args for event in collectives), len(collectives)
+
+
 def compare_recorded(arguments: argparse.Namespace, label: str, bases: List[Dict[str, str]], explained: Dict[str, Any],
                      judge_time: bool, shifting: str) -> Outcome:
     """`bases`: per repetition, profiler to the path of its results without .json."""
@@ -112,6 +119,7 @@ def compare_recorded(arguments: argparse.Namespace, label: str, bases: List[Dict
             compared = compare_traces(theirs, ours, explained, steps=arguments.active, device=arguments.device,
                                       shifting=shifting)
             compare_tables(compared, paths, ours, arguments.device)
+            compared.notes["collectives"] = {p: count_numbered(trace) for p, trace in (("torch", theirs), ("lanescope", ours))}
             result.differences += compared.differences
             result.counts, result.notes = compared.counts, compared.notes
             loaded["torch"].append(theirs)
@@ -160,6 +168,11 @@ def print_table(outcomes: List[Outcome]) -> None:
             print(f"{outcome.program}: {outcome.verdict}: {outcome.reason}")
         for difference in outcome.comparison.differences:
             print(f"{outcome.program}: {'explained' if difference.reason else DIFFERENT}: {difference}")
+    for outcome in outcomes:
+        numbered = outcome.comparison.notes.get("collectives", {})
+        if any(of for _, of in numbered.values()):
+            print(f"{outcome.program}: NCCL kernels with a sequence number: "
+                  + ", ".join(f"{profiler} {some} of {of}" for profiler, (some, of) in numbered.items()))
     print("\ntorch.profiler beside lanescope: a=b equal, a/b not; ids: agreeing pairs of all pairs; "
           "time: lanescope's kernel time over torch.profiler's")
     print(f"{'program':<26}" + "".join(f"{title:>14}" for title in whats.values()) + f"{'time':>8}  verdict")
@@ -212,6 +225,7 @@ def parse() -> argparse.Namespace:
     add("--repeats", type=int, default=1, help="each program so often under each profiler, the order turning (default: 1)")
     add("--jobs", type=int, default=1, help="programs at the same time; with more than 1 times are not judged (default: 1)")
     add("--ranks", type=int, default=0, help="run under torchrun on so many GPUs; for the DDP programs")
+    add("--shapes", action="store_true", help="with record_shapes, which lanescope reads the numbers of collectives from")
     add("--one-process", action="store_true", help="both profilers after each other in one process")
     add("--explain", default=os.path.join(HERE, "explained.json"), help="the known differences (default: explained.json here)")
     add("--time-tolerance", type=float, default=0.02, help="for the ladder's kernel time (default: %(default)s)")

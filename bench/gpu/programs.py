@@ -4,9 +4,9 @@
     python3 bench/gpu/programs.py --list
     python3 bench/gpu/programs.py mlp_train --device cuda --steps 20
 
-Each program is a function step() that does the same work each time it is called and ends with the device idle. Without a
-CUDA device everything but CUDA graphs runs on the CPU (--device cpu --small); DDP programs run under torchrun. Ranges are
-torch's own record_function, so that no program knows who records it.
+Each program is a function step() that does the same work each time it is called and ends with the device idle, unless
+its group is "endless". Without a CUDA device everything but CUDA graphs runs on the CPU (--device cpu --small); DDP programs
+run under torchrun. Ranges are torch's own record_function, so that no program knows who records it.
 """
 
 from __future__ import annotations
@@ -314,6 +314,19 @@ def streams(setting: Setting) -> Program:
     return Program(cuda_step)
 
 
+def long_products(setting: Setting) -> Program:
+    """Few long kernels, queued as far ahead as the device allows: it is never idle, also between steps."""
+    size = setting.pick(16384, 32)
+    a, b = (torch.randn(size, size, device=setting.device, dtype=torch.bfloat16) for _ in range(2))
+    product = torch.empty_like(a)
+
+    @torch.inference_mode()
+    def step() -> None:
+        torch.matmul(a, b, out=product)
+
+    return Program(step, close=setting.finish)
+
+
 def transformer_model(setting: Setting) -> torch.nn.Module:
     width = setting.pick(512, 16)
     layer = torch.nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True)
@@ -376,18 +389,22 @@ def programs(small: bool = False) -> Dict[str, Entry]:
     # Unpacking a batch from a worker's queue: when it arrives decides in which step the main thread unpacks it.
     found["cnn_dataloader"] = Entry(cnn_dataloader, "models", shifting=r"aten::(empty|set_|resize_)$")
     found["streams"] = Entry(streams, "models")
+    found["long_products"] = Entry(long_products, "endless")
     found["ddp_mlp"] = Entry(ddp(False), "ddp", 5)  # DDP forms its buckets anew after the first steps
     found["ddp_transformer"] = Entry(ddp(True), "ddp", 5)
     return found
 
 
 def select(text: str, small: bool) -> List[str]:
-    """Names from "all", group names and program names with commas between; "all" leaves out DDP, which needs --ranks."""
+    """Names from "all", group names and program names with commas between.
+
+    "all" leaves out DDP, which needs --ranks, and what never ends.
+    """
     entries = programs(small)
     chosen: List[str] = []
     for word in text.split(","):
         names = [name for name, entry in entries.items()
-                 if word in (name, entry.group) or (word == "all" and entry.group != "ddp")]
+                 if word in (name, entry.group) or (word == "all" and entry.group not in ("ddp", "endless"))]
         if not names:
             raise SystemExit(f"expected all, a group ({', '.join(sorted({e.group for e in entries.values()}))}) or one of "
                              f"{', '.join(entries)}; found {word!r}")

@@ -58,10 +58,11 @@ def raise_clocks(device: str, seconds: float) -> None:
     torch.cuda.empty_cache()
 
 
-def record(name: str, profiler: str, device: str, program: programs.Program, active: int, base: str) -> Dict[str, Any]:
+def record(name: str, profiler: str, device: str, program: programs.Program, active: int, base: str,
+           shapes: bool) -> Dict[str, Any]:
     activities = "cpu+cuda" if device == "cuda" else "cpu"
     plan = module_of(profiler).schedule(wait=1, warmup=1, active=active, repeat=1)
-    prof = make_profile(profiler, activities, schedule=plan)
+    prof = make_profile(profiler, activities, schedule=plan, record_shapes=shapes)
     start_ms, _ = timed(prof.start)
     for step in range(2 + active):
         program.step()
@@ -91,6 +92,7 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     parser.add_argument("--small", action="store_true", help="sizes for a quick run on a CPU")
     parser.add_argument("--active", type=int, default=20, help="recorded steps (default: %(default)s)")
+    parser.add_argument("--shapes", action="store_true", help="with record_shapes")
     parser.add_argument("--out", default=".", help="folder of the results")
     arguments = parser.parse_args()
     torch.set_num_threads(min(torch.get_num_threads(), 4))
@@ -104,7 +106,8 @@ def main() -> int:
     for profiler in arguments.profiler.split(","):
         base = os.path.join(arguments.out, f"{arguments.program}.{profiler}{rank}")
         program.reset()
-        meta = record(arguments.program, profiler, arguments.device, program, arguments.active, base)
+        meta = record(arguments.program, profiler, arguments.device, program, arguments.active, base,
+                      arguments.shapes)
         print(" ".join(f"{key}={value:.1f}" if isinstance(value, float) else f"{key}={value}" for key, value in meta.items()))
     program.close()
     return 0

@@ -12,7 +12,7 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   floor         cupti_floor.py: what CUPTI alone costs                                  90 s
   cost          cost.py                                                                 480 s
   models        slowdown_models.py                                                      240 s
-  kill9         kill9.py                                                                180 s
+  kill9         kill9.py: MLP training, and a program whose GPU is never idle           300 s
   faults        examples/faults: pairs of programs with and without a fault, and explain 480 s
                 pairs that need more GPUs than the machine has are named and left out
   faults2       the pairs of programs that run on 2 GPUs, only                          300 s
@@ -31,7 +31,7 @@ case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 limit_of() {
   case "$1" in
     build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor | readme) echo 90 ;; cost | faults) echo 480 ;;
-    kill9 | ddp2 | ddp4) echo 180 ;; faults2) echo 300 ;; *) echo unknown ;;
+    ddp2 | ddp4) echo 180 ;; kill9 | faults2) echo 300 ;; *) echo unknown ;;
   esac
 }
 if [ "${1:-}" != --only ]; then
@@ -117,11 +117,16 @@ section() {  # section NAME SECONDS: what runs, without the limit
       --after-variants "$([ "$device" = cpu ] && echo 'lanescope everything,torch cpu' ||
         echo 'none,lanescope cpu+cuda,lanescope everything,torch cpu+cuda')" ;;
     models) "$python" bench/gpu/slowdown_models.py "${sizes[@]}" --seconds $(($2 * 8 / 10)) --out "$work/models" ;;
-    kill9) "$python" bench/gpu/kill9.py "${sizes[@]}" --out "$work/kill9" ;;
+    kill9)
+      "$python" bench/gpu/kill9.py "${sizes[@]}" --out "$work/kill9"
+      local code=$?
+      "$python" bench/gpu/kill9.py "${sizes[@]}" --program long_products --out "$work/kill9_long_products" &&
+        return $code
+      ;;
     faults) faults faults "$2" ;;
     faults2) faults faults2 "$2" --ranks 2 ;;
-    ddp2) compare ddp2 --programs ddp --ranks 2 ;;
-    ddp4) compare ddp4 --programs ddp --ranks 4 ;;
+    ddp2) compare ddp2 --programs ddp --ranks 2 --shapes ;;
+    ddp4) compare ddp4 --programs ddp --ranks 4 --shapes ;;
   esac
 }
 # Runs inside `timeout`, which wants a command: this script again, told to run one section only.

@@ -1,6 +1,7 @@
 // Prepared chunks for threads to take, full chunks that they hand in: the only place where
 // recording threads meet the background thread. No locks.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -13,15 +14,19 @@ class ChunkPool {
  public:
   static constexpr std::uint32_t kCapacity = 512;
 
-  // Any thread. Null: none is ready. Looks at no more than kCapacity places.
+  // Any thread. Null: none is ready. Looks at no more than kCapacity places, and at none while all
+  // are empty: each record then asks anew, and dropping one must cost no more than writing it.
   spool::ChunkHeader* take() noexcept {
+    if (ready_count() == 0) return nullptr;
     const std::uint32_t start = take_at_.fetch_add(1, std::memory_order_relaxed);
     for (std::uint32_t step = 0; step < kCapacity; ++step) {
       std::atomic<spool::ChunkHeader*>& place = ready_[(start + step) % kCapacity];
       if (!place.load(std::memory_order_relaxed)) continue;
       // acquire: pairs with the release in put(), so the chunk's header is seen.
-      if (spool::ChunkHeader* chunk = place.exchange(nullptr, std::memory_order_acquire))
+      if (spool::ChunkHeader* chunk = place.exchange(nullptr, std::memory_order_acquire)) {
+        count_.fetch_sub(1, std::memory_order_relaxed);
         return chunk;
+      }
     }
     return nullptr;
   }
@@ -32,16 +37,16 @@ class ChunkPool {
       std::atomic<spool::ChunkHeader*>& place = ready_[(put_at_ + step) % kCapacity];
       if (place.load(std::memory_order_relaxed)) continue;
       place.store(chunk, std::memory_order_release);  // pairs with take()
+      count_.fetch_add(1, std::memory_order_relaxed);
       put_at_ = (put_at_ + step + 1) % kCapacity;
       return true;
     }
     return false;
   }
 
+  // Any thread; may be late by what other threads are taking or putting.
   std::uint32_t ready_count() const noexcept {
-    std::uint32_t count = 0;
-    for (const auto& place : ready_) count += place.load(std::memory_order_relaxed) != nullptr;
-    return count;
+    return static_cast<std::uint32_t>(std::max(count_.load(std::memory_order_relaxed), 0));
   }
 
   // Any thread: a chunk that its owner will not touch again.
@@ -60,6 +65,8 @@ class ChunkPool {
 
  private:
   std::array<std::atomic<spool::ChunkHeader*>, kCapacity> ready_{};
+  // Below 0 for a moment when a chunk is taken between its put()'s two steps.
+  std::atomic<std::int32_t> count_{0};
   std::atomic<std::uint32_t> take_at_{0};  // relaxed: only spreads the threads
   std::uint32_t put_at_ = 0;
   std::atomic<spool::ChunkHeader*> full_{nullptr};

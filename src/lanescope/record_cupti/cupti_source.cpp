@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -30,12 +31,13 @@ namespace lanescope::record_cupti {
 namespace {
 
 // The budget: at most 96 MiB of buffers, however fast a program launches.
-constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
-constexpr std::size_t kMaxBuffers = 96;
-static_assert(BufferPool::kSpillBytes % BufferSizing::kSmallest != 0);  // told apart by size
-constexpr std::size_t kReadyBuffers = 8;  // kept ready ahead by the decoding thread
-// How often CUPTI looks for buffers that are not full and whose work is all done (BufferSizing).
-constexpr std::uint32_t kFlushPeriodMs = 500;
+constexpr std::size_t kBufferBytes = std::size_t{128} << 10;
+constexpr std::size_t kMaxBuffers = 768;
+static_assert(!std::has_single_bit(BufferPool::kSpillBytes));  // told apart by size
+constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding thread
+// How often CUPTI looks for buffers whose work is all done. What a kill takes is this and the work
+// of one buffer (BufferSizing), which together are half a second.
+constexpr std::uint32_t kFlushPeriodMs = 350;
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 
 // Room for calls that later versions add; what a version does not know it refuses.
@@ -105,6 +107,7 @@ class CuptiSource {
   std::uint64_t cupti_drops_ = 0;
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
+  BufferSizing sizing_;
   sem_t completed_{};
   std::mutex decode_mutex_;  // guards the decoder
   std::unique_ptr<ActivityDecoder> decoder_;
@@ -114,8 +117,9 @@ void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t*
   CuptiSource& source = instance();
   *records = 0;  // as many as fit
   *buffer = source.pool_.take();
-  thread_local BufferSizing sizing;
-  *size = *buffer ? sizing.next(monotonic_ns(), kBufferBytes) : 0;
+  thread_local std::uint64_t seen = 0;
+  *size =
+      *buffer ? source.sizing_.next(monotonic_ns(), kBufferBytes, source.pool_.outside(), seen) : 0;
   if (*buffer || source.cupti_->version >= kRefusalIsFine) return;
   *buffer = source.pool_.take_spill();
   *size = *buffer ? BufferPool::kSpillBytes : 0;
@@ -125,6 +129,7 @@ void CuptiSource::complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::
                            std::size_t valid) {
   if (!buffer) return;
   CuptiSource& source = instance();
+  source.sizing_.completed(valid);
   source.pool_.complete({buffer, valid, size});
   sem_post(&source.completed_);
 }
@@ -385,7 +390,7 @@ int CuptiSource::cost_line(char* line, std::size_t size) {
   if (!prepared_ || cupti_drops_ == 0) return 1;
   say(line, size,
       std::to_string(cupti_drops_) +
-          " GPU records were dropped: more than 96 MiB of them waited to be read");
+          " GPU records were dropped: all buffers, 96 MiB, were waiting to be read");
   return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "lanescope/codec/json_index.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/trace_text.h"
 
 namespace lanescope::format {
@@ -199,7 +200,7 @@ std::string without_blanks(std::string_view text) {
 TEST(EventPatternsTest, EventsKnownFromOthersAreReadAsIfTheyWereNot) {
   // Behind a plain beginning, a few odd ones: the first that is no JSON sends the rest of its
   // window the careful way. Then long ones, of several windows.
-  for (unsigned seed = 0; seed < 3000; ++seed) {
+  for (unsigned seed = 0; seed < unsigned{testing::rounds(3000)}; ++seed) {
     const bool is_long = seed % 500 == 499;
     std::string alike = "[", apart = "[";
     RandomEvents first(seed), second(seed);

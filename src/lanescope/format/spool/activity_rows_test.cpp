@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <random>
 #include <string>
@@ -13,6 +12,7 @@
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/activity_words.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/spool_sketch.h"
 
 namespace lanescope::format {
@@ -629,17 +629,12 @@ TEST(ActivityRowsTest, ThousandsOfStreamsAreThousandsOfTracks) {
   EXPECT_EQ(rows(trace, CategoryKind::kKernel).size(), 6000u);
 }
 
-TEST(ActivityRowsTest, TimeIsInProportionToTheLaunches) {
-  const std::string bytes = busy_recording(100'000, 4).bytes();
-  const auto start = std::chrono::steady_clock::now();
-  const auto trace = read_spool_bytes(bytes);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+// Quadratic code would run into the test's time limit, in any build.
+TEST(ActivityRowsTest, AHundredThousandLaunchesAreAllJoined) {
+  const auto trace = read_spool_bytes(busy_recording(100'000, 4).bytes());
   ASSERT_TRUE(trace);
   EXPECT_EQ(rows(*trace, CategoryKind::kKernel).size(), 100'000u);
   EXPECT_EQ(trace->flows().size(), 100'000u);
-  // About 0.2 s when built for speed; quadratic code would take minutes, in any build.
-  EXPECT_LT(seconds.count(), 20);
-  RecordProperty("seconds", std::to_string(seconds.count()));
 }
 
 TEST(ActivityRowsTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
@@ -655,7 +650,7 @@ TEST(ActivityRowsTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
 TEST(ActivityRowsTest, FlippedBitsNeverCrashTheReaderNorBreakTheArrows) {
   const std::string bytes = busy_recording(400, 5).bytes();
   std::mt19937 random(11);
-  for (int round = 0; round < 250; ++round) {
+  for (int round = 0; round < testing::rounds(250); ++round) {
     std::string damaged = bytes;
     for (std::uint64_t flips = 1 + random() % 40; flips > 0; --flips) {
       std::size_t at = random() % damaged.size();

@@ -14,6 +14,7 @@
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/tick_map.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/spool_sketch.h"
 
 namespace lanescope::format {
@@ -363,7 +364,7 @@ std::string busy_spool(bool ring = false) {
 TEST(ReadSpoolTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
   const std::string bytes = busy_spool();
   std::size_t most = 0;
-  for (std::size_t size = 0; size <= bytes.size(); size += 1021) {
+  for (std::size_t size = 0; size <= bytes.size(); size += testing::kSanitizers ? 4093 : 1021) {
     const auto trace = read_spool_bytes(std::string_view(bytes).substr(0, size));
     if (size < 8) {
       EXPECT_FALSE(trace);
@@ -381,7 +382,7 @@ TEST(ReadSpoolTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
 TEST(ReadSpoolTest, FlippedBitsNeverCrashTheReader) {
   const std::string plain = busy_spool(), ring = busy_spool(true);
   std::mt19937 random(7);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < testing::rounds(3000); ++round) {
     std::string damaged = round % 2 == 0 ? plain : ring;
     const int flips = 1 + static_cast<int>(random() % 20);
     for (int i = 0; i < flips; ++i) {
