@@ -150,8 +150,10 @@ def fingerprint(result: Any) -> List[float]:
     """A few numbers that two equal results share: mean, root mean square and the ends of each tensor."""
     if isinstance(result, (list, tuple)):
         return [number for part in result for number in fingerprint(part)]
+    if result is None:
+        return []
     if not isinstance(result, torch.Tensor):
-        return [] if result is None else [float(result)]
+        result = torch.tensor(float(result))
     flat = result.detach().reshape(-1).double()
     return [flat.mean().item(), flat.square().mean().sqrt().item(), flat[0].item(), flat[-1].item()]
 

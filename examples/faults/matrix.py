@@ -164,10 +164,11 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
 
 def ratio_of(row: Dict[str, Any], measured: Optional[Dict[str, float]], options: Dict[str, Any]) -> Optional[float]:
     """What the rule promised over what the fix gave. None: it promises no time, or there was none to give. What happened once
-    in the timed steps is at stake once; the timed steps share it."""
+    in the timed steps, or in every so many of them, is at stake once; these steps share it."""
     if not row["at_stake_us"] or measured is None or measured["saved_us"] <= 0:
         return None
-    events = options["steps"] if row.get("kind") == "once" and options.get("timing") != "first" and options.get("steps") else 1
+    sharing = options.get("every") or options.get("steps") or 1
+    events = sharing if row.get("kind") == "once" and options.get("timing") != "first" else 1
     ratio: float = row["at_stake_us"] / (measured["saved_us"] * events)
     return ratio
 

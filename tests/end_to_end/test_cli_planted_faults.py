@@ -15,7 +15,7 @@ FAULTS = SOURCE / "examples" / "faults"
 DATA = SOURCE / "tests" / "data" / "faults"
 PAIRS: Dict[str, Any] = json.loads((FAULTS / "pairs.json").read_text())["pairs"]
 RECORDED = sorted({(path.name.split(".")[0], path.name.split(".")[2]) for path in DATA.glob("*.json.gz")})
-NO_GOOD_TWIN = {"graph_breaks", "temporaries_at_the_peak"}
+NO_GOOD_TWIN = {"shared_core", "temporaries_at_the_peak"}
 
 
 def load_matrix() -> Any:
@@ -41,7 +41,7 @@ def answers(pair: str, recorder: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
 def test_cli_there_are_pairs_of_many_rules_from_both_recorders():
     assert len(RECORDED) >= 18 and {recorder for _, recorder in RECORDED} == {"lanescope", "torch"}
     assert len({PAIRS[pair]["rules"][0] for pair, _ in RECORDED}) >= 15
-    assert sum(path.stat().st_size for path in DATA.iterdir()) < 3_500_000
+    assert sum(path.stat().st_size for path in DATA.iterdir()) < 4_000_000
 
 
 @pytest.mark.parametrize("pair,recorder", RECORDED)

@@ -2,7 +2,7 @@
 
 Wrong: gc.collect() every third step (or, unasked, the collector's own full runs) looks at each of two million objects.
 In the trace: every third step a hole of some tens of milliseconds with no event on the CPU.
-Fix: gc.freeze() after loading: the collector leaves what exists by then alone.
+Fix: gc.freeze() after loading and after each run of the collector: it leaves what exists by then alone.
 """
 
 import gc
@@ -15,9 +15,13 @@ def program(s, freeze):
     width = s.pick(4096, 8)
     model = torch.nn.Linear(width, width).to(s.device, torch.bfloat16)
     x, steps = s.randn(s.pick(8192, 4), width), [0]
-    gc.collect()
-    if freeze:
-        gc.freeze()
+
+    def collect():
+        gc.collect()
+        if freeze:
+            gc.freeze()
+
+    collect()
 
     def step():
         steps[0] += 1
@@ -26,7 +30,7 @@ def program(s, freeze):
             loss.backward()
             model.zero_grad()
         if steps[0] % 3 == 0:
-            gc.collect()
+            collect()
         return loss if samples else None
 
     return step
