@@ -35,6 +35,7 @@ from ._device import DeviceType
 from ._schedule import ProfilerAction, schedule
 from ._version import __version__
 from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
+from .event_names import EventName, event_name
 from .events import EventList, FunctionEvent
 from .explanations import DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
 from .kernel_names import KernelName, kernel_name
@@ -47,6 +48,7 @@ __all__ = [
     "DeviceWalls",
     "Error",
     "EventList",
+    "EventName",
     "Evidence",
     "Explanation",
     "Finding",
@@ -68,6 +70,7 @@ __all__ = [
     "__version__",
     "dispatch_tree",
     "dispatch_tree_data",
+    "event_name",
     "explain",
     "info",
     "info_data",

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "lanescope/analysis/call_stacks.h"
 #include "lanescope/analysis/dispatch_tree.h"
+#include "lanescope/analysis/event_name.h"
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/analysis/torch_events.h"
@@ -293,11 +294,45 @@ void bind_kernel_name(py::module_& m) {
       py::arg("text"));
 }
 
+template <std::string analysis::EventName::*kField>
+std::optional<py::str> text_of_event(const analysis::EventName& name) {
+  return (name.*kField).empty() ? std::nullopt : std::optional<py::str>(to_str(name.*kField));
+}
+
+void bind_event_name(py::module_& m) {
+  using analysis::EventName;
+  py::class_<EventName>(m, "EventName")
+      .def_property_readonly("text", [](const EventName& name) { return to_str(name.text); })
+      .def_property_readonly("known", &EventName::known)
+      .def_property_readonly(
+          "kind", [](const EventName& name) { return analysis::event_kind_name(name.kind); })
+      .def_property_readonly("what", &text_of_event<&EventName::what>)
+      .def_property_readonly("cpu_waits", &text_of_event<&EventName::cpu_waits>)
+      .def_property_readonly("gpu_work", &text_of_event<&EventName::gpu_work>)
+      .def_property_readonly("note", &text_of_event<&EventName::note>)
+      .def_property_readonly("rule", &text_of_event<&EventName::rule>)
+      .def_property_readonly("group", [](const EventName& name) { return to_str(name.group); })
+      .def_property_readonly("details",
+                             [](const EventName& name) {
+                               py::dict details;
+                               for (const auto& [key, value] : name.details)
+                                 details[to_str(key)] = to_str(value);
+                               return details;
+                             })
+      .def("__repr__", [](const EventName& name) {
+        return to_str("<lanescope.EventName " + name.text + ">");
+      });
+  m.def(
+      "event_name", [](const std::string& text) { return analysis::explain_event_name(text); },
+      py::arg("text"));
+}
+
 }  // namespace
 
 void bind_analysis(py::module_& m) {
   bind_events(m);
   bind_kernel_name(m);
+  bind_event_name(m);
   m.def("dispatch_tree", &tree_of, py::arg("trace"), py::kw_only(), py::arg("step"), py::arg("op"),
         py::arg("max_depth"), py::arg("width"), py::arg("max_rows"), py::arg("json"));
   m.def("trace_info", &info_of, py::arg("trace"), py::kw_only(), py::arg("json"));

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -10,6 +9,7 @@
 #include "lanescope/analysis/kernel_name_totals.h"
 #include "lanescope/analysis/kernel_names/cxx_name.h"
 #include "lanescope/analysis/kernel_names/mangled_name.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/sketch.h"
 
 namespace lanescope::analysis {
@@ -150,21 +150,20 @@ TEST(KernelNameTest, ANameThatGrowsWithoutEndIsGivenUp) {
     bomb.append("S0_I").append(last).append(last).append("E");
   }
   bomb += "EvT_";
-  const auto begin = std::chrono::steady_clock::now();
+  // Written out, it would have 2^34 parts: the test would run into its time limit.
   EXPECT_EQ(kernel_names::demangled_function(bomb), "f");
   EXPECT_EQ(kernel_names::demangled_function("_Z1fI1aIiiES0_IS1_S1_EEvT_"),
             "f<a<int, int>, a<a<int, int>, a<int, int>>>");
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
-std::string repeated(std::string_view part, std::size_t count) {
+std::string repeated(std::string_view part, std::size_t bytes) {
   std::string text;
-  for (std::size_t i = 0; i < count; ++i) text += part;
+  while (text.size() < bytes) text += part;
   return text;
 }
 
-TEST(KernelNameTest, MegabytesOfAnythingAreReadInNoTime) {
-  const auto begin = std::chrono::steady_clock::now();
+// A pass that looked at every byte for every byte would run into the test's time limit.
+TEST(KernelNameTest, HugeNamesOfAnythingAreReadAsFarAsTheFirst64KiB) {
   for (const char* part : {"<",
                            ">",
                            "(",
@@ -196,19 +195,20 @@ TEST(KernelNameTest, MegabytesOfAnythingAreReadInNoTime) {
          {"", "_Z", "_ZN", "_Z1fI", "void at::native::vectorized_elementwise_kernel<4, ",
           "triton_poi_fused_", "nvjet_", "ampere_sgemm_", "Cijk_A",
           "void cutlass::Kernel<cutlass_80_"}) {
-      const KernelName name = parse_kernel_name(front + repeated(part, 400'000));
+      const std::string huge = front + repeated(part, 130'000);
+      const KernelName name = parse_kernel_name(huge);
       EXPECT_LE(name.text.size(), kLongestText);
+      EXPECT_EQ(parse_kernel_name(huge + huge), name) << front << part;
     }
   }
-  // 270 names of up to 26 MB; a pass that looks twice at every byte for every byte takes hours.
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
+  EXPECT_LE(parse_kernel_name(repeated("a<(", 30'000'000)).text.size(), kLongestText);
 }
 
 TEST(KernelNameTest, NoTextIsTooStrange) {
   std::mt19937 random(20);  // fixed: the same names in every run
   const auto all = golden_names();
   const std::string_view pieces = "<>(){}[]::,_ *&0123456789xabNZSITEJLX";
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < testing::rounds(20'000); ++round) {
     std::string name = all[random() % all.size()].name;
     for (int change = 0; change < 4; ++change) {
       const std::size_t at = random() % (name.size() + 1);

@@ -245,7 +245,7 @@ int CommandLine::explain_mistake(const CLI::ParseError& error, Output& output) {
                        close.empty() ? "" : "; did you mean " + close.front() + "?");
   } else if (!extra.empty() && !in_command) {
     if (is_file(extra.front())) {
-      what = fmt::format("expected a command first, found a file; try: lanescope table {}",
+      what = fmt::format("expected a command first, found a file; try: lanescope explain {}",
                          extra.front());
     } else {
       const auto close = close_matches(extra.front(), command_names());

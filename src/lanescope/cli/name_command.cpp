@@ -1,4 +1,4 @@
-// `lanescope name`: what the name of a GPU kernel says.
+// `lanescope name`: what the name of a GPU kernel says, and what any other event is.
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,12 +6,13 @@
 #include <cstring>
 #include <memory>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/analysis/event_name_totals.h"
 #include "lanescope/analysis/kernel_name_totals.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/record/range.h"
+#include "lanescope/report/event_name_text.h"
 #include "lanescope/report/kernel_name_text.h"
 
 namespace lanescope::cli {
@@ -23,6 +24,7 @@ struct NameFlags {
   std::vector<std::string> names;
   std::string trace;
   std::optional<std::int64_t> row_limit;
+  bool events = false;
   bool json = false;
 };
 
@@ -58,9 +60,16 @@ int run_trace(const NameFlags& flags, Output& output) {
   int code = kOk;
   const std::optional<Trace> trace = open_trace(flags.trace, output, &code);
   if (!trace) return code;
+  const int rows = static_cast<int>(flags.row_limit.value_or(-1));
+  if (flags.events) {
+    RecordFunction stage("event names");
+    const auto totals = analysis::compute_event_name_totals(*trace);
+    output.write(flags.json ? report::event_name_totals_json(*trace, totals, rows)
+                            : report::event_name_totals_text(*trace, totals, rows));
+    return kOk;
+  }
   RecordFunction stage("kernel names");
   const auto totals = analysis::compute_kernel_name_totals(*trace);
-  const int rows = static_cast<int>(flags.row_limit.value_or(-1));
   output.write(flags.json ? report::kernel_name_totals_json(*trace, totals, rows)
                           : report::kernel_name_totals_text(*trace, totals, rows));
   return kOk;
@@ -69,8 +78,13 @@ int run_trace(const NameFlags& flags, Output& output) {
 int run_name(const NameFlags& flags, Output& output) {
   if (flags.trace.empty() == flags.names.empty()) {
     output.complain(
-        "name: expected names of kernels, - for names on standard input, or --trace TRACE; found " +
+        "name: expected names of kernels or events, - for names on standard input, or --trace "
+        "TRACE; found " +
         std::string(flags.names.empty() ? "none of them" : "names and a trace"));
+    return kUsage;
+  }
+  if (flags.events && flags.trace.empty()) {
+    output.complain("name: expected --trace TRACE with --events; found names");
     return kUsage;
   }
   if (!flags.trace.empty()) return run_trace(flags, output);
@@ -87,38 +101,40 @@ int run_name(const NameFlags& flags, Output& output) {
     }
     names.insert(names.end(), lines->begin(), lines->end());
   }
-  if (flags.json) {
-    output.write(report::kernel_names_json(names));
-    return kOk;
-  }
-  for (const std::string& name : names)
-    output.write(report::kernel_name_text(analysis::parse_kernel_name(name)));
+  output.write(flags.json ? report::names_json(names) : report::names_text(names));
   return kOk;
 }
 
 }  // namespace
 
 void add_name_command(CommandLine& line) {
-  Command command =
-      line.command("name", "what the name of a GPU kernel says: library, operation, types, tile");
+  Command command = line.command(
+      "name", "what a name in a trace means: GPU kernels, operators, API calls, overhead");
   const auto flags = std::make_shared<NameFlags>();
-  command.arguments("NAME", &flags->names,
-                    "a kernel's name, mangled or not; - reads names from standard input, one a "
-                    "line");
+  command.arguments(
+      "NAME", &flags->names,
+      "a kernel's name, mangled or not, or the name of any other event; - reads names "
+      "from standard input, one a line");
   command.text_flag("--trace", &flags->trace, "TRACE",
                     "every kernel, copy and memset of a trace, with readable name, raw name, count "
                     "and total time",
                     {Completes::kFile});
+  command.switch_flag("--events", &flags->events,
+                      "with --trace: a glossary of everything else in the trace, by kind: count, "
+                      "total time and what it is");
   command.number_flag("--row-limit", &flags->row_limit, -1, 1'000'000'000,
                       "with --trace: names shown; -1: all (default)");
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   command.epilogue(R"(Examples:
   lanescope name ampere_sgemm_128x64_nn triton_poi_fused_add_relu_0
+  lanescope name aten::_local_scalar_dense cudaStreamIsCapturing "Torch-Compiled Region: 2/1"
   lanescope name --trace trace.json.gz | less -S
+  lanescope name --trace trace.json.gz --events | less -S
   lanescope name - < names.txt
 
-Only what a name itself says is shown; parts whose meaning nobody has published are left out. What is read from where
-is written in docs/definitions.md.
+Of a kernel only what its name itself says is shown; parts whose meaning nobody has published are left out. Of other
+events: what they are, whether the CPU waits in them, what they put on the GPU, and what to know when there are many.
+What nobody vouches for stays unknown. What is read from where is written in docs/definitions.md.
 )");
   command.runs([flags](Output& output) -> int { return run_name(*flags, output); });
 }

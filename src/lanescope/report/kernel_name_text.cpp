@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -50,7 +49,22 @@ std::vector<std::pair<const char*, std::string>> text_fields(const KernelName& n
   return fields;
 }
 
-void write_fields(const KernelName& name, JsonWriter& json) {
+std::size_t rows_shown(const KernelNameTotals& totals, int row_limit) {
+  return row_limit < 0 ? totals.rows.size()
+                       : std::min(totals.rows.size(), static_cast<std::size_t>(row_limit));
+}
+
+}  // namespace
+
+std::string kernel_name_text(const KernelName& name) {
+  std::string text = one_line(name.text) + '\n';
+  if (!name.known()) return text + "  unknown\n";
+  for (const auto& [key, value] : text_fields(name))
+    text += fmt::format("  {:<16} {}\n", key, one_line(value));
+  return text;
+}
+
+void write_kernel_name(const KernelName& name, JsonWriter& json) {
   json.text("text", name.text).boolean("known", name.known());
   const auto text = [&json](const char* key, const std::string& value) {
     if (!value.empty()) json.text(key, value);
@@ -86,33 +100,6 @@ void write_fields(const KernelName& name, JsonWriter& json) {
   text("algorithm", name.algorithm);
   text("protocol", name.protocol);
   text("reduction", name.reduction);
-}
-
-std::size_t rows_shown(const KernelNameTotals& totals, int row_limit) {
-  return row_limit < 0 ? totals.rows.size()
-                       : std::min(totals.rows.size(), static_cast<std::size_t>(row_limit));
-}
-
-}  // namespace
-
-std::string kernel_name_text(const KernelName& name) {
-  std::string text = one_line(name.text) + '\n';
-  if (!name.known()) return text + "  unknown\n";
-  for (const auto& [key, value] : text_fields(name))
-    text += fmt::format("  {:<16} {}\n", key, one_line(value));
-  return text;
-}
-
-std::string kernel_names_json(std::span<const std::string> raw_names) {
-  JsonWriter json("name");
-  json.begin_array("names");
-  for (const std::string& raw_name : raw_names) {
-    json.begin_object().text("name", raw_name);
-    write_fields(analysis::parse_kernel_name(raw_name), json);
-    json.end_object();
-  }
-  json.end_array();
-  return json.take();
 }
 
 std::string kernel_name_totals_text(const Trace& trace, const KernelNameTotals& totals,
@@ -151,7 +138,7 @@ std::string kernel_name_totals_json(const Trace& trace, const KernelNameTotals& 
     const KernelNameTotal& row = totals.rows[i];
     json.begin_object().text("name", trace.text(row.raw));
     json.integer("count", row.count).integer("total_ns", row.total_ns);
-    write_fields(row.name, json);
+    write_kernel_name(row.name, json);
     json.end_object();
   }
   json.end_array();

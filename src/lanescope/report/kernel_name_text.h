@@ -1,11 +1,10 @@
 // `lanescope name` as text and as JSON.
 #pragma once
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/kernel_name_totals.h"
+#include "lanescope/report/json_writer.h"
 
 namespace lanescope::report {
 
@@ -13,8 +12,8 @@ namespace lanescope::report {
 // recognised. Ends in a newline. Control characters become '?'.
 std::string kernel_name_text(const analysis::KernelName& name);
 
-// docs/formats/json_output.md, command "name": the names in the order given.
-std::string kernel_names_json(std::span<const std::string> raw_names);
+// docs/formats/json_output.md, command "name": what a name says, into the object that is open.
+void write_kernel_name(const analysis::KernelName& name, JsonWriter& json);
 
 // One line a name of the trace's device work: total time, share, count, readable and raw name, the
 // largest first; the last line says what share of GPU time was named.

@@ -1,0 +1,65 @@
+// What lanescope says of single ATen operators.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lanescope::analysis::event_names {
+
+// What calling an operator costs; operators of one cost share the sentences about waiting and about
+// the GPU's work.
+enum class Cost : std::uint8_t {
+  kView,          // another look at the same memory
+  kBookkeeping,   // no work and no memory
+  kMaybeCopy,     // nothing, or a copy
+  kMaybeReorder,  // nothing, or a copy on the same device
+  kAllocate,      // memory, not written
+  kFill,          // memory, written with one value
+  kRandom,        // memory, written with random numbers
+  kCopy,          // copies between tensors or devices
+  kCopyHere,      // copies on the same device
+  kElementwise,   // reads and writes each element once
+  kReduction,     // many elements become one
+  kScan,          // running sums
+  kGemm,          // matrix products
+  kConvolution,
+  kAttention,
+  kSoftmax,
+  kNorm,
+  kPooling,
+  kIndex,  // gathers or scatters by an index
+  kJoin,   // copies several tensors into one
+  kSort,
+  kList,       // lists of tensors at once
+  kWait,       // brings a value to the CPU
+  kCountWait,  // its result's size is known on the GPU only
+  kCalls,      // calls other operators and does nothing itself
+  kOther,      // nothing is said
+};
+
+struct OperatorRow {
+  std::string_view name, text, what;
+  Cost cost = Cost::kOther;
+  std::string_view note = {}, rule = {};
+};
+
+std::span<const OperatorRow> product_operators();
+std::span<const OperatorRow> view_operators();
+std::span<const OperatorRow> memory_operators();
+std::span<const OperatorRow> arithmetic_operators();
+std::span<const OperatorRow> layer_operators();
+
+// Of the name without "aten::"; nullptr: no row of its own.
+const OperatorRow* find_operator_row(std::string_view name);
+
+std::string_view cpu_waits_of(Cost cost);
+std::string_view gpu_work_of(Cost cost);
+
+// "torch.addmm", "torch.nn.functional.linear", "torch.Tensor.add_"; its Python function, of those
+// that PyTorch documents. Views of static text; empty name: none.
+struct PythonFunction {
+  std::string_view module, name;
+};
+PythonFunction documented_function(std::string_view operator_name);
+
+}  // namespace lanescope::analysis::event_names

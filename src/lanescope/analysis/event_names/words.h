@@ -1,0 +1,37 @@
+// The small parts that event names are made of: counters, addresses, identifiers; and rows of the
+// families' tables.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lanescope/analysis/event_name.h"
+
+namespace lanescope::analysis::event_names {
+
+// A name that has no parameters, and all that is said of it. Texts live for ever.
+struct Row {
+  std::string_view name, text, what;
+  std::string_view cpu_waits = {}, gpu_work = {}, note = {}, rule = {};
+};
+const Row* find_row(std::span<const Row> rows, std::string_view name);
+void fill(EventKind kind, const Row& row, EventName& out);
+
+bool is_digit(char c);
+bool is_letter(char c);                     // A-Z, a-z
+bool is_digits(std::string_view text);      // one or more, nothing else
+bool is_identifier(std::string_view text);  // letters, digits, "_"; no digit in front
+std::string_view without_digits_behind(std::string_view text);
+
+// The rest behind `prefix`; nothing: the text does not begin with it.
+std::optional<std::string_view> after(std::string_view text, std::string_view prefix);
+
+// "object at 0x7f80" -> "object at *", "iter_12" -> "iter_*"; digits behind a letter stay, because
+// "layer3" and "conv2d" are names.
+std::string with_numbers_folded(std::string_view text);
+
+// At most `limit` bytes, whole UTF-8 sequences where there are any; what is cut ends in "...".
+std::string shortened(std::string_view text, std::size_t limit);
+
+}  // namespace lanescope::analysis::event_names
