@@ -183,6 +183,12 @@ class Explanation:
         """Numbers of the steps that sums are made from; ``[None]`` for a recording without steps."""
         return list(self._data["steady_steps"])
 
+    @property
+    def long_step(self) -> Optional[int]:
+        """Number of a later step that is none of the steady ones, because it took longer than all of them together."""
+        number: Optional[int] = self._data.get("long_step")
+        return number
+
     def to_markdown(self) -> str:
         """The text with Markdown headings, as ``lanescope explain --md`` prints it. Names stand in it as they are."""
         return self._explained.text(markdown=True)
@@ -217,7 +223,12 @@ class Explanation:
 def _chosen(question: Optional[Union[str, Sequence[str]]]) -> List[str]:
     if question is None:
         return []
-    chosen = [question] if isinstance(question, str) else list(question)
+    chosen = []
+    for each in [question] if isinstance(question, str) else question:
+        found = _core.rules_for_question(each)  # empty: an id; None: all rules
+        if found is None:
+            return []
+        chosen += found or [each]
     known = [rule for rule, _ in _core.explain_rules()]
     for rule in chosen:
         if rule not in known:
@@ -225,7 +236,7 @@ def _chosen(question: Optional[Union[str, Sequence[str]]]) -> List[str]:
 
             close = difflib.get_close_matches(rule, known, 1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-            raise _core.InvalidArgumentError(f"question is a rule's id; found {rule!r}; {hint}")
+            raise _core.InvalidArgumentError(f"question is a rule's id, or words of its question; found {rule!r}; {hint}")
     return chosen
 
 
@@ -239,7 +250,9 @@ def explain(
 
     ``source`` is a trace file (as :func:`lanescope.read_trace` takes it), a ``Trace`` or a stopped ``profile``. ``step`` speaks
     of one ProfilerStep, by its number, in place of all but the first. ``question`` asks one rule, or some: ids as
-    ``lanescope explain --list`` prints them, each with a page in docs/rules/.
+    ``lanescope explain --list`` prints them, each with a page in docs/rules/; or a question in words ("why is the first
+    step slow?"), which asks the rules that share most with it, up to five, or all ("what should I fix first?"). The headline is
+    that of all rules, whichever were asked.
 
     Raises IoError, CorruptInputError, UnsupportedError or LimitError for a file, UnavailableError for a profile that recorded
     nothing, InvalidArgumentError for a step or a question that does not exist.

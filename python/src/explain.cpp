@@ -9,6 +9,7 @@
 
 #include "bindings.h"
 #include "lanescope/codec/byte_sink.h"
+#include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_text.h"
@@ -28,6 +29,7 @@ std::unique_ptr<Explained> explain_trace(std::shared_ptr<Trace> trace,
                                          std::vector<std::string> only) {
   return value_or_raise(without_gil([&]() -> Result<std::unique_ptr<Explained>> {
     LANESCOPE_TRY(explain::Facts facts, explain::gather_facts(*trace, step));
+    explain::leave_out_long_step(facts);
     LANESCOPE_TRY(explain::Explanation explanation,
                   explain::run_rules(facts, {std::move(only), {}}));
     return std::make_unique<Explained>(
@@ -103,6 +105,14 @@ void bind_explain(py::module_& m) {
   m.def("explain", &explain_trace, py::arg("trace"), py::kw_only(), py::arg("step"),
         py::arg("only"));
   m.def("explain_rules", &rules);
+  // None: all of them.
+  m.def("rules_for_question",
+        [](const std::string& text) -> std::optional<std::vector<std::string>> {
+          if (!explain::is_question(text)) return std::vector<std::string>();
+          explain::AskedRules rules = explain::rules_for_question(text);
+          if (rules.all) return std::nullopt;
+          return std::move(rules.ids);
+        });
 }
 
 }  // namespace lanescope::python

@@ -38,6 +38,53 @@ def test_one_step_and_chosen_rules(run):
     assert "final-sync" not in [rule["id"] for rule in without["rules"]]
 
 
+def test_a_step_longer_than_all_others_together_is_told_and_left_out(run, tmp_path):
+    trace = str(SOURCE / "tests/data/faults/validation_in_a_step.bad.torch.json.gz")
+    answer = json.loads(run("explain", trace, "--json").out)
+    assert answer["steady_steps"] == [4, 6, 7, 8] and answer["long_step"] == 5
+    walls = {step["number"]: step["wall_ns"] for step in answer["devices"][0]["steps"]}
+    assert answer["devices"][0]["steady"]["wall_ns"] == sum(walls[number] for number in answer["steady_steps"]) < walls[5]
+    text = " ".join(run("explain", trace).out.split())
+    assert "Step 5 took 24.267ms, longer than the other 4 together, and is left out." in text
+    assert "step 5 because it took longer than these together" in text
+    assert "1. The first line, in detail:" in text
+    page = tmp_path / "page.html"
+    assert run("explain", trace, "--html", str(page)).code == 0
+    assert "5 (left out)" in page.read_text()
+    alone = json.loads(run("explain", trace, "--json", "--step", "5").out)
+    assert alone["steady_steps"] == [5] and "long_step" not in alone
+
+
+def test_a_question_in_words(run):
+    done = run("explain", TRAIN, "--question", "Why is the first step slow?", "--json")
+    assert [rule["id"] for rule in json.loads(done.out)["rules"]] == ["slow-first-step"]
+    both = json.loads(run("explain", TRAIN, "--question", "CPU overhead or GPU compute", "--json").out)
+    assert {"host-bound", "gpu-bound"} <= {rule["id"] for rule in both["rules"]}
+    every = json.loads(run("explain", TRAIN, "--json").out)
+    assert json.loads(run("explain", TRAIN, "--question", "What should I fix first?", "--json").out) == every
+    nothing = run("explain", TRAIN, "--question", "quux frobnicate")
+    assert nothing.code == 2 and "no rule has the words of 'quux frobnicate'" in nothing.err
+
+
+def test_the_answer_comes_first_and_the_headline_is_that_of_all_rules(run, tmp_path):
+    headline = run("explain", TRAIN).out.split("\n\n")[0]
+    text = run("explain", TRAIN, "--question", "which sync should not be there?").out
+    assert text.split("\n\n")[0] == headline
+    assert run("explain", TRAIN, "--off", "gpu-bound").out.split("\n\n")[0] == headline
+    asked, wall = text.index("\nWhat you asked\n"), text.index("\nWall of a step")
+    assert asked < text.index("[final-sync") < wall
+    quiet = "host-sync: does the program wait for the GPU in the middle of a step?\n    looked at, and not so here"
+    assert quiet in text
+    assert "final-sync: what is the long synchronize at the end?\n    see 1 below" in text
+    assert "What else was asked" not in text and "No rule found" not in text
+    missing = run("explain", TRAIN, "--question", "long-step").out
+    assert "long-step: did one step take longer than all others?\n    cannot be told: needs five steps or more" in missing
+    page = tmp_path / "page.html"
+    assert run("explain", TRAIN, "--question", "which sync should not be there?", "--html", str(page)).code == 0
+    html = page.read_text()
+    assert html.index("<h2>What you asked</h2>") < html.index('id="finding-1"') < html.index('id="wall"')
+
+
 def test_the_list_names_every_page(run):
     rules = [line.split()[0] for line in run("explain", "--list").out.splitlines()]
     pages = {path.stem for path in (SOURCE / "docs/rules").glob("*.md")}

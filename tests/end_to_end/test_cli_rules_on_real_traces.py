@@ -20,6 +20,8 @@ def faults(name: str) -> str:
 TABLE = [
     ("collapsed-graph", "h200/mlp_cudagraph.json.gz", ["12 of 17", "9.9%"], "h200/mlp_compile.json.gz"),
     ("communication-bound", "ddp4/straggler/rank0.json.gz", ["26", "10.388ms", "49.3%"], "ddp4/healthy/rank0.json.gz"),
+    ("cpu-time", "tests/data/torch213_worker_restart/trace.json.gz", ["10.226ms", "50.2%", "5.055ms", "35.129us", "5.136ms"],
+     "tests/data/h200_mlp_train/trace.json.gz"),
     ("cudnn-benchmark", "public/kineto_torch18_autogradapi_w0.pt.trace.json.gz", ["55 calls", "2.119s", "342.581ms", "1.445s"],
      "public/kineto_torch19_stack_memory_w4.pt.trace.json.gz"),
     ("dead-window", "public/tracelens_mi300_normalization_memory.json.gz", ["173.369us", "29.284us", "aten::layer_norm"],
@@ -97,6 +99,42 @@ TABLE += [
     ("full-queue", faults("full_queue.bad.torch"), ["2,364", "117.492us", "1,021", "47.950ms"], faults("full_queue.good.torch")),
     ("wave-tail", faults("wave_quantisation.bad.torch"), ["272 blocks", "2.864ms", "896.925us"],
      faults("wave_quantisation.good.torch")),
+    ("backward-gap", faults("report_before_backward.bad.torch"), ["5.192ms", "35.4%", "79.789us"],
+     faults("report_before_backward.good.torch")),
+    ("kernel-spread", faults("padding_in_one_row.bad.torch"), ["10 of 40 calls", "35.008us", "143.521us", "217.614us"],
+     faults("padding_in_one_row.good.torch")),
+    ("long-step", faults("validation_in_a_step.bad.torch"), ["24.267ms", "1.109ms", "23.760ms", "21.598ms"],
+     faults("validation_in_a_step.good.torch")),
+    ("lost-events", faults("calls_not_recorded.bad.torch"), ["23 of 159"], faults("calls_not_recorded.good.torch")),
+    ("memory-limit", faults("memory_nearly_full.bad.torch"), ["128.77 GB", "139.80 GB", "92.1%", "128.71 GB"],
+     faults("memory_nearly_full.good.torch")),
+    ("no-gpu-work", faults("gpu_not_recorded.bad.torch"), ["12 kernels"], faults("gpu_not_recorded.good.torch")),
+    ("recompute", faults("checkpointed_layers.bad.lanescope"), ["1.811ms", "15.6%", "12 operators", "1.434ms"],
+     faults("checkpointed_layers.good.lanescope")),
+    # Its good twin is not shipped; the near miss launches as many small kernels without being held up.
+    ("slow-launches", faults("shared_core.bad.lanescope"), ["3 of 2,850", "5.749us", "634.375us", "16.9%"],
+     faults("tiny_ops.bad.torch")),
+    ("triton-autotune", faults("autotuned_sizes.bad.lanescope"), ["114 trial runs", "11.980ms", "19.374ms"],
+     faults("autotuned_sizes.good.lanescope")),
+]
+
+# What is normal, what bounds a step, and what the recording is like.
+TRAIN, SMALL = "tests/data/h200_mlp_train/trace.json.gz", "tests/data/h200_64_bf16_warm_eager/trace.json"
+TABLE += [
+    ("collective-keys", "public/hta_v100_test_rank1of2.json.gz", ["60 of 60"], faults("small_collectives.bad.lanescope")),
+    ("compiled-code", "tests/data/h200_64_bf16_warm_compile/trace.json", [], SMALL),
+    ("cpu-ahead", TRAIN, ["598.063us", "1.302ms", "31"], faults("tiny_ops.bad.torch")),
+    ("damaged-file", "public/odd_truncated_mid_event.json", ["104 events", "24,561"], SMALL),
+    ("earlier-work", TRAIN, ["7 of 163", "218.205us"], faults("autotuned_sizes.good.lanescope")),
+    ("few-steps", SMALL, ["74.044us", "83.686us"], faults("tiny_ops.bad.torch")),
+    ("final-sync", TRAIN, ["1.206ms", "94.6%"], faults("autotuned_sizes.good.lanescope")),
+    ("gpu-bound", TRAIN, ["95.9%", "2.377ms"], SMALL),
+    ("gpu-idle", faults("zero_grad_fills.bad.torch"), ["1.157ms", "3.357ms", "1.074ms"], TRAIN),
+    ("host-bound", SMALL, ["78.865us", "2.817us"], TRAIN),
+    ("matmul-chain", "h200/mlp_eager.json.gz", ["6 matmuls", "9.2%"], SMALL),
+    ("occupancy-query", "public/param_resnet_2080ti_112k.json.gz", ["6,480"], SMALL),
+    ("stack-cost", "h200/llama_decode_stack.json.gz", ["21,037", "34,284"], TRAIN),
+    ("start-up-lag", "h200/64_bf16_warm_eager_w0_0_a20.json", ["2.304ms", "2.064ms"], SMALL),
 ]
 
 

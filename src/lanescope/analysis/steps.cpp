@@ -16,7 +16,7 @@ namespace {
 // With device work: from the first launch call (without any, the first work) to the end of the last
 // work; what the CPU did before and after says nothing about a step. Else from the first operator,
 // annotation or API call to the last end of those.
-StepRange whole_recording(const Trace& trace, const LaunchLinks& links) {
+StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   std::int64_t first_launch = kNever, first_work = kNever, last_work = -kNever;
   std::int64_t first_call = kNever, last_call = -kNever;
@@ -54,13 +54,29 @@ Steps find_steps(const Trace& trace, const LaunchLinks& links) {
     }
     result.steps.push_back({step.number, step.slice, start, end});
   }
-  result.marked = !result.steps.empty();
-  if (!result.marked) {
-    const StepRange whole = whole_recording(trace, links);
-    if (whole.cpu_end_ns > whole.cpu_start_ns) result.steps.push_back(whole);
-  }
+  if (result.steps.empty()) return whole_recording(trace, links);
+  result.marked = true;
   result.first_steady = result.steps.size() > 1 ? 1 : 0;
   return result;
+}
+
+Steps whole_recording(const Trace& trace, const LaunchLinks& links) {
+  Steps result;
+  const StepRange whole = whole_range(trace, links);
+  if (whole.cpu_end_ns > whole.cpu_start_ns) result.steps.push_back(whole);
+  return result;
+}
+
+bool runs_behind(const DeviceTimeline& timeline, const LaunchLinks& links, const Steps& steps) {
+  if (!steps.marked) return false;
+  const auto linked = std::count_if(
+      timeline.work.begin(), timeline.work.end(),
+      [&](const DeviceWork& work) { return links.launch_of[raw(work.slice)] != kNone<SliceId>; });
+  if (static_cast<std::size_t>(linked) * 2 > timeline.work.size()) return false;
+  const auto sum = [](const auto& times) { return times[0] + times[1] + times[2]; };
+  constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t last = steps.steps.back().cpu_end_ns;
+  return sum(timeline.time_within(last, kEver)) * 20 > sum(timeline.time_within(-kEver, kEver));
 }
 
 std::vector<Window> compute_step_windows(const Trace& trace, const LaunchLinks& links,

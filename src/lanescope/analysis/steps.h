@@ -25,10 +25,20 @@ struct Steps {
   // The first entry that numbers about "a step" are made from; those before it are start-up. 1 as
   // soon as there are two steps.
   std::size_t first_steady = 0;
+  // Steps are marked, but a device works on long behind them and no launch calls tell which work is
+  // whose: `marked` is false, and the one entry is the whole recording.
+  bool device_behind = false;
 };
 
 // Steps that overlap an earlier one are left out. O(slices). Any thread.
 Steps find_steps(const Trace& trace, const LaunchLinks& links);
+
+// The whole recording as one step. O(slices). Any thread.
+Steps whole_recording(const Trace& trace, const LaunchLinks& links);
+
+// Fewer than half of the device's work has its launch call, and more than a twentieth of its busy
+// time lies behind the last marked step.
+bool runs_behind(const DeviceTimeline& timeline, const LaunchLinks& links, const Steps& steps);
 
 struct Window {
   std::int64_t start_ns = 0, end_ns = 0;

@@ -10,6 +10,7 @@
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/explain_html.h"
@@ -50,6 +51,19 @@ Result<std::vector<std::string>> ids_of(const std::string& flag, const std::stri
   return ids;
 }
 
+// Ids, or a question in words. Empty: all rules.
+Result<std::vector<std::string>> asked(const std::string& text) {
+  if (!explain::is_question(text)) return ids_of("--question", text);
+  explain::AskedRules rules = explain::rules_for_question(text);
+  if (!rules.all && rules.ids.empty())
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("--question: no rule has the words of '{}' in its question; lanescope "
+                             "explain --list prints them all, and lanescope name tells what the "
+                             "name of an event means",
+                             text)};
+  return std::move(rules.ids);
+}
+
 int write_page(const ExplainFlags& flags, const explain::Facts& facts,
                const explain::Explanation& explanation, Output& output) {
   RecordFunction stage("explain: page");
@@ -67,7 +81,7 @@ int run_explain(const ExplainFlags& flags, Output& output) {
     output.complain("explain: expected a trace, found none; see lanescope explain --help");
     return kUsage;
   }
-  const auto only = ids_of("--question", flags.question);
+  const auto only = asked(flags.question);
   const auto off = ids_of("--off", flags.off);
   for (const auto* ids : {&only, &off}) {
     if (*ids) continue;
@@ -83,12 +97,13 @@ int run_explain(const ExplainFlags& flags, Output& output) {
   if (!trace) return code;
 
   RecordFunction stage("explain: facts");
-  const Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
   stage.end();
   if (!facts) {
     output.complain("explain: --step: " + message_of(facts.error()));
     return kUsage;
   }
+  explain::leave_out_long_step(*facts);
   RecordFunction rules_stage("explain: rules");
   const auto explanation = explain::run_rules(*facts, {*only, *off});
   rules_stage.end();
@@ -112,7 +127,8 @@ void add_explain_command(CommandLine& line) {
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                       "speak of this ProfilerStep only (default: of all but the first)");
   command.text_flag("--question", &flags->question, "ID,...",
-                    "ask only these rules (--list names them)", {Completes::kWords, rule_ids()});
+                    "ask only these rules (--list names them), or a question in words",
+                    {Completes::kWords, rule_ids()});
   command.text_flag("--off", &flags->off, "ID,...", "leave these rules out",
                     {Completes::kWords, rule_ids()});
   command.switch_flag("--list", &flags->list, "the rules and the question that each answers");
@@ -130,6 +146,8 @@ void add_explain_command(CommandLine& line) {
   lanescope explain trace.json.gz                            the verdict, the wall of a step, findings
   lanescope explain trace.json.gz --step 12                  one step
   lanescope explain trace.json.gz --question host-sync
+  lanescope explain trace.json.gz --question "why is the first step slow?"
+  lanescope explain trace.json.gz --question "which sync should not be there?"
   lanescope explain trace.json.gz --html why.html            a page to look at, to print, to send
   lanescope explain --list
 

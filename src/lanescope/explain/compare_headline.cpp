@@ -219,12 +219,14 @@ Sentence not_compared(const Comparison& c) {
     return say("Neither trace holds operators, calls or GPU work: there is nothing to compare.");
   return say(
       "{} no GPU work and {}, so neither walls nor kernels can be compared; what can be: "
-      "the CPU time of operators.",
+      "the CPU time of {}.",
       {text(a   ? "B holds"
             : b ? "A holds"
                 : "The two traces hold"),
        text(c.a->steps.marked != c.b->steps.marked ? "only one marks steps"
-                                                   : "no steps are marked")});
+                                                   : "no steps are marked"),
+       text(c.a->steps.marked != c.b->steps.marked ? "a call, operator by operator"
+                                                   : "operators")});
 }
 
 }  // namespace
@@ -307,7 +309,7 @@ const char* idle_cause_phrase(IdleCause cause) {
     case IdleCause::kAfterLastWork:
       return "nothing launched any more";
     case IdleCause::kUnknown:
-      return "no launch in the trace, unknown";
+      return "not in the trace, unknown";
   }
   return "";
 }

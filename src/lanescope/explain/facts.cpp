@@ -6,6 +6,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "lanescope/explain/cut_steps.h"
+
 namespace lanescope::explain {
 
 using analysis::Gaps;
@@ -30,6 +32,20 @@ IdleTimes idle_within(const Gaps& gaps, const Window& window) {
   return times;
 }
 
+IdleTimes idle_within_steady(const Facts& facts, const Window& window) {
+  IdleTimes times{};
+  auto steady =
+      std::upper_bound(facts.steady_windows.begin(), facts.steady_windows.end(), window.start_ns,
+                       [](std::int64_t time, const Window& each) { return time < each.end_ns; });
+  for (; steady != facts.steady_windows.end() && steady->start_ns < window.end_ns; ++steady) {
+    const IdleTimes part = idle_within(
+        facts.device().gaps,
+        {std::max(window.start_ns, steady->start_ns), std::min(window.end_ns, steady->end_ns)});
+    for (std::size_t i = 0; i < times.size(); ++i) times[i] += part[i];
+  }
+  return times;
+}
+
 bool inside(const std::vector<Window>& windows, std::int64_t time_ns) {
   const auto after =
       std::upper_bound(windows.begin(), windows.end(), time_ns,
@@ -47,18 +63,98 @@ void join(std::vector<Window>& windows, const Window& next) {
     windows.push_back(next);
 }
 
+// What looks like the end of all work is the end of what was recorded of it.
+void forget_the_end(Gaps& gaps) {
+  for (IdlePart& part : gaps.parts)
+    if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kUnknown;
+}
+
+// Of equals the first.
+std::optional<std::size_t> busiest(const std::vector<analysis::DeviceTimeline>& timelines) {
+  std::optional<std::size_t> best;
+  std::int64_t longest = -1;
+  for (std::size_t i = 0; i < timelines.size(); ++i) {
+    std::int64_t busy = 0;
+    for (const auto& segment : timelines[i].busy) busy += segment.end_ns - segment.start_ns;
+    if (busy > longest) {
+      longest = busy;
+      best = i;
+    }
+  }
+  return best;
+}
+
 DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   DeviceFacts device;
   device.windows = analysis::compute_step_windows(*facts.trace, facts.links, facts.steps, timeline);
   if (!device.windows.empty()) {
     const Window range{device.windows.front().start_ns, device.windows.back().end_ns};
     device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
+    if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace))
+      forget_the_end(device.gaps);
   }
   for (const Window& window : device.windows)
     device.walls.push_back(
         {analysis::compute_wall_partition(timeline, window), idle_within(device.gaps, window)});
   device.timeline = std::move(timeline);
   return device;
+}
+
+// None: no thread has operators or annotations.
+std::optional<HostFacts> cpu_facts_of(const Facts& facts) {
+  const auto& steps = facts.steps.steps;
+  if (steps.empty()) return std::nullopt;
+  HostFacts cpu;
+  cpu.thread = facts.steps.marked ? facts.trace->slices().track[raw(steps.front().slice)]
+                                  : analysis::busiest_host_thread(*facts.trace, facts.nesting);
+  if (cpu.thread == kNone<TrackId>) return std::nullopt;
+  const analysis::HostWalls walls(*facts.trace, facts.links, *facts.host);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    cpu.walls.push_back(walls.of(cpu.thread, facts.step_window(i)));
+  return cpu;
+}
+
+// Cuts the gap that holds a moment, and its part, in two.
+void cut_gap(Gaps& gaps, std::int64_t moment_ns) {
+  const auto holds = [&](const auto& each) {
+    return each.start_ns < moment_ns && moment_ns < each.end_ns;
+  };
+  const auto gap = std::find_if(gaps.gaps.begin(), gaps.gaps.end(), holds);
+  if (gap == gaps.gaps.end()) return;
+  auto part = std::find_if(gaps.parts.begin(), gaps.parts.end(), holds);
+  std::uint32_t added = 0;
+  if (part != gaps.parts.end()) {
+    IdlePart before = *part;
+    before.end_ns = part->start_ns = moment_ns;
+    part = gaps.parts.insert(part, before);
+    added = 1;
+  }
+  // The first part of the second half.
+  const auto second = static_cast<std::uint32_t>(
+      std::find_if(gaps.parts.begin(), gaps.parts.end(),
+                   [&](const IdlePart& each) { return each.start_ns >= moment_ns; }) -
+      gaps.parts.begin());
+  analysis::Gap half = *gap;
+  half.start_ns = gap->end_ns = moment_ns;
+  half.part_count = gap->first_part + gap->part_count + added - second;
+  half.first_part = second;
+  gap->part_count = second - gap->first_part;
+  for (auto later = std::next(gap); later != gaps.gaps.end(); ++later) later->first_part += added;
+  gaps.gaps.insert(std::next(gap), half);
+}
+
+void measure_steady(Facts& facts) {
+  facts.steady_windows.clear();
+  facts.wall = {};
+  facts.cpu_wall = {};
+  for (const std::size_t index : facts.steady) {
+    join(facts.steady_windows, facts.step_window(index));
+    if (facts.main_device) facts.wall += facts.device().walls[index];
+    if (facts.cpu) facts.cpu_wall += facts.cpu->walls[index];
+  }
+  if (!facts.main_device) return;
+  facts.launches = analysis::compute_launch_stats(*facts.trace, facts.links,
+                                                  facts.device().timeline, facts.steady_windows);
 }
 
 }  // namespace
@@ -74,6 +170,24 @@ std::int64_t Facts::waiting_for_cpu_ns() const {
          wall.idle_by(IdleCause::kLaunchLatency) + idle_at_ends_ns();
 }
 
+Window Facts::step_window(std::size_t step) const {
+  if (main_device) return device().windows[step];
+  return {steps.steps[step].cpu_start_ns, steps.steps[step].cpu_end_ns};
+}
+
+std::vector<std::int64_t> Facts::steady_lengths_ns() const {
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t step : steady) lengths.push_back(step_window(step).length_ns());
+  return lengths;
+}
+
+std::vector<std::size_t> Facts::later_steps() const {
+  std::vector<std::size_t> indices = steady;
+  if (long_step)
+    indices.insert(std::lower_bound(indices.begin(), indices.end(), *long_step), *long_step);
+  return indices;
+}
+
 std::vector<Window> Facts::steady_cpu_windows() const {
   std::vector<Window> windows;
   for (const std::size_t index : steady)
@@ -83,9 +197,9 @@ std::vector<Window> Facts::steady_cpu_windows() const {
 
 Confidence Facts::confidence() const {
   constexpr std::int64_t kShortWallNs = 1'000'000;  // percentages of less than 1 ms are unsteady
-  if (steady.size() >= 3 && wall.partition.wall_ns >= kShortWallNs) return Confidence::kHigh;
-  return steady.size() >= 2 || wall.partition.wall_ns >= 10 * kShortWallNs ? Confidence::kMedium
-                                                                           : Confidence::kLow;
+  if (steady.size() >= 3 && steady_wall_ns() >= kShortWallNs) return Confidence::kHigh;
+  return steady.size() >= 2 || steady_wall_ns() >= 10 * kShortWallNs ? Confidence::kMedium
+                                                                     : Confidence::kLow;
 }
 
 Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step) {
@@ -94,11 +208,18 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
   facts.links = analysis::compute_launch_links(trace);
   facts.nesting = analysis::compute_slice_nesting(trace);
   facts.steps = analysis::find_steps(trace, facts.links);
+  facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
   facts.host.emplace(trace);
   facts.memory = analysis::compute_memory_timeline(trace);
   facts.main_thread = analysis::main_launch_thread(trace, facts.links);
-  for (auto& timeline : analysis::compute_device_timelines(trace, facts.links))
-    facts.devices.push_back(facts_of(facts, std::move(timeline)));
+  auto timelines = analysis::compute_device_timelines(trace, facts.links);
+  facts.main_device = busiest(timelines);
+  if (facts.main_device &&
+      analysis::runs_behind(timelines[*facts.main_device], facts.links, facts.steps)) {
+    facts.steps = analysis::whole_recording(trace, facts.links);
+    facts.steps.device_behind = true;
+  }
+  for (auto& timeline : timelines) facts.devices.push_back(facts_of(facts, std::move(timeline)));
 
   const auto& steps = facts.steps.steps;
   if (step) {
@@ -106,7 +227,10 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
                                     [&](const auto& each) { return each.number == step; });
     if (found == steps.end())
       return Error{Errc::kInvalidArgument,
-                   !facts.steps.marked
+                   facts.steps.device_behind
+                       ? "expected no step: the GPU runs behind the steps that are marked, and "
+                         "without launch calls in the trace its work cannot be told apart by step"
+                   : !facts.steps.marked
                        ? "expected a step's number, but the trace marks no steps"
                        : fmt::format("expected a step from {} to {}, found {}",
                                      *steps.front().number, *steps.back().number, *step)};
@@ -116,25 +240,42 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
     for (std::size_t i = facts.steps.first_steady; i < steps.size(); ++i) facts.steady.push_back(i);
   }
 
-  std::int64_t longest_busy = -1;
-  for (std::size_t i = 0; i < facts.devices.size(); ++i) {
-    std::int64_t busy = 0;
-    for (const auto& segment : facts.devices[i].timeline.busy)
-      busy += segment.end_ns - segment.start_ns;
-    if (busy > longest_busy) {
-      longest_busy = busy;
-      facts.main_device = i;
-    }
-  }
-  if (facts.main_device) {
-    for (const std::size_t index : facts.steady) {
-      join(facts.steady_windows, facts.device().windows[index]);
-      facts.wall += facts.device().walls[index];
-    }
-    facts.launches = analysis::compute_launch_stats(trace, facts.links, facts.device().timeline,
-                                                    facts.steady_windows);
-  }
+  if (!facts.main_device) facts.cpu = cpu_facts_of(facts);
+  leave_out_cut_steps(facts);
+  measure_steady(facts);
   return facts;
+}
+
+Value step_number(const Facts& facts, std::size_t step) {
+  return count(static_cast<std::uint64_t>(facts.steps.steps[step].number.value_or(0)));
+}
+
+void leave_out_long_step(Facts& facts) {
+  constexpr std::size_t kFewestOthers = 3;
+  if ((!facts.main_device && !facts.cpu) || !facts.steps.marked || facts.one_step_chosen ||
+      facts.steady.size() <= kFewestOthers)
+    return;
+  const auto length = [&](std::size_t index) { return facts.step_window(index).length_ns(); };
+  const auto longest =
+      std::max_element(facts.steady.begin(), facts.steady.end(),
+                       [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  std::int64_t others_ns = -length(*longest);
+  for (const std::size_t index : facts.steady) others_ns += length(index);
+  if (length(*longest) <= others_ns) return;
+  const auto with_work =
+      std::count_if(facts.steady.begin(), facts.steady.end(), [&](std::size_t index) {
+        return index != *longest &&
+               (!facts.main_device || facts.device().walls[index].partition.busy_ns() > 0);
+      });
+  if (static_cast<std::size_t>(with_work) < kFewestOthers) return;
+  facts.long_step = *longest;
+  if (facts.main_device) {
+    const Window window = facts.device().windows[*longest];
+    cut_gap(facts.devices[*facts.main_device].gaps, window.start_ns);
+    cut_gap(facts.devices[*facts.main_device].gaps, window.end_ns);
+  }
+  facts.steady.erase(longest);
+  measure_steady(facts);
 }
 
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches) {

@@ -10,6 +10,8 @@
 #include "lanescope/analysis/device_work.h"
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/host_timeline.h"
+#include "lanescope/analysis/host_wall.h"
+#include "lanescope/analysis/kernel_launches.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/launch_stats.h"
 #include "lanescope/analysis/memory_timeline.h"
@@ -41,6 +43,12 @@ struct DeviceFacts {
   std::vector<WallTimes> walls;           // one a step
 };
 
+// The steps of a recording without GPU work: what one thread did in them.
+struct HostFacts {
+  TrackId thread = kNone<TrackId>;
+  std::vector<analysis::HostWall> walls;  // one a step
+};
+
 struct KernelFactsSlot;  // kernel_facts.h
 std::shared_ptr<KernelFactsSlot> make_kernel_facts_slot();
 
@@ -50,9 +58,11 @@ struct Facts {
   analysis::LaunchLinks links;
   analysis::SliceNesting nesting;
   analysis::Steps steps;
+  analysis::KernelLaunches kernel_launches;
   std::vector<DeviceFacts> devices;
   // The device that was busy longest, which the rules speak of; of equals the lower number.
   std::optional<std::size_t> main_device;
+  std::optional<HostFacts> cpu;  // only without a device
   std::optional<analysis::HostTimeline> host;
   TrackId main_thread = kNone<TrackId>;
   analysis::MemoryTimeline memory;  // empty when the trace has no memory records
@@ -60,8 +70,15 @@ struct Facts {
   // The steps that numbers per step are made from, as indices: all but the first, or the chosen
   // one. Their windows on the main device, neighbours joined, and their sums.
   std::vector<std::size_t> steady;
+  // Steps at the end that the recording does not hold as a whole (cut_steps.h), none of `steady`.
+  std::vector<std::size_t> cut_steps;
+  // GPU work of the steady steps themselves is missing: what bounds a step cannot be told.
+  bool is_cut = false;
+  // A later step that is none of them: see leave_out_long_step().
+  std::optional<std::size_t> long_step;
   std::vector<analysis::Window> steady_windows;
   WallTimes wall;
+  analysis::HostWall cpu_wall;  // of `cpu`
   analysis::LaunchStats launches;
   bool one_step_chosen = false;
   // What kernel_facts() fills when it is first asked; copies of these Facts share it.
@@ -75,6 +92,14 @@ struct Facts {
   std::int64_t per_step(std::int64_t total_ns) const {
     return steady.empty() ? 0 : total_ns / static_cast<std::int64_t>(steady.size());
   }
+  // When a step held the main device; without one, the CPU's range.
+  analysis::Window step_window(std::size_t step) const;
+  std::int64_t steady_wall_ns() const {
+    return main_device ? wall.partition.wall_ns : cpu_wall.wall_ns;
+  }
+  std::vector<std::int64_t> steady_lengths_ns() const;  // of the windows, in order of time
+  // The steady steps and the long one, in order of time.
+  std::vector<std::size_t> later_steps() const;
   // CPU ranges of the steady steps, neighbours joined.
   std::vector<analysis::Window> steady_cpu_windows() const;
   Confidence confidence() const;  // by number of steady steps and length of their wall
@@ -83,8 +108,20 @@ struct Facts {
 // kInvalidArgument: the trace has no step of that number. O(n log n).
 Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step = {});
 
+// The number of a step, by its index, for a sentence; 0: it has none.
+Value step_number(const Facts& facts, std::size_t step);
+
+// Takes one step out of the steady ones: the longest, if it held the main device (without
+// one, the CPU) for longer than all others together, of which three or more have work of the
+// device; a mean with it would say nothing of any of them. Gaps that reach over its ends are cut
+// there. O(n).
+void leave_out_long_step(Facts& facts);
+
 // Idle time by cause inside a window. O(log n + parts in it).
 IdleTimes idle_within(const analysis::Gaps& gaps, const analysis::Window& window);
+
+// The same for the part of the window that lies in steady steps of the main device.
+IdleTimes idle_within_steady(const Facts& facts, const analysis::Window& window);
 
 // Is the time inside one of these (disjoint, in order)?
 bool inside(const std::vector<analysis::Window>& windows, std::int64_t time_ns);

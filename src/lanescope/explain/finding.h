@@ -75,7 +75,7 @@ struct Finding {
   std::uint64_t sample_count = 0;
   std::string sample_noun = "step";
   std::vector<Explained> explains;
-  bool leads = false;  // kOnce, longer than all steady steps together: comes before kCost
+  bool leads = false;  // kOnce, longer than all other steps together: comes before kCost
 };
 
 }  // namespace lanescope::explain

@@ -145,7 +145,7 @@ void rate_finding(const Facts& facts, const Savings& savings, Finding& finding) 
   if (finding.kind != FindingKind::kCost || !rules::is_host_bound(facts)) return;
   finding.kind = FindingKind::kWhere;
   finding.arithmetic.push_back(
-      say("the step waits for the CPU: shorter kernels alone make it hardly shorter"));
+      say("the GPU mostly waits for the CPU: shorter kernels alone save hardly any of that time"));
 }
 
 Evidence longest_of(const Facts& facts, SliceId slice) {

@@ -12,8 +12,9 @@ namespace lanescope::explain {
 
 // What the rule found; none: it stayed quiet, or did not check.
 inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
+  auto facts = gather_facts(trace);
   EXPECT_TRUE(facts);
+  leave_out_long_step(*facts);
   const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
   EXPECT_TRUE(explanation);
   if (!explanation || explanation->findings.empty()) return std::nullopt;
@@ -21,7 +22,8 @@ inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string
 }
 
 inline RuleRun::State state_of_rule(const Trace& trace, const std::string& rule) {
-  const auto facts = gather_facts(trace);
+  auto facts = gather_facts(trace);
+  leave_out_long_step(*facts);
   return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
 }
 

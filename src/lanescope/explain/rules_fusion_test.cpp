@@ -37,7 +37,37 @@ TEST(UnfusedChainTest, SavesAtMostAllButTheShortestKernel) {
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 60'000);
   EXPECT_EQ(finding->verdict.values[0].integer, 1);  // one chain a step
-  EXPECT_EQ(finding->verdict.values[3].integer, 80'000);
+  EXPECT_EQ(finding->verdict.values[2].integer, 80'000);
+}
+
+// The launches take 26 us: of the first kernel's 10 us end the GPU waits 18 us for the second.
+// 10 + 20 us of kernels and what the GPU waited inside, without the 10 us that stay, are the
+// promise.
+TEST(UnfusedChainTest, NamesTheWaitsItCountsAndTheSumIsWhatItPromises) {
+  Work slow = elementwise("aten::add", 20);
+  slow.call_us = 20;
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().wait().launch(elementwise("aten::mul", 10)).launch(slow).end();
+  const auto finding = find_by_rule(program.trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("waits {} inside"));
+  const auto& sum = finding->arithmetic.at(0).values;
+  ASSERT_EQ(sum.size(), 4u);
+  EXPECT_EQ(sum[0].integer, 30'000);
+  EXPECT_GT(sum[1].integer, 0);
+  EXPECT_EQ(sum[0].integer + sum[1].integer - sum[2].integer, sum[3].integer);
+  EXPECT_EQ(sum[3].integer, finding->at_stake_ns);
+  EXPECT_EQ(finding->verdict.values.back().integer, finding->at_stake_ns);
+}
+
+TEST(UnfusedChainTest, SaysNothingOfWaitsWhereThereAreNone) {
+  const auto finding = find_by_rule(
+      after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 20)}).trace(),
+      "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(::testing::HasSubstr("waits")));
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::Not(::testing::HasSubstr("waited")));
 }
 
 // 10^8 elements of a byte: 2 * 10^8 bytes take an H100 (3350 GB/s) 59,701 ns, more than the 20 us.

@@ -67,6 +67,28 @@ TEST(GraphOpportunityTest, SaysWhereStepsDiffer) {
   EXPECT_EQ(finding->verdict.values[0].integer, 10);  // the tenth piece
 }
 
+// Steps of 100 us with four launches each, and a fifth whose call on another thread returns in the
+// next step but one. In a step the GPU waits 4 us for the first launch, 3 x 17 for the next ones,
+// 23 for the fifth and 9 until the end, which belongs to the spans of two or three steps.
+TEST(GraphOpportunityTest, CallsThatReachIntoLaterStepsCountTheirWaitOnce) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (int i = 1; i <= 4; ++i) {
+    const std::int64_t at = i * 100;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(100));
+    for (int k = 0; k < 4; ++k) {
+      sketch.runtime("cudaLaunchKernel", us(at + k * 20), us(4), {.correlation = ++id});
+      sketch.kernel("gemm", us(at + k * 20 + 6), us(1), {.correlation = id});
+    }
+    sketch.runtime("cudaLaunchKernel", us(at + 80), us(150), {.tid = 200 + i, .correlation = ++id});
+    sketch.kernel("gemm", us(at + 90), us(1), {.correlation = id});
+  }
+  const auto finding = find_by_rule(sketch.trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(87));
+  EXPECT_DOUBLE_EQ(finding->at_stake_ratio, 0.87);
+}
+
 TEST(GraphOpportunityTest, IsQuietWhenTheGpuIsTheLimit) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
@@ -145,6 +167,27 @@ TEST(OutsideGraphsTest, SpeaksOfAStepWithoutReplay) {
   EXPECT_EQ(finding->verdict.values[1].integer, 3);
   EXPECT_EQ(finding->verdict.values[2].integer, us(388));
   EXPECT_EQ(finding->at_stake_ns, us(388) / 3);
+}
+
+// The same step with its launches queued ahead: 1 us apart, for kernels of 160 us each.
+TEST(OutsideGraphsTest, SaysNothingOfWaitsWhereThereAreNone) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (int i = 1; i <= 4; ++i) {
+    const std::int64_t at = i * 1000, launched = 900 + i * 10;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(launched), us(10));
+    if (i != 3) sketch.runtime("cudaGraphLaunch", us(launched), us(1), {.correlation = ++id});
+    for (int k = 0; k < 6; ++k) {
+      if (i == 3)
+        sketch.runtime("cudaLaunchKernel", us(launched + k), us(1), {.correlation = ++id});
+      sketch.kernel("gemm", us(at) + k * 1'000'000 / 6, 1'000'000 / 6, {.correlation = id});
+    }
+  }
+  const auto finding = find_by_rule(sketch.trace(), "outside-graphs");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 0);
+  EXPECT_EQ(finding->verdict.values.size(), 2u);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(::testing::HasSubstr("waited")));
 }
 
 TEST(OutsideGraphsTest, IsQuietWhenEveryStepReplays) {

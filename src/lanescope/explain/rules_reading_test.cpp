@@ -170,7 +170,7 @@ TEST(HostSyncReadingTest, FreeingMemoryOrWaitingForABatchIsNotTheWaitsCost) {
     }
     const auto finding = find_by_rule(program.trace(), "host-sync");
     EXPECT_TRUE(finding);
-    return finding ? finding->verdict.values.at(3).integer : 0;
+    return finding ? finding->verdict.values.at(2).integer : 0;
   };
   EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kFree), us(1000));
   EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kLoad), us(1000));
@@ -197,15 +197,15 @@ TEST(ScalerSyncReadingTest, OneNumberIsClippingALoopOfThemIsNot) {
 }
 
 // 10 allocations and 10 frees a step, by turns or each in one run, with `kernels` kernels.
-ProgramSketch allocating(bool by_turns, int kernels) {
+ProgramSketch allocating(bool by_turns, int kernels, const std::string& api = "cuda") {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
     program.step();
     for (int k = 0; k < 10; ++k) {
-      program.call("cudaMalloc", 20);
-      if (by_turns) program.call("cudaFree", 20);
+      program.call(api + "Malloc", 20);
+      if (by_turns) program.call(api + "Free", 20);
     }
-    for (int k = 0; k < 10 && !by_turns; ++k) program.call("cudaFree", 20);
+    for (int k = 0; k < 10 && !by_turns; ++k) program.call(api + "Free", 20);
     for (int k = 0; k < kernels; ++k) program.launch({.us = 5});
     program.end();
   }
@@ -221,6 +221,15 @@ TEST(AllocatorReadingTest, TellsACacheThatIsOffFromAFlushAndFromAFewWorkspaces) 
   EXPECT_TRUE(says_off(allocating(true, 10).trace()));
   EXPECT_FALSE(says_off(allocating(false, 10).trace()));
   EXPECT_FALSE(says_off(allocating(true, 200).trace()));
+}
+
+TEST(AllocatorReadingTest, NamesTheVariableOfTheRuntimeThatIsUsed) {
+  const auto on_rocm = find_by_rule(allocating(true, 10, "hip").trace(), "allocator-calls");
+  ASSERT_TRUE(on_rocm);
+  EXPECT_THAT(on_rocm->try_next.at(0), HasSubstr("PYTORCH_NO_HIP_MEMORY_CACHING"));
+  const auto on_cuda = find_by_rule(allocating(true, 10).trace(), "allocator-calls");
+  ASSERT_TRUE(on_cuda);
+  EXPECT_THAT(on_cuda->try_next.at(0), Not(HasSubstr("HIP")));
 }
 
 // 20 quick launches, then one of another kernel that takes 5 ms, behind `busy_us` of work.

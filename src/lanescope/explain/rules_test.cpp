@@ -2,6 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
@@ -34,6 +40,46 @@ TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
   EXPECT_THAT(finding->try_next.at(0), ::testing::HasSubstr("long gaps"));
   EXPECT_THAT(find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
               ::testing::HasSubstr("per launch"));
+}
+
+// A step of launches that the GPU waits for, from inside of compiled code or in one replay.
+TEST(HostBoundTest, DoesNotAdviseWhatTheProgramDoesAlready) {
+  const auto advice = [](std::string_view around, std::string_view call) {
+    ProgramSketch program;
+    std::int64_t id = 1000;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      const std::int64_t start = program.cpu_us();
+      for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+      if (!around.empty())
+        program.sketch().op(around, program.at(start), program.at(program.cpu_us() - start));
+      if (!call.empty()) {
+        program.sketch().runtime(call, program.at(program.cpu_us()), program.at(5),
+                                 {.correlation = ++id});
+        for (int k = 0; k < 2; ++k)
+          program.sketch().kernel("gemm", program.at(program.cpu_us() + 6 + k), program.at(1),
+                                  {.correlation = id});
+        program.pass(10);
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    std::string all;
+    for (const std::string& each : finding ? finding->try_next : std::vector<std::string>{})
+      all += each + '\n';
+    return all;
+  };
+  EXPECT_THAT(advice("", ""),
+              ::testing::AllOf(::testing::HasSubstr("fused operators, torch.compile"),
+                               ::testing::HasSubstr("replay the step as a CUDA")));
+  EXPECT_THAT(advice("Torch-Compiled Region: 0/0", ""),
+              ::testing::AllOf(::testing::HasSubstr("torch.compile is in use"),
+                               ::testing::HasSubstr("reduce-overhead"),
+                               ::testing::Not(::testing::HasSubstr("fused operators"))));
+  EXPECT_THAT(advice("Torch-Compiled Region: 0/0", "cudaGraphLaunch"),
+              ::testing::AllOf(::testing::HasSubstr("CUDA graphs are in use"),
+                               ::testing::Not(::testing::HasSubstr("reduce-overhead"))));
 }
 
 TEST(HostBoundTest, IsQuietWhenTheGpuIsBusy) {
@@ -78,25 +124,59 @@ TEST(CommunicationBoundTest, SpeaksWhenACollectiveIsExposed) {
 }
 
 // 100 us of compute and 100 us of communication, then a pause.
+Trace with_idle(std::int64_t pause_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch({.us = 100})
+        .launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .us = 100})
+        .wait("cudaDeviceSynchronize")
+        .pass(pause_us)
+        .end();
+  return program.trace();
+}
+
 TEST(CommunicationBoundTest, IsACostWhereTheGpuIsIdleForMuchLonger) {
-  const auto with_idle = [](std::int64_t pause_us) {
-    ProgramSketch program;
-    for (int i = 0; i < 4; ++i)
-      program.step()
-          .launch({.us = 100})
-          .launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .us = 100})
-          .wait("cudaDeviceSynchronize")
-          .pass(pause_us)
-          .end();
-    return program.trace();
-  };
-  const auto bound = find_by_rule(with_idle(100), "communication-bound");
+  const auto bound = find_by_rule(with_idle(50), "communication-bound");
   ASSERT_TRUE(bound);
   EXPECT_EQ(bound->kind, FindingKind::kBound);
   const auto cost = find_by_rule(with_idle(300), "communication-bound");
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->kind, FindingKind::kCost);
   EXPECT_EQ(cost->at_stake_ns, 100'000);
+  EXPECT_THAT(cost->verdict.pattern, ::testing::HasSubstr("was idle for longer"));
+}
+
+std::vector<std::string> bounds_of(const Trace& trace) {
+  const auto facts = gather_facts(trace);
+  const auto explanation = run_rules(*facts);
+  std::vector<std::string> bounds;
+  for (const Finding& finding : explanation->findings)
+    if (finding.kind == FindingKind::kBound) bounds.push_back(finding.rule);
+  return bounds;
+}
+
+// 200 us of compute in every step. With 50 us of communication it is 80 % of the wall; with 100 us
+// two thirds, too little; with 300 us communication is 60 %.
+TEST(BoundTest, ComputeOrCommunicationIsTheLimitNeverBoth) {
+  const auto cost = find_by_rule(with_collective(50).trace(), "communication-bound");
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->kind, FindingKind::kCost);
+  EXPECT_THAT(cost->verdict.pattern, ::testing::HasSubstr("computed for longer"));
+  EXPECT_NEAR(cost->verdict.values.back().real, 0.8, 0.02);
+  EXPECT_THAT(bounds_of(with_collective(50).trace()), ::testing::ElementsAre("gpu-bound"));
+  for (const std::int64_t collective_us : {100, 300})
+    EXPECT_THAT(bounds_of(with_collective(collective_us).trace()),
+                ::testing::ElementsAre("communication-bound"))
+        << collective_us;
+}
+
+// The GPU waits 19 us longer than the pause. Of the step's 289 us that is 31 % behind a pause of
+// 70, enough to be host-bound, but communication takes longer: 100.
+TEST(BoundTest, TheCpuOrCommunicationIsTheLimitNeverBoth) {
+  EXPECT_THAT(bounds_of(with_idle(70)), ::testing::ElementsAre("communication-bound"));
+  EXPECT_FALSE(find_by_rule(with_idle(70), "host-bound"));
+  EXPECT_THAT(bounds_of(with_idle(100)), ::testing::ElementsAre("host-bound"));
 }
 
 TEST(CommunicationBoundTest, IsQuietWhenItIsShort) {
@@ -119,6 +199,17 @@ TEST(GpuIdleTest, SpeaksOfThePauseAndItsCause) {
   ASSERT_TRUE(finding);
   EXPECT_NEAR(finding->at_stake_ratio, 0.25, 0.06);
   EXPECT_THAT(finding->verdict.values[4].text, ::testing::HasSubstr("waited for the GPU"));
+}
+
+TEST(GpuIdleTest, IsCoveredByHostBoundButSpeaksWhenAsked) {
+  const Trace trace = loop(4, 10, {.us = 1}).trace();
+  EXPECT_TRUE(find_by_rule(trace, "gpu-idle"));
+  const auto all = run_rules(*gather_facts(trace));
+  const auto run = std::find_if(all->runs.begin(), all->runs.end(),
+                                [](const RuleRun& each) { return each.id == "gpu-idle"; });
+  ASSERT_NE(run, all->runs.end());
+  EXPECT_EQ(run->state, RuleRun::State::kCovered);
+  EXPECT_EQ(run->covered_by, "host-bound");
 }
 
 TEST(GpuIdleTest, IsQuietBelowTenPercent) {
@@ -197,6 +288,28 @@ TEST(PageableCopyTest, NeedsNoLaunches) {
   EXPECT_EQ(finding->at_stake_ns, 20'000);
 }
 
+// Copies of 20 us, one behind the other, in every step.
+TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
+  using Copies = std::vector<std::pair<std::string_view, std::int64_t>>;
+  const auto copies_told = [](const Copies& copies) {
+    testing::Sketch sketch;
+    for (int i = 0; i < 3; ++i) {
+      std::int64_t at = i * 200'000;
+      sketch.annotation("ProfilerStep#" + std::to_string(i), at, 199'000);
+      for (const auto& [name, bytes] : copies)
+        sketch.slice("gpu_memcpy", name, at += 20'000, 20'000, {.bytes = bytes});
+    }
+    const auto finding = find_by_rule(sketch.trace(), "pageable-copy");
+    return finding ? finding->verdict.values.at(0).integer : 0;  // in two steady steps
+  };
+  constexpr std::string_view kUpload = "Memcpy HtoD (Pageable -> Device)";
+  constexpr std::string_view kDownload = "Memcpy DtoH (Device -> Pageable)";
+  EXPECT_EQ(copies_told({{kDownload, 8}}), 0);
+  EXPECT_EQ(copies_told({{kUpload, 8}}), 0);
+  EXPECT_EQ(copies_told({{kDownload, 8192}}), 2);
+  EXPECT_EQ(copies_told({{kUpload, 8192}, {kUpload, 8}, {kDownload, 8}}), 4);
+}
+
 TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
   EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(),
                             "pageable-copy"));
@@ -262,6 +375,23 @@ TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
   const Sentence& text = finding->evidence.at(0).text;
   EXPECT_THAT(text.pattern, ::testing::HasSubstr("called at {}"));
   EXPECT_EQ(text.values.back().text, "train.py(31): step");
+}
+
+// Calls of a runtime whose waiting calls are not known: it cannot be told that nothing waits.
+TEST(HostSyncTest, IsNotCheckedWhereTheNamesOfWaitsAreNotKnown) {
+  const auto trace = [](std::string_view launch, std::string_view wait) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step().launch({.us = 40, .call = launch}).call(wait, 60).pass(50).end();
+    return program.trace();
+  };
+  EXPECT_EQ(state_of_rule(trace("urEnqueueKernelLaunch", "urEventWait"), "host-sync"),
+            RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(trace("cudaLaunchKernel", "cudaEventQuery"), "host-sync"),
+            RuleRun::State::kQuiet);
+  EXPECT_EQ(state_of_rule(trace("zeCommandListAppendLaunchKernel", "zeEventHostSynchronize"),
+                          "host-sync"),
+            RuleRun::State::kFound);
 }
 
 TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
@@ -453,6 +583,14 @@ TEST(DeadWindowTest, SpeaksOfTheFirstEntryOfARange) {
   const auto finding = find_by_rule(with_lead(228, 5).trace(), "dead-window");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 223'000);
+}
+
+// The GPU has 9 ms of work when the range is entered for the first time.
+TEST(DeadWindowTest, IsQuietWhenTheGpuIsBusyMeanwhile) {
+  ProgramSketch program;
+  program.launch({.us = 9000});
+  for (int i = 0; i < 4; ++i) program.begin("load").pass(i == 0 ? 900 : 5).launch({.us = 5}).end();
+  EXPECT_FALSE(find_by_rule(program.trace(), "dead-window"));
 }
 
 TEST(DeadWindowTest, IsQuietWhenEveryEntryTakesAsLong) {

@@ -36,6 +36,24 @@ TEST(OptimizerLoopTest, SpeaksOfOneKernelAParameter) {
   EXPECT_EQ(finding->arithmetic[0].values[2].integer, 40);  // tensors
 }
 
+// 80 kernels of 20 us: the launches, 10 us each, stay ahead of the GPU.
+TEST(OptimizerLoopTest, SaysNothingOfWaitsWhereThereAreNone) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 2000}).begin("Optimizer.step#SGD.step");
+    for (int k = 0; k < 40; ++k)
+      program.launch({.name = kElementwise, .us = 20, .op = "aten::mul_"})
+          .launch({.name = kElementwise, .us = 20, .op = "aten::add_"});
+    program.end().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "optimizer-loop");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(1600 - 800));
+  EXPECT_EQ(finding->verdict.values.size(), 2u);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(::testing::HasSubstr("waits")));
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::StartsWith("kernels {}"));
+}
+
 TEST(OptimizerLoopTest, IsQuietOnForeachAndFused) {
   EXPECT_FALSE(find_by_rule(optimizer_of("aten::_foreach_mul_", "aten::_fused_adam_").trace(),
                             "optimizer-loop"));
@@ -126,6 +144,22 @@ TEST(BackwardGapTest, SpeaksWhenTheFirstBackwardLaunchIsLate) {
   const auto finding = find_by_rule(turn(812).trace(), "backward-gap");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, us(700));  // [112, 812) of each step
+  EXPECT_EQ(finding->sample_count, 3u);
+}
+
+// backward() fills its first gradient before the engine begins: the wait before that is part of the
+// turn; the 2 us of the fill and the 3 us from its call's end to its start are not.
+TEST(BackwardGapTest, TheFirstGradientIsPartOfTheTurn) {
+  Sketch sketch = turn(812);
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 2000 + 790;
+    sketch.op("aten::ones_like", us(at), us(10));
+    sketch.runtime("cudaLaunchKernel", us(at + 2), us(3), {.correlation = 1000 + i});
+    sketch.kernel("fill", us(at + 8), us(2), {.correlation = 1000 + i});
+  }
+  const auto finding = find_by_rule(sketch.trace(), "backward-gap");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(695));
   EXPECT_EQ(finding->sample_count, 3u);
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
+#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain {
@@ -16,6 +18,7 @@ constexpr Rule kRules[] = {
     {"gpu-bound", "is the GPU itself the limit?", rules::gpu_bound},
     {"communication-bound", "is the step waiting for communication?", rules::communication_bound},
     {"gpu-idle", "where are the gaps, and why?", rules::gpu_idle},
+    {"cpu-time", "what does the CPU do in a step, where no GPU works?", rules::cpu_time},
     {"dataloader-wait", "is the step waiting for input data?", rules::dataloader_wait},
     {"exposed-copy", "do copies hold up the GPU?", rules::exposed_copy},
     {"host-sync", "does the program wait for the GPU in the middle of a step?", rules::host_sync},
@@ -31,6 +34,7 @@ constexpr Rule kRules[] = {
     {"kernel-spread", "why does the same kernel take different times?", rules::kernel_spread},
     {"compiled-code", "did torch.compile fuse anything?", rules::compiled_code},
     {"slow-first-step", "why is the first step slow?", rules::slow_first_step},
+    {"long-step", "did one step take longer than all others?", rules::long_step},
     {"dead-window", "what is the wait before the first operator of a range?", rules::dead_window},
     {"edge-gap", "is the gap at the edge of the recording real?", rules::edge_gap},
     {"lone-gap", "is the big gap a part of every step?", rules::lone_gap},
@@ -121,8 +125,26 @@ constexpr Rule kRules[] = {
      rules::collapsed_graph},
 };
 
+// These name what bounds a step: the headline asks them, whichever rules are asked.
+constexpr std::string_view kBoundRules[] = {"host-bound", "gpu-bound", "communication-bound"};
+
 bool contains(const std::vector<std::string>& ids, std::string_view id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+Sentence cpu_headline(const Facts& facts) {
+  const Outcome outcome = rules::cpu_time(facts);
+  const auto* finding = std::get_if<Finding>(&outcome);
+  const bool is_cut = is_truncated(*facts.trace);
+  if (!finding)
+    return say(is_cut ? "The file was cut, and what is left of it holds no GPU work: what bounds a "
+                        "step cannot be told."
+                      : "The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
+  Sentence headline = finding->verdict;
+  headline.pattern = (is_cut ? "The file was cut, and what is left of it holds no GPU work. "
+                             : "The trace holds no GPU work. ") +
+                     headline.pattern;
+  return headline;
 }
 
 // What is left to say when no rule names the bound.
@@ -134,9 +156,10 @@ Sentence plain_headline(const Facts& facts) {
                     [](const Category& category) { return is_api_call(category.kind); });
     return called ? say("The trace holds calls to the GPU but no GPU work: it does not say what "
                         "the GPU did.")
-                  : say("The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
+                  : cpu_headline(facts);
   }
   const auto& part = facts.wall.partition;
+  if (is_truncated(trace)) return say("What bounds a step cannot be told.");
   if (rules::is_thin(facts))
     return say("There is too little GPU work in the trace to say what bounds a step.");
   if (part.idle_ns * 2 > part.wall_ns) {
@@ -177,13 +200,14 @@ double needed_share(std::string_view rule) { return rule == "no-roof" ? 0.6 : 0.
 void leave_out_covered(Explanation& result) {
   std::vector<std::string> covered;
   for (const Finding& general : result.findings) {
-    if (general.kind != FindingKind::kCost) continue;
+    if (general.kind != FindingKind::kCost && general.kind != FindingKind::kOnce) continue;
     const Finding* best = nullptr;
     std::int64_t best_ns = 0;
     for (const Finding& exact : result.findings)
       for (const Explained& part : exact.explains)
-        if (exact.kind == FindingKind::kCost && general.rule == part.rule &&
-            part.at_stake_ns > best_ns) {
+        if ((exact.kind == general.kind || exact.kind == FindingKind::kCost ||
+             exact.kind == FindingKind::kBound) &&
+            general.rule == part.rule && part.at_stake_ns > best_ns) {
           best = &exact;
           best_ns = part.at_stake_ns;
         }
@@ -208,14 +232,26 @@ int group_of(const Finding& finding) {
   return finding.leads ? static_cast<int>(FindingKind::kCost) : static_cast<int>(finding.kind) + 1;
 }
 
-// Longer than all of the steady steps without it.
+// Longer than all steps without the one that it lies in.
 bool leads(const Facts& facts, const Finding& finding) {
-  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.one_step_chosen)
+  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.one_step_chosen ||
+      !facts.main_device)
     return false;
-  std::int64_t others_ns = facts.wall.partition.wall_ns;
+  const auto& steps = facts.steps.steps;
+  std::optional<std::size_t> own;
+  if (finding.rule == "long-step" ||
+      std::any_of(finding.explains.begin(), finding.explains.end(), [](const Explained& part) {
+        return std::string_view(part.rule) == "long-step" && part.at_stake_ns > 0;
+      }))
+    own = facts.long_step;
   const SliceId slice = finding.evidence.empty() ? kNone<SliceId> : finding.evidence.front().slice;
-  if (slice != kNone<SliceId> && inside(facts.steady_cpu_windows(), facts.trace->start_ns(slice)))
-    others_ns -= finding.at_stake_ns;
+  for (std::size_t i = 0; !own && slice != kNone<SliceId> && i < steps.size(); ++i) {
+    const std::int64_t time_ns = facts.trace->start_ns(slice);
+    if (time_ns >= steps[i].cpu_start_ns && time_ns < steps[i].cpu_end_ns) own = i;
+  }
+  std::int64_t others_ns = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    if (i != own) others_ns += facts.device().windows[i].length_ns();
   return finding.at_stake_ns > others_ns;
 }
 
@@ -247,6 +283,43 @@ void speak_of_recording(Finding& finding) {
   if (finding.sample_noun == "step") finding.sample_noun = "recording";
 }
 
+// What would be wrong if some of the GPU work of the steps were missing.
+bool speaks_of_a_mean(const Outcome& outcome) {
+  const auto* finding = std::get_if<Finding>(&outcome);
+  return finding && (finding->kind == FindingKind::kBound || finding->kind == FindingKind::kCost ||
+                     finding->kind == FindingKind::kWhere);
+}
+
+// The GPU of a file that was cut worked as long as is told, or longer: that it is the limit may be
+// said, and that it waits may not.
+bool rests_on_lost_work(const Facts& facts, const Rule& rule, const Outcome& outcome) {
+  const auto* finding = std::get_if<Finding>(&outcome);
+  return finding && facts.main_device && is_truncated(*facts.trace) &&
+         (finding->kind == FindingKind::kBound || std::string_view(rule.id) == "gpu-idle") &&
+         std::string_view(rule.id) != "gpu-bound";
+}
+
+// The verdict on what bounds a step: of a finding in `result`, or of a rule that was not asked.
+std::optional<Sentence> bound_headline(const Facts& facts, const Explanation& result) {
+  std::optional<Finding> best;
+  const auto consider = [&](const Finding& finding) {
+    if (finding.kind == FindingKind::kBound && (!best || finding.at_stake_ns > best->at_stake_ns))
+      best = finding;
+  };
+  for (const Rule& rule : kRules) {
+    if (std::find(std::begin(kBoundRules), std::end(kBoundRules), rule.id) == std::end(kBoundRules))
+      continue;
+    const bool asked = std::any_of(result.runs.begin(), result.runs.end(),
+                                   [&](const RuleRun& run) { return run.id == rule.id; });
+    if (asked) continue;
+    const Outcome outcome = rule.run(facts);
+    if (rests_on_lost_work(facts, rule, outcome)) continue;
+    if (const auto* finding = std::get_if<Finding>(&outcome)) consider(*finding);
+  }
+  for (const Finding& finding : result.findings) consider(finding);
+  return best ? std::optional(best->verdict) : std::nullopt;
+}
+
 }  // namespace
 
 std::span<const Rule> all_rules() { return kRules; }
@@ -270,7 +343,14 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                       std::chrono::steady_clock::now() - began)
                       .count();
+    if (facts.is_cut && speaks_of_a_mean(outcome))
+      outcome = NotChecked{"all GPU work of a step (it is missing from the end of the trace)"};
+    if (rests_on_lost_work(facts, rule, outcome))
+      outcome =
+          NotChecked{"the whole file (its end is missing, and GPU work may have stood there)"};
     if (auto* finding = std::get_if<Finding>(&outcome)) {
+      if (is_truncated(*facts.trace) && speaks_of_a_mean(outcome))
+        finding->confidence = Confidence::kLow;
       run.state = RuleRun::State::kFound;
       finding->rule = rule.id;
       leave_out_edge_gap(facts, edge, *finding);
@@ -282,11 +362,29 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     }
     result.runs.push_back(std::move(run));
   }
-  if (options.only.empty()) leave_out_covered(result);
+  result.is_answer = !options.only.empty();
+  if (!result.is_answer) leave_out_covered(result);
   put_in_order(facts, result.findings);
-  const bool bound =
-      !result.findings.empty() && result.findings.front().kind == FindingKind::kBound;
-  result.headline = bound ? result.findings.front().verdict : plain_headline(facts);
+  result.headline = facts.is_cut
+                        ? say("What bounds a step cannot be told: GPU work of it is missing.")
+                        : bound_headline(facts, result).value_or(plain_headline(facts));
+  if (facts.long_step) {
+    result.headline.pattern +=
+        " Step {} took {}, longer than the other {} together, and is left out.";
+    const std::size_t step = *facts.long_step;
+    for (const Value& value : {step_number(facts, step), ns(facts.step_window(step).length_ns()),
+                               count(facts.steady.size())})
+      result.headline.values.push_back(value);
+  }
+  if (is_truncated(*facts.trace) && facts.main_device)
+    result.headline.pattern +=
+        " The end of the file is missing: whole threads or streams may be, too.";
+  const Sentence note = cut_steps_note(facts);
+  if (!note.pattern.empty()) {
+    result.headline.pattern += " " + note.pattern;
+    result.headline.values.insert(result.headline.values.end(), note.values.begin(),
+                                  note.values.end());
+  }
   if (!facts.steps.marked) speak_of_recording(result.headline.pattern);
   return result;
 }

@@ -30,7 +30,8 @@ struct RuleRun {
 };
 
 struct Explanation {
-  Sentence headline;
+  Sentence headline;              // of all rules, whichever were asked
+  bool is_answer = false;         // only the rules that RuleOptions::only names were asked
   std::vector<Finding> findings;  // bound, then cost by time at stake, then the other kinds
   std::vector<RuleRun> runs;      // one a rule that was asked, in the order of all_rules()
 };

@@ -77,7 +77,8 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
                              const PageOptions& options) {
   const std::string wall = wall_section_html(facts);
   const std::string table = key_averages_section_html(*facts.trace);
-  const std::string asked = asked_section_html(explanation);
+  const std::string asked =
+      explanation.is_answer ? answers_section_html(explanation) : asked_section_html(explanation);
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n"
@@ -94,13 +95,24 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
   html += svg_definitions();
   html += "<header>\n<h1>" + sentence_html(explanation.headline) + "</h1>\n" +
           meta_html(*facts.trace, options);
-  if (options.has_links)
-    html += fmt::format(
-        kNavigation, wall.empty() ? "" : "<li><a href=\"#wall\">Where a step's time goes</a></li>",
-        table.empty() ? "" : "<li><a href=\"#table\">Time by name</a></li>",
-        asked.empty() ? "" : "<li><a href=\"#asked\">What else was asked</a></li>");
-  html += "</header>\n<main>\n" + wall + findings_section_html(facts, explanation) + table + asked +
-          legend_section_html();
+  if (options.has_links) {
+    const std::string to_wall =
+        wall.empty() ? "" : "<li><a href=\"#wall\">Where a step's time goes</a></li>";
+    const std::string to_table =
+        table.empty() ? "" : "<li><a href=\"#table\">Time by name</a></li>";
+    if (explanation.is_answer)
+      html += fmt::format(kNavigation, "<li><a href=\"#asked\">What you asked</a></li>", to_wall,
+                          to_table);
+    else
+      html +=
+          fmt::format(kNavigation, to_wall, to_table,
+                      asked.empty() ? "" : "<li><a href=\"#asked\">What else was asked</a></li>");
+  }
+  const std::string findings = findings_section_html(facts, explanation);
+  html +=
+      "</header>\n<main>\n" +
+      (explanation.is_answer ? asked + findings + wall + table : wall + findings + table + asked) +
+      legend_section_html();
   html += fmt::format(
       "</main>\n<footer class=\"remark\"><p>Made by <code>lanescope explain --html</code> from "
       "this one file. The page loads nothing and sends nothing.</p></footer>\n"

@@ -44,8 +44,14 @@ class FindingsHtml {
         out_ += fmt::format("<h2>{}</h2>\n", title);
       write(i + 1, finding);
     }
+    if (explanation_.is_answer) return finish();
     if (findings.empty()) out_ += "<h2>Findings</h2>\n<p>No rule found anything to say.</p>\n";
     if (!any_cost && facts_.main_device) out_ += "<p>No rule found time to give back.</p>\n";
+    return finish();
+  }
+
+ private:
+  std::string finish() {
     if (left_out_ > 0)
       out_ += fmt::format(
           "<p class=\"remark\">{} more pieces of evidence have no picture, to keep "
@@ -54,10 +60,9 @@ class FindingsHtml {
     return std::move(out_) + "</section>\n";
   }
 
- private:
   void write(std::size_t number, const Finding& finding) {
     const std::string verdict = sentence_html(finding.verdict);
-    const bool is_headline = verdict == sentence_html(explanation_.headline);
+    const bool is_headline = report::is_headline(explanation_, finding);
     out_ += fmt::format(
         "<article id=\"finding-{0}\" class=\"finding\">\n<h3><span class=\"number\">{0}.</span> "
         "{1}</h3>\n",
@@ -179,6 +184,18 @@ std::string findings_section_html(const Facts& facts, const Explanation& explana
   return FindingsHtml(facts, explanation).run();
 }
 
+std::string answers_section_html(const Explanation& explanation) {
+  std::string html = "<section id=\"asked\">\n<h2>What you asked</h2>\n<ul>\n";
+  for (const RuleRun& run : runs_found_first(explanation)) {
+    std::string answer = html_escaped(rule_answer_text(explanation, run));
+    if (const auto number = finding_number(explanation, run))
+      answer = fmt::format("<a href=\"#finding-{}\">{}</a>", *number, answer);
+    html += fmt::format("<li><code>{}</code> {} <b>{}</b></li>\n", html_escaped(run.id),
+                        html_escaped(run.question), answer);
+  }
+  return html + "</ul>\n</section>\n";
+}
+
 std::string asked_section_html(const Explanation& explanation) {
   std::string quiet, missing, covered;
   for (const RuleRun& run : explanation.runs) {
@@ -196,7 +213,9 @@ std::string asked_section_html(const Explanation& explanation) {
   std::string html = "<section id=\"asked\">\n<h2>What else was asked</h2>\n";
   if (!covered.empty()) html += "<h3>Already told more exactly</h3>\n<ul>\n" + covered + "</ul>\n";
   if (!missing.empty()) html += "<h3>Not checked, and why</h3>\n<ul>\n" + missing + "</ul>\n";
-  if (!quiet.empty()) html += "<h3>Looked at, and not so here</h3>\n<ul>\n" + quiet + "</ul>\n";
+  if (!quiet.empty())
+    html +=
+        "<h3>Looked at, and not so here or too little to matter</h3>\n<ul>\n" + quiet + "</ul>\n";
   return html + "</section>\n";
 }
 

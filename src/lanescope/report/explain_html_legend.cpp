@@ -57,7 +57,8 @@ std::string legend_section_html() {
       "Findings overlap: never add these numbers up</dd>\n"
       "<dt>confidence</dt><dd>&#9679;&#9679;&#9679; from many samples, &#9679;&#9675;&#9675; from "
       "one or two: record more steps before acting on it</dd>\n"
-      "<dt>steady steps</dt><dd>all but the first, which also pays for start-up</dd>\n</dl>\n"
+      "<dt>steady steps</dt><dd>all but the first, which also pays for start-up, and but a step "
+      "that took longer than all others together</dd>\n</dl>\n"
       "</section>\n";
   return html;
 }

@@ -11,11 +11,13 @@ namespace lanescope::report {
 // A sentence with its numbers in <b> and names of the trace in <code>.
 std::string sentence_html(const explain::Sentence& sentence);
 
-// Bars, columns and the exact nanoseconds. Empty without GPU work.
+// Bars, columns and the exact nanoseconds; without GPU work the parts of the CPU's time.
 std::string wall_section_html(const explain::Facts& facts);
 // Every finding with its evidence and pictures.
 std::string findings_section_html(const explain::Facts& facts,
                                   const explain::Explanation& explanation);
+// Every rule that was asked by name, and what came of it.
+std::string answers_section_html(const explain::Explanation& explanation);
 // What was looked at and is not so, and what was not checked and why.
 std::string asked_section_html(const explain::Explanation& explanation);
 // Time per operator name over the whole trace, first rows by self GPU time, without a GPU by self

@@ -23,6 +23,11 @@ std::string step_name(const Facts& facts, std::size_t index) {
   return number ? fmt::format("step {}", *number) : "the recording";
 }
 
+bool is_left_out(const Facts& facts, std::size_t index) {
+  return index == facts.long_step ||
+         std::find(facts.cut_steps.begin(), facts.cut_steps.end(), index) != facts.cut_steps.end();
+}
+
 WallTimes mean_of(const Facts& facts) {
   WallTimes mean = facts.wall;
   auto divide = [&](std::int64_t& value) { value = facts.per_step(value); };
@@ -51,7 +56,9 @@ std::vector<Column> columns_of(const Facts& facts) {
   if (facts.one_step_chosen || walls.size() < 2) return columns;
   columns.push_back({fmt::format("first: {}", step_name(facts, 0)), walls.front()});
   if (!one)
-    columns.push_back({fmt::format("last: {}", step_name(facts, walls.size() - 1)), walls.back()});
+    columns.push_back({fmt::format("last: {}{}", step_name(facts, walls.size() - 1),
+                                   is_left_out(facts, walls.size() - 1) ? " (left out)" : ""),
+                       walls.back()});
   return columns;
 }
 
@@ -146,7 +153,9 @@ std::string every_step(const Facts& facts) {
   for (const std::size_t i : shown) {
     const auto& part = walls[i].partition;
     html += fmt::format("<tr><th scope=\"row\">{}{}</th>", step_name(facts, i),
-                        i < facts.steps.first_steady ? " (start-up)" : "");
+                        i < facts.steps.first_steady ? " (start-up)"
+                        : is_left_out(facts, i)      ? " (left out)"
+                                                     : "");
     for (const std::int64_t ns : {part.wall_ns, part.compute_ns, part.exposed_communication_ns,
                                   part.exposed_copy_ns, part.idle_ns})
       html += fmt::format("<td class=\"n\">{}</td>",
@@ -177,15 +186,48 @@ std::string other_devices(const Facts& facts) {
 
 std::string lengths_text(const Facts& facts) {
   if (facts.steady.size() < 2) return {};
-  std::vector<std::int64_t> lengths;
-  for (const std::size_t index : facts.steady)
-    lengths.push_back(facts.device().windows[index].length_ns());
-  const auto statistics = analysis::step_statistics(lengths);
+  const auto statistics = analysis::step_statistics(facts.steady_lengths_ns());
   return fmt::format(
       "<p>Steady steps: shortest <b>{}</b>, median <b>{}</b>, longest <b>{}</b>{}.</p>\n",
       format_time_ns(statistics.shortest_ns), format_time_ns(statistics.median_ns),
       format_time_ns(statistics.longest_ns),
       statistics.slow.empty() ? "" : "; slow: " + slow_steps_text(facts, statistics.slow));
+}
+
+std::string section_start(const Facts& facts) {
+  return fmt::format(
+      "<section id=\"wall\">\n<h2>{}</h2>\n<p>Every moment from the step's "
+      "start to its end belongs to one part. Shown: {}.</p>\n",
+      html_escaped(wall_title_text(facts)), html_escaped(steady_steps_text(facts)));
+}
+
+// Without GPU work: what the thread that runs the steps did, a row with its bar each.
+std::string cpu_parts(const Facts& facts) {
+  constexpr double kBarWidth = 280;
+  const std::int64_t wall_ns = facts.cpu_wall.wall_ns;
+  std::string html =
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The wall of a step on the "
+      "CPU\"><table><caption>The parts add up to the wall. Means are rounded down.</caption>"
+      "<thead><tr><th scope=\"col\">part</th><th scope=\"col\"></th><th scope=\"colgroup\" "
+      "colspan=\"2\">per step</th></tr></thead><tbody>\n";
+  for (std::size_t i = 0; i < analysis::kHostPartCount; ++i) {
+    const std::int64_t part_ns = facts.cpu_wall.part_ns[i];
+    if (part_ns == 0) continue;
+    html += fmt::format(
+        "<tr class=\"part\"><th scope=\"row\">{}</th><td><svg width=\"{}\" height=\"14\" "
+        "aria-hidden=\"true\"><rect x=\"0\" y=\"1\" width=\"{:.1f}\" height=\"12\" "
+        "class=\"{}\"/></svg></td>{}</tr>\n",
+        host_part_text(static_cast<analysis::HostPart>(i)), static_cast<int>(kBarWidth),
+        kBarWidth * static_cast<double>(part_ns) / static_cast<double>(wall_ns),
+        wall_part_class(static_cast<analysis::HostPart>(i) == analysis::HostPart::kOutside
+                            ? WallPart::kOtherIdle
+                            : WallPart::kCompute),
+        cell(facts.per_step(part_ns), facts.per_step(wall_ns)));
+  }
+  return html +
+         fmt::format("<tr class=\"sum\"><th scope=\"row\">wall</th><td></td>{}</tr>\n",
+                     cell(facts.per_step(wall_ns), facts.per_step(wall_ns))) +
+         "</tbody></table></div>\n";
 }
 
 }  // namespace
@@ -203,16 +245,14 @@ std::string wall_key_html() {
 }
 
 std::string wall_section_html(const Facts& facts) {
-  if (!facts.main_device || facts.wall.partition.wall_ns == 0) return {};
+  if (facts.steady_wall_ns() == 0) return {};
+  if (!facts.main_device)
+    return section_start(facts) + cpu_parts(facts) + lengths_text(facts) + "</section>\n";
   const auto columns = columns_of(facts);
   std::vector<WallBar> bars;
   for (const Column& column : columns)
     bars.push_back({column.name, wall_parts(column.times, facts.steps.marked)});
-  std::string html = fmt::format(
-      "<section id=\"wall\">\n<h2>Wall of {} on device {}</h2>\n<p>Every moment from the step's "
-      "start to its end belongs to one part. Shown: {}.</p>\n",
-      facts.steps.marked ? "a step" : "the recording", facts.device().timeline.device,
-      html_escaped(steady_steps_text(facts)));
+  std::string html = section_start(facts);
   html += wall_key_html();
   html +=
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The wall of a "

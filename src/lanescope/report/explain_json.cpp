@@ -3,6 +3,7 @@
 
 namespace lanescope::report {
 
+using analysis::HostPart;
 using analysis::IdleCause;
 using explain::Explanation;
 using explain::Facts;
@@ -46,7 +47,12 @@ class ExplanationJson {
     json_.begin_array("steady_steps");
     for (const std::size_t index : facts_.steady) step_number({}, index);
     json_.end_array();
+    json_.begin_array("cut_steps");
+    for (const std::size_t index : facts_.cut_steps) step_number({}, index);
+    json_.end_array();
+    if (facts_.long_step) step_number("long_step", *facts_.long_step);
     devices();
+    cpu();
     json_.begin_array("findings");
     for (const Finding& each : explanation_.findings) finding(each);
     json_.end_array();
@@ -117,6 +123,31 @@ class ExplanationJson {
     json_.end_array();
   }
 
+  void host_wall(const analysis::HostWall& wall) {
+    json_.integer("wall_ns", wall.wall_ns);
+    for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
+      json_.integer(host_part_key(static_cast<HostPart>(i)), wall.part_ns[i]);
+  }
+
+  void cpu() {
+    if (!facts_.cpu) return;
+    json_.begin_object("cpu");
+    const Track& track = facts_.trace->track(facts_.cpu->thread);
+    if (!track.tid.is_text) json_.integer("thread", track.tid.number);
+    json_.begin_object("steady");
+    host_wall(facts_.cpu_wall);
+    json_.end_object();
+    json_.begin_array("steps");
+    for (std::size_t step = 0; step < facts_.cpu->walls.size(); ++step) {
+      json_.begin_object();
+      step_number("number", step);
+      json_.integer("start_ns", facts_.step_window(step).start_ns);
+      host_wall(facts_.cpu->walls[step]);
+      json_.end_object();
+    }
+    json_.end_array().end_object();
+  }
+
   void finding(const Finding& each) {
     json_.begin_object().text("rule", each.rule).text("kind", finding_kind_name(each.kind));
     sentence("verdict", each.verdict);
@@ -165,6 +196,24 @@ class ExplanationJson {
 };
 
 }  // namespace
+
+const char* host_part_key(HostPart part) {
+  switch (part) {
+    case HostPart::kCompile:
+      return "compiling_ns";
+    case HostPart::kLoader:
+      return "input_data_ns";
+    case HostPart::kBackward:
+      return "backward_ns";
+    case HostPart::kOptimizer:
+      return "optimizer_ns";
+    case HostPart::kOperator:
+      return "other_operators_ns";
+    case HostPart::kOutside:
+      return "outside_of_operators_ns";
+  }
+  return "";
+}
 
 const char* idle_cause_key(IdleCause cause) {
   switch (cause) {

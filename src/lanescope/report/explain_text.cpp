@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
 namespace {
 
+using analysis::HostPart;
 using analysis::IdleCause;
 using explain::Evidence;
 using explain::Explanation;
@@ -28,10 +30,16 @@ class ExplanationText {
 
   std::string run() {
     if (markdown_) out_ += "# What bounds a step\n\n";
-    out_ += wrapped("", sentence_text(explanation_.headline));
-    write_wall();
-    write_findings();
-    write_not_checked();
+    out_ += wrapped("", sentence_text(explanation_.headline, markdown_));
+    if (explanation_.is_answer) {  // what was asked comes first
+      write_asked();
+      write_findings();
+      write_wall();
+    } else {
+      write_wall();
+      write_findings();
+      write_not_checked();
+    }
     return std::move(out_);
   }
 
@@ -41,7 +49,7 @@ class ExplanationText {
   }
 
   void bar(std::string_view label, std::int64_t part_ns) {
-    const std::int64_t wall = facts_.wall.partition.wall_ns;
+    const std::int64_t wall = facts_.steady_wall_ns();
     const auto filled = static_cast<std::size_t>(
         static_cast<double>(part_ns) / static_cast<double>(wall) * kBarWidth + 0.5);
     out_ += fmt::format(
@@ -53,26 +61,21 @@ class ExplanationText {
   }
 
   void write_wall() {
-    if (!facts_.main_device || facts_.wall.partition.wall_ns == 0) return;
-    const auto& part = facts_.wall.partition;
-    heading(fmt::format("Wall of {} on device {}", facts_.steps.marked ? "a step" : "the recording",
-                        facts_.device().timeline.device));
+    if (facts_.steady_wall_ns() == 0) return;
+    heading(wall_title_text(facts_));
     if (markdown_) out_ += "```\n";
     out_ += wrapped("  ", steady_steps_text(facts_));
-    bar("compute", part.compute_ns);
-    if (part.exposed_communication_ns > 0)
-      bar("communication alone", part.exposed_communication_ns);
-    if (part.exposed_copy_ns > 0) bar("copies and memsets alone", part.exposed_copy_ns);
-    bar("idle", part.idle_ns);
-    for (std::size_t i = 0; i < facts_.wall.idle.size(); ++i)
-      if (facts_.wall.idle[i] > 0)
-        bar(fmt::format("- {}", idle_cause_text(static_cast<IdleCause>(i))), facts_.wall.idle[i]);
-    out_ += fmt::format(
-        "  {} {} {} {}\n", pad_right("wall", kLabelWidth), std::string(kBarWidth, ' '),
-        pad_left(format_time_ns(facts_.per_step(part.wall_ns)), 10), pad_left("100.00%", 8));
-    std::vector<std::int64_t> lengths;
-    for (const std::size_t index : facts_.steady)
-      lengths.push_back(facts_.device().windows[index].length_ns());
+    if (facts_.main_device)
+      write_device_parts();
+    else
+      for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
+        if (facts_.cpu_wall.part_ns[i] > 0)
+          bar(host_part_text(static_cast<HostPart>(i)), facts_.cpu_wall.part_ns[i]);
+    out_ +=
+        fmt::format("  {} {} {} {}\n", pad_right("wall", kLabelWidth), std::string(kBarWidth, ' '),
+                    pad_left(format_time_ns(facts_.per_step(facts_.steady_wall_ns())), 10),
+                    pad_left("100.00%", 8));
+    const std::vector<std::int64_t> lengths = facts_.steady_lengths_ns();
     if (lengths.size() > 1) {
       const auto statistics = analysis::step_statistics(lengths);
       out_ += fmt::format(
@@ -84,6 +87,18 @@ class ExplanationText {
     }
     if (markdown_) out_ += "```\n";
     write_other_devices();
+  }
+
+  void write_device_parts() {
+    const auto& part = facts_.wall.partition;
+    bar("compute", part.compute_ns);
+    if (part.exposed_communication_ns > 0)
+      bar("communication alone", part.exposed_communication_ns);
+    if (part.exposed_copy_ns > 0) bar("copies and memsets alone", part.exposed_copy_ns);
+    bar("idle", part.idle_ns);
+    for (std::size_t i = 0; i < facts_.wall.idle.size(); ++i)
+      if (facts_.wall.idle[i] > 0)
+        bar(fmt::format("- {}", idle_cause_text(static_cast<IdleCause>(i))), facts_.wall.idle[i]);
   }
 
   void write_other_devices() {
@@ -110,16 +125,16 @@ class ExplanationText {
       if (i == 0 || title != finding_group_title(explanation_.findings[i - 1])) heading(title);
       write_finding(++number, finding);
     }
-    if (!any_cost && facts_.main_device) out_ += "\nNo rule found time to give back.\n";
+    if (!any_cost && facts_.main_device && !explanation_.is_answer)
+      out_ += "\nNo rule found time to give back.\n";
   }
 
   void write_finding(std::size_t number, const Finding& finding) {
     const std::string first = fmt::format("{}. ", number);
     const std::string indent(first.size(), ' ');
-    const std::string verdict = sentence_text(finding.verdict);
-    out_ += wrapped(first, verdict == sentence_text(explanation_.headline)
-                               ? "The first line, in detail:"
-                               : verdict);
+    const std::string verdict = sentence_text(finding.verdict, markdown_);
+    out_ +=
+        wrapped(first, is_headline(explanation_, finding) ? "The first line, in detail:" : verdict);
     const bool is_per_step =
         finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
     std::string about = markdown_ ? fmt::format("`{}`", finding.rule) : finding.rule;
@@ -131,7 +146,7 @@ class ExplanationText {
     out_ += wrapped(indent + "[", about + "]");
     const std::string bullet = markdown_ ? "- " : "";
     for (const auto& line : finding.arithmetic)
-      out_ += wrapped(indent + bullet + "= ", sentence_text(line));
+      out_ += wrapped(indent + bullet + "= ", sentence_text(line, markdown_));
     for (const Evidence& evidence : finding.evidence)
       out_ += wrapped(indent + bullet + "> ", evidence_text(evidence));
     for (const std::string& advice : finding.try_next)
@@ -139,13 +154,21 @@ class ExplanationText {
   }
 
   std::string evidence_text(const Evidence& evidence) const {
-    const std::string text = sentence_text(evidence.text);
+    const std::string text = sentence_text(evidence.text, markdown_);
     if (evidence.slice == kNone<SliceId>) return text;
     const Trace& trace = *facts_.trace;
     return fmt::format("{} [at {}, {} long, {}]", text,
                        format_time_ns(trace.start_ns(evidence.slice) - trace.window_start_ns()),
                        format_time_ns(trace.dur_ns(evidence.slice)),
                        track_place(trace.track(evidence.slice)));
+  }
+
+  void write_asked() {
+    heading("What you asked");
+    for (const RuleRun& run : runs_found_first(explanation_)) {
+      out_ += wrapped(markdown_ ? "- " : "  ", fmt::format("{}: {}", run.id, run.question));
+      out_ += wrapped("    ", rule_answer_text(explanation_, run));
+    }
   }
 
   void write_not_checked() {
@@ -170,7 +193,8 @@ class ExplanationText {
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
     if (!covered.empty()) out_ += wrapped(bullet, "already told more exactly: " + covered);
-    if (!quiet.empty()) out_ += wrapped(bullet, "looked at, and not so here: " + quiet);
+    if (!quiet.empty())
+      out_ += wrapped(bullet, "looked at, and not so here or too little to matter: " + quiet);
     for (const auto& [what, ids] : missing)
       out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, what));
   }
@@ -183,14 +207,16 @@ class ExplanationText {
 
 }  // namespace
 
-std::string sentence_text(const explain::Sentence& sentence) {
+std::string sentence_text(const explain::Sentence& sentence, bool markdown) {
   std::string out;
   std::string_view rest = sentence.pattern;
   for (const Value& value : sentence.values) {
     const std::size_t hole = rest.find("{}");
     if (hole == std::string_view::npos) break;
     out += rest.substr(0, hole);
-    out += value_text(value);
+    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
+                         value.kind == Value::Kind::kText;
+    out += markdown && is_word ? markdown_escaped(value_text(value)) : value_text(value);
     rest.remove_prefix(hole + 2);
   }
   return out += rest;
@@ -202,8 +228,11 @@ std::string explanation_text(const Facts& facts, const Explanation& explanation,
 
 std::string rule_list_text() {
   std::string out;
+  std::size_t width = 0;
   for (const explain::Rule& rule : explain::all_rules())
-    out += fmt::format("{}  {}\n", pad_right(rule.id, 20), rule.question);
+    width = std::max(width, std::string_view(rule.id).size());
+  for (const explain::Rule& rule : explain::all_rules())
+    out += fmt::format("{}  {}\n", pad_right(rule.id, width), rule.question);
   return out;
 }
 

@@ -8,7 +8,8 @@
 namespace lanescope::report {
 
 // The sentence with its numbers written out; names shortened and with control characters replaced.
-std::string sentence_text(const explain::Sentence& sentence);
+// `markdown`: words of the trace escaped.
+std::string sentence_text(const explain::Sentence& sentence, bool markdown = false);
 
 // Headline, the wall of a step as bars, findings with evidence, and what was not checked. Times of
 // evidence count from the start of the trace's window. `markdown`: the same with # headings.
@@ -24,5 +25,7 @@ std::string rule_list_json();
 
 // The key of an idle cause in JSON: "host_late", ...
 const char* idle_cause_key(analysis::IdleCause cause);
+// "backward_ns": the key of a part of the CPU's time in JSON.
+const char* host_part_key(analysis::HostPart part);
 
 }  // namespace lanescope::report

@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lanescope/analysis/kernel_name.h"
+#include "lanescope/report/explain_text.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
 
+using analysis::HostPart;
 using analysis::IdleCause;
+using explain::Explanation;
 using explain::Facts;
 using explain::Finding;
 using explain::FindingKind;
@@ -58,9 +63,36 @@ const char* idle_cause_text(IdleCause cause) {
     case IdleCause::kAfterLastWork:
       return "nothing launched any more";
     case IdleCause::kUnknown:
-      return "no launch in the trace (unknown)";
+      return "not in the trace (unknown)";
   }
   return "";
+}
+
+const char* host_part_text(HostPart part) {
+  switch (part) {
+    case HostPart::kCompile:
+      return "torch.compile, compiling";
+    case HostPart::kLoader:
+      return "input data";
+    case HostPart::kBackward:
+      return "backward";
+    case HostPart::kOptimizer:
+      return "optimizer";
+    case HostPart::kOperator:
+      return "other operators";
+    case HostPart::kOutside:
+      return "outside of operators";
+  }
+  return "";
+}
+
+std::string wall_title_text(const Facts& facts) {
+  const char* what = facts.steps.marked ? "a step" : "the recording";
+  if (facts.main_device)
+    return fmt::format("Wall of {} on device {}", what, facts.device().timeline.device);
+  return facts.cpu ? fmt::format("Wall of {} on the CPU, {}", what,
+                                 track_place(facts.trace->track(facts.cpu->thread)))
+                   : fmt::format("Wall of {}", what);
 }
 
 std::string finding_group_title(const Finding& finding) {
@@ -97,6 +129,12 @@ std::string sample_noun_text(const Finding& finding) {
 
 std::string steady_steps_text(const Facts& facts) {
   const auto& steps = facts.steps.steps;
+  if (facts.steps.device_behind)
+    return "the recording from its first GPU work to its last; the GPU runs behind the marked "
+           "steps, and without launch calls in the trace its work cannot be told apart by step";
+  if (!facts.steps.marked && !facts.main_device)
+    return "the recording from its first event on the CPU to its last; no steps are marked "
+           "(prof.step())";
   if (!facts.steps.marked)
     return "the recording from its first launch to its last GPU work; no steps are marked "
            "(prof.step())";
@@ -105,8 +143,54 @@ std::string steady_steps_text(const Facts& facts) {
   if (used > 1)
     range = fmt::format("the mean of {} steps, {} to {}", used, *steps[facts.steady.front()].number,
                         *steps[facts.steady.back()].number);
+  if (facts.long_step && *facts.long_step > facts.steady.front() &&
+      *facts.long_step < facts.steady.back())
+    range += fmt::format(" without {}", *steps[*facts.long_step].number);
   if (facts.one_step_chosen || used == steps.size()) return range;
-  return fmt::format("{}; step {} is left out as start-up", range, *steps.front().number);
+  if (facts.steps.first_steady > 0)
+    range += fmt::format("; step {} is left out as start-up", *steps.front().number);
+  if (facts.long_step)
+    range += fmt::format(", step {} because it took longer than these together",
+                         *steps[*facts.long_step].number);
+  if (facts.cut_steps.size() == 1)
+    range += fmt::format(", step {} because the recording ends in it",
+                         *steps[facts.cut_steps.front()].number);
+  else if (!facts.cut_steps.empty())
+    range += fmt::format(", steps {} {} {} because the recording ends in them",
+                         *steps[facts.cut_steps.front()].number,
+                         facts.cut_steps.size() == 2 ? "and" : "to",
+                         *steps[facts.cut_steps.back()].number);
+  return range;
+}
+
+bool is_headline(const Explanation& explanation, const Finding& finding) {
+  return finding.kind == FindingKind::kBound &&
+         sentence_text(explanation.headline).starts_with(sentence_text(finding.verdict));
+}
+
+std::vector<explain::RuleRun> runs_found_first(const Explanation& explanation) {
+  std::vector<explain::RuleRun> runs = explanation.runs;
+  std::stable_partition(runs.begin(), runs.end(), [](const explain::RuleRun& run) {
+    return run.state == explain::RuleRun::State::kFound;
+  });
+  return runs;
+}
+
+std::optional<std::size_t> finding_number(const Explanation& explanation,
+                                          const explain::RuleRun& run) {
+  const auto& findings = explanation.findings;
+  const auto found = std::find_if(findings.begin(), findings.end(),
+                                  [&](const Finding& each) { return each.rule == run.id; });
+  if (found == findings.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - findings.begin()) + 1;
+}
+
+std::string rule_answer_text(const Explanation& explanation, const explain::RuleRun& run) {
+  if (run.state == explain::RuleRun::State::kNotChecked)
+    return "cannot be told: needs " + run.missing;
+  const auto number = finding_number(explanation, run);
+  return number ? fmt::format("see {} below", *number)
+                : "looked at, and not so here or too little to matter";
 }
 
 std::string slow_steps_text(const Facts& facts, const std::vector<std::size_t>& slow) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -87,11 +88,12 @@ Outcome allocator_calls(const Facts& facts) {
   const std::int64_t at_stake_ns = std::min(
       launches_late.length_ns() + device_idle_during(facts, std::move(elsewhere)), idle_ns);
   Finding finding;
-  finding.verdict = say(
-      facts.steps.marked
-          ? "Memory is allocated or freed at the driver while the loop runs: {} calls in {} steps, "
-            "{} of CPU time per step."
-          : "Memory is allocated or freed at the driver: {} calls in {} steps, {} of CPU time.",
+  finding.verdict = say_counted(
+      facts,
+      facts.steps.marked ? "Memory is allocated or freed at the driver while the loop runs: {} "
+                           "[call|calls] in {} [step|steps], {} of CPU time per step."
+                         : "Memory is allocated or freed at the driver: {} [call|calls] in {} "
+                           "[step|steps], {} of CPU time.",
       {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
@@ -110,12 +112,15 @@ Outcome allocator_calls(const Facts& facts) {
   if (calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
       (calls - frees) * 4 > facts.launches.linked_count) {
     finding.arithmetic.push_back(
-        say("{} allocations for {} pieces of GPU work, and they take turns with frees: as when "
-            "torch's cache of memory is off",
-            {count(calls - frees), count(facts.launches.linked_count)}));
+        say_counted(facts,
+                    "{} allocations for {} [piece|pieces] of GPU work, and they take turns with "
+                    "frees: as when torch's cache of memory is off",
+                    {count(calls - frees), count(facts.launches.linked_count)}));
     finding.try_next.push_back(
-        "if PYTORCH_NO_CUDA_MEMORY_CACHING is set, unset it: the cache takes nearly all of these "
-        "calls away");
+        is_rocm ? "if PYTORCH_NO_HIP_MEMORY_CACHING (or PYTORCH_NO_CUDA_MEMORY_CACHING) is set, "
+                  "unset it: the cache takes nearly all of these calls away"
+                : "if PYTORCH_NO_CUDA_MEMORY_CACHING is set, unset it: the cache takes nearly all "
+                  "of these calls away");
   }
   finding.try_next.push_back(is_rocm ? "keep shapes the same from step to step"
                                      : "keep shapes the same from step to step, or set "

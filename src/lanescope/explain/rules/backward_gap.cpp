@@ -38,14 +38,22 @@ Outcome backward_gap(const Facts& facts) {
   std::uint64_t turns = 0;
   SliceId worst = kNone<SliceId>;
   std::vector<HostStretch> stretches;
+  // backward() itself begins with a tensor of ones, the loss's gradient: no work of the forward
+  // pass.
+  const auto is_first_gradient = [&](const DeviceWork& work) {
+    return ancestor_named(facts, facts.links.op_of[raw(work.slice)], "aten::ones_like") !=
+           kNone<SliceId>;
+  };
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const DeviceWork &before = *order[i - 1].second, &after = *order[i].second;
+    std::size_t last = i - 1;
+    if (last > 0 && is_first_gradient(*order[last].second)) --last;
+    const DeviceWork &before = *order[last].second, &after = *order[i].second;
     if (phases[raw(before.slice)] != Phase::kOther ||
         phases[raw(after.slice)] != Phase::kBackward || thread_of(before) == thread_of(after))
       continue;
     ++turns;
     if (after.start_ns <= before.end_ns) continue;
-    const IdleTimes times = idle_within(facts.device().gaps, {before.end_ns, after.start_ns});
+    const IdleTimes times = idle_within_steady(facts, {before.end_ns, after.start_ns});
     const std::int64_t waiting = times[static_cast<std::size_t>(IdleCause::kHostLate)] +
                                  times[static_cast<std::size_t>(IdleCause::kAfterSync)];
     if (waiting == 0) continue;

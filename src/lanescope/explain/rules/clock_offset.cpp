@@ -1,6 +1,7 @@
 // GPU work begins before the call that launched it: the two clocks of the file do not agree.
 #include <algorithm>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -47,10 +48,11 @@ Outcome clock_offset(const Facts& facts) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      say("{} of {} pieces of GPU work begin before the call that launched them, by up to {}: the "
-          "clocks of CPU and GPU do not agree in this file. Gaps and latencies shorter than that "
-          "cannot be trusted.",
-          {count(early.size()), count(pairs), ns(most->early_ns)});
+      say_counted(facts,
+                  "{} of {} [piece|pieces] of GPU work [begins|begin] before the call that "
+                  "launched them, by up to {}: the clocks of CPU and GPU do not agree in this "
+                  "file. Gaps and latencies shorter than that cannot be trusted.",
+                  {count(early.size()), count(pairs), ns(most->early_ns)});
   finding.at_stake_ns = most->early_ns;
   finding.arithmetic.push_back(
       say("the GPU's times would have to move by {} or more to come after their launches; half of "

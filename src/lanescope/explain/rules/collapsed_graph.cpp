@@ -1,5 +1,6 @@
 // Most kernels come out of graph replays: the trace does not name their operators.
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -29,11 +30,11 @@ Outcome collapsed_graph(const Facts& facts) {
   }
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict =
-      say("{} of {} kernels came out of CUDA graphs (replays: {}): the trace names their graph, "
-          "not their "
-          "operators, shapes or lines, so what is said per operator leaves them out.",
-          {count(replayed), count(kernels), count(replays.size())});
+  finding.verdict = say_counted(
+      facts,
+      "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace names their "
+      "graph, not their operators, shapes or lines, so what is said per operator leaves them out.",
+      {count(replayed), count(kernels), count(replays.size())});
   finding.at_stake_ns = 0;
   if (borrowed_ns > 0)
     finding.arithmetic.push_back(

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -31,11 +32,14 @@ Outcome collective_keys(const Facts& facts) {
   finding.kind = FindingKind::kTrust;
   finding.verdict =
       nameless * 10 > all
-          ? say("{} of {} communication kernels do not say which collective they are: across ranks "
-                "they can be matched by order only.",
-                {count(nameless), count(all)})
-          : say("{} sequence numbers of collectives occur twice in one process group: across ranks "
-                "they do not tell which call is which.",
+          ? say_counted(facts,
+                        "{} of {} communication kernels do not say which collective they are: "
+                        "across ranks they can be matched by order only.",
+                        {count(nameless), count(all)})
+          : say_counted(
+                facts,
+                "{} sequence [number of collectives occurs|numbers of collectives occur] twice in "
+                "one process group: across ranks they do not tell which call is which.",
                 {count(twice)});
   finding.arithmetic.push_back(say(
       "kernels that were launched before the recording are not counted: they never have names"));

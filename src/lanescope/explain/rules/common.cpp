@@ -10,7 +10,7 @@ double share_of(std::int64_t part, std::int64_t whole) {
 }
 
 bool has_launches(const Facts& facts) {
-  return facts.links.launched_count * 2 > facts.links.device_work_count;
+  return facts.main_device && facts.device().timeline.has_launches();
 }
 
 bool is_thin(const Facts& facts) {

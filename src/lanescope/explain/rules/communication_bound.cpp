@@ -1,7 +1,10 @@
 // Collectives run while nothing computes beside them.
 #include <algorithm>
 #include <map>
+#include <string>
 
+#include "lanescope/explain/rules/bound.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -13,7 +16,8 @@ Outcome communication_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& part = facts.wall.partition;
   const std::int64_t exposed = part.exposed_communication_ns;
-  if (is_thin(facts) || share_of(exposed, part.wall_ns) <= 0.15) return Quiet{};
+  if (is_thin(facts) || share_of(exposed, part.wall_ns) <= kBoundingCommunicationRatio)
+    return Quiet{};
 
   // The kernel whose runs were exposed longest.
   std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;
@@ -33,26 +37,28 @@ Outcome communication_bound(const Facts& facts) {
     }
   }
   Finding finding;
-  // A device that is idle for far longer has another limit.
-  const bool bounds = part.idle_ns <= 2 * exposed;
+  // A step that computes, or in which the GPU is idle, for longer has another limit.
+  const Bound bound = find_bound(facts);
+  const bool bounds = bound == Bound::kCommunication;
   finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
   finding.verdict = say(
       bounds ? "Communication-bound: {} of a step's {} ({}) went to communication with nothing "
                "computing beside it."
              : "{} of a step's {} ({}) went to communication with nothing computing beside it; the "
-               "GPU was idle for longer: {}.",
+               "GPU " +
+                   std::string(bound == Bound::kCompute ? "computed" : "was idle") +
+                   " for longer: {}.",
       {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
        ratio(exposed, part.wall_ns)});
-  if (!bounds) finding.verdict.values.push_back(ratio(part.idle_ns, part.wall_ns));
+  if (!bounds)
+    finding.verdict.values.push_back(
+        ratio(bound == Bound::kCompute ? part.compute_ns : part.idle_ns, part.wall_ns));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
-  finding.arithmetic.push_back(
-      say("{} communication kernels in {} {}; compute {}, idle {} per step",
-          {count(calls), count(facts.steady.size()),
-           text(!facts.steps.marked        ? "recording"
-                : facts.steady.size() == 1 ? "step"
-                                           : "steps"),
-           ns(facts.per_step(part.compute_ns)), ns(facts.per_step(part.idle_ns))}));
+  finding.arithmetic.push_back(say_counted(
+      facts, "{} communication [kernel|kernels] in {} [step|steps]; compute {}, idle {} per step",
+      {count(calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
+       ns(facts.per_step(part.idle_ns))}));
   finding.arithmetic.push_back(
       say("a communication kernel also waits for the slowest rank: one rank's trace cannot tell "
           "slow links from late partners"));

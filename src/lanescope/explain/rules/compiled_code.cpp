@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/kernel_name.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -76,10 +77,10 @@ Outcome compiled_code(const Facts& facts) {
             {count(regions.size())});
   } else if (fused.empty()) {
     finding.verdict =
-        say("torch.compile ran and fused nothing on the GPU: no kernel is a generated one, what "
-            "ran are "
-            "library kernels ({} per step).",
-            {count(kernels / steps)});
+        say_counted(facts,
+                    "torch.compile ran and fused nothing on the GPU: no kernel is a generated one, "
+                    "what ran per step: {} [library kernel|library kernels].",
+                    {count(kernels / steps)});
     finding.try_next = {
         "a single matmul or one addmm has nothing to fuse: compile larger regions, "
         "or use mode=\"reduce-overhead\" if the CPU is the limit"};

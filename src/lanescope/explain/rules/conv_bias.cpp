@@ -4,6 +4,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -112,12 +113,13 @@ Outcome conv_bias(const Facts& facts) {
   found.finish();
   if (found.calls() == 0 || wall_share(facts, found.time_ns()) < 0.01) return Quiet{};
   Finding finding;
-  finding.verdict =
-      say("Biases of convolutions are added and then taken away by batch norm: {} kernels, {} per "
-          "step.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
-  finding.arithmetic.push_back(say("{} kernels add the bias, {} sum its gradient",
-                                   {count(found.calls() - backward), count(backward)}));
+  finding.verdict = say_counted(facts,
+                                "Biases of convolutions are added and then taken away by batch "
+                                "norm: {} [kernel|kernels], {} per step.",
+                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.arithmetic.push_back(
+      say_counted(facts, "{} [kernel adds|kernels add] the bias, {} [sums|sum] its gradient",
+                  {count(found.calls() - backward), count(backward)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {

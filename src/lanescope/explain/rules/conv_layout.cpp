@@ -1,5 +1,6 @@
 // cuDNN turns tensors from channels-first to channels-last and back around its kernels.
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -28,13 +29,14 @@ Outcome conv_layout(const Facts& facts) {
   found.finish();
   if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   Finding finding;
-  finding.verdict =
-      say("Convolutions shuffle their tensors between layouts: {} kernels, {} of a step's {}.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns())),
-           ns(facts.per_step(facts.wall.partition.wall_ns))});
+  finding.verdict = say_counted(
+      facts,
+      "Convolutions shuffle their tensors between layouts: {} [kernel|kernels], {} of a step's {}.",
+      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+       ns(facts.per_step(facts.wall.partition.wall_ns))});
   finding.arithmetic.push_back(
-      say("{} to channels-last, {} back, around {} convolution kernels",
-          {count(forward), count(found.calls() - forward), count(convolutions)}));
+      say_counted(facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
+                  {count(forward), count(found.calls() - forward), count(convolutions)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {"model.to(memory_format=torch.channels_last), and the input too"};

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -102,10 +103,10 @@ Outcome copy_before_gemm(const Facts& facts) {
   Finding finding;
   const bool matters = !is_host_bound(facts) && wall_share(facts, copies.time_ns()) >= 0.01;
   finding.kind = matters ? FindingKind::kCost : FindingKind::kNormal;
-  finding.verdict =
-      say("The copy before a matmul is addmm's own: {} times it first copied the matrix that it "
-          "adds into its output, {} per step.",
-          {count(copies.calls()), ns(facts.per_step(copies.time_ns()))});
+  finding.verdict = say_counted(facts,
+                                "The copy before a matmul is addmm's own: {} [time|times] it first "
+                                "copied the matrix that it adds into its output, {} per step.",
+                                {count(copies.calls()), ns(facts.per_step(copies.time_ns()))});
   if (size_bytes > 0)
     finding.arithmetic.push_back(
         say("{} copied, in {}", {bytes(size_bytes), ns(copies.time_ns())}));

@@ -1,6 +1,7 @@
 // GPU work begins long after its launch because the CPU runs ahead: normal, not a gap.
 #include <algorithm>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -34,8 +35,10 @@ Outcome cpu_ahead(const Facts& facts) {
           "and the GPU is hardly ever out of work. That is normal and costs nothing.",
           {ns(launches.median_latency_ns), ns(most_ns)});
   finding.arithmetic.push_back(
-      say("up to {} pieces of work were waiting in the queue; the GPU was idle {} of the wall",
-          {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
+      say_counted(facts,
+                  "up to {} [piece of work was|pieces of work were] waiting in the queue; the GPU "
+                  "was idle {} of the wall",
+                  {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
   finding.evidence.push_back({latest, say("launched {} before it began", {ns(most_ns)})});
   finding.try_next = {
       "nothing; do not read a step's time from the CPU's lane, nor a kernel's step from where it "

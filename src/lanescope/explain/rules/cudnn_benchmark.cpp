@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -63,12 +64,16 @@ Outcome cudnn_benchmark(const Facts& facts) {
   const bool again = facts.steps.marked && steps.size() >= 2;
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict =
-      say("Convolutions tried out algorithms: {} calls ran kernels of many kinds in place of their "
-          "usual few, {} of CPU time and {} of GPU time{}.",
-          {count(windows.size()), ns(cpu_ns), ns(gpu_ns),
-           text(again ? "; it came back in a later step, as with shapes that change" : "")});
+  finding.verdict = say_counted(
+      facts,
+      "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds in place of "
+      "their usual few, {} of CPU time and {} of GPU time{}.",
+      {count(windows.size()), ns(cpu_ns), ns(gpu_ns),
+       text(again ? "; it came back in a later step, as with shapes that change" : "")});
   finding.at_stake_ns = std::max(gpu_ns, cpu_ns);
+  std::vector<Window> on_device;
+  for (const DeviceWork* work : trial_works) on_device.push_back({work->start_ns, work->end_ns});
+  explain_long_step(facts, windows, std::move(on_device), finding);
   add_named(facts, by_name, finding);
   const bool is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0;
   finding.try_next = {

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -33,13 +35,13 @@ Outcome damaged_file(const Facts& facts) {
     finding.evidence.push_back(std::move(evidence));
   }
   if (cases == 0) return Quiet{};
-  const bool cut = stats[ImportIssue::kTruncatedFile].count > 0 ||
-                   stats[ImportIssue::kTruncatedStream].count > 0;
+  const bool cut = is_truncated(*facts.trace);
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      cut ? say("The file is not whole: its end is missing. {} events could be read, and what is "
-                "said here is said of those.",
-                {count(stats.events)})
+      cut ? say_counted(facts,
+                        "The file is not whole: its end is missing. {} [event|events] could be "
+                        "read, and what is said here is said of those.",
+                        {count(stats.events)})
           : say("Parts of the file could not be read ({} {}); {} {} could, and what is said "
                 "here is said of those.",
                 {count(cases), text(cases == 1 ? "case" : "cases"), count(stats.events),

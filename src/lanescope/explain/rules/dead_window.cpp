@@ -3,9 +3,12 @@
 #include <map>
 
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
+
+constexpr std::int64_t kLeastNs = 50'000;
 
 struct Entry {
   std::int64_t start_ns = 0, lead_ns = 0;
@@ -45,7 +48,7 @@ Outcome dead_window(const Facts& facts) {
     std::vector<std::int64_t> others;
     for (std::size_t i = 1; i < entries.size(); ++i) others.push_back(entries[i].lead_ns);
     const std::int64_t median = analysis::lower_median(std::move(others));
-    if (entries[0].lead_ns < 50'000 || entries[0].lead_ns < 5 * median) continue;
+    if (entries[0].lead_ns < kLeastNs || entries[0].lead_ns < 5 * median) continue;
     if (worst && entries[0].lead_ns <= worst->lead_ns) continue;
     worst = &entries[0];
     usual_ns = median;
@@ -53,6 +56,10 @@ Outcome dead_window(const Facts& facts) {
   }
   if (!enough) return NotChecked{"a range (record_function) that is entered three times or more"};
   if (!worst) return Quiet{};
+  const analysis::Window lead{worst->start_ns, worst->start_ns + worst->lead_ns};
+  const std::int64_t lost_ns =
+      facts.main_device ? device_idle_during(facts, {lead}) : worst->lead_ns;
+  if (lost_ns < kLeastNs) return Quiet{};  // the GPU had work meanwhile
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
@@ -60,7 +67,8 @@ Outcome dead_window(const Facts& facts) {
       "no operator ran.",
       {name(trace.name(worst->range)), ns(worst->lead_ns), name(trace.name(worst->first_child)),
        ns(usual_ns)});
-  finding.at_stake_ns = worst->lead_ns - usual_ns;
+  finding.at_stake_ns = std::min(lost_ns, worst->lead_ns - usual_ns);
+  explain_long_step(facts, {lead}, {}, finding);
   finding.evidence.push_back({worst->range, say("the first time the range is entered")});
   finding.arithmetic.push_back(
       say("work that a library does inside its operator would lie inside that operator: this lies "

@@ -1,6 +1,8 @@
 // GPU work at the start of the trace that was launched before the recording began.
 #include <algorithm>
 
+#include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -8,6 +10,8 @@ namespace lanescope::explain::rules {
 Outcome earlier_work(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+  if (is_truncated(*facts.trace))  // their launches may have stood in the part that is missing
+    return NotChecked{"the whole file (its end is missing)"};
   std::uint64_t works = 0;
   std::int64_t total_ns = 0, last_end_ns = 0;
   SliceId first = kNone<SliceId>;
@@ -20,10 +24,11 @@ Outcome earlier_work(const Facts& facts) {
   if (works == 0) return Quiet{};
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict =
-      say("{} of {} pieces of GPU work were launched before the recording began ({} of GPU time): "
-          "left over from earlier steps, not part of these.",
-          {count(works), count(facts.device().timeline.work.size()), ns(total_ns)});
+  finding.verdict = say_counted(
+      facts,
+      "{} of {} [piece of GPU work was|pieces of GPU work were] launched before the recording "
+      "began ({} of GPU time): left over from earlier steps, not part of these.",
+      {count(works), count(facts.device().timeline.work.size()), ns(total_ns)});
   finding.at_stake_ns = total_ns;
   finding.arithmetic.push_back(say(
       "the first step is counted from where this work ends; sums over all kernels of the trace, "

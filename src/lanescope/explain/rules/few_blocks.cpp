@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -43,10 +44,11 @@ Outcome few_blocks(const Facts& facts) {
   if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   Finding finding;
   finding.verdict =
-      say("Kernels have too few blocks to fill the GPU: {} calls, {} per step, with at most three "
-          "quarters of its {} multiprocessors busy.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns())),
-           count(static_cast<std::uint64_t>(*kernels.roofline.device.sm_count))});
+      say_counted(facts,
+                  "Kernels have too few blocks to fill the GPU: {} [call|calls], {} per step, with "
+                  "at most three quarters of its {} multiprocessors busy.",
+                  {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                   count(static_cast<std::uint64_t>(*kernels.roofline.device.sm_count))});
   std::vector<std::pair<std::string_view, Group>> ranked(by_name.begin(), by_name.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.total_ns > b.second.total_ns;
@@ -54,10 +56,10 @@ Outcome few_blocks(const Facts& facts) {
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Group& group = ranked[i].second;
     finding.evidence.push_back(
-        {group.longest,
-         say("{} x{}: {} per step; the longest has {} blocks",
-             {kernel(ranked[i].first), count(group.calls), ns(facts.per_step(group.total_ns)),
-              count(static_cast<std::uint64_t>(group.blocks))})});
+        {group.longest, say_counted(facts, "{} x{}: {} per step; the longest has {} [block|blocks]",
+                                    {kernel(ranked[i].first), count(group.calls),
+                                     ns(facts.per_step(group.total_ns)),
+                                     count(static_cast<std::uint64_t>(group.blocks))})});
   }
   rate_finding(facts, found, finding);
   finding.try_next = {"a larger batch, or work of several calls in one (grouped, foreach, batched)",

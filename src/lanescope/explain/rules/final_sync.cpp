@@ -3,12 +3,15 @@
 #include <algorithm>
 
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
 Outcome final_sync(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
+  // Where GPU work is missing nobody knows what this call waited for.
+  if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace)) return Quiet{};
   const Trace& trace = *facts.trace;
   SliceId sync = kNone<SliceId>;
   std::int64_t last_launch_ns = 0;

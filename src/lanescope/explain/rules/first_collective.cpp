@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -56,8 +57,8 @@ Outcome first_collective(const Facts& facts) {
       {ns(worst.first_ns), ns(worst.usual_ns)});
   finding.at_stake_ns = worst.first_ns - worst.usual_ns;
   finding.arithmetic.push_back(
-      say("against {} later calls of the same group: median {}, longest {}",
-          {count(worst.others), ns(worst.usual_ns), ns(worst.longest_ns)}));
+      say_counted(facts, "against {} later [call|calls] of the same group: median {}, longest {}",
+                  {count(worst.others), ns(worst.usual_ns), ns(worst.longest_ns)}));
   finding.evidence.push_back({worst.slice, say("{}", {name(trace.name(worst.slice))})});
   finding.try_next = {
       "leave the first step out; where start-up counts, make one small collective before the loop, "

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -48,10 +49,11 @@ Outcome fp32_matmul(const Facts& facts) {
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
   Finding finding;
-  finding.verdict =
-      say("float32 matrix work runs off the tensor cores: {} kernels, {} of a step's {}.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns())),
-           ns(facts.per_step(facts.wall.partition.wall_ns))});
+  finding.verdict = say_counted(
+      facts,
+      "float32 matrix work runs off the tensor cores: {} [kernel|kernels], {} of a step's {}.",
+      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+       ns(facts.per_step(facts.wall.partition.wall_ns))});
   if (better > 0 && fp32 > 0)
     finding.arithmetic.push_back(
         say("the peak of {} is {} times that of its float32 units",

@@ -60,8 +60,7 @@ const char* advice(IdleCause cause) {
 Outcome gpu_idle(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& part = facts.wall.partition;
-  if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1 || is_host_bound(facts))
-    return Quiet{};
+  if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1) return Quiet{};
   if (const analysis::Gap* edge = find_edge_gap(facts)) {
     const std::int64_t gap_ns = edge->end_ns - edge->start_ns;
     if (share_of(part.idle_ns - gap_ns, part.wall_ns - gap_ns) < 0.1) return Quiet{};

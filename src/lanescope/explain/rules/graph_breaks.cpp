@@ -1,8 +1,10 @@
 // torch.compile left its graph in the middle of a function: a compiled region inside another one.
 #include <algorithm>
 #include <map>
+#include <string>
 
 #include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -71,9 +73,13 @@ Outcome graph_breaks(const Facts& facts) {
   Finding finding;
   const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
   finding.verdict =
-      say("Graph breaks: torch.compile cut its code into pieces, {} breaks in {} compiled calls "
-          "({} per step); at each the CPU returns to Python, and nothing is fused across it.",
-          {count(found), count(outermost), count(found / steps)});
+      say_counted(facts,
+                  "Graph breaks: torch.compile cut its code into pieces, {} [break|breaks] in {} "
+                  "compiled [call|calls]" +
+                      std::string(whole ? "" : " ({} per step)") +
+                      "; at each the CPU returns to Python, and nothing is fused across it.",
+                  {count(found), count(outermost)});
+  if (!whole) finding.verdict.values.push_back(count(found / steps));
   finding.at_stake_ns = facts.per_step(wait.time_ns);
   finding.at_stake_ratio = share_of(wait.time_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)

@@ -1,5 +1,6 @@
 // CUDA graphs are in use, and the GPU waits for the CPU between their replays.
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -19,7 +20,7 @@ Outcome graph_gaps(const Facts& facts) {
   for (std::size_t i = 0; i < replays.size(); ++i) {
     if (i > 0 && replays[i].start_ns > end_ns && inside(facts.steady_windows, end_ns)) {
       const Window gap{end_ns, replays[i].start_ns};
-      const IdleTimes times = idle_within(facts.device().gaps, gap);
+      const IdleTimes times = idle_within_steady(facts, gap);
       const std::int64_t waiting = times[static_cast<std::size_t>(IdleCause::kHostLate)] +
                                    times[static_cast<std::size_t>(IdleCause::kAfterSync)] +
                                    times[static_cast<std::size_t>(IdleCause::kLaunchLatency)];
@@ -41,8 +42,9 @@ Outcome graph_gaps(const Facts& facts) {
           {ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
-  finding.arithmetic.push_back(say("{} gaps between replays, the longest wait in one is {}",
-                                   {count(between.size()), ns(most_ns)}));
+  finding.arithmetic.push_back(
+      say_counted(facts, "{} [gap|gaps] between replays, the longest wait in one is {}",
+                  {count(between.size()), ns(most_ns)}));
   finding.evidence.push_back({after_most->launch, say("the replay that ended the longest wait")});
   add_host_evidence(facts, host_shares(facts, parts_within(host_late_stretches(facts), between)),
                     finding);

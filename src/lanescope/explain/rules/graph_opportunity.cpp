@@ -67,16 +67,27 @@ std::size_t first_difference(const StepSequence& a, const StepSequence& b) {
   return size;
 }
 
+// From a step's first launch to its last one's end, in order of time; spans that overlap (a call of
+// one step may return in the next) are one.
+std::vector<Window> launch_spans(const std::vector<StepSequence>& steps) {
+  std::vector<Window> spans;
+  for (const StepSequence& step : steps) {
+    if (step.slices.empty()) continue;
+    if (!spans.empty() && step.launches.start_ns <= spans.back().end_ns)
+      spans.back().end_ns = std::max(spans.back().end_ns, step.launches.end_ns);
+    else
+      spans.push_back(step.launches);
+  }
+  return spans;
+}
+
 // What may not lie inside a captured stretch, by the operator that asked for it.
 struct Blocker {
   std::uint64_t calls = 0;
   SliceId first = kNone<SliceId>;
 };
-std::map<std::string, Blocker> blockers(const Facts& facts,
-                                        const std::vector<StepSequence>& steps) {
+std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Window>& spans) {
   const Trace& trace = *facts.trace;
-  std::vector<Window> spans;
-  for (const StepSequence& step : steps) spans.push_back(step.launches);
   std::map<std::string, Blocker> found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId call{i};
@@ -100,24 +111,19 @@ std::map<std::string, Blocker> blockers(const Facts& facts,
 }
 
 // Waiting for the CPU between a step's first and last launch, the wait for input left out.
-std::int64_t waiting_inside(const Facts& facts, const std::vector<StepSequence>& steps) {
+std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans) {
   const auto phases = phases_of(facts);
   std::int64_t waiting = 0;
-  std::size_t at = 0;  // stretches and steps are in order of time
+  std::size_t at = 0;  // stretches and spans are in order of time
   for (const HostStretch& stretch : host_late_stretches(facts)) {
-    while (at < steps.size() && steps[at].launches.end_ns <= stretch.start_ns) ++at;
-    for (std::size_t i = at; i < steps.size(); ++i) {
-      const Window& span = steps[i].launches;
-      if (span.end_ns > 0 && span.start_ns >= stretch.end_ns) break;
-      const std::int64_t from = std::max(stretch.start_ns, span.start_ns);
-      const std::int64_t to = std::min(stretch.end_ns, span.end_ns);
-      if (from >= to) continue;
-      facts.host->visit(stretch.thread, from, to,
+    while (at < spans.size() && spans[at].end_ns <= stretch.start_ns) ++at;
+    for (std::size_t i = at; i < spans.size() && spans[i].start_ns < stretch.end_ns; ++i)
+      facts.host->visit(stretch.thread, std::max(stretch.start_ns, spans[i].start_ns),
+                        std::min(stretch.end_ns, spans[i].end_ns),
                         [&](SliceId slice, std::int64_t start_ns, std::int64_t end_ns) {
                           if (slice == kNone<SliceId> || phases[raw(slice)] != Phase::kLoader)
                             waiting += end_ns - start_ns;
                         });
-    }
   }
   return waiting;
 }
@@ -182,8 +188,9 @@ Outcome graph_opportunity(const Facts& facts) {
         "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
     return finding;
   }
-  const auto blocking = blockers(facts, steps);
-  const std::int64_t waiting = waiting_inside(facts, steps);
+  const std::vector<Window> spans = launch_spans(steps);
+  const auto blocking = blockers(facts, spans);
+  const std::int64_t waiting = waiting_inside(facts, spans);
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(waiting, wall_ns) < 0.1) return Quiet{};
   finding.verdict =

@@ -5,6 +5,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -124,9 +125,10 @@ Outcome growing_cat(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(copies.length_ns());
   finding.at_stake_ratio = share_of(copies.length_ns(), wall_ns);
   finding.arithmetic.push_back(
-      say("{} times the next call's buffer was longer by just the piece that was added ({}); over "
-          "a whole sequence the copies grow with its square",
-          {count(buffer.growths), count(static_cast<std::uint64_t>(buffer.piece))}));
+      say_counted(facts,
+                  "{} [time|times] the next call's buffer was longer by just the piece that was "
+                  "added ({}); over a whole sequence the copies grow with its square",
+                  {count(buffer.growths), count(static_cast<std::uint64_t>(buffer.piece))}));
   finding.evidence.push_back({longest, say("the longest copy")});
   finding.try_next = {
       "allocate the buffer once at its full length and write each piece into its place (a static "

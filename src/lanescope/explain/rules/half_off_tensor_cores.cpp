@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -38,12 +39,14 @@ Outcome half_off_tensor_cores(const Facts& facts) {
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
   Finding finding;
-  finding.verdict =
-      say("Half-precision matrix work runs off the tensor cores: {} kernels, {} per step.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say_counted(
+      facts,
+      "Half-precision matrix work runs off the tensor cores: {} [kernel|kernels], {} per step.",
+      {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   if (with_shape > 0)
-    finding.arithmetic.push_back(say("{} of {} matmuls have a size that is no multiple of 8",
-                                     {count(unaligned), count(with_shape)}));
+    finding.arithmetic.push_back(
+        say_counted(facts, "{} of {} [matmul has|matmuls have] a size that is no multiple of 8",
+                    {count(unaligned), count(with_shape)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   const std::string_view longest_name = facts.trace->name(found.longest());

@@ -1,5 +1,11 @@
 // The GPU runs out of work because the CPU has not launched the next piece yet.
+#include <algorithm>
+
+#include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/bound.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -54,12 +60,40 @@ std::vector<std::string> advice_for(const std::vector<HostShare>& shares) {
       "if no event tells what it is, record with with_stack=True"};
 }
 
+// What to do about launches: not what the program does already.
+std::vector<std::string> advice_about_launches(const Facts& facts) {
+  static constexpr char kRecordingCosts[] =
+      "time the step without a profiler: recording slows the CPU, so part of the wait is its own";
+  const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
+  if (std::any_of(replays.begin(), replays.end(), [&](const analysis::GraphReplay& replay) {
+        return inside(facts.steady_windows, replay.start_ns);
+      }))
+    return {
+        "CUDA graphs are in use: graph-gaps tells what the GPU waits for between replays, "
+        "outside-graphs what is launched one by one",
+        "more work per replay: a larger batch; input copies, sampling or several steps in one "
+        "graph",
+        kRecordingCosts};
+  const CompiledFacts compiled = compiled_facts_of(facts);
+  if (!compiled.code.calls.empty() || !compiled.code.graphs.empty())
+    return {
+        "torch.compile is in use: more work per launch by a larger batch or larger compiled "
+        "functions; graph-breaks and compile-overhead tell where the CPU is between them",
+        "mode=\"reduce-overhead\" replays the compiled code as a CUDA graph, if its shapes stay "
+        "the same",
+        kRecordingCosts};
+  return {"more work per launch: a larger batch, fused operators, torch.compile",
+          "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
+          "torch.cuda.make_graphed_callables) if its shapes stay the same",
+          kRecordingCosts};
+}
+
 }  // namespace
 
 Outcome host_bound(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!is_host_bound(facts)) return Quiet{};
+  if (find_bound(facts) != Bound::kHost) return Quiet{};
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
   const std::int64_t waiting = facts.waiting_for_cpu_ns();
@@ -72,6 +106,7 @@ Outcome host_bound(const Facts& facts) {
            ns(facts.per_step(waiting)), ratio(waiting, part.wall_ns)});
   finding.at_stake_ns = facts.per_step(waiting);
   finding.at_stake_ratio = share_of(waiting, part.wall_ns);
+  finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
   Sentence parts =
       say("waiting for the CPU = not yet launched {} + empty after a wait {} + launch latency {}",
           {ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kHostLate))),
@@ -105,11 +140,7 @@ Outcome host_bound(const Facts& facts) {
                                        kernel(facts.trace->name(long_gaps.longest->next_work))})});
     finding.try_next = advice_for(shares);
   } else {
-    finding.try_next = {"more work per launch: a larger batch, fused operators, torch.compile",
-                        "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
-                        "torch.cuda.make_graphed_callables) if its shapes stay the same",
-                        "time the step without a profiler: recording slows the CPU, so part of the "
-                        "wait is its own"};
+    finding.try_next = advice_about_launches(facts);
   }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -88,6 +89,19 @@ bool inside_convolution(const Facts& facts, SliceId call) {
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_library_call) != kNone<SliceId>;
 }
 
+// Which calls wait is told by their names, and those of other runtimes (XPU, MTIA) are not known.
+constexpr char kNeedsKnownCalls[] =
+    "API calls of CUDA or HIP, to tell which of them wait (these are of another runtime)";
+bool launches_by_known_calls(const Facts& facts) {
+  for (const analysis::DeviceWork& work : facts.device().timeline.work) {
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch == kNone<SliceId>) continue;
+    const std::string_view call = facts.trace->name(launch);
+    if (call.starts_with("cu") || call.starts_with("hip")) return true;
+  }
+  return false;
+}
+
 struct Group {
   std::uint64_t calls = 0;
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
@@ -112,6 +126,7 @@ Outcome host_sync(const Facts& facts) {
     if (analysis::is_blocking_call(trace, facts.links, id) && !inside_convolution(facts, id))
       calls.push_back(id);
   }
+  if (calls.empty() && !launches_by_known_calls(facts)) return NotChecked{kNeedsKnownCalls};
   std::map<std::string_view, Group> groups;
   std::vector<SliceId> askers;
   std::int64_t waited_ns = 0;
@@ -124,8 +139,9 @@ Outcome host_sync(const Facts& facts) {
     Group& group = groups[trace.name(askers.back())];
     ++group.calls;
     ++found;
-    group.waited_ns += trace.dur_ns(call);
-    waited_ns += trace.dur_ns(call);
+    const std::int64_t own_ns = outside_long_step(facts, trace.start_ns(call), trace.end_ns(call));
+    group.waited_ns += own_ns;
+    waited_ns += own_ns;
     if (trace.dur_ns(call) > group.longest_ns) {
       group.longest_ns = trace.dur_ns(call);
       group.longest = call;
@@ -138,7 +154,8 @@ Outcome host_sync(const Facts& facts) {
   std::sort(uploads.begin(), uploads.end());
   std::int64_t after_uploads_ns = 0, told_elsewhere_ns = 0;
   std::int64_t idle_ns = 0, askers_ns = 0;
-  for (const SliceId asker : askers) askers_ns += trace.dur_ns(asker);
+  for (const SliceId asker : askers)
+    askers_ns += outside_long_step(facts, trace.start_ns(asker), trace.end_ns(asker));
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
@@ -161,15 +178,12 @@ Outcome host_sync(const Facts& facts) {
   if (found == 0 || share_of(at_stake, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
   finding.verdict =
-      say("The CPU waits for the GPU in the middle of the work: {} waits in {} {}, after which the "
-          "GPU stood idle {} per step ({}).",
-          {count(found), count(steps),
-           text(!facts.steps.marked ? "recording"
-                : steps == 1        ? "step"
-                                    : "steps"),
-           ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+      say_counted(facts,
+                  "The CPU waits for the GPU in the middle of the work: {} [wait|waits] in {} "
+                  "[step|steps], after which the GPU stood idle {} per step ({}).",
+                  {count(found), count(facts.steady.size()), ns(facts.per_step(idle_ns)),
+                   ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake);
   finding.at_stake_ratio = share_of(at_stake, wall_ns);
   finding.arithmetic.push_back(say(
@@ -206,7 +220,7 @@ Outcome host_sync(const Facts& facts) {
         "keep values on the GPU; read a loss or a metric every n steps in place of every step");
     finding.try_next.push_back(
         "for .item(), .cpu(), nonzero(), masks and prints of tensors: move them behind the last "
-        "launch of the step");
+        "launch");
   }
   finding.confidence = facts.confidence();
   finding.sample_count = found;

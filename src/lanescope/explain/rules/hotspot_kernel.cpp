@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -46,9 +47,10 @@ Outcome hotspot_kernel(const Facts& facts) {
     return Quiet{};
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict = say("One kernel is {} of the compute time: {}, {} calls, {} per step.",
-                        {ratio(hottest->total_ns, all_ns), kernel(hottest_name),
-                         count(hottest->calls), ns(facts.per_step(hottest->total_ns))});
+  finding.verdict =
+      say_counted(facts, "One kernel is {} of the compute time: {}, {} [call|calls], {} per step.",
+                  {ratio(hottest->total_ns, all_ns), kernel(hottest_name), count(hottest->calls),
+                   ns(facts.per_step(hottest->total_ns))});
   finding.at_stake_ns =
       std::min(facts.per_step(hottest->total_ns), facts.per_step(part.compute_ns));
   finding.at_stake_ratio = share_of(finding.at_stake_ns, facts.per_step(part.wall_ns));

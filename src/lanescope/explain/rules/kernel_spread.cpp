@@ -57,6 +57,18 @@ class OtherWork {
   std::vector<Latest> latest_;
 };
 
+// Operators that add to places which their input names: how long they take depends on how many of
+// these are equal.
+bool adds_at_indices(const Facts& facts, SliceId kernel) {
+  const SliceId op = facts.links.op_of[raw(kernel)];
+  if (op == kNone<SliceId>) return false;
+  for (const char* name :
+       {"aten::index_add", "aten::scatter_add", "aten::scatter_reduce", "aten::index_reduce",
+        "aten::_index_put_impl_", "aten::index_put", "aten::bincount", "aten::histc"})
+    if (facts.trace->name(op).starts_with(name)) return true;
+  return false;
+}
+
 }  // namespace
 
 Outcome kernel_spread(const Facts& facts) {
@@ -135,8 +147,13 @@ Outcome kernel_spread(const Facts& facts) {
           {count(slow_beside), count(slow), count(usual_beside), count(usual)}));
   finding.evidence.push_back({works.back().slice, say("the longest call")});
   finding.evidence.push_back({works[(works.size() - 1) / 2].slice, say("a median call")});
-  finding.try_next = {contention ? "overlap costs the kernel time; weigh it against what it hides"
-                                 : "watch the GPU's clocks (nvidia-smi dmon) beside the run"};
+  if (!contention && adds_at_indices(facts, works.front().slice))
+    finding.try_next.push_back(
+        "additions to equal indices wait for each other: count how often the most frequent index "
+        "comes in a slow call; padding is often it");
+  finding.try_next.push_back(contention
+                                 ? "overlap costs the kernel time; weigh it against what it hides"
+                                 : "watch the GPU's clocks (nvidia-smi dmon) beside the run");
   finding.confidence = works.size() >= 100 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = works.size();
   finding.sample_noun = "call";

@@ -5,6 +5,7 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -105,9 +106,10 @@ Outcome layout_copies(const Facts& facts) {
     return Quiet{};
   }
   Finding finding;
-  finding.verdict = say("Tensors are copied to change their layout: {} copies, {} of a step's {}.",
-                        {count(found.calls()), ns(facts.per_step(found.time_ns())),
-                         ns(facts.per_step(facts.wall.partition.wall_ns))});
+  finding.verdict = say_counted(
+      facts, "Tensors are copied to change their layout: {} [copy|copies], {} of a step's {}.",
+      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+       ns(facts.per_step(facts.wall.partition.wall_ns))});
   std::vector<std::pair<std::string_view, Asked>> ranked(by_asker.begin(), by_asker.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.total_ns > b.second.total_ns;

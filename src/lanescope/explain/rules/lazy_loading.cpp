@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -106,11 +107,13 @@ Outcome lazy_loading(const Facts& facts) {
            text(named ? "their code is loaded when they first run"
                       : "as when their code is loaded, or a library sets itself up")});
   finding.at_stake_ns = idle_ns;
+  explain_long_step(facts, windows, {}, finding);
   if (first_launches > 0)
     finding.arithmetic.push_back(
-        say("{} kernels whose first launch took more than 10 times the median launch ({}) and 5 "
-            "times any later one of theirs",
-            {count(first_launches), ns(median)}));
+        say_counted(facts,
+                    "{} [kernel|kernels] whose first launch took more than 10 times the median "
+                    "launch ({}) and 5 times any later one of theirs",
+                    {count(first_launches), ns(median)}));
   if (lone_launches > 0)
     finding.arithmetic.push_back(
         say("kernels launched once or twice, whose first launch took more than 1 ms and 100 times "

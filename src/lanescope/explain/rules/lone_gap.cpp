@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -74,10 +75,10 @@ Outcome lone_gap(const Facts& facts) {
   finding.kind = FindingKind::kOnce;
   finding.verdict =
       say("One gap of {} in step {} was seen once: at the same place the other steps have {}{}.",
-          {ns(lone->gap_ns),
-           count(static_cast<std::uint64_t>(facts.steps.steps[lone->step].number.value_or(0))),
-           ns(usual_ns), text(is_profiler ? "; the profiler was busy in it" : "")});
+          {ns(lone->gap_ns), step_number(facts, lone->step), ns(usual_ns),
+           text(is_profiler ? "; the profiler was busy in it" : "")});
   finding.at_stake_ns = lone->gap_ns - usual_ns;
+  explain_long_step(facts, {}, {{lone->gap->start_ns, lone->gap->end_ns}}, finding);
   finding.arithmetic.push_back(
       say("the place: the same run of the same kernel in {} steps; {} of "
           "the gap is the profiler's own work",

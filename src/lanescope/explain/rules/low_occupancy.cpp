@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -42,18 +43,19 @@ Outcome low_occupancy(const Facts& facts) {
   found.finish();
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   Finding finding;
-  finding.verdict =
-      say("Memory-bound kernels run with few warps: {} calls, {} per step, kept below a quarter of "
-          "the warps by {}.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns())),
-           text(longest_shape.occupancy->limit)});
-  finding.arithmetic.push_back(say(
-      "the longest: {} threads a block, {} blocks at once on a multiprocessor, {} of its warps, "
-      "{} of the memory roof",
-      {count(static_cast<std::uint64_t>(longest_shape.block_threads)),
-       count(static_cast<std::uint64_t>(longest_shape.occupancy->resident_blocks)),
-       ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
-       ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
+  finding.verdict = say_counted(facts,
+                                "Memory-bound kernels run with few warps: {} [call|calls], {} per "
+                                "step, kept below a quarter of the warps by {}.",
+                                {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                                 text(longest_shape.occupancy->limit)});
+  finding.arithmetic.push_back(
+      say_counted(facts,
+                  "the longest: {} [thread|threads] a block, {} [block|blocks] at once on a "
+                  "multiprocessor, {} of its warps, {} of the memory roof",
+                  {count(static_cast<std::uint64_t>(longest_shape.block_threads)),
+                   count(static_cast<std::uint64_t>(longest_shape.occupancy->resident_blocks)),
+                   ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
+                   ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -104,17 +105,17 @@ Outcome math_attention(const Facts& facts) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
   finding.verdict =
-      say("Attention runs without a fused kernel: {} calls {} take {} kernels, {} "
-          "per step.",
-          {count(found.fallbacks + found.written_out),
-           text(is_fallback ? "of scaled_dot_product_attention"
-                            : "written out as matmul, softmax, matmul"),
-           count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
+      say_counted(facts,
+                  "Attention runs without a fused kernel: {} [call|calls] {} [takes|take] {} "
+                  "[kernel|kernels], {} per step.",
+                  {count(found.fallbacks + found.written_out),
+                   text(is_fallback ? "of scaled_dot_product_attention"
+                                    : "written out as matmul, softmax, matmul"),
+                   count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
   if (found.fallbacks > 0 && found.written_out > 0)
-    finding.arithmetic.push_back(
-        say("{} fall back inside scaled_dot_product_attention, {} are "
-            "written out",
-            {count(found.fallbacks), count(found.written_out)}));
+    finding.arithmetic.push_back(say_counted(
+        facts, "{} [falls|fall] back inside scaled_dot_product_attention, {} [is|are] written out",
+        {count(found.fallbacks), count(found.written_out)}));
   finding.arithmetic.push_back(
       say("only the forward pass is counted: the backward pass cannot be told from other matmuls"));
   if (found.widest != kNone<SliceId>)

@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -86,10 +87,11 @@ Outcome matmul_chain(const Facts& facts) {
   if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return Quiet{};
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say("The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and their "
-          "like belong to {} matmuls and cost {} of CPU time per step, no GPU time.",
-          {count(views), count(products), ns(facts.per_step(view_ns))});
+  finding.verdict = say_counted(
+      facts,
+      "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and their "
+      "like belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
+      {count(views), count(products), ns(facts.per_step(view_ns))});
   std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });

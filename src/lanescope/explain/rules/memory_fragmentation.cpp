@@ -1,4 +1,5 @@
 // The caching allocator holds much more from the driver than tensors take at their peak.
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -36,9 +37,10 @@ Outcome memory_fragmentation(const Facts& facts) {
           "({} unused), and still it asked the driver for more.",
           {bytes(peak.reserved), bytes(peak.allocated), ratio(unused, peak.reserved)});
   finding.arithmetic.push_back(
-      say("{} times it took new memory, {} in all, for blocks that were smaller than what it had "
-          "free (up to {})",
-          {count(times), bytes(grown), bytes(free_when_grown)}));
+      say_counted(facts,
+                  "{} [time|times] it took new memory, {} in all, for blocks that were smaller "
+                  "than what it had free (up to {})",
+                  {count(times), bytes(grown), bytes(free_when_grown)}));
   finding.try_next = {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                       "keep shapes the same from step to step; allocate the largest ones first"};
   finding.confidence = times >= 5 ? Confidence::kHigh : Confidence::kMedium;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -54,9 +55,9 @@ Outcome memory_growth(const Facts& facts) {
   const std::int64_t used =
       std::max(device->peak_reserved, device->samples[device->peak].allocated);
   if (most > used && device->has_totals)
-    finding.arithmetic.push_back(
-        say("the device has {} more than was used: enough for about {} steps like these",
-            {bytes(most - used), count(static_cast<std::uint64_t>((most - used) / growth))}));
+    finding.arithmetic.push_back(say_counted(
+        facts, "the device has {} more than was used: enough for about {} [step|steps] like these",
+        {bytes(most - used), count(static_cast<std::uint64_t>((most - used) / growth))}));
   if (device->has_blocks)
     add_owners(facts, analysis::never_freed(*device, steps.front().start_ns, steps.back().start_ns),
                finding);

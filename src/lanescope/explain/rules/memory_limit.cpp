@@ -1,6 +1,7 @@
 // The allocator holds nearly all of the GPU's memory, or ran out of it.
 #include <algorithm>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -36,10 +37,10 @@ Outcome memory_limit(const Facts& facts) {
   Finding finding;
   finding.kind = FindingKind::kMemory;
   if (failures > 0)
-    finding.verdict =
-        say("GPU memory ran out {} times while it was recorded; the largest request that failed "
-            "was {}.",
-            {count(failures), bytes(asked)});
+    finding.verdict = say_counted(facts,
+                                  "GPU memory ran out {} [time|times] while it was recorded; the "
+                                  "largest request that failed was {}.",
+                                  {count(failures), bytes(asked)});
   else
     finding.verdict = say("GPU memory is nearly full: the allocator held up to {} of {} ({}).",
                           {bytes(used), bytes(most), ratio(used, most)});

@@ -1,15 +1,10 @@
 // The program used a GPU, but the recording holds nothing that the GPU did.
 #include <algorithm>
 
+#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
-
-bool starts_kernels(std::string_view call) {
-  return call.find("LaunchKernel") != std::string_view::npos ||
-         call.find("LaunchCooperativeKernel") != std::string_view::npos ||
-         call.find("GraphLaunch") != std::string_view::npos;
-}
 
 Outcome no_gpu_work(const Facts& facts) {
   if (facts.main_device) return Quiet{};
@@ -28,13 +23,23 @@ Outcome no_gpu_work(const Facts& facts) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.confidence = Confidence::kHigh;
-  if (launches > 0) {
+  if (is_truncated(trace)) {
+    finding.verdict = say(
+        "The end of the file is missing, and what is left holds no GPU work, though the program "
+        "used a GPU: torch writes the CPU's events first, so the GPU's may have stood in the part "
+        "that is missing.");
+    finding.try_next = {"write the file again, and let the program end before copying it"};
+    finding.sample_count = launches > 0 ? launches : records;
+    finding.sample_noun = launches > 0 ? "launch call" : "record";
+  } else if (launches > 0) {
     finding.verdict =
         say("The program launched {} kernels and the trace holds none of them: the GPU's side was "
             "not recorded, so nothing can be said about GPU time or idle gaps.",
             {count(launches)});
     finding.evidence.push_back({first, say("the first launch")});
     finding.try_next = {
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: with the CPU alone "
+        "torch.profiler still records these calls",
         "lanescope doctor: is CUPTI allowed here, and does another profiler (nsys, DCGM, a second "
         "torch.profiler) hold it?",
         "keep the profiler open until the GPU is done: torch.cuda.synchronize() before it stops"};

@@ -1,7 +1,9 @@
 // The optimizer runs one small kernel after the other for each tensor.
 #include <algorithm>
+#include <utility>
 
 #include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -43,16 +45,27 @@ Outcome optimizer_loop(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
+  const std::int64_t waits_ns = facts.per_step(wait.time_ns);
   finding.verdict =
       say("The optimizer loops over its tensors: {} kernels per step in Optimizer.step, {} of GPU "
-          "time, while the GPU waits {} for their launches. A fused step is a few kernels.",
-          {count(kernels / steps), ns(facts.per_step(busy_ns)), ns(facts.per_step(wait.time_ns))});
+          "time",
+          {count(kernels / steps), ns(facts.per_step(busy_ns))});
+  if (waits_ns > 0) {
+    finding.verdict.pattern += ", while the GPU waits {} for their launches";
+    finding.verdict.values.push_back(ns(waits_ns));
+  }
+  finding.verdict.pattern += ". A fused step is a few kernels.";
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("waiting {} + kernels {} - one pass over about {} tensors, {}: at most {} per step",
-          {ns(facts.per_step(wait.time_ns)), ns(facts.per_step(busy_ns)), count(parameters / steps),
-           ns(facts.per_step(kept_ns)), ns(facts.per_step(saved_ns))}));
+  Sentence sum = say_counted(
+      facts, "kernels {} - one pass over about {} [tensor|tensors], {}: at most {} per step",
+      {ns(facts.per_step(busy_ns)), count(parameters / steps), ns(facts.per_step(kept_ns)),
+       ns(facts.per_step(saved_ns))});
+  if (waits_ns > 0) {
+    sum.pattern = "waiting {} + " + sum.pattern;
+    sum.values.insert(sum.values.begin(), ns(waits_ns));
+  }
+  finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
       "fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",

@@ -1,5 +1,6 @@
 // How much of the step is the optimizer, whose time does not depend on the batch.
 #include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -25,8 +26,8 @@ Outcome optimizer_share(const Facts& facts) {
           {ratio(optimizer_ns, busy_ns), ns(facts.per_step(optimizer_ns))});
   finding.at_stake_ns = facts.per_step(optimizer_ns);
   finding.at_stake_ratio = share_of(optimizer_ns, facts.wall.partition.wall_ns);
-  finding.arithmetic.push_back(say(
-      "{} kernels per step, {} of them over lists of tensors",
+  finding.arithmetic.push_back(say_counted(
+      facts, "{} [kernel|kernels] per step, {} of them over lists of tensors",
       {count(work.works.size() / steps_of(facts)), count(work.multi_tensor / steps_of(facts))}));
   add_ops(work, finding);
   finding.try_next = {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -77,19 +78,25 @@ Outcome outside_graphs(const Facts& facts) {
       waiting += part.end_ns - part.start_ns;
     finding.verdict =
         say("{} of {} steps ran without the CUDA graph that the others replay: a shape, or a "
-            "branch, that was not captured. In those the GPU waited {} for the CPU.",
-            {count(bare_steps), count(facts.steady.size()), ns(waiting)});
+            "branch, that was not captured.",
+            {count(bare_steps), count(facts.steady.size())});
+    if (waiting > 0) {
+      finding.verdict.pattern += bare_steps == 1 ? " In it the GPU waited {} for the CPU."
+                                                 : " In those the GPU waited {} for the CPU.";
+      finding.verdict.values.push_back(ns(waiting));
+    }
     finding.at_stake_ns = facts.per_step(waiting);
     finding.at_stake_ratio = share_of(waiting, facts.wall.partition.wall_ns);
     finding.evidence.push_back({bare, say("the first step without a replay")});
     finding.try_next = {"capture this size too, or pad the batch to the next captured size"};
   } else {
     finding.kind = FindingKind::kWhere;
-    finding.verdict =
-        say("CUDA graphs replay {} pieces of GPU work per step; {} kernels per step run outside of "
-            "them, {} ({} of the GPU's busy time).",
-            {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
-             ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
+    finding.verdict = say_counted(
+        facts,
+        "CUDA graphs replay {} [piece|pieces] of GPU work per step; {} [kernel|kernels] per step "
+        "[runs|run] outside of them, {} ({} of the GPU's busy time).",
+        {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
+         ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
     finding.try_next = {
         "usual where only parts are captured (attention, sampling, or prefill outside); a shape "
         "that was not captured looks the same"};

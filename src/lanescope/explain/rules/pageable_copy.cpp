@@ -2,6 +2,7 @@
 // bus's speed.
 #include <algorithm>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -9,6 +10,29 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::Window;
 using analysis::WorkClass;
+
+namespace {
+
+// A value rather than data.
+constexpr std::int64_t kLargestValueBytes = 4096;
+
+bool is_value(const Trace& trace, SliceId work) {
+  const auto bytes = trace.slice_args(work).integer(ArgKey::kBytes);
+  return bytes && *bytes <= kLargestValueBytes;
+}
+
+bool is_upload(const Trace& trace, SliceId work) {
+  return trace.name(work).find("Pageable ->") != std::string_view::npos;
+}
+
+// A value that comes to the CPU is waited for by whoever asked: host-sync tells of it, and pinned
+// memory gains nothing. One that goes to the GPU may be a batch's labels, copied as the batch is.
+bool is_pageable_copy(const Trace& trace, SliceId work) {
+  return trace.name(work).find("Pageable") != std::string_view::npos &&
+         (is_upload(trace, work) || !is_value(trace, work));
+}
+
+}  // namespace
 
 Outcome pageable_copy(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
@@ -19,12 +43,13 @@ Outcome pageable_copy(const Facts& facts) {
     SliceId longest = kNone<SliceId>;
   };
   Direction to_device, from_device;
+  bool any_data = false;
   std::vector<Window> intervals;  // disjoint
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
-    const std::string_view label = trace.name(work.slice);
-    if (label.find("Pageable") == std::string_view::npos) continue;
-    Direction& way = label.find("Pageable ->") != std::string_view::npos ? to_device : from_device;
+    if (!is_pageable_copy(trace, work.slice)) continue;
+    any_data = any_data || !is_value(trace, work.slice);
+    Direction& way = is_upload(trace, work.slice) ? to_device : from_device;
     ++way.copies;
     way.bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
     way.gpu_ns += work.end_ns - work.start_ns;
@@ -44,7 +69,7 @@ Outcome pageable_copy(const Facts& facts) {
   // The CPU stands in the copy's call, or comes from it to an empty queue.
   const auto is_pageable_call = [&](SliceId call) {
     for (const SliceId work : facts.links.launched_by(call))
-      if (trace.name(work).find("Pageable") != std::string_view::npos) return true;
+      if (is_pageable_copy(trace, work)) return true;
     return false;
   };
   std::int64_t held_up = 0;
@@ -62,13 +87,13 @@ Outcome pageable_copy(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
-  if (to_device.copies + from_device.copies == 0 || share_of(lost, wall_ns) < 0.01) return Quiet{};
+  if (!any_data || share_of(lost, wall_ns) < 0.01) return Quiet{};
 
   Finding finding;
-  finding.verdict = say(
-      "Copies through pageable memory: {} copies in {} steps, {}, cost {} per step ({}) in which "
-      "the GPU "
-      "computes nothing.",
+  finding.verdict = say_counted(
+      facts,
+      "Copies through pageable memory: {} [copy|copies] in {} [step|steps], {}, cost {} per step "
+      "({}) in which the GPU computes nothing.",
       {count(to_device.copies + from_device.copies), count(facts.steady.size()),
        bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
@@ -80,9 +105,10 @@ Outcome pageable_copy(const Facts& facts) {
   const auto describe_way = [&](const Direction& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(
-        {way.longest, say("{}: {} copies, {}, {} on the GPU, {} of CPU time in the calls",
-                          {text(direction), count(way.copies), bytes(way.bytes), ns(way.gpu_ns),
-                           ns(way.cpu_ns)})});
+        {way.longest,
+         say_counted(facts, "{}: {} [copy|copies], {}, {} on the GPU, {} of CPU time in the calls",
+                     {text(direction), count(way.copies), bytes(way.bytes), ns(way.gpu_ns),
+                      ns(way.cpu_ns)})});
   };
   describe_way(to_device, "host to device");
   describe_way(from_device, "device to host");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -186,8 +187,9 @@ Outcome python_indexing(const Facts& facts) {
        ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Loops& loops = ranked[i].second;
-    Sentence line = say("{} x{} in {} loops",
-                        {name(trace.name(loops.first)), count(loops.calls), count(loops.loops)});
+    Sentence line =
+        say_counted(facts, "{} x{} in {} [loop|loops]",
+                    {name(trace.name(loops.first)), count(loops.calls), count(loops.loops)});
     if (const auto dims = trace.slice_args(loops.first).text(ArgKey::kInputDims)) {
       line.pattern += ", of {}";
       line.values.push_back(name(trace.text(*dims)));

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -42,29 +43,41 @@ Outcome recompiles(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
   if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{kNeedsSteps};
-  const Compiling found = compiling_within(compiled.code, facts.steady_cpu_windows());
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const std::vector<std::size_t> later = facts.later_steps();
+  if (later.front() < facts.steps.first_steady) return Quiet{};  // cold-compile's
+  std::vector<Window> windows;
+  for (const std::size_t index : later)
+    windows.push_back({facts.steps.steps[index].cpu_start_ns, facts.steps.steps[index].cpu_end_ns});
+  const Compiling found = compiling_within(compiled.code, windows);
+  const auto steps = static_cast<std::int64_t>(later.size());
   if (found.time_ns < 1'000'000) return Quiet{};
   std::set<std::string_view> ids;
   std::set<std::size_t> in_steps;
   for (const CompileRun* run : found.runs) {
     if (!run->id.empty()) ids.insert(run->id);
-    for (const std::size_t index : facts.steady)
+    for (const std::size_t index : later)
       if (run->start_ns >= facts.steps.steps[index].cpu_start_ns &&
           run->start_ns < facts.steps.steps[index].cpu_end_ns)
         in_steps.insert(index);
   }
   Finding finding;
-  finding.verdict = say(
-      "Recompiles: torch.compile compiled again in {} of {} steady steps, {} per step on average, "
-      "because a guard on shapes, types or values failed.",
-      {count(in_steps.size()), count(steps), ns(facts.per_step(found.time_ns))});
+  finding.verdict =
+      facts.one_step_chosen
+          ? say("Recompiles: torch.compile compiled again in this step, {}, because a guard on "
+                "shapes, types or values failed.",
+                {ns(found.time_ns)})
+          : say_counted(
+                facts,
+                "Recompiles: torch.compile compiled again in {} of the {} [step|steps] behind the "
+                "first, {} per step on average, because a guard on shapes, types or values failed.",
+                {count(in_steps.size()), count(later.size()), ns(found.time_ns / steps)});
   const std::int64_t lost =
       facts.main_device ? device_lost_ns(facts, compiled.code, found) : found.time_ns;
-  finding.at_stake_ns = facts.per_step(lost);
-  std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (!facts.main_device)
-    for (const Window& window : facts.steady_cpu_windows()) wall_ns += window.length_ns();
+  finding.at_stake_ns = lost / steps;
+  std::int64_t wall_ns = 0;
+  for (std::size_t i = 0; i < later.size(); ++i)
+    wall_ns += facts.main_device ? facts.device().walls[later[i]].partition.wall_ns
+                                 : windows[i].length_ns();
   finding.at_stake_ratio = share_of(std::min(lost, wall_ns), wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(
@@ -77,6 +90,11 @@ Outcome recompiles(const Facts& facts) {
     finding.arithmetic.push_back(say("regions K/M are function K in its version M: {}, {} in all",
                                      {name(list), count(ids.size())}));
   }
+  if (facts.long_step)
+    finding.arithmetic.push_back(
+        say("a mean of {} steps: step {}, which other numbers leave out, is one of them",
+            {count(later.size()), step_number(facts, *facts.long_step)}));
+  if (facts.main_device) explain_long_step(facts, found.windows, {}, finding);
   add_runs(facts, found, finding);
   finding.try_next = {
       "TORCH_LOGS=recompiles names the guard; torch._dynamo.mark_dynamic or "
@@ -84,7 +102,7 @@ Outcome recompiles(const Facts& facts) {
       "pad or bucket sizes; keep Python numbers that change (a step counter, a learning rate) in "
       "tensors"};
   finding.confidence = in_steps.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
-  finding.sample_count = steps;
+  finding.sample_count = later.size();
   return finding;
 }
 

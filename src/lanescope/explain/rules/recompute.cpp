@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -83,10 +84,11 @@ Outcome recompute(const Facts& facts) {
       {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(again_ns);
   finding.at_stake_ratio = share_of(again_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("{} operators per step inside the backward pass carry a sequence number of their own and "
-          "the name and shapes of a forward one; GPU work launched in them counts",
-          {count(ops / std::max<std::size_t>(1, facts.steady.size()))}));
+  finding.arithmetic.push_back(say_counted(
+      facts,
+      "{} [operator|operators] per step inside the backward pass [carries|carry] a sequence number "
+      "of their own and the name and shapes of a forward one; GPU work launched in them counts",
+      {count(ops / std::max<std::size_t>(1, facts.steady.size()))}));
   Sentence where = say("the first of them");
   add_line(facts, first, where);
   finding.evidence.push_back({first, std::move(where)});

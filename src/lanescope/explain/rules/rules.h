@@ -20,6 +20,7 @@ Outcome hotspot_kernel(const Facts& facts);
 Outcome kernel_spread(const Facts& facts);
 Outcome compiled_code(const Facts& facts);
 Outcome slow_first_step(const Facts& facts);
+Outcome long_step(const Facts& facts);
 Outcome dead_window(const Facts& facts);
 Outcome edge_gap(const Facts& facts);
 Outcome lone_gap(const Facts& facts);
@@ -29,6 +30,7 @@ Outcome earlier_work(const Facts& facts);
 
 // Trust, memory and variation.
 Outcome no_gpu_work(const Facts& facts);
+Outcome cpu_time(const Facts& facts);
 Outcome clock_offset(const Facts& facts);
 Outcome lost_events(const Facts& facts);
 Outcome damaged_file(const Facts& facts);
@@ -77,8 +79,7 @@ Outcome cudnn_benchmark(const Facts& facts);
 Outcome triton_autotune(const Facts& facts);
 Outcome worker_restart(const Facts& facts);
 
-// A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
-bool starts_kernels(std::string_view call);
+using analysis::starts_kernels;
 
 // Calls that launch one kernel each, in steady steps, by place in the trace; first uses of a kernel
 // left out. With the work that was launched and had not begun when the call was made (of the main
@@ -126,6 +127,7 @@ Outcome low_occupancy(const Facts& facts);
 // Shared by several rules.
 inline constexpr char kNeedsDevice[] =
     "GPU work in the trace (record with ProfilerActivity.CUDA, and where CUPTI is allowed)";
+inline constexpr char kNeedsWork[] = "GPU work, or operators and annotations of the CPU";
 inline constexpr char kNeedsLaunches[] =
     "the launch calls of the GPU work (cuda_runtime and cuda_driver events)";
 inline constexpr char kNeedsSteps[] =
@@ -152,7 +154,7 @@ const analysis::Gap* find_edge_gap(const Facts& facts);
 // Idle waiting for the CPU is more than half of the steady wall; or more than 30 %, and more than
 // half of the work found an empty queue.
 bool is_host_bound(const Facts& facts);
-// Rules that blame launches need them: most GPU work has its launch call.
+// Rules that blame launches need them: most work of the main device has its launch call.
 bool has_launches(const Facts& facts);
 // Adds "CPU meanwhile" evidence: the three largest host shares.
 void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares, Finding& finding);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -79,9 +80,10 @@ Outcome same_flops(const Facts& facts) {
   const KernelCall& fast = *worst.fast->calls[(worst.fast->calls.size() - 1) / 2];
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
-  finding.verdict = say(
-      "Matmuls of equal work take different times: {} calls of {} GFLOP take {} each, {} others "
-      "{}.",
+  finding.verdict = say_counted(
+      facts,
+      "Matmuls of equal work take different times: {} [call|calls] of {} GFLOP at {} each, {} "
+      "[other|others] at {}.",
       {count(worst.slow->calls.size()), whole(std::llround(slow.work->flops / 1e9)),
        ns(worst.slow->median_ns), count(worst.fast->calls.size()), ns(worst.fast->median_ns)});
   for (const KernelCall* each : {&slow, &fast})

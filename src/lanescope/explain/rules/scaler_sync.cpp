@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -84,10 +85,11 @@ Outcome scaler_sync(const Facts& facts) {
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
   finding.verdict =
-      say("{} asks the GPU for a number before each optimizer step: {} waits in the steady steps, "
-          "after which the GPU stands idle {} per step ({}).",
-          {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
-           count(waits.size()), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+      say_counted(facts,
+                  "{} asks the GPU for a number before each optimizer step: {} [wait|waits] in the "
+                  "steady steps, after which the GPU stands idle {} per step ({}).",
+                  {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
+                   count(waits.size()), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
   finding.arithmetic.push_back(

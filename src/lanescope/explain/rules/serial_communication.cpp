@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -56,10 +57,9 @@ Outcome serial_communication(const Facts& facts) {
       say("compute takes {} per step: no more than that can hide communication; what runs beside "
           "communication gets slower itself",
           {ns(facts.per_step(part.compute_ns))}));
-  finding.arithmetic.push_back(
-      say("{} of {} communication kernels run on a stream that also "
-          "computes",
-          {count(on_compute_stream), count(calls)}));
+  finding.arithmetic.push_back(say_counted(
+      facts, "{} of {} communication [kernel runs|kernels run] on a stream that also computes",
+      {count(on_compute_stream), count(calls)}));
   finding.evidence.push_back(
       {longest, say("{}: {} alone", {kernel(trace.name(longest)), ns(longest_ns)})});
   finding.try_next = {

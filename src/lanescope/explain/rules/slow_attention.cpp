@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -29,10 +30,10 @@ Outcome slow_attention(const Facts& facts) {
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
   Finding finding;
-  finding.verdict =
-      say("Fused attention is far below the peak: {} calls of 1 GFLOP and more reach less than "
-          "40 % of it, {} per step.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say_counted(facts,
+                                "Fused attention is far below the peak: {} [call|calls] of 1 GFLOP "
+                                "and more [reaches|reach] less than 40 % of it, {} per step.",
+                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   finding.arithmetic.push_back(say(
       "together {} TFLOP/s; the longest, {} in {}, reached {} of the peak",
       {count(static_cast<std::uint64_t>(std::llround(flops / static_cast<double>(time_ns) / 1e3))),

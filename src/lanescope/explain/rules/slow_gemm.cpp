@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -30,10 +31,10 @@ Outcome slow_gemm(const Facts& facts) {
   const auto& gemm = *longest->work->gemm;
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
-  finding.verdict =
-      say("Large matmuls are far below the peak: {} calls of 1 GFLOP and more reach less than 40 % "
-          "of it, {} per step.",
-          {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say_counted(facts,
+                                "Large matmuls are far below the peak: {} [call|calls] of 1 GFLOP "
+                                "and more [reaches|reach] less than 40 % of it, {} per step.",
+                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   finding.arithmetic.push_back(
       say("together {} TFLOP/s; the longest, [{} x {}] by [{} x {}] in {}, reached {} of the peak",
           {whole(std::llround(flops / flop_time_ns / 1e3)), whole(gemm.m), whole(gemm.k),

@@ -65,9 +65,14 @@ Outcome slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  // What the profiler itself did while the GPU had nothing to do is no part of the call.
+  const auto length_of = [&](SliceId call) {
+    const auto idle = idle_within(facts.device().gaps, {trace.start_ns(call), trace.end_ns(call)});
+    return trace.dur_ns(call) - idle[static_cast<std::size_t>(analysis::IdleCause::kProfiler)];
+  };
   std::vector<std::int64_t> lengths;
   for (const QueuedLaunch& launch : launches)
-    if (launch.queued < kFullQueue) lengths.push_back(trace.dur_ns(launch.call));
+    if (launch.queued < kFullQueue) lengths.push_back(length_of(launch.call));
   if (lengths.size() < 100) return Quiet{};
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
@@ -77,7 +82,7 @@ Outcome slow_launches(const Facts& facts) {
   std::uint64_t slow = 0;
   SliceId longest = kNone<SliceId>;
   for (const QueuedLaunch& launch : launches) {
-    const std::int64_t length = trace.dur_ns(launch.call);
+    const std::int64_t length = length_of(launch.call);
     if (launch.queued >= kFullQueue || length <= limit_ns) continue;
     const auto busy = timeline.time_within(trace.start_ns(launch.call), trace.end_ns(launch.call));
     const std::int64_t idle = length - busy[0] - busy[1] - busy[2];
@@ -85,7 +90,7 @@ Outcome slow_launches(const Facts& facts) {
     ++slow;
     excess_ns += over;
     stake_ns += std::min(idle, over);
-    if (longest == kNone<SliceId> || length > trace.dur_ns(longest)) longest = launch.call;
+    if (longest == kNone<SliceId> || length > length_of(longest)) longest = launch.call;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return Quiet{};

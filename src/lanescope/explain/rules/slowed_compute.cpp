@@ -4,6 +4,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -89,18 +90,20 @@ Outcome slowed_compute(const Facts& facts) {
       {factor(beside_ns, usual_ns), ns(facts.per_step(extra_ns)), ns(facts.per_step(hidden_ns))});
   finding.at_stake_ns = facts.per_step(extra_ns);
   finding.at_stake_ratio = share_of(extra_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("equal kernels (name, grid, block, input shapes), {} calls beside communication for more "
-          "than half of their time against the median of two calls or more without any",
-          {count(calls)}));
+  finding.arithmetic.push_back(say_counted(
+      facts,
+      "equal kernels (name, grid, block, input shapes), {} [call|calls] beside communication for "
+      "more than half of their time against the median of two calls or more without any",
+      {count(calls)}));
   finding.arithmetic.push_back(say(hidden_ns > extra_ns
                                        ? "overlap still wins: without it the step would be longer"
                                        : "overlap does not pay here: it costs what it hides"));
   for (std::size_t i = 0; i < rows.size() && i < 3 && rows[i].extra_ns * 20 > extra_ns; ++i)
     finding.evidence.push_back(
-        {rows[i].slowest, say("{}: {} beside communication, {} alone; {} calls",
-                              {kernel(trace.name(rows[i].slowest)), ns(rows[i].beside_ns),
-                               ns(rows[i].usual_ns), count(rows[i].calls)})});
+        {rows[i].slowest,
+         say_counted(facts, "{}: {} beside communication, {} alone; {} [call|calls]",
+                     {kernel(trace.name(rows[i].slowest)), ns(rows[i].beside_ns),
+                      ns(rows[i].usual_ns), count(rows[i].calls)})});
   finding.try_next = {
       "fewer blocks for communication (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), if the links allow",
       "do not count all of an exposed collective as time to win by overlap"};

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lanescope/analysis/collective_calls.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -61,16 +62,18 @@ Outcome small_collectives(const Facts& facts) {
   const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
   if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
   Finding finding;
-  finding.verdict =
-      say("{} of {} collectives in {} steps carry less than 1 MB each: they pay for the latency of "
-          "{} calls, {} per step with nothing computing beside them.",
-          {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
+  finding.verdict = say_counted(
+      facts,
+      "{} of {} collectives in {} [step|steps] carry less than 1 MB each: they pay for the latency "
+      "of {} calls, {} per step with nothing computing beside them.",
+      {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(exposed_ns);
   finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("the part of these {} calls per step in which only communication ran; what the same "
-          "bytes take in few calls stays",
-          {count(small / steps)}));
+      say_counted(facts,
+                  "the part of these {} [call|calls] per step in which only communication ran; "
+                  "what the same bytes take in few calls stays",
+                  {count(small / steps)}));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
         {group.longest,

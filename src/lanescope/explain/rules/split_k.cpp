@@ -1,5 +1,6 @@
 // A second small kernel adds up the parts of a matmul whose sum several blocks shared.
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -37,7 +38,8 @@ Outcome split_k(const Facts& facts) {
   }
   if (split > 0)
     finding.arithmetic.push_back(
-        say("{} matmul kernels name it themselves (splitK)", {count(split)}));
+        say_counted(facts, "{} matmul [kernel names it itself|kernels name it themselves] (splitK)",
+                    {count(split)}));
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
   finding.try_next = {"nothing by itself; a larger batch gives more tiles"};
   finding.confidence = facts.confidence();

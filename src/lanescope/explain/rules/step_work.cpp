@@ -81,7 +81,7 @@ std::int64_t device_idle_during(const Facts& facts, std::vector<Window> windows)
 }
 
 std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns) {
-  const IdleTimes idle = idle_within(facts.device().gaps, {start_ns, end_ns});
+  const IdleTimes idle = idle_within_steady(facts, {start_ns, end_ns});
   std::int64_t waits = 0;
   for (const auto cause : {analysis::IdleCause::kHostLate, analysis::IdleCause::kLaunchLatency,
                            analysis::IdleCause::kBetweenQueued})
@@ -177,6 +177,65 @@ std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
     }
   }
   return parts;
+}
+
+void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t excess_ns,
+                         Finding& finding) {
+  const auto& steps = facts.steps.steps;
+  const TrackId thread = steps[step].slice == kNone<SliceId>
+                             ? facts.main_thread
+                             : facts.trace->slices().track[raw(steps[step].slice)];
+  const auto shares_of = [&](const std::vector<std::size_t>& indices) {
+    std::vector<HostStretch> stretches;
+    for (const std::size_t i : indices)
+      stretches.push_back({thread, steps[i].cpu_start_ns, steps[i].cpu_end_ns, kNone<SliceId>});
+    return host_shares(facts, stretches);
+  };
+  std::vector<std::size_t> others;
+  for (const std::size_t i : facts.steady)
+    if (i != step) others.push_back(i);
+  for (std::size_t i = 0; others.empty() && i < steps.size(); ++i)
+    if (i != step) others.push_back(i);
+  if (others.empty()) return;
+  std::map<std::string, std::int64_t> usual;
+  for (const HostShare& share : shares_of(others))
+    usual[share.name] = share.time_ns / static_cast<std::int64_t>(others.size());
+  std::vector<HostShare> more = shares_of({step});
+  for (HostShare& share : more)
+    if (const auto entry = usual.find(share.name); entry != usual.end())
+      share.time_ns -= entry->second;
+  std::stable_sort(more.begin(), more.end(),
+                   [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
+  for (std::size_t i = 0; i < more.size() && i < 3; ++i) {
+    if (more[i].time_ns * 20 < excess_ns) break;
+    Sentence text = describe(more[i]);
+    text.pattern = "{} more than usual: " + text.pattern;
+    text.values.insert(text.values.begin(), ns(more[i].time_ns));
+    finding.evidence.push_back({more[i].longest, std::move(text)});
+  }
+}
+
+void explain_long_step(const Facts& facts, std::vector<Window> cpu_windows,
+                       std::vector<Window> device_windows, Finding& finding) {
+  if (!facts.long_step) return;
+  const Window whole = facts.step_window(*facts.long_step);
+  const auto clip = [&](std::vector<Window>& windows) {
+    for (Window& window : windows) {
+      window.start_ns = std::max(window.start_ns, whole.start_ns);
+      window.end_ns = std::max(window.start_ns, std::min(window.end_ns, whole.end_ns));
+    }
+  };
+  clip(cpu_windows);
+  clip(device_windows);
+  finding.explains.push_back({"long-step", device_idle_during(facts, std::move(cpu_windows)) +
+                                               total_length(std::move(device_windows))});
+}
+
+std::int64_t outside_long_step(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns) {
+  if (!facts.long_step) return end_ns - start_ns;
+  const Window whole = facts.step_window(*facts.long_step);
+  const std::int64_t within = std::min(end_ns, whole.end_ns) - std::max(start_ns, whole.start_ns);
+  return end_ns - start_ns - std::max<std::int64_t>(0, within);
 }
 
 }  // namespace lanescope::explain::rules

@@ -80,8 +80,8 @@ bool is_driver_allocation(std::string_view call);
 // The part of these (any order, overlaps allowed) in which the main device ran nothing.
 std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
 
-// Idle time of the main device between two moments that belongs to launching what runs there: not
-// launched yet, launch latency, pauses between queued work.
+// Idle time of the main device in steady steps between two moments that belongs to launching what
+// runs there: not launched yet, launch latency, pauses between queued work.
 std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
 
 // Time by name, for evidence.
@@ -99,6 +99,21 @@ struct Named {
 };
 // Adds the three with most time, with their lines.
 void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding);
+
+// Adds as evidence the three that the CPU spent most more time in during one step than in the mean
+// of the other steady ones (of all others, if there are none), on the thread that marks it: each a
+// twentieth of `excess_ns` or more.
+void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t excess_ns,
+                         Finding& finding);
+
+// For a finding that may be why one step took so long: how much of its time on the main device lies
+// in these times. Of the CPU's times counts what the device was idle in, of the device's all.
+// Nothing is added when there is no such step.
+void explain_long_step(const Facts& facts, std::vector<analysis::Window> cpu_windows,
+                       std::vector<analysis::Window> device_windows, Finding& finding);
+
+// Of a time the part that the long step did not hold the main device; all, when there is none.
+std::int64_t outside_long_step(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
 
 // Length of the union; any order.
 std::int64_t total_length(std::vector<analysis::Window> windows);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -66,11 +67,12 @@ Outcome unaligned_dims(const Facts& facts) {
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
   const auto& work = kernels.roofline.works[longest->work];
   Finding finding;
-  finding.verdict = say(
-      "Matmuls have sizes that tensor cores are slow at: {} calls, {} per step; the longest has "
-      "rows of {} {} elements.",
-      {count(found.calls()), ns(facts.per_step(found.time_ns())),
-       count(static_cast<std::uint64_t>(length)), name(work.type)});
+  finding.verdict =
+      say_counted(facts,
+                  "Matmuls have sizes that tensor cores are slow at: {} [call|calls], {} per step; "
+                  "the longest has rows of {} {} elements.",
+                  {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                   count(static_cast<std::uint64_t>(length)), name(work.type)});
   finding.arithmetic.push_back(say("the longest ([{} x {}] by [{} x {}]) reached {} of the roof",
                                    {count(static_cast<std::uint64_t>(work.gemm->m)),
                                     count(static_cast<std::uint64_t>(work.gemm->k)),

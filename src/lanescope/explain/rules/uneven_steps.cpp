@@ -56,14 +56,16 @@ class StepContents {
   StepContents(const Facts& facts, const std::vector<char>& is_slow)
       : facts_(facts), is_slow_(is_slow) {
     for (const std::size_t index : facts.steady) {
-      gpu_windows_.push_back(facts.device().windows[index]);
+      gpu_windows_.push_back(facts.step_window(index));
       const auto& step = facts.steps.steps[index];
       cpu_windows_.push_back({step.cpu_start_ns, step.cpu_end_ns});
     }
-    for (const auto& work : facts.device().timeline.work)
-      add(true, window_at(gpu_windows_, work.start_ns), work.slice, work.end_ns - work.start_ns);
-    if (facts.main_thread == kNone<TrackId>) return;
-    const Track& track = facts.trace->track(facts.main_thread);
+    if (facts.main_device)
+      for (const auto& work : facts.device().timeline.work)
+        add(true, window_at(gpu_windows_, work.start_ns), work.slice, work.end_ns - work.start_ns);
+    const TrackId thread = facts.cpu ? facts.cpu->thread : facts.main_thread;
+    if (thread == kNone<TrackId>) return;
+    const Track& track = facts.trace->track(thread);
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
       if (facts.nesting.depth[i] == analysis::SliceNesting::kNotNested ||
@@ -118,16 +120,14 @@ std::string numbers_text(const Facts& facts, const std::vector<std::size_t>& slo
 }  // namespace
 
 Outcome uneven_steps(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
   const std::size_t steps = facts.steady.size();
   if (!facts.steps.marked || steps < 6)
     return NotChecked{"six steps or more without start-up (schedule(warmup=1, active=8))"};
   const Trace& trace = *facts.trace;
   std::vector<std::size_t> order(steps);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto length = [&](std::size_t i) {
-    return facts.device().windows[facts.steady[i]].length_ns();
-  };
+  const auto length = [&](std::size_t i) { return facts.step_window(facts.steady[i]).length_ns(); };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
   std::vector<std::int64_t> lengths;
@@ -146,18 +146,19 @@ Outcome uneven_steps(const Facts& facts) {
   }
   const auto extras = StepContents(facts, is_slow).extras(high - low);
 
+  const auto place = [&](std::size_t i) { return facts.steady[slow[i]]; };
   bool regular = slow.size() >= 3;
   for (std::size_t i = 2; i < slow.size(); ++i)
-    regular = regular && slow[i] - slow[i - 1] == slow[1] - slow[0];
+    regular = regular && place(i) - place(i - 1) == place(1) - place(0);
   Finding finding;
   finding.verdict = say("Steps come in two lengths: {} of {} take {}, the others {}.",
                         {count(slow.size()), count(steps), ns(high), ns(low)});
   if (regular) {
     finding.verdict.pattern += " One of {} is slow.";
-    finding.verdict.values.push_back(count(slow[1] - slow[0]));
+    finding.verdict.values.push_back(count(place(1) - place(0)));
   }
   finding.at_stake_ns = facts.per_step(over_ns);
-  finding.at_stake_ratio = share_of(over_ns, facts.wall.partition.wall_ns);
+  finding.at_stake_ratio = share_of(over_ns, facts.steady_wall_ns());
   finding.arithmetic.push_back(
       say("the slow ones: {}; if they were like the others, the mean step would be {} shorter",
           {text(numbers_text(facts, slow)), ns(finding.at_stake_ns)}));

@@ -13,8 +13,10 @@
 #include <map>
 #include <span>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 #include "lanescope/model/gpu_catalog.h"
@@ -284,20 +286,35 @@ Outcome unfused_chain(const Facts& facts) {
   const bool is_even = chains % facts.steady.size() == 0;
   const std::uint64_t told = is_even ? chains / facts.steady.size() : chains;
   Finding finding;
+  const std::int64_t kernels_ns = facts.per_step(gpu_ns), between_ns = facts.per_step(waits_ns);
+  const std::int64_t at_most_ns = facts.per_step(saved_ns);
   finding.verdict =
-      say("Elementwise kernels run one behind the other on tensors of the same size: {} {} of two "
-          "or more{} take {} per step; one kernel for each chain would save at most {} per step.",
-          {count(told), text(told == 1 ? "chain" : "chains"),
-           text(!facts.steps.marked ? ""
-                : is_even           ? " in each step"
-                                    : fmt::format(" in {} steps", facts.steady.size())),
-           ns(facts.per_step(gpu_ns)), ns(facts.per_step(saved_ns))});
-  finding.at_stake_ns = facts.per_step(saved_ns);
+      say_counted(facts,
+                  "Elementwise kernels run one behind the other on tensors of the same size: {} "
+                  "[chain|chains] of two or more{} [takes|take] {} per step",
+                  {count(told),
+                   text(!facts.steps.marked ? ""
+                        : is_even           ? " in each step"
+                                            : fmt::format(" in {} steps", facts.steady.size())),
+                   ns(kernels_ns)});
+  if (between_ns > 0) {
+    finding.verdict.pattern += told == 1 ? ", and the GPU waits {} inside it for launches"
+                                         : ", and the GPU waits {} inside them for launches";
+    finding.verdict.values.push_back(ns(between_ns));
+  }
+  finding.verdict.pattern += "; one kernel for each chain would save at most {} per step.";
+  finding.verdict.values.push_back(ns(at_most_ns));
+  finding.at_stake_ns = at_most_ns;
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("{} of kernels + {} in which the GPU waited between them - {} that stays",
-          {ns(facts.per_step(gpu_ns)), ns(facts.per_step(waits_ns)),
-           ns(facts.per_step(gpu_ns + waits_ns - saved_ns))}));
+  Sentence sum = say("{} of kernels", {ns(kernels_ns)});
+  if (between_ns > 0) {
+    sum.pattern += " + {} in which the GPU waited between them";
+    sum.values.push_back(ns(between_ns));
+  }
+  sum.pattern += " - {} that stays = {}";
+  sum.values.push_back(ns(kernels_ns + between_ns - at_most_ns));
+  sum.values.push_back(ns(at_most_ns));
+  finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(
       memory.bandwidth > 0
           ? say("of each chain stays at least its shortest kernel, and where its tensors exceed "
@@ -312,11 +329,16 @@ Outcome unfused_chain(const Facts& facts) {
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Group& group = ranked[i].second;
-    Sentence line =
-        say("{} x{}, {} elements: {} per step and {} between them, at most {} less",
-            {name(ranked[i].first), count(group.chains),
-             count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns)),
-             ns(facts.per_step(group.waits_ns)), ns(facts.per_step(group.saved_ns))});
+    Sentence line = say_counted(
+        facts, "{} x{}, {} [element|elements]: {} per step",
+        {name(ranked[i].first), count(group.chains),
+         count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns))});
+    if (facts.per_step(group.waits_ns) > 0) {
+      line.pattern += " and {} between them";
+      line.values.push_back(ns(facts.per_step(group.waits_ns)));
+    }
+    line.pattern += ", at most {} less";
+    line.values.push_back(ns(facts.per_step(group.saved_ns)));
     add_line(facts, group.op, line);
     finding.evidence.push_back({group.longest, std::move(line)});
   }

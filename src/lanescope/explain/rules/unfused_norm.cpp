@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -160,9 +161,10 @@ Outcome unfused_norm(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
-  finding.verdict = say(
-      "Norms, softmax or rotary embeddings run operator by operator: {} such runs per step take "
-      "{} of GPU time; fused kernels would save at most {} per step.",
+  finding.verdict = say_counted(
+      facts,
+      "Norms, softmax or rotary embeddings run operator by operator: {} such [run|runs] per step "
+      "[takes|take] {} of GPU time; fused kernels would save at most {} per step.",
       {count(runs / facts.steady.size()), ns(facts.per_step(gpu_ns)),
        ns(facts.per_step(saved_ns))});
   finding.at_stake_ns = facts.per_step(saved_ns);

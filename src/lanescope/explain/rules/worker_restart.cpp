@@ -7,6 +7,7 @@
 // between, but for the few operators that draw the workers' seed and the order of the samples.
 #include <algorithm>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -91,16 +92,14 @@ Outcome worker_restart(const Facts& facts) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("The DataLoader started its workers again {} times, which took {} ({} of it with the GPU "
-          "idle); a usual wait for a batch takes {}.",
-          {count(windows.size()), ns(total_ns), ns(facts.main_device ? at_stake : 0), ns(median)});
-  if (!facts.main_device) {
-    finding.verdict.pattern =
-        "The DataLoader started its workers again {} times, which took {}; a usual wait for a "
-        "batch "
-        "takes {}.";
-    finding.verdict.values.erase(finding.verdict.values.begin() + 2);
+      say_counted(facts, "The DataLoader started its workers again {} [time|times], which took {}",
+                  {count(windows.size()), ns(total_ns)});
+  if (facts.main_device) {
+    finding.verdict.pattern += " ({} of it with the GPU idle)";
+    finding.verdict.values.push_back(ns(at_stake));
   }
+  finding.verdict.pattern += "; a usual wait for a batch takes {}.";
+  finding.verdict.values.push_back(ns(median));
   finding.at_stake_ns = at_stake;
   finding.arithmetic.push_back(say(
       "counted from a wait that brought no batch to the end of the next one, with a pause and no "

@@ -1,5 +1,6 @@
 // zero_grad writes zeros, and the backward pass adds to them, where None would cost neither.
 #include "lanescope/explain/rules/phase_work.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -36,9 +37,11 @@ Outcome zero_grad_fills(const Facts& facts) {
   const std::uint64_t steps = steps_of(facts);
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
-  finding.verdict = say(
-      "zero_grad fills the gradients with zeros: {} fills per step ({}), {} additions onto "
-      "those zeros in the backward pass ({}), and the GPU waits {} meanwhile.",
+  finding.verdict = say_counted(
+      facts,
+      "zero_grad fills the gradients with zeros: {} [fill|fills] per step ({}), {} "
+      "[addition|additions] onto those zeros in the backward pass ({}), and the GPU waits {} "
+      "meanwhile.",
       {count(work.works.size() / steps), ns(facts.per_step(fill_ns)), count(adds.size() / steps),
        ns(facts.per_step(add_ns)), ns(facts.per_step(wait.time_ns))});
   finding.at_stake_ns = facts.per_step(saved_ns);

@@ -1,0 +1,323 @@
+#include "lanescope/explain/questions.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "lanescope/explain/run_rules.h"
+
+namespace lanescope::explain {
+namespace {
+
+constexpr std::size_t kMostRules = 5;
+
+// Words that say nothing about the subject.
+constexpr std::string_view kSmallWords[] = {
+    "a",    "all",   "am",    "an",    "and",    "any",  "anything", "are",  "as",    "at",
+    "be",   "by",    "can",   "could", "did",    "do",   "does",     "for",  "from",  "had",
+    "has",  "have",  "how",   "i",     "if",     "in",   "is",       "it",   "its",   "itself",
+    "less", "many",  "me",    "more",  "much",   "my",   "no",       "not",  "of",    "on",
+    "one",  "or",    "our",   "out",   "really", "s",    "so",       "some", "still", "such",
+    "than", "that",  "the",   "there", "this",   "to",   "too",      "was",  "were",  "what",
+    "when", "where", "which", "why",   "with",   "work", "working",  "works"};
+
+// Words that ask about everything at once, where a question has no other ones.
+constexpr std::string_view kGeneralWords[] = {
+    "about",   "back",      "best",     "change",      "code",     "cost",     "costs",
+    "current", "fast",      "faster",   "first",       "fix",      "function", "gain",
+    "get",     "give",      "go",       "goes",        "going",    "happens",  "help",
+    "improve", "inference", "issue",    "iteration",   "last",     "long",     "look",
+    "main",    "make",      "makes",    "matter",      "model",    "most",     "need",
+    "next",    "optimise",  "optimize", "performance", "priority", "problem",  "program",
+    "run",     "save",      "script",   "should",      "size",     "slow",     "slower",
+    "speed",   "spend",     "start",    "step",        "steps",    "takes",    "tell",
+    "time",    "trace",     "training", "up",          "use",      "used",     "would",
+    "wrong"};
+
+// Several words that mean one.
+constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
+    {"out of memory", "oom"},
+    {"data loader", "dataloader"},
+    {"all reduce", "allreduce"},
+    {"warm up", "warmup"},
+    {"host to device", "htod"},
+    {"device to host", "dtoh"},
+    {"tensor core", "tensorcore"},
+    {"batch size", "batchsize"},
+    {"how long", "time"},
+    {"channels last", "channelslast"},
+    {"channels_last", "channelslast"},
+    {"num_workers", "loaderprocess"},
+    {"learning rate", "optimizer"},
+};
+
+// Words for one thing, in questions of users and of rules.
+constexpr std::pair<std::string_view, std::string_view> kSameWords[] = {
+    {"bottleneck", "bound"},
+    {"bubble", "gap"},
+    {"stall", "wait"},
+    {"block", "wait"},
+    {"synchronize", "sync"},
+    {"synchronise", "sync"},
+    {"synchronization", "sync"},
+    {"synchronisation", "sync"},
+    {"nccl", "collective"},
+    {"allreduce", "collective"},
+    {"ddp", "collective"},
+    {"loader", "dataloader"},
+    {"batch", "dataloader"},
+    {"input", "dataloader"},
+    {"data", "dataloader"},
+    {"warmup", "first"},
+    {"cold", "first"},
+    {"startup", "first"},
+    {"fusion", "fuse"},
+    {"cudagraph", "graph"},
+    {"checkpoint", "recompute"},
+    {"amp", "scaler"},
+    {"jit", "compile"},
+    {"inductor", "compile"},
+    {"dynamo", "compile"},
+    {"dtoh", "copy"},
+    {"htod", "copy"},
+    {"d2h", "copy"},
+    {"h2d", "copy"},
+    {"memcpy", "copy"},
+    {"transfer", "copy"},
+    {"gemm", "matmul"},
+};
+
+// Words of users, and the rule that is about them.
+constexpr std::pair<std::string_view, std::string_view> kMeantRules[] = {
+    {"overhead", "host-bound"},
+    {"starve", "host-bound"},
+    {"compute", "gpu-bound"},
+    {"utilization", "gpu-idle"},
+    {"utilisation", "gpu-idle"},
+    {"cudadevicesynchronize", "host-sync"},
+    {"cudadevicesynchronize", "final-sync"},
+    {"cudastreamsynchronize", "host-sync"},
+    {"leak", "memory-growth"},
+    {"oom", "memory-limit"},
+    {"oom", "memory-growth"},
+    {"oom", "memory-peak"},
+    {"oom", "memory-fragmentation"},
+    {"fragment", "memory-fragmentation"},
+    {"dataloader", "dataloader-wait"},
+    {"tf32", "fp32-matmul"},
+    {"bf16", "fp32-matmul"},
+    {"fp16", "fp32-matmul"},
+    {"precision", "fp32-matmul"},
+    {"pin", "pageable-copy"},
+    {"spike", "uneven-steps"},
+    {"jitter", "uneven-steps"},
+    {"variance", "uneven-steps"},
+    {"vary", "uneven-steps"},
+    {"aten", "matmul-chain"},
+    {"addmm", "matmul-chain"},
+    {"bmm", "matmul-chain"},
+    {"mm", "matmul-chain"},
+    {"flash", "math-attention"},
+    {"sdpa", "math-attention"},
+    {"missing", "no-gpu-work"},
+    {"missing", "lost-events"},
+    {"tensorcore", "fp32-matmul"},
+    {"tensorcore", "half-off-tensor-cores"},
+    {"tensorcore", "unaligned-dims"},
+    {"trust", "lost-events"},
+    {"trust", "damaged-file"},
+    {"trust", "clock-offset"},
+    {"trust", "few-steps"},
+    {"trust", "profiler-stall"},
+    {"reliable", "lost-events"},
+    {"reliable", "clock-offset"},
+    {"complete", "lost-events"},
+    {"complete", "damaged-file"},
+    {"broken", "damaged-file"},
+    {"broken", "lost-events"},
+    {"memory", "memory-peak"},
+    {"memory", "memory-limit"},
+    {"memory", "memory-growth"},
+    {"vram", "memory-peak"},
+    {"vram", "memory-limit"},
+    {"adam", "optimizer-loop"},
+    {"adam", "optimizer-share"},
+    {"adamw", "optimizer-loop"},
+    {"adamw", "optimizer-share"},
+    {"sgd", "optimizer-loop"},
+    {"sgd", "optimizer-share"},
+    {"batchsize", "few-blocks"},
+    {"batchsize", "host-bound"},
+    {"batchsize", "tiny-kernels"},
+    {"biggest", "hotspot-kernel"},
+    {"slowest", "hotspot-kernel"},
+    {"longest", "hotspot-kernel"},
+    {"expensive", "hotspot-kernel"},
+    {"layer", "hotspot-kernel"},
+    {"fully", "gpu-idle"},
+    {"fully", "gpu-bound"},
+    {"waste", "gpu-idle"},
+    {"bigger", "gpu-bound"},
+    {"bigger", "memory-limit"},
+    {"network", "communication-bound"},
+    {"rank", "communication-bound"},
+    {"balance", "communication-bound"},
+    {"imbalance", "communication-bound"},
+    {"straggler", "communication-bound"},
+    {"python", "host-bound"},
+    {"python", "python-indexing"},
+    {"cudamalloc", "allocator-calls"},
+    {"cudafree", "allocator-calls"},
+    {"hipmalloc", "allocator-calls"},
+    {"cudalaunchkernel", "host-bound"},
+    {"cudalaunchkernel", "tiny-kernels"},
+    {"cudalaunchkernel", "slow-launches"},
+    {"item", "host-sync"},
+    {"sync", "host-sync"},
+    {"sync", "final-sync"},
+    {"print", "host-sync"},
+    {"logging", "host-sync"},
+    {"loaderprocess", "dataloader-wait"},
+    {"loaderprocess", "worker-restart"},
+    {"channelslast", "conv-layout"},
+    {"channelslast", "layout-copies"},
+    {"fuse", "unfused-chain"},
+    {"fuse", "unfused-norm"},
+    {"autocast", "fp32-matmul"},
+    {"empty", "no-gpu-work"},
+};
+
+// Endings off, so that "copies" and "copied" are "copy".
+std::string stem(std::string word) {
+  for (bool shorter = true; shorter;) {
+    shorter = false;
+    for (const std::string_view end : {"ing", "ed", "es", "er", "s", "e"})
+      if (!shorter && word.size() > end.size() + 2 && word.ends_with(end) &&
+          !(end == "s" && word.ends_with("ss"))) {  // "loss" is not what was lost
+        word.resize(word.size() - end.size());
+        shorter = true;
+      }
+  }
+  if (word.size() > 3 && word.ends_with('y')) word.back() = 'i';
+  return word;
+}
+
+// The word that stands for it.
+std::string one_word(const std::string& stemmed) {
+  static const std::map<std::string, std::string> same = [] {
+    std::map<std::string, std::string> stems;
+    for (const auto& [from, to] : kSameWords)
+      stems.emplace(stem(std::string(from)), stem(std::string(to)));
+    return stems;
+  }();
+  const auto found = same.find(stemmed);
+  return found == same.end() ? stemmed : found->second;
+}
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  for (char& letter : low)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  for (const auto& [phrase, word] : kPhrases)
+    for (std::size_t at = low.find(phrase); at != std::string::npos;
+         at = low.find(phrase, at + word.size()))
+      low.replace(at, phrase.size(), word);
+  return low;
+}
+
+std::set<std::string> words_of(std::string_view text) {
+  std::set<std::string> words;
+  std::string word;
+  const auto add = [&] {
+    if (!word.empty() &&
+        std::find(std::begin(kSmallWords), std::end(kSmallWords), word) == std::end(kSmallWords))
+      words.insert(one_word(stem(word)));
+    word.clear();
+  };
+  for (const char letter : lower(text)) {
+    if ((letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9'))
+      word += letter;
+    else
+      add();
+  }
+  add();
+  return words;
+}
+
+const std::set<std::string>& general_words() {
+  static const std::set<std::string> words = [] {
+    std::set<std::string> stems;
+    for (const std::string_view word : kGeneralWords) stems.insert(stem(std::string(word)));
+    return stems;
+  }();
+  return words;
+}
+
+bool is_about_steps(const std::set<std::string>& words) {
+  return words.contains(stem("step")) || words.contains(stem("iteration"));
+}
+
+// "why is the last step slow?", "what happened in step 7?".
+bool asks_of_one_step(const std::set<std::string>& words) {
+  const auto picks = [](const std::string& word) {
+    return word == stem("last") || word.find_first_not_of("0123456789") == std::string::npos;
+  };
+  return is_about_steps(words) && std::any_of(words.begin(), words.end(), picks);
+}
+
+// "what should I fix first?", but not "what makes the first step slow?".
+bool is_general(const std::set<std::string>& words) {
+  const std::set<std::string>& general = general_words();
+  if (words.empty() || !std::includes(general.begin(), general.end(), words.begin(), words.end()))
+    return false;
+  return !(words.contains("first") && is_about_steps(words)) && !asks_of_one_step(words);
+}
+
+}  // namespace
+
+bool is_question(std::string_view text) {
+  return text.find_first_of(" ?\t\n") != std::string_view::npos;
+}
+
+AskedRules rules_for_question(std::string_view text) {
+  struct Candidate {
+    std::string id;
+    std::set<std::string> words;
+    double score = 0;
+  };
+  std::vector<Candidate> candidates;
+  std::map<std::string, int> rules_with;
+  const std::set<std::string> asked = words_of(text);
+  for (const Rule& rule : all_rules()) {
+    if (!asked.empty() && words_of(rule.question) == asked) return {false, {rule.id}};
+    Candidate candidate{rule.id, words_of(rule.question), 0};
+    candidate.words.merge(words_of(rule.id));
+    for (const std::string& word : candidate.words) ++rules_with[word];
+    candidates.push_back(std::move(candidate));
+  }
+  if (is_general(asked)) return {true, {}};
+  std::set<std::string_view> meant;
+  for (const auto& [word, rule] : kMeantRules)
+    if (asked.contains(one_word(stem(std::string(word))))) meant.insert(rule);
+  if (asks_of_one_step(asked)) meant.insert({"uneven-steps", "long-step"});
+  double best = 0;
+  for (Candidate& candidate : candidates) {
+    if (meant.contains(candidate.id)) candidate.score += 1;
+    for (const std::string& word : asked)
+      if (candidate.words.contains(word))
+        candidate.score += (general_words().contains(word) ? 0.3 : 1.0) / rules_with[word];
+    best = std::max(best, candidate.score);
+  }
+  AskedRules found;
+  if (best == 0) return found;
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  for (const Candidate& candidate : candidates)
+    if (found.ids.size() < kMostRules && candidate.score >= best * 0.5)
+      found.ids.push_back(candidate.id);
+  return found;
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,102 @@
+// A recording without GPU work: what the thread that runs the steps does in them.
+#include <algorithm>
+#include <string>
+
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::HostPart;
+
+namespace {
+
+struct PartWords {
+  const char *in_sentence, *in_sum, *advice;
+};
+PartWords words_of(HostPart part) {
+  switch (part) {
+    case HostPart::kCompile:
+      return {"torch.compile, compiling", "compiling",
+              "run the steps that compile before the recording (warm-up); if they come back, "
+              "lanescope explain --question recompiles"};
+    case HostPart::kLoader:
+      return {
+          "waiting for input data", "input data",
+          "DataLoader(num_workers=...) loads in worker processes; with workers, more of them or "
+          "cheaper decoding"};
+    case HostPart::kBackward:
+      return {"the backward pass", "backward",
+              "torch.compile fuses operators on the CPU too, forward and backward; "
+              "torch.get_num_threads() tells how many cores they use"};
+    case HostPart::kOptimizer:
+      return {"the optimizer", "optimizer",
+              "foreach=True or fused=True, where the optimizer has them, take all parameters in a "
+              "few calls"};
+    case HostPart::kOperator:
+      return {
+          "operators outside of backward and optimizer", "other operators",
+          "torch.compile fuses operators on the CPU too; torch.get_num_threads() tells how many "
+          "cores they use"};
+    case HostPart::kOutside:
+      break;
+  }
+  return {"outside of operators: Python, waiting, or what was not recorded", "outside of operators",
+          "record with with_stack=True: the Python frames tell what runs between the operators"};
+}
+
+}  // namespace
+
+Outcome cpu_time(const Facts& facts) {
+  if (facts.main_device) return Quiet{};
+  if (!facts.cpu || facts.cpu_wall.wall_ns == 0)
+    return NotChecked{"operators or annotations of the CPU (ProfilerActivity.CPU)"};
+  const analysis::HostWall& wall = facts.cpu_wall;
+  const auto most = static_cast<HostPart>(
+      std::max_element(std::begin(wall.part_ns), std::end(wall.part_ns)) - wall.part_ns);
+  std::vector<HostStretch> stretches;
+  for (const analysis::Window& window : facts.steady_windows)
+    stretches.push_back({facts.cpu->thread, window.start_ns, window.end_ns, kNone<SliceId>});
+  const std::vector<HostShare> shares = host_shares(facts, stretches);
+
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict = say("On the CPU a step takes {}; most of it, {}, is {}.",
+                        {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(most), wall.wall_ns),
+                         text(words_of(most).in_sentence)});
+  const auto top = std::find_if(shares.begin(), shares.end(), [](const HostShare& share) {
+    return share.kind == CategoryKind::kCpuOp;
+  });
+  constexpr std::int64_t kTells = 50;  // below 2 % an operator explains nothing
+  if (top != shares.end() && top->time_ns * kTells >= wall.wall_ns) {
+    finding.verdict.pattern += " The operator with most time of its own is {}, {}.";
+    finding.verdict.values.push_back(name(top->name));
+    finding.verdict.values.push_back(ratio(top->time_ns, wall.wall_ns));
+  }
+  Sentence sum;
+  for (std::size_t i = 0; i < analysis::kHostPartCount; ++i) {
+    if (wall.part_ns[i] == 0) continue;
+    sum.pattern += std::string(sum.pattern.empty() ? "" : " + ") +
+                   words_of(static_cast<HostPart>(i)).in_sum + " {}";
+    sum.values.push_back(ns(facts.per_step(wall.part_ns[i])));
+  }
+  sum.pattern += " = {} per step";
+  sum.values.push_back(ns(facts.per_step(wall.wall_ns)));
+  finding.arithmetic.push_back(std::move(sum));
+  for (std::size_t i = 0; i < shares.size() && i < 5; ++i) {
+    if (shares[i].time_ns * kTells < wall.wall_ns) break;
+    Sentence line = describe(shares[i]);
+    line.pattern += ": {} per step, {}";
+    line.values.push_back(ns(facts.per_step(shares[i].time_ns)));
+    line.values.push_back(ratio(shares[i].time_ns, wall.wall_ns));
+    finding.evidence.push_back({shares[i].longest, std::move(line)});
+  }
+  finding.try_next = {
+      words_of(most).advice,
+      "if a GPU was meant to do this: is the model on it (next(model.parameters()).device), and "
+      "is it recorded (lanescope doctor)?"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,76 @@
+// One step behind the first took longer than all others together: numbers per step leave it out.
+#include <algorithm>
+#include <map>
+
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+// The two kernels, copies or memsets that the device had most more time of than in the mean of the
+// steady steps: each a twentieth of `excess_ns` or more.
+void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_ns,
+                     Finding& finding) {
+  const Trace& trace = *facts.trace;
+  const analysis::Window& window = facts.device().windows[step];
+  std::map<std::string_view, Named> more;
+  std::map<std::string_view, std::int64_t> usual;
+  for (const auto& work : facts.device().timeline.work) {
+    const std::int64_t length = work.end_ns - work.start_ns;
+    if (work.start_ns >= window.start_ns && work.start_ns < window.end_ns)
+      more[trace.name(work.slice)].add(work.slice, length);
+    else if (inside(facts.steady_windows, work.start_ns))
+      usual[trace.name(work.slice)] += length;
+  }
+  std::vector<std::pair<std::string_view, Named>> ranked;
+  for (auto& [label, named] : more) {
+    named.time_ns -= facts.per_step(usual[label]);
+    if (named.time_ns * 20 >= excess_ns) ranked.emplace_back(label, named);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.time_ns > b.second.time_ns;
+  });
+  for (std::size_t i = 0; i < ranked.size() && i < 2; ++i)
+    finding.evidence.push_back(
+        {ranked[i].second.longest, say("GPU: {} more than usual: {}, {} times in it",
+                                       {ns(ranked[i].second.time_ns), kernel(ranked[i].first),
+                                        count(ranked[i].second.count)})});
+}
+
+}  // namespace
+
+Outcome long_step(const Facts& facts) {
+  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
+  if (!facts.steps.marked || facts.steps.steps.size() < 5)
+    return NotChecked{"five steps or more (prof.step())"};
+  if (facts.one_step_chosen) return NotChecked{"all steps (no --step)"};
+  if (!facts.long_step) return Quiet{};
+  const std::size_t step = *facts.long_step;
+  const std::int64_t median = analysis::lower_median(facts.steady_lengths_ns());
+  const std::int64_t length = facts.step_window(step).length_ns();
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
+  finding.verdict = say(
+      "Step {} took {}, longer than the other {} together (median {}): numbers of a step leave it "
+      "out.",
+      {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
+  finding.at_stake_ns = length - median;
+  if (facts.main_device) {
+    const std::int64_t idle = facts.device().walls[step].partition.idle_ns;
+    finding.arithmetic.push_back(
+        say("in it the GPU was idle for {} and worked for {}", {ns(idle), ns(length - idle)}));
+  }
+  add_more_than_usual(facts, step, length - median, finding);
+  if (facts.main_device) add_device_work(facts, step, length - median, finding);
+  if (finding.evidence.empty())
+    finding.evidence.push_back({facts.steps.steps[step].slice, say("the step")});
+  finding.try_next = {
+      "if it comes once (a first use, a new size, a note to disk): warm up, or leave it; if it "
+      "comes back every so many steps, record more of them: then it is a part of the usual cost"};
+  finding.sample_count = facts.steady.size() + 1;
+  finding.confidence = facts.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
+  return finding;
+}
+
+}  // namespace lanescope::explain::rules
