@@ -77,6 +77,18 @@ def test_files_that_do_not_compare(run, tmp_path):
     assert run("diff", EAGER).code == 2
 
 
+def test_a_step_is_not_set_beside_a_whole_recording(run, tmp_path):
+    """Without its steps the same trace is one recording of three times as many calls, each as long as before."""
+    trace = json.load(gzip.open(TRAIN))
+    trace["traceEvents"] = [e for e in trace["traceEvents"] if not str(e.get("name", "")).startswith("ProfilerStep#")]
+    unmarked = tmp_path / "unmarked.json"
+    unmarked.write_text(json.dumps(trace))
+    text = run("diff", TRAIN, str(unmarked)).out
+    assert "B marks no steps" in text
+    assert "GPU kernels: time of a call" in text and "CPU time of a call, without its children" in text
+    assert "CPU time of a recording" not in text and "CPU time of a step" not in text
+
+
 def test_hostile_files(run, tmp_path):
     whole = gzip.decompress(open(LINEAR, "rb").read())
     for size in 0, 1, 1000, 40_000, len(whole) - 3:

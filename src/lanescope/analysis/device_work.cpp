@@ -130,13 +130,15 @@ std::vector<DeviceTimeline> compute_device_timelines(const Trace& trace, const L
   Classifier classify(trace, links);
   for (const Track& track : trace.tracks()) {
     if (track.kind != TrackKind::kStream) continue;
-    bool launched_before = links.launched_count * 2 <= links.device_work_count;
+    bool launched_before = false;
     DeviceTimeline* timeline = nullptr;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
       if (!is_device_work(trace.kind(id))) continue;
-      launched_before = launched_before || links.launch_of[i] != kNone<SliceId>;
+      const bool launched = links.launch_of[i] != kNone<SliceId>;
+      launched_before = launched_before || launched;
       if (!timeline) timeline = &by_device[device_of(trace, track)];
+      timeline->launched_count += launched ? 1 : 0;
       timeline->work.push_back(
           {id, trace.start_ns(id), trace.end_ns(id), classify(id), !launched_before});
     }
@@ -144,6 +146,8 @@ std::vector<DeviceTimeline> compute_device_timelines(const Trace& trace, const L
   std::vector<DeviceTimeline> timelines;
   for (auto& [device, timeline] : by_device) {
     timeline.device = device;
+    if (!timeline.has_launches())
+      for (DeviceWork& work : timeline.work) work.before_recording = false;
     std::sort(timeline.work.begin(), timeline.work.end(),
               [&](const DeviceWork& a, const DeviceWork& b) {
                 if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;

@@ -19,8 +19,7 @@ struct DeviceWork {
   std::int64_t start_ns = 0, end_ns = 0;
   WorkClass work = WorkClass::kCompute;
   // Its launch call is not in the trace and nothing with a launch ran before it on its stream: left
-  // over from before the recording. False in a trace that
-  // lacks half of the launches or more.
+  // over from before the recording. False on a device that has_launches() is false of.
   bool before_recording = false;
 };
 
@@ -35,6 +34,9 @@ struct DeviceTimeline {
   std::vector<DeviceWork> work;       // by (start, longer first, name)
   std::vector<BusySegment> busy;      // disjoint, in order; what lies between is idle
   std::int64_t communication_ns = 0;  // union of communication, hidden or not
+  std::uint64_t launched_count = 0;   // of `work`: the launch call is in the trace
+
+  bool has_launches() const { return launched_count * 2 > work.size(); }
 
   // Time of each class inside [start_ns, end_ns); the rest of it is idle. O(log n).
   std::array<std::int64_t, kWorkClassCount> time_within(std::int64_t start_ns,

@@ -13,7 +13,25 @@ namespace {
 
 std::int64_t length(const DeviceWork* work) { return work->end_ns - work->start_ns; }
 
-KernelGroup summarise(const Trace& trace, const LaunchLinks& links,
+// Time spent inside the windows up to a moment: intervals that are mapped through it lose what lies
+// outside, and nothing else.
+class InsideTime {
+ public:
+  explicit InsideTime(std::span<const Window> windows) {
+    for (const Window& window : windows) inside_.add(window.start_ns, window.end_ns);
+    inside_.finish();
+    if (!windows.empty()) origin_ns_ = windows.front().start_ns;
+  }
+  std::int64_t operator()(std::int64_t time_ns) const {
+    return inside_.length_within_ns(origin_ns_, time_ns);
+  }
+
+ private:
+  IntervalUnion inside_;
+  std::int64_t origin_ns_ = 0;
+};
+
+KernelGroup summarise(const Trace& trace, const LaunchLinks& links, const InsideTime& inside,
                       std::vector<const DeviceWork*>& works) {
   std::sort(works.begin(), works.end(), [](const DeviceWork* a, const DeviceWork* b) {
     return std::tuple(length(a), a->start_ns) < std::tuple(length(b), b->start_ns);
@@ -33,7 +51,7 @@ KernelGroup summarise(const Trace& trace, const LaunchLinks& links,
   distances.reserve(works.size());
   for (const DeviceWork* work : works) {
     group.total_ns += length(work);
-    all.add(work->start_ns, work->end_ns);
+    all.add(inside(work->start_ns), inside(work->end_ns));
     distances.push_back(std::abs(length(work) - group.median_ns));
     group.bytes += trace.slice_args(work->slice).integer(ArgKey::kBytes).value_or(0);
   }
@@ -69,9 +87,10 @@ std::vector<KernelGroup> compute_kernel_groups(const Trace& trace, const LaunchL
     if (work.work == WorkClass::kCopy) key = {.name = key.name};
     by_key[key].push_back(&work);
   }
+  const InsideTime inside(windows);
   std::vector<KernelGroup> groups;
   groups.reserve(by_key.size());
-  for (auto& [key, works] : by_key) groups.push_back(summarise(trace, links, works));
+  for (auto& [key, works] : by_key) groups.push_back(summarise(trace, links, inside, works));
   std::sort(groups.begin(), groups.end(), [&](const KernelGroup& a, const KernelGroup& b) {
     if (a.busy_ns != b.busy_ns) return a.busy_ns > b.busy_ns;
     const auto left = trace.name(a.median_call), right = trace.name(b.median_call);

@@ -33,7 +33,7 @@ struct KernelGroup {
   SliceId op = kNone<SliceId>;           // that launched it, if any
   std::uint64_t count = 0;
   std::int64_t total_ns = 0;  // durations added up
-  std::int64_t busy_ns = 0;   // their union
+  std::int64_t busy_ns = 0;   // their union, as far as it lies in the windows
   std::int64_t shortest_ns = 0, median_ns = 0, p95_ns = 0, longest_ns = 0;
   std::int64_t mad_ns = 0;  // median distance from the median
   std::int64_t bytes = 0;   // of copies and memsets, added up

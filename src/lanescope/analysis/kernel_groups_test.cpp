@@ -51,6 +51,18 @@ TEST(KernelGroupsTest, OverlappingCallsAreBusyOnce) {
   EXPECT_EQ(groups[0].mad_ns, 0);
 }
 
+// Of [50, 250) the window [0, 100) holds 50 and [200, 1000) another 50; the device is busy in these
+// for 100, so that no group's share is more than all of it.
+TEST(KernelGroupsTest, TimeOutsideOfTheWindowsIsNoBusyTime) {
+  Sketch sketch;
+  sketch.kernel("gemm", 50, 200, {.stream = 7}).kernel("gemm", 90, 20, {.stream = 9});
+  const auto groups = groups_of(sketch.trace(), {{0, 100}, {200, 1000}});
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].busy_ns, 100);
+  EXPECT_EQ(groups[0].total_ns, 220);
+  EXPECT_EQ(groups[0].longest_ns, 200);
+}
+
 TEST(KernelGroupsTest, GridsAndShapesMakeGroupsOfTheirOwn) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 90, {.input_dims = "[[8,8],[8,8]]"})

@@ -5,6 +5,7 @@
 //   row: device 5, 5.
 #include "lanescope/analysis/key_averages.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <unordered_map>
@@ -114,15 +115,20 @@ class Averager {
 
   void compute_busy() {
     std::map<std::int32_t, IntervalUnion> by_device;
+    std::int64_t first_ns = trace_.window_start_ns(), last_ns = trace_.window_end_ns();
     for (const TorchEvent& event : list_.events) {
       if (event.slice == kNone<SliceId> || !is_device_work(trace_.kind(event.slice))) continue;
       by_device[trace_.track(event.slice).device.value_or(-1)].add(event.start_ns, event.end_ns);
+      first_ns = std::min(first_ns, event.start_ns);
+      last_ns = std::max(last_ns, event.end_ns);
       if (!is_torch()) by_stream_[event.thread].add(event.start_ns, event.end_ns);
     }
     for (auto& [device, busy] : by_device) {
       busy.finish();
       out_.device_busy_ns += busy.length_ns();
     }
+    out_.device_count = static_cast<std::int32_t>(by_device.size());
+    out_.device_window_ns = last_ns - first_ns;
     for (auto& [stream, busy] : by_stream_) busy.finish();
   }
 
@@ -227,6 +233,7 @@ class Averager {
     row.cpu_time_total_ns += dur_ns;
     row.cpu_time_total_us += dur_us;
     if (event.is_async) return;
+    if (!is_torch()) add_to_union(event, row);
     row.self_cpu_time_total_ns += dur_ns - totals.cpu_children_ns;
     row.self_cpu_time_total_us += dur_us - totals.cpu_children_us;
     row.self_cpu_memory_bytes += event.cpu_memory_bytes - totals.cpu_memory_children;
@@ -235,6 +242,17 @@ class Averager {
     row.device_time_total_us += totals.device_us;
     row.self_device_time_total_ns += totals.device_ns - totals.device_children_ns;
     row.self_device_time_total_us += totals.device_us - totals.device_children_us;
+  }
+
+  // Events come in order of start, so what lies before the latest end of the row's earlier calls on
+  // the thread has been counted.
+  void add_to_union(const TorchEvent& event, KeyAverage& row) {
+    const auto index = static_cast<std::uint64_t>(&row - out_.rows.data());
+    std::int64_t& until =
+        counted_until_.try_emplace(index << 32 | event.thread, event.start_ns).first->second;
+    row.cpu_time_union_ns +=
+        std::max<std::int64_t>(0, event.end_ns - std::max(event.start_ns, until));
+    until = std::max(until, event.end_ns);
   }
 
   void add_device_row(const TorchEvent& event, KeyAverage& row, std::int64_t dur_ns,
@@ -259,8 +277,9 @@ class Averager {
   TorchEvents list_;
   KeyAverages out_;
   std::vector<Totals> totals_;
-  std::map<std::uint32_t, IntervalUnion> by_stream_;  // kLanescope
-  CallStacks stacks_;                                 // cut to group_by_stack_n frames
+  std::map<std::uint32_t, IntervalUnion> by_stream_;               // kLanescope
+  std::unordered_map<std::uint64_t, std::int64_t> counted_until_;  // kLanescope: by row and thread
+  CallStacks stacks_;                                              // cut to group_by_stack_n frames
   std::vector<std::string> shapes_;
   std::unordered_map<std::string, std::uint32_t> shapes_by_text_;
   std::unordered_map<std::uint32_t, std::uint32_t> shapes_of_dims_;

@@ -31,6 +31,7 @@ struct KeyAverage {
   bool is_top_level = false;  // the group's first member lies in no other row
   std::int64_t count = 0;
   std::int64_t cpu_time_total_ns = 0, self_cpu_time_total_ns = 0;
+  std::int64_t cpu_time_union_ns = 0;  // kLanescope: of a thread's calls inside each other only one
   std::int64_t device_time_total_ns = 0, self_device_time_total_ns = 0;
   std::int64_t cpu_memory_bytes = 0, self_cpu_memory_bytes = 0;
   std::int64_t device_memory_bytes = 0, self_device_memory_bytes = 0;
@@ -48,7 +49,9 @@ struct KeyAverages {
   bool with_flops = false;
   std::vector<KeyAverage> rows;         // in order of first appearance
   std::int64_t device_busy_ns = 0;      // union of device work intervals, all devices added up
+  std::int32_t device_count = 0;        // that work
   std::int64_t window_ns = 0;           // length of the capture window
+  std::int64_t device_window_ns = 0;    // the same, lengthened until all device work lies in it
   TorchEventsNotes corrections;         // kLanescope: what was left out or mended
   std::int64_t annotation_span_ns = 0;  // kLanescope: GPU annotation bars, idle gaps included ...
   std::int64_t annotation_busy_ns =

@@ -253,6 +253,41 @@ TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
   EXPECT_EQ(table.rows[1].name, "int*");
 }
 
+// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside another child each; on
+// another thread there is one of 40. All calls together are 200 long, but only 140 of two threads.
+TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
+  const Trace trace = std::move(Sketch()
+                                    .op("aten::copy_", 0, 100)
+                                    .op("aten::copy_", 10, 50)
+                                    .op("aten::copy_", 20, 10)
+                                    .op("aten::empty", 40, 5)
+                                    .op("aten::empty", 70, 5)
+                                    .op("aten::copy_", 20, 40, {.tid = 200}))
+                          .trace();
+  const auto table = compute_key_averages(trace, {.style = TableStyle::kLanescope});
+  ASSERT_TRUE(table);
+  EXPECT_EQ(row(*table, "aten::copy_").cpu_time_total_ns, 200);
+  EXPECT_EQ(row(*table, "aten::copy_").cpu_time_union_ns, 140);
+  EXPECT_EQ(row(*table, "aten::empty").cpu_time_union_ns, 10);
+}
+
+// The window is [0, 100); the kernels of two devices end at 400 and 300.
+TEST(KeyAveragesTest, TheWindowOfTheDevicesHoldsAllTheirWork) {
+  const Trace trace = std::move(Sketch()
+                                    .slice("Trace", "PyTorch Profiler (0)", 0, 100)
+                                    .runtime("cudaLaunchKernel", 10, 5, {.correlation = 1})
+                                    .runtime("cudaLaunchKernel", 20, 5, {.correlation = 2})
+                                    .kernel("a", 50, 350, {.correlation = 1})
+                                    .kernel("b", 50, 250, {.device = 1, .correlation = 2}))
+                          .trace();
+  const auto table = compute_key_averages(trace, {.style = TableStyle::kLanescope});
+  ASSERT_TRUE(table);
+  EXPECT_EQ(table->window_ns, 100);
+  EXPECT_EQ(table->device_window_ns, 400);
+  EXPECT_EQ(table->device_count, 2);
+  EXPECT_EQ(table->device_busy_ns, 600);
+}
+
 TEST(KeyAveragesTest, AnEmptyTraceHasNoRows) {
   EXPECT_TRUE(averages(Sketch().trace(), TableStyle::kTorch).rows.empty());
 }

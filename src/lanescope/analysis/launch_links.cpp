@@ -9,21 +9,16 @@
 #include <algorithm>
 #include <compare>
 #include <optional>
+#include <tuple>
 #include <utility>
+
+#include "lanescope/analysis/call_owners.h"
 
 namespace lanescope::analysis {
 namespace {
 
-struct Keyed {
-  std::int64_t id;
-  std::int64_t start_ns;
-  SliceId slice;
-  bool operator<(const Keyed& other) const {
-    if (id != other.id) return id < other.id;
-    if (start_ns != other.start_ns) return start_ns < other.start_ns;
-    return raw(slice) < raw(other.slice);
-  }
-};
+// An API call under its correlation id, or a front-end slice under its External id.
+using Keyed = CorrelatedCall;
 
 void sort_if_needed(std::vector<Keyed>& entries) {
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
@@ -46,13 +41,22 @@ SliceId nearest_before(std::span<const Keyed> entries, std::int64_t time_ns) {
   return after == entries.begin() ? entries.front().slice : std::prev(after)->slice;
 }
 
-// A forward operator under the Sequence number it recorded.
+// A forward operator under its process and the Sequence number it recorded there.
 struct Recorded {
+  ProcessId process;
   std::int64_t sequence;
   TrackId track;
   std::int64_t start_ns;
   SliceId slice;
   auto operator<=>(const Recorded&) const = default;
+};
+
+// What one backward operator says: that this thread number of its process is that track.
+struct Vote {
+  ProcessId process;
+  std::int64_t thread;
+  TrackId track;
+  auto operator<=>(const Vote&) const = default;
 };
 
 bool contains(const Trace& trace, SliceId outer, SliceId inner) {
@@ -110,9 +114,12 @@ class Linker {
       if (!correlation || *correlation == 0) continue;
       links_.launch_of[raw(id)] =
           nearest_before(entries_with(api_calls_, *correlation), trace_.start_ns(id));
+    }
+    if (ids_repeat_across_processes(trace_, api_calls_))
+      join_by_process(trace_, api_calls_, device_, links_.launch_of);
+    for (const SliceId id : device_)
       if (links_.launch_of[raw(id)] != kNone<SliceId> && is_device_work(trace_.kind(id)))
         ++links_.launched_count;
-    }
   }
 
   // `open` holds front-end slices in order of start. One that has ended when it is met on top is
@@ -171,35 +178,39 @@ class Linker {
   }
 
   // Fwd thread id is torch's own small number of a thread and not the tid of the file, and 0 means
-  // "not a backward operator". The numbers are matched to tracks by vote: each backward operator
-  // whose Sequence number is known on exactly one track votes for that track.
+  // "not a backward operator". The numbers, each process's own, are matched to tracks by vote: each
+  // backward operator whose Sequence number is known on exactly one track of its process votes for
+  // that track.
   void link_backward() {
     std::vector<Recorded> forward;
     std::vector<SliceId> backward;
     for (std::uint32_t i = 0; i < count_; ++i) collect_sequence(SliceId{i}, forward, backward);
     if (backward.empty()) return;
     std::sort(forward.begin(), forward.end());
-    std::vector<std::pair<std::int64_t, TrackId>> votes;
+    std::vector<Vote> votes;
     for (const SliceId id : backward) {
       const ArgsView args = trace_.slice_args(id);
+      const ProcessId process = trace_.track(id).process;
       const auto [first, last] = std::equal_range(
           forward.begin(), forward.end(),
-          Recorded{*args.integer(ArgKey::kSequenceNumber), {}, 0, {}},
-          [](const Recorded& a, const Recorded& b) { return a.sequence < b.sequence; });
+          Recorded{process, *args.integer(ArgKey::kSequenceNumber), {}, 0, {}},
+          [](const Recorded& a, const Recorded& b) {
+            return std::tie(a.process, a.sequence) < std::tie(b.process, b.sequence);
+          });
       if (first != last && first->track == std::prev(last)->track)
-        votes.emplace_back(*args.integer(ArgKey::kFwdThreadId), first->track);
+        votes.push_back({process, *args.integer(ArgKey::kFwdThreadId), first->track});
     }
     std::sort(votes.begin(), votes.end());
-    std::int64_t thread = 0;  // no backward operator has this one
-    TrackId track = kNone<TrackId>;
+    Vote latest{kNone<ProcessId>, 0, kNone<TrackId>};  // no backward operator has this thread
     for (const SliceId id : backward) {
       const ArgsView args = trace_.slice_args(id);
-      if (*args.integer(ArgKey::kFwdThreadId) != thread) {
-        thread = *args.integer(ArgKey::kFwdThreadId);
-        track = winner(votes, thread);
-      }
+      const ProcessId process = trace_.track(id).process;
+      const std::int64_t thread = *args.integer(ArgKey::kFwdThreadId);
+      if (process != latest.process || thread != latest.thread)
+        latest = {process, thread, winner(votes, process, thread)};
       links_.forward_of[raw(id)] =
-          last_forward(forward, *args.integer(ArgKey::kSequenceNumber), track, trace_.start_ns(id));
+          last_forward(forward, {process, *args.integer(ArgKey::kSequenceNumber), latest.track,
+                                 trace_.start_ns(id), kNone<SliceId>});
     }
   }
 
@@ -213,18 +224,19 @@ class Linker {
     if (fwd_thread && *fwd_thread != 0)
       backward.push_back(id);
     else
-      forward.push_back({*sequence, trace_.slices().track[raw(id)], trace_.start_ns(id), id});
+      forward.push_back({trace_.track(id).process, *sequence, trace_.slices().track[raw(id)],
+                         trace_.start_ns(id), id});
   }
 
-  static TrackId winner(const std::vector<std::pair<std::int64_t, TrackId>>& votes,
-                        std::int64_t thread) {
-    auto at = std::lower_bound(votes.begin(), votes.end(), std::pair(thread, TrackId{0}));
+  static TrackId winner(const std::vector<Vote>& votes, ProcessId process, std::int64_t thread) {
+    auto at = std::lower_bound(votes.begin(), votes.end(), Vote{process, thread, TrackId{0}});
     TrackId best = kNone<TrackId>;
-    for (std::ptrdiff_t most = 0; at != votes.end() && at->first == thread;) {
+    for (std::ptrdiff_t most = 0;
+         at != votes.end() && at->process == process && at->thread == thread;) {
       const auto next = std::upper_bound(at, votes.end(), *at);
       if (next - at > most) {
         most = next - at;
-        best = at->second;
+        best = at->track;
       }
       at = next;
     }
@@ -232,14 +244,15 @@ class Linker {
   }
 
   // Operators nested in one another may repeat a Sequence number; the one that made the node is the
-  // last to start before the backward pass.
-  static SliceId last_forward(const std::vector<Recorded>& forward, std::int64_t sequence,
-                              TrackId track, std::int64_t before_ns) {
-    const auto after = std::upper_bound(forward.begin(), forward.end(),
-                                        Recorded{sequence, track, before_ns, kNone<SliceId>});
+  // last to start before the backward pass. `wanted` has its start in place of the operator's own.
+  static SliceId last_forward(const std::vector<Recorded>& forward, const Recorded& wanted) {
+    const auto after = std::upper_bound(forward.begin(), forward.end(), wanted);
     if (after == forward.begin()) return kNone<SliceId>;
     const Recorded& found = *std::prev(after);
-    return found.sequence == sequence && found.track == track ? found.slice : kNone<SliceId>;
+    return found.process == wanted.process && found.sequence == wanted.sequence &&
+                   found.track == wanted.track
+               ? found.slice
+               : kNone<SliceId>;
   }
 
   void group_by_launch() {

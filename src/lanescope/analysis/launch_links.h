@@ -11,16 +11,17 @@ namespace lanescope::analysis {
 // Defined in docs/definitions.md#launch-links. Columns have one entry a slice, kNone<SliceId> where
 // there is no link.
 struct LaunchLinks {
-  // Device slice -> the API call with its correlation id. Of several such calls (files of many
-  // processes) the one that started last before the device slice did, else the first. Id 0 or no
-  // id: none. One call may start many slices (graphs).
+  // Device slice -> the API call of its process with its correlation id. Of several such calls the
+  // one that started last before the device slice did, else the first. Where processes of one file
+  // use the same ids, call_owners.h says whose a device slice is. Id 0 or no id: none. One call may
+  // start many slices (graphs).
   std::vector<SliceId> launch_of;
   // API call -> the innermost operator or annotation that contains its start on its own thread.
   // Device slice -> the same of its launch; without a launch, the External id's operator if those
   // ids proved right.
   std::vector<SliceId> op_of;
-  // Backward operator -> the operator that recorded its Sequence number on the thread that Fwd
-  // thread id means.
+  // Backward operator -> the operator that recorded its Sequence number on the thread of its
+  // process that Fwd thread id means.
   std::vector<SliceId> forward_of;
 
   // Counts over device work (kernels, copies, memsets).

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
 
 #include "lanescope/testing/sketch.h"
 
@@ -63,8 +64,7 @@ TEST(LaunchLinksTest, CorrelationZeroAndMissingIdsLinkNothing) {
   EXPECT_EQ(links.launch_of[raw(slice(trace, "zero"))], kNone<SliceId>);
 }
 
-// Two processes in one file use the same ids: the call that started last before the kernel is its
-// own.
+// An id that a process uses again: the call that started last before the kernel is its own.
 TEST(LaunchLinksTest, OfEqualCorrelationIdsTheLatestCallBeforeTheKernelCounts) {
   const Trace trace = std::move(Sketch()
                                     .runtime("first", 0, 10, {.correlation = 5})
@@ -136,6 +136,30 @@ TEST(LaunchLinksTest, BackwardFindsForwardBySequenceNumberOnTheThreadThatTheVote
   EXPECT_EQ(name_of(trace, links.forward_of[raw(slice(trace, "MmBackward0"))]), "aten::mm");
   EXPECT_EQ(name_of(trace, links.forward_of[raw(slice(trace, "MulBackward0"))]), "aten::mul");
   EXPECT_EQ(links.forward_of[raw(slice(trace, "aten::mm"))], kNone<SliceId>);
+}
+
+// Two processes count sequence numbers and threads alike: a backward operator stays in its own.
+TEST(LaunchLinksTest, BackwardFindsForwardInItsOwnProcess) {
+  Sketch sketch;
+  sketch.op("aten::mul", 0, 5, {.sequence = 4})
+      .op("MulBackward0", 50, 5, {.tid = 300, .sequence = 4, .fwd_thread = 1});
+  TraceBuilder& builder = sketch.builder();
+  const auto op = [&](std::string_view name, std::int64_t tid, std::int64_t start,
+                      std::int64_t thread) {
+    builder.args().begin();
+    for (const auto& [key, value] :
+         {std::pair("Sequence number", std::int64_t{4}), std::pair("Fwd thread id", thread)})
+      builder.args().add_int(builder.intern(key), arg_key(key), value);
+    const auto number = [](std::int64_t value) { return Scalar{false, value, kNone<StringId>}; };
+    builder.add_slice(builder.track(number(200), number(tid), false), builder.category("cpu_op"),
+                      builder.intern(name), start, 5, builder.args().end());
+  };
+  op("other mul", 100, 10, 0);
+  op("OtherMulBackward0", 300, 60, 1);
+  const Trace trace = sketch.trace();
+  const LaunchLinks links = compute_launch_links(trace);
+  EXPECT_EQ(name_of(trace, links.forward_of[raw(slice(trace, "MulBackward0"))]), "aten::mul");
+  EXPECT_EQ(name_of(trace, links.forward_of[raw(slice(trace, "OtherMulBackward0"))]), "other mul");
 }
 
 TEST(LaunchLinksTest, AnEmptyTraceHasNoLinks) {

@@ -179,6 +179,8 @@ Roofline compute_roofline(const Trace& trace, const LaunchLinks& links, const Sl
     RooflineTotals& totals = roofline.totals[static_cast<std::size_t>(call.kind)];
     ++totals.calls;
     totals.floor_ns += call.achieved_ratio() * static_cast<double>(call.time_ns);
+    totals.above_peak_calls += call.is_above_peak() ? 1 : 0;
+    totals.above_peak_ns += call.is_above_peak() ? call.time_ns : 0;
     totals.flops += roofline.works[call.work].flops;
     totals.bytes += roofline.works[call.work].bytes;
   }

@@ -52,12 +52,16 @@ struct RooflineCall {
     const double ratio = time_ns > 0 ? floor_ns() / static_cast<double>(time_ns) : 0;
     return ratio < 1 ? ratio : 1;
   }
+  // Faster than the GPU can be by the floor: bytes that came out of a cache, or a wrong estimate.
+  bool is_above_peak() const { return floor_ns() > static_cast<double>(time_ns); }
 };
 
 struct RooflineTotals {
-  std::uint64_t calls = 0;   // kUnknown: pieces of work
-  std::int64_t time_ns = 0;  // union over the wall
-  double floor_ns = 0;       // each call's, at most its time
+  std::uint64_t calls = 0;             // kUnknown: pieces of work
+  std::int64_t time_ns = 0;            // union over the wall
+  double floor_ns = 0;                 // each call's, at most its time
+  std::uint64_t above_peak_calls = 0;  // of `calls`
+  std::int64_t above_peak_ns = 0;      // their times, added up
   double flops = 0, bytes = 0;
 };
 

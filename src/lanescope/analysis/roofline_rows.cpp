@@ -28,14 +28,15 @@ RooflineRow row_of(const Roofline& roofline, std::vector<const RooflineCall*>& c
   double floor_ns = 0;
   for (const RooflineCall* call : calls) {
     row.time_ns += call->time_ns;
-    floor_ns += call->achieved_ratio() * static_cast<double>(call->time_ns);
+    floor_ns += call->floor_ns();
   }
   if (row.time_ns == 0) return row;
   const double seconds = static_cast<double>(row.time_ns) / 1e9;
   row.flops_per_s = work.flops * static_cast<double>(row.calls) / seconds;
   row.bytes_per_s = work.bytes * static_cast<double>(row.calls) / seconds;
-  if (row.kind == RooflineClass::kCompute || row.kind == RooflineClass::kMemory)
-    row.achieved_ratio = floor_ns / static_cast<double>(row.time_ns);
+  if (row.kind != RooflineClass::kCompute && row.kind != RooflineClass::kMemory) return row;
+  row.is_above_peak = floor_ns > static_cast<double>(row.time_ns);
+  if (!row.is_above_peak) row.achieved_ratio = floor_ns / static_cast<double>(row.time_ns);
   return row;
 }
 

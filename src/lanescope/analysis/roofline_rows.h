@@ -17,8 +17,10 @@ struct RooflineRow {
   std::int64_t time_ns = 0;                 // the calls' times, added up
   std::int64_t median_ns = 0;               // the lower one of an even number
   double flops_per_s = 0, bytes_per_s = 0;  // of all of them; 0 of no time
-  // Floors over times; absent of short calls and where the peak is not known.
+  // Floors over times; absent of short calls, where the peak is not known, and where this would be
+  // more than 1.
   std::optional<double> achieved_ratio;
+  bool is_above_peak = false;  // it would be more than 1
   // Its rate over the best of the rows that multiply in the same type (or, of operators that do
   // not multiply, over the best of all of those): what can be said of a GPU nobody knows. Short
   // calls are neither compared nor compared with.

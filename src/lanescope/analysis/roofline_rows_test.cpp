@@ -79,6 +79,21 @@ TEST(RooflineRowsTest, ComparesWhereThereIsNoRoof) {
   EXPECT_FALSE(drawn.rows.at(1).of_best_ratio);
 }
 
+// Floors of 30 us each in calls of 10 and 20 us: no share of what the GPU can do at most. In calls
+// of 10 and 80 us they are two thirds of the time, as the row's rate is of the peak.
+TEST(RooflineRowsTest, SaysWhenARowIsFasterThanThePeak) {
+  const SliceId a{1}, b{2};
+  const auto kind = RooflineClass::kMemory;
+  const Drawn drawn = rows_of(
+      {gemm(6e6)}, {call_of(0, a, 10'000, 30'000, kind), call_of(0, a, 20'000, 30'000, kind),
+                    call_of(0, b, 10'000, 30'000, kind), call_of(0, b, 80'000, 30'000, kind)});
+  ASSERT_EQ(drawn.rows.size(), 2u);
+  EXPECT_FALSE(drawn.rows[0].is_above_peak);
+  EXPECT_DOUBLE_EQ(*drawn.rows[0].achieved_ratio, 60.0 / 90.0);
+  EXPECT_TRUE(drawn.rows[1].is_above_peak);
+  EXPECT_FALSE(drawn.rows[1].achieved_ratio);
+}
+
 TEST(RooflineRowsTest, HasNoRowsWithoutCalls) { EXPECT_TRUE(rows_of({}, {}).rows.empty()); }
 
 }  // namespace

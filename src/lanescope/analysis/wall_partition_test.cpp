@@ -20,6 +20,26 @@ DeviceTimeline only_device(const Trace& trace) {
   return std::move(timelines.at(0));
 }
 
+// Device 0 has no launches in the trace, so nothing of it can be told to be from before it; the
+// first kernel of device 1 is.
+TEST(WallPartitionTest, WorkFromBeforeTheRecordingIsToldByTheLaunchesOfItsDevice) {
+  const Trace trace = Sketch()
+                          .kernel("alone", 0, 10)
+                          .kernel("early", 0, 10, {.device = 1})
+                          .runtime("cudaLaunchKernel", 20, 5, {.correlation = 1})
+                          .kernel("late", 30, 10, {.device = 1, .correlation = 1})
+                          .runtime("cudaLaunchKernel", 40, 5, {.correlation = 2})
+                          .kernel("later", 50, 10, {.device = 1, .correlation = 2})
+                          .trace();
+  const auto timelines = compute_device_timelines(trace, compute_launch_links(trace));
+  ASSERT_EQ(timelines.size(), 2u);
+  EXPECT_FALSE(timelines[0].has_launches());
+  EXPECT_FALSE(timelines[0].work[0].before_recording);
+  EXPECT_EQ(timelines[1].launched_count, 2u);
+  EXPECT_TRUE(timelines[1].work[0].before_recording);
+  EXPECT_FALSE(timelines[1].work[1].before_recording);
+}
+
 // compute [0, 10), communication [5, 30), copy [25, 40), window [0, 50): the overlaps belong to
 // compute, then to communication.
 TEST(WallPartitionTest, AMomentThatSeveralShareIsCountedOnce) {

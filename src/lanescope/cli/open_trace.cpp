@@ -163,6 +163,27 @@ std::vector<std::string> damage_lines(const ImportStats& stats, const std::strin
   return lines;
 }
 
+std::optional<std::string> no_times_text(const Trace& trace, const std::string& path) {
+  if (trace.slices().size() + trace.instants().size() + trace.counters().size() +
+          trace.flows().size() >
+      0)
+    return std::nullopt;
+  std::uint64_t without = 0;
+  std::optional<std::uint64_t> first;
+  for (const ImportIssue issue : {ImportIssue::kMissingField, ImportIssue::kBadTime}) {
+    const ImportStats::Counter& counter = trace.import_stats()[issue];
+    without += counter.count;
+    if (counter.first_offset)
+      first = std::min(first.value_or(*counter.first_offset), *counter.first_offset);
+  }
+  if (without == 0) return std::nullopt;
+  return fmt::format(
+      "{}: expected events with a time, found {} of which none has one that can be read{}; \"ts\" "
+      "and \"dur\" are numbers of microseconds, as in \"ts\": 12.5",
+      path == "-" ? "standard input" : path, with_commas(without),
+      first ? fmt::format(" (the first at byte {})", with_commas(*first)) : "");
+}
+
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code, Damage damage) {
   RecordFunction stage("read trace");
   Result<Trace> trace = [&] {
@@ -176,6 +197,11 @@ std::optional<Trace> open_trace(const std::string& path, Output& output, int* co
   if (!trace) {
     output.complain(message_of(trace.error()));
     *code = trace.error().code == Errc::kUnavailable ? kFailed : kUsage;
+    return std::nullopt;
+  }
+  if (const auto nothing = no_times_text(*trace, path)) {
+    output.complain(*nothing);
+    *code = kUsage;
     return std::nullopt;
   }
   if (damage == Damage::kSaid) {

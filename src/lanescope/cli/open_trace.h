@@ -19,6 +19,10 @@ enum class Damage : std::uint8_t { kSaid, kShownByCaller };
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code,
                                 Damage damage = Damage::kSaid);
 
+// Said in place of an empty trace whose events all had times that cannot be read; none: something
+// of the file is there, or nothing was lost.
+std::optional<std::string> no_times_text(const Trace& trace, const std::string& path);
+
 // "lost: ..." and "repaired: ..." with counts and first places; none, one or two lines. `path` is
 // for the hint.
 std::vector<std::string> damage_lines(const ImportStats& stats, const std::string& path);

@@ -196,6 +196,41 @@ TEST(ReadTraceTest, EveryPhaseGoesWhereItBelongs) {
   EXPECT_EQ(count(trace, ImportIssue::kUnknownPhase), 1u);
 }
 
+TEST(ReadTraceTest, AnEventNestedTooDeepIsLostAndTheLimitIsNamed) {
+  std::string text = "[";
+  for (const std::size_t depth : {500, 600}) {
+    text += R"({"ph":"X","name":"deep","ts":1,"dur":1,"args":{"x":)";
+    text.append(depth, '[').append(depth, ']').append("}},");
+  }
+  text += R"({"ph":"X","name":"next","ts":2,"dur":1}])";
+  const Trace trace = read(text);
+  ASSERT_EQ(trace.slices().size(), 2u);
+  EXPECT_EQ(trace.name(SliceId{0}), "deep");
+  EXPECT_EQ(trace.name(SliceId{1}), "next");
+  EXPECT_EQ(count(trace, ImportIssue::kEventLost), 1u);
+  const std::string_view about = import_issue_info(ImportIssue::kEventLost).description;
+  EXPECT_NE(about.find("nested more than 512 levels deep"), about.npos);
+}
+
+TEST(ReadTraceTest, AnEndWithoutCategoryEndsTheBeginOfItsThread) {
+  const Trace trace = read(R"([
+    {"ph":"B","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1}, {"ph":"E","pid":0,"tid":7,"ts":3},
+    {"ph":"B","cat":"kernel","name":"m","pid":0,"tid":7,"ts":4}, {"ph":"E","name":"m","pid":0,"tid":7,"ts":6},
+    {"ph":"E","pid":0,"tid":8,"ts":9}, {"ph":"B","cat":"gpu_memcpy","name":"c","pid":0,"tid":8,"ts":8},
+    {"ph":"B","name":"plain","pid":1,"tid":7,"ts":1}, {"ph":"E","cat":"kernel","name":"plain","pid":1,"tid":7,"ts":2},
+    {"ph":"B","cat":"cpu_op","name":"outer","pid":2,"tid":7,"ts":1}, {"ph":"B","cat":"kernel","name":"inner","pid":2,"tid":7,"ts":2},
+    {"ph":"E","pid":2,"tid":7,"ts":3}, {"ph":"E","pid":2,"tid":7,"ts":5}])");
+  EXPECT_EQ(testing::trace_text(trace),
+            "base 0\nwindow 1000 9000\n"
+            "slices of stream 0/7\n  1000+2000 'k' 'kernel'\n  4000+2000 'm' 'kernel'\n"
+            "slices of stream 0/8\n  8000+1000 'c' 'gpu_memcpy'\n"
+            "slices of stream 2/7\n  2000+1000 'inner' 'kernel'\n"
+            "slices of thread 1/7\n  1000+1000 'plain' -\n"
+            "slices of thread 2/7\n  1000+4000 'outer' 'cpu_op'\n");
+  EXPECT_EQ(count(trace, ImportIssue::kEndWithoutBegin), 0u);
+  EXPECT_EQ(count(trace, ImportIssue::kBeginWithoutEnd), 0u);
+}
+
 TEST(ReadTraceTest, EntriesBesideTheEventsAreKeptInAnyOrder) {
   const Trace trace = read(R"({"schemaVersion": 1, "deviceProperties": [ {"id": 0} ],
     "traceEvents": [{"ph":"X","name":"a","ts":1,"dur":1}], "baseTimeNanoseconds": 1790857026000000000, "traceName": "x.json"})");

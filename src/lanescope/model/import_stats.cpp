@@ -8,7 +8,9 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"truncated-file", Severity::kLost, "the file ends before its JSON does"},
     {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
     {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
-    {"event-lost", Severity::kLost, "the event's text could not be understood"},
+    {"event-lost", Severity::kLost,
+     "the event's text could not be understood: it is broken, or nested more than 512 levels deep "
+     "(write what is nested deeper as a string)"},
     {"unescaped-text", Severity::kRepaired,
      "a string held an unescaped quote, backslash or control character"},
     {"invalid-utf8", Severity::kRepaired, "bytes that are not UTF-8 became U+FFFD"},

@@ -47,13 +47,31 @@ std::int64_t TraceBuilder::last_time_ns() const {
   return last;
 }
 
-// Stacks per track, in time order; equal times keep the file's order. An end that names an outer
-// begin also closes the inner ones (their end was lost); an end that matches nothing is counted.
+std::vector<TrackId> TraceBuilder::pairing_tracks() const {
+  std::vector<TrackId> pairing;
+  pairing.reserve(trace_.tracks_.size());
+  for (const Track& track : trace_.tracks_) {
+    const auto own = TrackId{static_cast<std::uint32_t>(pairing.size())};
+    const auto thread = track.kind == TrackKind::kStream
+                            ? track_by_key_.find({TrackKind::kThread, track.process, track.tid,
+                                                  kNone<StringId>, kNone<StringId>})
+                            : track_by_key_.end();
+    pairing.push_back(thread == track_by_key_.end() ? own : thread->second);
+  }
+  return pairing;
+}
+
+// Stacks per pid and tid, in time order; equal times keep the file's order. The slice is on the
+// track, and of the category, of its begin: an end may leave out "cat", which tells a stream from a
+// thread. An end that names an outer begin also closes the inner ones (their end was lost); an end
+// that matches nothing is counted.
 void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
   if (events.empty()) return;
   const std::int64_t last = last_time_ns();
-  std::stable_sort(events.begin(), events.end(), [](const OpenEvent& a, const OpenEvent& b) {
-    return a.track != b.track ? a.track < b.track : a.time_ns < b.time_ns;
+  const std::vector<TrackId> pairing = pairing_tracks();
+  const auto track_of = [&](const OpenEvent& event) { return pairing[raw(event.track)]; };
+  std::stable_sort(events.begin(), events.end(), [&](const OpenEvent& a, const OpenEvent& b) {
+    return track_of(a) != track_of(b) ? track_of(a) < track_of(b) : a.time_ns < b.time_ns;
   });
   std::vector<const OpenEvent*> open;
   std::unordered_map<std::uint32_t, std::uint32_t>
@@ -81,7 +99,7 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
       }
       close(event.time_ns, merge_args(open.back()->args, event.args));
     }
-    if (i + 1 == events.size() || events[i + 1].track != event.track) {
+    if (i + 1 == events.size() || track_of(events[i + 1]) != track_of(event)) {
       while (!open.empty()) {
         stats().count(ImportIssue::kBeginWithoutEnd);
         close(std::max(last, open.back()->time_ns), open.back()->args);

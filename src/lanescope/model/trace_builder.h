@@ -42,7 +42,7 @@ class TraceBuilder {
   void add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns,
                  ArgsId args);
   // `name` may be kNone: it ends the innermost open begin. Otherwise the innermost one of that
-  // name.
+  // name. Of the same pid and tid, be the begin on the thread or on the stream of those.
   void add_end(TrackId track, StringId name, std::int64_t time_ns, ArgsId args);
   void add_async(char phase, TrackId async_track, CategoryId category, StringId name,
                  std::int64_t time_ns, ArgsId args);
@@ -121,6 +121,7 @@ class TraceBuilder {
   void push_slice(TrackId, CategoryId, StringId, std::int64_t start_ns, std::int64_t dur_ns, ArgsId,
                   std::uint32_t event_index);
   std::int64_t last_time_ns() const;
+  std::vector<TrackId> pairing_tracks() const;  // of each track: a stream's is the thread beside it
   void pair_begin_end(std::vector<OpenEvent>& events);
   ArgsId merge_args(ArgsId first, ArgsId second);
   void pair_flows();

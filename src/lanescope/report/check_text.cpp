@@ -6,6 +6,7 @@
 
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
+#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -46,16 +47,6 @@ std::string about(const Facts& facts) {
                            : text + ", no GPU work";
 }
 
-// A cell of a Markdown table: bars would end it.
-std::string cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
-
 std::string details(const BudgetLine& line) {
   return line.state == BudgetState::kMissing ? "needs " + line.missing : sentence_text(line.text);
 }
@@ -79,12 +70,14 @@ std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
 }
 
 std::string markdown(const Facts& facts, const BudgetReport& report, const CheckOptions& options) {
-  std::string out = fmt::format(
-      "# {}\n\n`{}` ({}) against `{}`\n\n| | limit | found |\n|---|---|---|\n",
-      verdict_text(report), one_line(options.trace), about(facts), one_line(options.budget));
+  std::string out =
+      fmt::format("# {}\n\n{} ({}) against {}\n\n| | limit | found |\n|---|---|---|\n",
+                  verdict_text(report), markdown_code(one_line(options.trace)), about(facts),
+                  markdown_code(one_line(options.budget)));
   for (const BudgetLine* line : ranked(report)) {
-    std::string found = cell(details(*line));
-    for (const Evidence& each : line->evidence) found += "<br>" + cell(evidence_text(facts, each));
+    std::string found = markdown_escaped(details(*line));
+    for (const Evidence& each : line->evidence)
+      found += "<br>" + markdown_escaped(evidence_text(facts, each));
     out += fmt::format("| {} | {} | {} |\n", label(line->state), line->key, found);
   }
   return out;

@@ -8,6 +8,7 @@
 
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/report/explain_text.h"
+#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -49,10 +50,10 @@ class DiffText {
 
   std::string run() {
     if (options_.markdown) out_ += "# What changed\n\n";
-    out_ += wrapped("", sentence_text(c_.headline));
+    out_ += wrapped("", sentence_text(c_.headline, options_.markdown));
     for (const auto& remark : c_.remarks) {
       if (options_.markdown) out_ += '\n';
-      out_ += wrapped("  note: ", sentence_text(remark));
+      out_ += wrapped("  note: ", sentence_text(remark, options_.markdown));
     }
     out_ += '\n';
     write_side("A", options_.a_label, c_.a_steps, *c_.a);
@@ -83,8 +84,9 @@ class DiffText {
       about +=
           fmt::format("; shortest {}, median {}, longest {}", format_time_ns(steps.shortest_ns),
                       format_time_ns(steps.median_ns), format_time_ns(steps.longest_ns));
-    out_ += fmt::format("{}{}: {} ({})\n", options_.markdown ? "- " : "  ", side, one_line(label),
-                        about);
+    out_ +=
+        fmt::format("{}{}: {} ({})\n", options_.markdown ? "- " : "  ", side,
+                    options_.markdown ? markdown_code(one_line(label)) : one_line(label), about);
   }
 
   void begin(std::string_view title) {
@@ -349,8 +351,42 @@ class DiffText {
     return "";
   }
 
+  // Only one side marks steps: a step beside a recording says nothing, a call beside a call does.
+  bool units_differ() const { return c_.a->steps.marked != c_.b->steps.marked; }
+
+  void write_cpu_calls() {
+    struct Row {
+      std::int64_t a_ns, b_ns;
+      std::string name;
+    };
+    std::vector<Row> rows;
+    for (const explain::CpuDiff& each : c_.cpu) {
+      if (each.a_count == 0 || each.b_count == 0) continue;
+      const Row row{
+          mean_ns(each.a_ns * c_.a_costs.step_count, each.a_count),
+          mean_ns(each.b_ns * c_.b_costs.step_count, each.b_count),
+          plain_name(each.name) + (each.cpu == analysis::CpuClass::kWait ? " (wait)" : "")};
+      if (row.a_ns != row.b_ns) rows.push_back(row);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& x, const Row& y) {
+      return std::llabs(x.b_ns - x.a_ns) > std::llabs(y.b_ns - y.a_ns);
+    });
+    begin("CPU time of a call, without its children");
+    heads("name");
+    if (rows.empty()) out_ += "  none differ\n";
+    for (std::size_t i = 0; i < rows.size() && i < options_.top; ++i)
+      out_ += fmt::format("  {} {} {}  {}\n", pad_left(format_time_ns(rows[i].a_ns), kTimeWidth),
+                          pad_left(format_time_ns(rows[i].b_ns), kTimeWidth),
+                          pad_left(change_text(rows[i].b_ns - rows[i].a_ns), kTimeWidth + 1),
+                          rows[i].name);
+    if (rows.size() > options_.top)
+      out_ += fmt::format("  {} more rows (--top)\n", rows.size() - options_.top);
+    end();
+  }
+
   void write_cpu() {
     if (c_.cpu.empty()) return;
+    if (units_differ()) return write_cpu_calls();
     begin(fmt::format("CPU time of a {}, all threads, each event without its children", unit()));
     row("", "A", "B", "B - A");
     for (std::size_t i = 0; i < analysis::kCpuClassCount; ++i)

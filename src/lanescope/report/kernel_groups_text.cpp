@@ -67,12 +67,13 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
   std::uint64_t pieces = 0;
   for (const KernelGroup& group : groups) pieces += group.count;
   std::string out =
-      fmt::format("GPU work of device {} in {} {}: {} pieces in {} groups, busy {} of {}\n",
+      fmt::format("GPU work of device {} in {} {}: {} {} in {} {}, busy {} of {}\n",
                   facts.device().timeline.device, facts.steady.size(),
                   !facts.steps.marked        ? "recording"
                   : facts.steady.size() == 1 ? "step"
                                              : "steady steps",
-                  format_count(pieces), groups.size(), format_time_ns(busy_of(facts)),
+                  format_count(pieces), pieces == 1 ? "piece" : "pieces", groups.size(),
+                  groups.size() == 1 ? "group" : "groups", format_time_ns(busy_of(facts)),
                   format_time_ns(facts.wall.partition.wall_ns));
   out += fmt::format("\n{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}  {}\n", "calls", "time", "of busy",
                      "median", "MAD", "p95", "longest", "work");
@@ -94,7 +95,8 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
     out += '\n';
   }
   if (groups.size() > most)
-    out += fmt::format("and {} groups more (--rows)\n", groups.size() - most);
+    out += fmt::format("and {} {} more (--rows)\n", groups.size() - most,
+                       groups.size() - most == 1 ? "group" : "groups");
   return out;
 }
 

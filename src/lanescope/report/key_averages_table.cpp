@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <numeric>
 #include <unordered_map>
 
@@ -157,6 +158,7 @@ class TableText {
 
   std::string run() {
     if (rows_.empty()) return "";
+    make_harmless();
     read_names();
     inspect();
     add_columns();
@@ -167,6 +169,22 @@ class TableText {
   }
 
  private:
+  // Rows whose texts would act on a terminal or break the line are shown by a copy without that;
+  // torch prints such texts as they are.
+  void make_harmless() {
+    const auto acts = [](const std::string& text) { return one_line(text) != text; };
+    for (const KeyAverage*& row : rows_) {
+      if (!acts(row->name) && !acts(row->overload_name) && !acts(row->input_shapes) &&
+          std::none_of(row->stack.begin(), row->stack.end(), acts))
+        continue;
+      KeyAverage& copy = harmless_.emplace_back(*row);
+      for (std::string* text : {&copy.name, &copy.overload_name, &copy.input_shapes})
+        *text = one_line(*text);
+      for (std::string& frame : copy.stack) frame = one_line(frame);
+      row = &copy;
+    }
+  }
+
   // Readable names of device work, where its names say something. Rows are grouped by raw name, so
   // several may read alike: these are numbered.
   void read_names() {
@@ -330,12 +348,18 @@ class TableText {
                                  : std::string(tail);
   }
 
+  // Calls inside calls of their own row would make a share of more than the whole.
+  double cpu_share_us(const KeyAverage& row) const {
+    return table_.style == TableStyle::kTorch ? row.cpu_time_total_us
+                                              : static_cast<double>(row.cpu_time_union_ns) / 1000.0;
+  }
+
   void write_row(const KeyAverage& row) {
     std::vector<std::string> values{name_cell(name_of(row))};
     if (has_overloads_) values.push_back(name_cell(row.overload_name));
     values.push_back(format_percent(row.self_cpu_time_total_us, self_cpu_us_));
     values.push_back(time(row.self_cpu_time_total_us));
-    values.push_back(row.is_async ? "0" : format_percent(row.cpu_time_total_us, self_cpu_us_));
+    values.push_back(row.is_async ? "0" : format_percent(cpu_share_us(row), self_cpu_us_));
     values.push_back(time(row.cpu_time_total_us));
     values.push_back(time(average_us(row.cpu_time_total_us, row)));
     if (has_device_time_) add_device_cells(row, values);
@@ -391,13 +415,24 @@ class TableText {
       line("Kernel names are what their raw names say: --names raw shows those");
   }
 
+  // What all device work of the table lies in: the window, or more where work goes on behind it.
+  std::string busy_whole() const {
+    const std::string window = time(static_cast<double>(table_.window_ns) / 1000.0);
+    std::string text = fmt::format("the {} window", window);
+    if (table_.device_window_ns > table_.window_ns)
+      text = fmt::format("the {} that the {} window and the work beyond it take",
+                         time(static_cast<double>(table_.device_window_ns) / 1000.0), window);
+    return table_.device_count > 1 ? fmt::format("{} times {}", table_.device_count, text) : text;
+  }
+
   void write_notes() {
     const analysis::TorchEventsNotes& notes = table_.corrections;
     if (has_device_time_ && table_.window_ns > 0) {
       const auto busy_us = static_cast<double>(table_.device_busy_ns) / 1000.0;
-      line(fmt::format("{} busy: {} of the {} window ({}), overlapping work counted once", device_,
-                       time(busy_us), time(static_cast<double>(table_.window_ns) / 1000.0),
-                       format_percent(busy_us, static_cast<double>(table_.window_ns) / 1000.0)));
+      const auto whole_us =
+          static_cast<double>(table_.device_window_ns) / 1000.0 * table_.device_count;
+      line(fmt::format("{} busy: {} of {} ({}), overlapping work counted once", device_,
+                       time(busy_us), busy_whole(), format_percent(busy_us, whole_us)));
     }
     std::vector<std::string> lines;
     if (notes.unlaunched_count > 0)
@@ -440,6 +475,7 @@ class TableText {
   const KeyAverages& table_;
   const TableOptions& options_;
   std::vector<const KeyAverage*> rows_;
+  std::deque<KeyAverage> harmless_;
   std::unordered_map<const KeyAverage*, std::string> readable_;
   std::string out_;
   std::vector<Column> columns_;
@@ -534,6 +570,8 @@ Result<std::string> key_averages_json(const KeyAverages& table, const TableOptio
   json.text("style", table.style == TableStyle::kTorch ? "torch" : "lanescope");
   json.text("device", table.device);
   json.integer("window_ns", table.window_ns).integer("device_busy_ns", table.device_busy_ns);
+  json.integer("device_count", table.device_count)
+      .integer("device_window_ns", table.device_window_ns);
   json.integer("self_cpu_time_total_ns", sums.self_cpu_ns)
       .integer("self_device_time_total_ns", sums.self_device_ns);
   json.integer("row_count", table.rows.size());

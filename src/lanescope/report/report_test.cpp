@@ -4,11 +4,14 @@
 #include <limits>
 
 #include "lanescope/analysis/dispatch_tree.h"
+#include "lanescope/analysis/roofline.h"
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/facts.h"
 #include "lanescope/report/dispatch_tree_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/key_averages_table.h"
+#include "lanescope/report/roofline_text.h"
 #include "lanescope/report/text_format.h"
 #include "lanescope/report/trace_info_text.h"
 #include "lanescope/testing/sketch.h"
@@ -51,7 +54,20 @@ TEST(TextFormatTest, WidthsCountCodePoints) {
   EXPECT_EQ(text_suffix("gr\xC3\xBCn", 2), "\xC3\xBCn");
   EXPECT_EQ(pad_left("\xC3\xBC", 3), "  \xC3\xBC");
   EXPECT_EQ(shorten("abcdefgh", 6), "abc...");
-  EXPECT_EQ(one_line("a\nb\x1B[31m"), "a?b?[31m");
+}
+
+TEST(TextFormatTest, WhatActsOnATerminalBecomesAQuestionMark) {
+  EXPECT_EQ(one_line("a\nb\x1B[31m\x7F\t"), "a?b?[31m??");
+  EXPECT_EQ(one_line("\xC2\x9B"  // U+009B, the C1 form of ESC [
+                     "2J\x9B"),
+            "?2J?");
+  EXPECT_EQ(one_line("a\xE2\x80\xAE"  // U+202E turns the direction of writing
+                     "b\xE2\x81\xA6\xE2\x80\xA8\xD8\x9C"),
+            "a?b???");
+  EXPECT_EQ(one_line("gr\xC3\xBCn \xE8\xA1\x8C\xF0\x9F\x9A\x80 \xE9"),  // also Latin-1
+            "gr\xC3\xBCn \xE8\xA1\x8C\xF0\x9F\x9A\x80 \xE9");
+  EXPECT_EQ(one_line("\xE2\x80"), "\xE2?");  // cut short
+  EXPECT_EQ(wrapped("1. ", "bad\nname \x1B[2J"), "1. bad?name ?[2J\n");
 }
 
 TEST(JsonWriterTest, WritesTheEnvelopeAndEscapes) {
@@ -114,6 +130,56 @@ TEST(TableTest, WithStacksAndFlopsTorchSwapsTwoColumns) {
   EXPECT_LT(ours.find("Total MFLOPs"), ours.find("Source Location"));
 }
 
+TEST(TableTest, NamesOfStrangersKeepTheirLineAndLeaveTheTerminalAlone) {
+  KeyAverages table;
+  table.rows = {row("evil\x1B[2J\nname", 1), row("plain", 1)};
+  table.rows[0].overload_name = "over\x07load";
+  table.rows[0].input_shapes = "[[1\r]]";
+  table.rows[0].stack = {"a.py(1): f", "b.py(2): \x1B]0;title\x07"};
+  for (const analysis::TableStyle style :
+       {analysis::TableStyle::kTorch, analysis::TableStyle::kLanescope}) {
+    table.style = style;
+    const std::string text = *key_averages_text(table);
+    for (const char c : text) ASSERT_TRUE(c == '\n' || c >= ' ') << text;
+    for (const char* shown :
+         {"evil?[2J?name", "over?load", "[[1?]]", "b.py(2): ?]0;title?", "plain"})
+      EXPECT_NE(text.find(shown), std::string::npos) << shown << text;
+  }
+}
+
+TEST(InfoTextTest, ValuesOfStrangersStayOnTheirLine) {
+  analysis::TraceInfo info = analysis::compute_trace_info(Sketch().trace());
+  info.producer = "a\x1B[2J";
+  info.producer_evidence = {"b\nc"};
+  info.recorded_with = {"d\re"};
+  const std::string text = trace_info_text(info);
+  EXPECT_NE(text.find("written by  a?[2J (b?c)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("d?e\n"), std::string::npos) << text;
+}
+
+// 600 ns of 2 x 400; a row whose calls lie inside each other has the share of the outer ones.
+TEST(TableTest, SharesOfTheLanescopeStyleAreOfAWholeThatHoldsThem) {
+  KeyAverages table;
+  table.style = analysis::TableStyle::kLanescope;
+  table.device = "cuda";
+  table.rows = {row("outer", 10)};
+  table.rows[0].cpu_time_total_us = 17;
+  table.rows[0].cpu_time_union_ns = 10'000;
+  table.rows[0].device_time_total_us = 1;
+  table.device_busy_ns = 600'000;
+  table.window_ns = 100'000;
+  table.device_window_ns = 400'000;
+  table.device_count = 2;
+  const std::string text = *key_averages_text(table);
+  EXPECT_NE(text.find("CUDA busy: 600.000us of 2 times the 400.000us that the 100.000us window and "
+                      "the work beyond it take (75.00%)"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("170.00%"), std::string::npos) << text;
+  table.style = analysis::TableStyle::kTorch;
+  EXPECT_NE(key_averages_text(table)->find("170.00%"), std::string::npos);  // as torch
+}
+
 TEST(TableTest, CsvQuotesWhatNeedsIt) {
   KeyAverages table;
   table.rows = {row("a \"b\", c", 1)};
@@ -128,6 +194,35 @@ TEST(TreeTextTest, RowsOverTheLimitAreCounted) {
   EXPECT_NE(text.find("... 2 more rows"), std::string::npos) << text;
   EXPECT_EQ(text.find("\033["), std::string::npos);
   EXPECT_NE(dispatch_tree_text(*tree, {.color = true}).find("\033[1ma\033[0m"), std::string::npos);
+}
+
+// 3 x 64 MiB in 10 us are 20 TB/s; an H200's memory gives 4.8.
+TEST(RooflineTextTest, SaysWhenARowIsFasterThanTheMemory) {
+  const auto text = [](std::int64_t kernel_ns) {
+    Sketch sketch;
+    sketch.metadata("deviceProperties",
+                    R"([{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0,
+                         "numSms": 132}])");
+    sketch
+        .op("aten::add", 0, 9000,
+            {.input_dims = "[[4096, 4096], [4096, 4096]]", .input_types = R"(["float", "float"])"})
+        .runtime("cudaLaunchKernel", 1000, 5000, {.correlation = 1})
+        .kernel("add", 10'000, kernel_ns, {.correlation = 1});
+    const Trace trace = sketch.trace();
+    const auto facts = explain::gather_facts(trace);
+    return roofline_text(
+        *facts,
+        analysis::compute_roofline(trace, facts->links, facts->nesting, facts->device().timeline,
+                                   facts->steady_windows),
+        10);
+  };
+  const std::string fast = text(10'000), slow = text(100'000);
+  EXPECT_NE(fast.find("> peak"), std::string::npos) << fast;
+  EXPECT_NE(fast.find("1 of the memory calls (10.000us) ran above the memory's peak"),
+            std::string::npos)
+      << fast;
+  EXPECT_EQ(slow.find("peak:"), std::string::npos) << slow;
+  EXPECT_NE(slow.find("41.9%"), std::string::npos) << slow;  // 201.3 MB / 4.8 TB/s = 41.9 us
 }
 
 TEST(InfoTextTest, SaysWhatItDoesNotKnow) {

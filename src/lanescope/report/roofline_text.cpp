@@ -67,6 +67,21 @@ std::string header_text(const Facts& facts, const Roofline& roofline) {
   return out;
 }
 
+const char* above_peak_text(RooflineClass kind) {
+  return kind == RooflineClass::kMemory
+             ? "above the memory's peak: most likely served from the L2 cache, else the estimate "
+               "of "
+               "their bytes is too high"
+             : "above the peak rate: the estimate of their operations is too high, or the peak is "
+               "not this GPU's";
+}
+
+// The last column of a row.
+std::string limit_cell(const Roofline& roofline, const RooflineRow& row) {
+  if (!roofline.spec) return percent(row.of_best_ratio);
+  return row.is_above_peak ? "> peak" : percent(row.achieved_ratio);
+}
+
 std::string classes_text(const Roofline& roofline) {
   std::string out = fmt::format("\n  {:<12}{:>9}{:>13}{:>10}{:>11}\n", "limited by", "calls",
                                 "time", "of busy", "achieved");
@@ -85,7 +100,17 @@ std::string classes_text(const Roofline& roofline) {
         format_percent(static_cast<double>(totals.time_ns), static_cast<double>(roofline.busy_ns)),
         percent(achieved));
   }
-  return out + fmt::format("  {:<12}{:>9}{:>13}\n", "busy", "", format_time_ns(roofline.busy_ns));
+  out += fmt::format("  {:<12}{:>9}{:>13}\n", "busy", "", format_time_ns(roofline.busy_ns));
+  for (const RooflineClass kind : {RooflineClass::kMemory, RooflineClass::kCompute}) {
+    const RooflineTotals& totals = roofline.of(kind);
+    if (totals.above_peak_calls == 0) continue;
+    out +=
+        wrapped("  ", fmt::format("{} of the {} calls ({}) ran {}; \"achieved\" counts them as "
+                                  "100%",
+                                  format_count(totals.above_peak_calls), roofline_class_name(kind),
+                                  format_time_ns(totals.above_peak_ns), above_peak_text(kind)));
+  }
+  return out;
 }
 
 }  // namespace
@@ -106,10 +131,10 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
     out += fmt::format(
         "  {} {}{:>7}{:>12}{:>12}{:>9.1f}{:>9.0f}  {:<8}{:>9}  {}\n",
         pad_right(shorten(one_line(facts.trace->name(row.op)), kNameWidth), kNameWidth),
-        pad_right(shorten(shapes_of(facts, row.op), kShapesWidth - 1), kShapesWidth),
+        pad_right(shorten(one_line(shapes_of(facts, row.op)), kShapesWidth - 1), kShapesWidth),
         format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
         row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),
-        percent(roofline.spec ? row.achieved_ratio : row.of_best_ratio),
+        limit_cell(roofline, row),
         shorten(one_line(analysis::readable_kernel_name(facts.trace->name(row.kernel))),
                 kKernelWidth));
   }
@@ -160,6 +185,7 @@ void row_json(JsonWriter& json, const Facts& facts, const Roofline& roofline,
   json.real("bytes_per_s", row.bytes_per_s);
   json.text("limited_by", roofline_class_name(row.kind));
   ratio_or_null(json, "achieved_ratio", row.achieved_ratio);
+  json.boolean("is_above_peak", row.is_above_peak);
   ratio_or_null(json, "of_best_ratio", row.of_best_ratio);
   json.end_object();
 }
@@ -184,6 +210,8 @@ std::string roofline_json(const Facts& facts, const Roofline& roofline) {
     json.integer("count", totals.calls);
     json.integer("time_ns", totals.time_ns);
     json.real("floor_ns", totals.floor_ns);
+    json.integer("above_peak_count", totals.above_peak_calls);
+    json.integer("above_peak_ns", totals.above_peak_ns);
     json.real("flops_count", totals.flops);
     json.real("least_bytes", totals.bytes);
     json.end_object();

@@ -9,6 +9,28 @@ namespace {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
+// Bytes of the first character; of what is not UTF-8, one.
+std::size_t character_size(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
+  if (size > text.size()) return 1;
+  for (std::size_t i = 1; i < size; ++i)
+    if (!continues(text[i])) return 1;
+  return size;
+}
+
+// C0, DEL and C1 controls (a lone byte 0x80..0x9F is one to a Latin-1 terminal), separators of
+// lines, and what turns the direction of writing.
+bool acts_on_terminal(std::string_view character) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
+  if (character.size() == 1)
+    return byte(0) < 0x20 || byte(0) == 0x7F || (byte(0) >= 0x80 && byte(0) <= 0x9F);
+  if (character.size() == 2) return (byte(0) == 0xC2 && byte(1) <= 0x9F) || character == "\xD8\x9C";
+  if (character.starts_with("\xE2\x80"))
+    return byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE);
+  return character.starts_with("\xE2\x81") && byte(2) >= 0xA6 && byte(2) <= 0xA9;
+}
+
 }  // namespace
 
 std::string format_time_us(double us) {
@@ -81,15 +103,23 @@ std::string shorten(std::string_view text, std::size_t width) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, character_size(text));
+    if (acts_on_terminal(character))
+      result += '?';
+    else
+      result += character;
+    text.remove_prefix(character.size());
+  }
   return result;
 }
 
-std::string wrapped(std::string_view first, std::string_view text) {
+std::string wrapped(std::string_view first, std::string_view raw_text) {
   constexpr std::size_t kLineWidth = 100;
-  const std::string indent(first.size(), ' ');
+  const std::string indent(first.size(), ' '), harmless = one_line(raw_text);
+  std::string_view text = harmless;
   std::string out(first);
   std::size_t column = text_length(first);
   bool line_is_empty = true;

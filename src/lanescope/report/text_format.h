@@ -26,12 +26,13 @@ std::string pad_left(std::string_view text, std::size_t width);
 std::string pad_right(std::string_view text, std::size_t width);
 // At most `width` code points; what is cut ends in "...". For terminals, not for torch's table.
 std::string shorten(std::string_view text, std::size_t width);
-// Control characters (escape codes of a hostile name, line breaks) become '?', for rows that must
-// stay one line.
+// For names and other texts of a trace, which nobody vouches for: characters that act on a terminal
+// (escape codes, line breaks, C1 controls, what turns the direction of writing) become one '?'
+// each.
 std::string one_line(std::string_view text);
 
 // Breaks at spaces so that lines stay below 100 columns; the first line begins with `first`, later
-// ones are indented as far. Ends in a newline.
+// ones are indented as far. Ends in a newline. The text is taken as one_line() has it.
 std::string wrapped(std::string_view first, std::string_view text);
 
 }  // namespace lanescope::report

@@ -69,7 +69,7 @@ class InfoText {
 
  private:
   void fact(std::string_view label, std::string_view text) {
-    out_ += pad_right(label, kLabel) + std::string(text) + '\n';
+    out_ += pad_right(label, kLabel) + one_line(text) + '\n';
   }
 
   void write_origin() {

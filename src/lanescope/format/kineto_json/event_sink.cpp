@@ -66,8 +66,8 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
       return builder_.add_slice(track(), category, name, time, event.dur_ns.value_or(0), args);
     case 'B':
       return builder_.add_begin(track(), category, name, time, args);
-    case 'E':
-      return builder_.add_end(track(), name, time, args);
+    case 'E':  // whatever its category says, it makes no track of its own
+      return builder_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time, args);
     case 'i':
     case 'I':
     case 'R': {
@@ -83,7 +83,7 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
     case 'f':
       if (!event.id) return drop_without_id();
       if (args != kNone<ArgsId>) builder_.args().cancel();  // arrows carry no arguments
-      return builder_.add_flow(phase, track_of(pid, tid, TrackUse::kFlow), category, name,
+      return builder_.add_flow(phase, track_of(pid, tid, TrackUse::kPoint), category, name,
                                *event.id, time, builder_.text(event.bind) == "e");
     default:
       if (!event.id) return drop_without_id();
@@ -177,8 +177,8 @@ TrackId EventSink::track_of(const Scalar& pid, const Scalar& tid, TrackUse use) 
   TrackEntry& entry =
       tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
   if (!entry.used || entry.use != use || !(entry.pid == pid) || !(entry.tid == tid)) {
-    entry.track = use == TrackUse::kFlow ? builder_.flow_track(pid, tid)
-                                         : builder_.track(pid, tid, use == TrackUse::kStream);
+    entry.track = use == TrackUse::kPoint ? builder_.flow_track(pid, tid)
+                                          : builder_.track(pid, tid, use == TrackUse::kStream);
     entry.pid = pid;
     entry.tid = tid;
     entry.use = use;

@@ -37,7 +37,7 @@ class EventSink {
            std::uint64_t offset);
 
  private:
-  enum class TrackUse : std::uint8_t { kThread, kStream, kFlow };
+  enum class TrackUse : std::uint8_t { kThread, kStream, kPoint };  // of an arrow, or an end
   struct TrackEntry {
     Scalar pid, tid;
     TrackUse use = TrackUse::kThread;

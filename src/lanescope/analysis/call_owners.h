@@ -1,0 +1,33 @@
+// Which process launched what, in a file that holds several processes.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// An API call under its correlation id.
+struct CorrelatedCall {
+  std::int64_t id;
+  std::int64_t start_ns;
+  SliceId slice;
+  bool operator<(const CorrelatedCall& other) const {
+    if (id != other.id) return id < other.id;
+    if (start_ns != other.start_ns) return start_ns < other.start_ns;
+    return raw(slice) < raw(other.slice);
+  }
+};
+
+// Do calls of two processes have one id? `calls` are in order. O(n).
+bool ids_repeat_across_processes(const Trace& trace, std::span<const CorrelatedCall> calls);
+
+// docs/definitions.md#launch-links, "several processes": joins each device slice that has a
+// correlation id with a call of its own process, or with none, and writes that to its entry of
+// `launch_of`; a device that no process fits keeps what is there. `calls` are in order.
+// O(n log n): an id that more than 256 calls have is left as it is.
+void join_by_process(const Trace& trace, std::span<const CorrelatedCall> calls,
+                     std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of);
+
+}  // namespace lanescope::analysis
