@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from conftest import SOURCE
 
@@ -97,3 +98,19 @@ def test_mistakes_are_named(run):
     assert wrong.code == 2 and "did you mean host-sync?" in wrong.err
     wrong = run("explain", TRAIN, "--step", "99")
     assert wrong.code == 2 and "a step from 1 to 3, found 99" in wrong.err
+
+
+def test_a_recording_of_the_cpu_alone_has_a_wall_that_adds_up(run):
+    path = str(SOURCE / "tests/data/torch213_worker_restart/trace.json.gz")
+    answer = json.loads(run("explain", path, "--json").out)
+    assert answer["devices"] == []
+    for wall in [answer["cpu"]["steady"], *answer["cpu"]["steps"]]:
+        parts = [value for key, value in wall.items() if key not in ("wall_ns", "start_ns", "number")]
+        assert len(parts) == 6 and sum(parts) == wall["wall_ns"]
+    steady = [step for step in answer["cpu"]["steps"] if step["number"] in answer["steady_steps"]]
+    assert sum(step["wall_ns"] for step in steady) == answer["cpu"]["steady"]["wall_ns"]
+    text = run("explain", path).out
+    assert "Wall of a step on the CPU, thread 9081" in text
+    assert re.search(r"input data +#{15}\.{15} +5\.055ms +49\.43%", text)
+    page = run("explain", path, "--html", "-").out
+    assert "<h2>Wall of a step on the CPU, thread 9081</h2>" in page and "5,054,623 ns" in page

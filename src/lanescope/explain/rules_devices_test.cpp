@@ -35,5 +35,10 @@ TEST(MainDeviceTest, LaunchesThatAnotherDeviceLacksAreNotMissed) {
   EXPECT_NE(state_of_rule(two_devices(0), "host-bound"), RuleRun::State::kNotChecked);
 }
 
+// A device whose calls were not recorded at all has not lost some of them.
+TEST(MainDeviceTest, ADeviceWithoutLaunchesHasLostNone) {
+  EXPECT_EQ(state_of_rule(two_devices(0), "lost-events"), RuleRun::State::kQuiet);
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -203,13 +203,13 @@ std::string section_start(const Facts& facts) {
 
 // Without GPU work: what the thread that runs the steps did, a row with its bar each.
 std::string cpu_parts(const Facts& facts) {
-  constexpr double kBarWidth = 280;
+  constexpr double kBarWidth = 160;
   const std::int64_t wall_ns = facts.cpu_wall.wall_ns;
   std::string html =
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The wall of a step on the "
-      "CPU\"><table><caption>The parts add up to the wall. Means are rounded down.</caption>"
-      "<thead><tr><th scope=\"col\">part</th><th scope=\"col\"></th><th scope=\"colgroup\" "
-      "colspan=\"2\">per step</th></tr></thead><tbody>\n";
+      "<table><caption>The parts add up to the wall. Means are rounded down.</caption>"
+      "<thead><tr><th scope=\"col\">part</th><td></td><th scope=\"colgroup\" colspan=\"2\">";
+  html += facts.steps.marked ? "per step" : "in the recording";
+  html += "</th></tr></thead><tbody>\n";
   for (std::size_t i = 0; i < analysis::kHostPartCount; ++i) {
     const std::int64_t part_ns = facts.cpu_wall.part_ns[i];
     if (part_ns == 0) continue;
@@ -227,7 +227,7 @@ std::string cpu_parts(const Facts& facts) {
   return html +
          fmt::format("<tr class=\"sum\"><th scope=\"row\">wall</th><td></td>{}</tr>\n",
                      cell(facts.per_step(wall_ns), facts.per_step(wall_ns))) +
-         "</tbody></table></div>\n";
+         "</tbody></table>\n";
 }
 
 }  // namespace

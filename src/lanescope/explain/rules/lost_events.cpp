@@ -17,14 +17,13 @@ Outcome lost_events(const Facts& facts) {
   }
   std::uint64_t without_launch = 0, works = 0;
   SliceId first_work = kNone<SliceId>;
-  if (has_launches(facts)) {
-    for (const DeviceFacts& device : facts.devices) {
-      for (const auto& work : device.timeline.work) {
-        ++works;
-        if (work.before_recording || facts.links.launch_of[raw(work.slice)] != kNone<SliceId>)
-          continue;
-        if (without_launch++ == 0) first_work = work.slice;
-      }
+  for (const DeviceFacts& device : facts.devices) {
+    if (!device.timeline.has_launches()) continue;
+    for (const auto& work : device.timeline.work) {
+      ++works;
+      if (work.before_recording || facts.links.launch_of[raw(work.slice)] != kNone<SliceId>)
+        continue;
+      if (without_launch++ == 0) first_work = work.slice;
     }
   }
   const std::uint64_t dropped = trace.import_stats()[ImportIssue::kDroppedRecords].count;
