@@ -4,6 +4,7 @@
 
 #include "lanescope/explain/rule_helpers_test.h"
 #include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain {
 namespace {
@@ -52,6 +53,15 @@ TEST(PluralsTest, ARuleSaysOneWaitInOneStep) {
   EXPECT_EQ(finding->verdict.values.at(0).integer, 1);
   EXPECT_EQ(finding->verdict.values.at(1).integer, 1);
   EXPECT_THAT(finding->verdict.pattern, HasSubstr("{} wait in {} step,"));
+}
+
+TEST(SumTest, LeavesOutWhatIsZeroUnlessEverythingIs) {
+  const Sentence sum = rules::sum_of({{"late", 0}, {"latency", 5}, {"ends", 7}});
+  EXPECT_EQ(sum.pattern, "latency {} + ends {}");
+  ASSERT_EQ(sum.values.size(), 2u);
+  EXPECT_EQ(sum.values[0].integer, 5);
+  EXPECT_EQ(sum.values[1].integer, 7);
+  EXPECT_EQ(rules::sum_of({{"late", 0}, {"latency", 0}}).pattern, "late {}");
 }
 
 }  // namespace

@@ -48,6 +48,18 @@ bool is_host_bound(const Facts& facts) {
   return waiting > 0.5 || (waiting > 0.3 && launches.empty_queue_count * 2 > launches.linked_count);
 }
 
+Sentence sum_of(const std::vector<Term>& terms) {
+  Sentence sum;
+  for (const Term& term : terms) {
+    if (term.time_ns == 0) continue;
+    sum.pattern += (sum.pattern.empty() ? "" : " + ") + term.words + " {}";
+    sum.values.push_back(ns(term.time_ns));
+  }
+  if (sum.values.empty() && !terms.empty())
+    return say(terms.front().words + " {}", {ns(terms.front().time_ns)});
+  return sum;
+}
+
 void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares, Finding& finding) {
   std::int64_t all = 0;
   for (const HostShare& share : shares) all += share.time_ns;

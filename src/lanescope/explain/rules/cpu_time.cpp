@@ -72,13 +72,10 @@ Outcome cpu_time(const Facts& facts) {
     finding.verdict.values.push_back(name(top->name));
     finding.verdict.values.push_back(ratio(top->time_ns, wall.wall_ns));
   }
-  Sentence sum;
-  for (std::size_t i = 0; i < analysis::kHostPartCount; ++i) {
-    if (wall.part_ns[i] == 0) continue;
-    sum.pattern += std::string(sum.pattern.empty() ? "" : " + ") +
-                   words_of(static_cast<HostPart>(i)).in_sum + " {}";
-    sum.values.push_back(ns(facts.per_step(wall.part_ns[i])));
-  }
+  std::vector<Term> terms;
+  for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
+    terms.push_back({words_of(static_cast<HostPart>(i)).in_sum, facts.per_step(wall.part_ns[i])});
+  Sentence sum = sum_of(terms);
   sum.pattern += " = {} per step";
   sum.values.push_back(ns(facts.per_step(wall.wall_ns)));
   finding.arithmetic.push_back(std::move(sum));

@@ -107,15 +107,15 @@ Outcome host_bound(const Facts& facts) {
   finding.at_stake_ns = facts.per_step(waiting);
   finding.at_stake_ratio = share_of(waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
-  Sentence parts =
-      say("waiting for the CPU = not yet launched {} + empty after a wait {} + launch latency {}",
-          {ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kHostLate))),
-           ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kAfterSync))),
-           ns(facts.per_step(facts.wall.idle_by(analysis::IdleCause::kLaunchLatency)))});
-  if (facts.idle_at_ends_ns() > 0) {
-    parts.pattern += " + before the first and after the last launch of the recording {}";
-    parts.values.push_back(ns(facts.per_step(facts.idle_at_ends_ns())));
-  }
+  const auto idle = [&](analysis::IdleCause cause) {
+    return facts.per_step(facts.wall.idle_by(cause));
+  };
+  Sentence parts = sum_of({{"not yet launched", idle(analysis::IdleCause::kHostLate)},
+                           {"empty after a wait", idle(analysis::IdleCause::kAfterSync)},
+                           {"launch latency", idle(analysis::IdleCause::kLaunchLatency)},
+                           {"before the first and after the last launch of the recording",
+                            facts.per_step(facts.idle_at_ends_ns())}});
+  parts.pattern = "waiting for the CPU = " + parts.pattern;
   finding.arithmetic.push_back(std::move(parts));
   finding.arithmetic.push_back(
       say("{} of {} kernels, copies and memsets began with nothing queued behind them",

@@ -81,6 +81,13 @@ Outcome worker_restart(const Facts& facts);
 
 using analysis::starts_kernels;
 
+// "idle {} + busy {}": the terms that are not zero, in order; the first one when all are.
+struct Term {
+  std::string words;
+  std::int64_t time_ns = 0;
+};
+Sentence sum_of(const std::vector<Term>& terms);
+
 // Calls that launch one kernel each, in steady steps, by place in the trace; first uses of a kernel
 // left out. With the work that was launched and had not begun when the call was made (of the main
 // device, all streams together).

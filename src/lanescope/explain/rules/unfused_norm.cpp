@@ -161,19 +161,28 @@ Outcome unfused_norm(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
+  const std::int64_t gpu = facts.per_step(gpu_ns), waits = facts.per_step(waits_ns);
+  const std::int64_t saved = facts.per_step(saved_ns);
   finding.verdict = say_counted(
       facts,
       "Norms, softmax or rotary embeddings run operator by operator: {} such [run|runs] per step "
-      "[takes|take] {} of GPU time; fused kernels would save at most {} per step.",
-      {count(runs / facts.steady.size()), ns(facts.per_step(gpu_ns)),
-       ns(facts.per_step(saved_ns))});
-  finding.at_stake_ns = facts.per_step(saved_ns);
+      "[takes|take] {} of GPU time",
+      {count(runs / facts.steady.size()), ns(gpu)});
+  if (waits > 0) {
+    finding.verdict.pattern += ", and the GPU waits {} inside for launches";
+    finding.verdict.values.push_back(ns(waits));
+  }
+  finding.verdict.pattern += "; fused kernels would save at most {} per step.";
+  finding.verdict.values.push_back(ns(saved));
+  finding.at_stake_ns = saved;
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "{} of kernels + {} in which the GPU waited between them - {} that stays: of each run its "
-      "shortest pass over the tensor, half of it where types change inside",
-      {ns(facts.per_step(gpu_ns)), ns(facts.per_step(waits_ns)),
-       ns(facts.per_step(gpu_ns + waits_ns - saved_ns))}));
+  Sentence sum = sum_of({{"kernels", gpu}, {"waits of the GPU between them", waits}});
+  sum.pattern +=
+      " - {} that stays = {}: of each run stays its shortest pass over the tensor, half "
+      "of it where types change inside";
+  sum.values.push_back(ns(gpu + waits - saved));
+  sum.values.push_back(ns(saved));
+  finding.arithmetic.push_back(std::move(sum));
   std::vector<std::size_t> ranked;
   for (std::size_t k = 0; k < found.size(); ++k)
     if (found[k].runs > 0) ranked.push_back(k);

@@ -37,19 +37,25 @@ Outcome zero_grad_fills(const Facts& facts) {
   const std::uint64_t steps = steps_of(facts);
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "zero_grad fills the gradients with zeros: {} [fill|fills] per step ({}), {} "
-      "[addition|additions] onto those zeros in the backward pass ({}), and the GPU waits {} "
-      "meanwhile.",
-      {count(work.works.size() / steps), ns(facts.per_step(fill_ns)), count(adds.size() / steps),
-       ns(facts.per_step(add_ns)), ns(facts.per_step(wait.time_ns))});
+  finding.verdict =
+      say_counted(facts,
+                  "zero_grad fills the gradients with zeros: {} [fill|fills] per step ({}), {} "
+                  "[addition|additions] onto those zeros in the backward pass ({})",
+                  {count(work.works.size() / steps), ns(facts.per_step(fill_ns)),
+                   count(adds.size() / steps), ns(facts.per_step(add_ns))});
+  const std::int64_t waits = facts.per_step(wait.time_ns);
+  finding.verdict.pattern += waits > 0 ? ", and the GPU waits {} meanwhile." : ".";
+  if (waits > 0) finding.verdict.values.push_back(ns(waits));
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "with set_to_none=True there is nothing to fill, and the first gradient is taken over in "
-      "place of added: {} + {} + {} per step at most",
-      {ns(facts.per_step(fill_ns)), ns(facts.per_step(add_ns)), ns(facts.per_step(wait.time_ns))}));
+  Sentence sum = sum_of({{"fills", facts.per_step(fill_ns)},
+                         {"additions", facts.per_step(add_ns)},
+                         {"waits", waits}});
+  sum.pattern =
+      "with set_to_none=True there is nothing to fill, and the first gradient is taken "
+      "over in place of added: " +
+      sum.pattern + " per step at most";
+  finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
       "zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated over "
