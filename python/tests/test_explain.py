@@ -88,11 +88,24 @@ def test_a_cost_that_another_rule_tells_is_covered():
     assert "exposed-copy" not in {finding.rule for finding in what.findings}
 
 
+def test_a_step_longer_than_all_others_is_left_out():
+    what = lanescope.explain(ROOT / "tests/data/faults/validation_in_a_step.bad.torch.json.gz")
+    assert what.long_step == 5 and what.steady_steps == [4, 6, 7, 8]
+    assert lanescope.explain(TRAIN).long_step is None
+
+
 def test_one_step_and_chosen_questions():
     what = lanescope.explain(TRAIN, step=3, question=["gpu-bound", "host-sync"])
     assert what.steady_steps == [3]
     assert {f.rule for f in what.findings} | set(what.quiet) == {"gpu-bound", "host-sync"}
     assert [f.rule for f in lanescope.explain(TRAIN, question="gpu-bound").findings] == ["gpu-bound"]
+
+
+def test_a_question_in_words_asks_the_rules_that_answer_it():
+    what = lanescope.explain(TRAIN, question="is the GPU itself the limit?")
+    assert [finding.rule for finding in what.findings] == ["gpu-bound"] and not what.quiet
+    with pytest.raises(lanescope.InvalidArgumentError, match="words of its question"):
+        lanescope.explain(TRAIN, question="quux frobnicate")
 
 
 def test_mistakes_are_lanescope_errors(path, tmp_path):

@@ -257,7 +257,7 @@ def has_cupti_work(profile):
     return any(row.device_time_total > 0 for row in profile.key_averages())
 """
     done = subprocess.run([sys.executable, "-W", "error:lanescope", "-c", head + program], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
+                          stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-800:]
     return done.stdout
 

@@ -98,7 +98,7 @@ print(json.dumps(infos))
 def test_groups_are_asked_for_whenever_they_can_answer(run_python, torch):
     clean = {key: value for key, value in os.environ.items() if key in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     assert clean == {}
-    done = run_python(code=JOB, timeout=100)
+    done = run_python(code=JOB)
     before, launched, whole, ready, mine = json.loads(done.stdout.splitlines()[-1])
     assert before is None
     assert launched == {"rank": 0, "world_size": 1}

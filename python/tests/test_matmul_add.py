@@ -41,6 +41,11 @@ def trees(prof):
     return [shape_of(event) for event in prof.events() if event.cpu_parent is None]
 
 
+def fastest_calls(prof, names):
+    """Microseconds."""
+    return {name: min(event.cpu_time_total for event in prof.events() if event.name == name) for name in names}
+
+
 def rows(prof):
     return {row.key: row for row in prof.key_averages()}
 
@@ -65,11 +70,18 @@ def test_lanescope_shows_what_torch_profiler_shows(torch, compiled, size, batch)
     if not compiled:
         product = "aten::bmm" if batch else "aten::mm"
         assert all(our_rows[name].count == 3 for name in ("aten::matmul", product, "aten::add"))
-    if size == 512:  # long enough to compare, short enough to wait for; machines of tests are noisy
+    if size == 512:  # long enough to compare, short enough to wait for
+        # Machines of tests are noisy, so the fastest call under each is compared, of as many as it takes.
         names = ("matmul_add", "aten::mm") if not compiled else ("matmul_add",)
-        for name in names:
-            ratio = our_rows[name].cpu_time_total / their_rows[name].cpu_time_total
-            assert 0.2 < ratio < 5, f"{name}: {ratio}"
+        fastest = [fastest_calls(ours, names), fastest_calls(theirs, names)]
+        for _ in range(50):
+            ratios = {name: fastest[0][name] / fastest[1][name] for name in names}
+            if all(0.2 < ratio < 5 for ratio in ratios.values()):
+                return
+            for best, module in zip(fastest, (lanescope, torch.profiler)):
+                again = fastest_calls(run(torch, module, function, tensors), names)
+                best.update({name: min(best[name], again[name]) for name in names})
+        raise AssertionError(ratios)
 
 
 def test_the_compiled_program_shows_every_range_of_the_compiler(torch):

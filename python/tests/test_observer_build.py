@@ -100,7 +100,7 @@ def test_it_is_compiled_once_and_again_when_asked(real_torch, cache, fake_compil
 def test_two_processes_at_once_compile_once(real_torch, cache, fake_compiler):
     command = [sys.executable, "-m", "lanescope.observer", "build"]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
-    outputs = [process.communicate(timeout=120)[0] for process in both]
+    outputs = [process.communicate(timeout=300)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0, 0]
     assert len(set(outputs)) == 1 and os.path.exists(outputs[0].strip())
     assert fake_compiler.read_text() == "call\n"

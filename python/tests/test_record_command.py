@@ -213,19 +213,19 @@ def test_a_script_without_torch_runs_and_is_told(run_recorded):
 @pytest.mark.parametrize("attempt", range(2))
 def test_what_a_killed_script_recorded_can_be_read(run_recorded, tmp_path, torch, attempt):
     code = TRAIN.replace("range(6)", "range(10**9)") + "\n"
-    code = code.replace("for number", "print('go', flush=True)\nfor number")
+    code = code.replace("    optimizer.zero_grad()", "    number == 20 and print('go', flush=True)\n    optimizer.zero_grad()")
     (tmp_path / "script.py").write_text(code)
     command = [sys.executable, "-m", "lanescope.record", "-o", "out", "--", sys.executable, "script.py"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout.readline() == b"go\n"
-    time.sleep(0.2 + random.random())
+    time.sleep(random.random())
     process.kill()
     process.wait()
     process.stdout.close()
     trace = lanescope.read_trace(tmp_path / "out")
     names = set(trace.names)
     assert {"aten::linear", "aten::addmm", "Optimizer.step#SGD.step"} <= names
-    assert len(trace) > 100 and len(trace.steps) > 1
+    assert len(trace) > 100 and len(trace.steps) >= 20
     assert "aten::addmm" in lanescope.key_averages(trace).table(sort_by="cpu_time_total", row_limit=50)
 
 

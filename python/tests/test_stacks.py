@@ -558,8 +558,10 @@ prof = lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], with_stack
 prof.start()
 for _ in range(3):
     threading.Thread(target=spin, args=(torch.ones(4), 10**12), daemon=True).start()
-time.sleep(0.3)
-found = [e.stack for e in prof.events() if e.name == "aten::neg"]
+found, until = [], time.monotonic() + 120
+while not found and time.monotonic() < until:
+    time.sleep(0.3)
+    found = [e.stack for e in prof.events() if e.name == "aten::neg"]
 print(len(found) > 0 and all(stack[0].endswith("): run") for stack in found), flush=True)
 """,
         env={"MALLOC_PERTURB_": "165"},

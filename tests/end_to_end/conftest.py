@@ -72,7 +72,7 @@ def run(binary: str, tmp_path: pathlib.Path) -> Callable[..., Ran]:
     """run("table", "x.json", stdin=b"...") in an empty folder, standard output and error into pipes."""
 
     def go(*arguments: str, stdin: bytes = b"", env: Optional[Dict[str, str]] = None,
-           cwd: Optional[pathlib.Path] = None, timeout: float = 60) -> Ran:
+           cwd: Optional[pathlib.Path] = None, timeout: float = 300) -> Ran:
         done = subprocess.run([binary, *map(os.fspath, arguments)], input=stdin, capture_output=True,
                               env=clean_environment(env), cwd=cwd or tmp_path, timeout=timeout, check=False)
         return Ran(done.returncode, done.stdout, done.stderr)
@@ -85,7 +85,7 @@ def run_in_terminal(binary: str, tmp_path: pathlib.Path) -> Callable[..., Ran]:
     """The same on a pseudo terminal; out_bytes is all that reached the screen, standard error included."""
 
     def go(*arguments: str, env: Optional[Dict[str, str]] = None, stdin_from: Optional[int] = None,
-           while_running: Optional[Callable[[], None]] = None, timeout: float = 60) -> Ran:
+           while_running: Optional[Callable[[], None]] = None, timeout: float = 300) -> Ran:
         master, slave = pty.openpty()
         child = subprocess.Popen([binary, *map(os.fspath, arguments)], stdin=stdin_from if stdin_from is not None else slave,
                                  stdout=slave, stderr=slave, env=clean_environment(env), cwd=tmp_path,
@@ -109,7 +109,7 @@ def run_in_terminal(binary: str, tmp_path: pathlib.Path) -> Callable[..., Ran]:
             elif child.poll() is not None:
                 break
         os.close(master)
-        return Ran(child.wait(timeout=10), bytes(screen).replace(b"\r\n", b"\n"), b"")
+        return Ran(child.wait(timeout=300), bytes(screen).replace(b"\r\n", b"\n"), b"")
 
     return go
 

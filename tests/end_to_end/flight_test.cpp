@@ -124,11 +124,30 @@ int wait_for(pid_t child) {
   return status;
 }
 bool wait_until(const std::function<bool()>& what) {
-  for (int tries = 0; tries < 20'000; ++tries) {
+  for (const std::int64_t until = now_ns() + 120'000 * kMs; now_ns() < until;) {
     if (what()) return true;
     std::this_thread::sleep_for(milliseconds(1));
   }
   return false;
+}
+// A machine may let a thread wait for longer than a ring reaches. What needs it within that time is
+// tried with rings of more and more time: `attempt` says whether the machine was fast enough.
+void with_longer_and_longer_rings(std::int64_t last_ns,
+                                  const std::function<bool(std::int64_t)>& attempt) {
+  for (; last_ns < 20'000 * kMs; last_ns *= 4)
+    if (attempt(last_ns) || ::testing::Test::HasFailure()) return;
+  FAIL() << "not even with the longest";
+}
+// Ranges of that name until one is not dropped: on a machine that starves the recorder's thread no
+// chunk is ready in time. The number of that one.
+std::int64_t record_until_kept(const record::Recorder& recorder, std::uint32_t name,
+                               std::int64_t number) {
+  const auto kept = [&] {
+    const std::uint64_t dropped = recorder.stats().dropped_records;
+    record::end_range(begin(name, number++));
+    return recorder.stats().dropped_records == dropped;
+  };
+  return wait_until(kept) ? number - 1 : -1;
 }
 
 // ---- Bounded and exact ----
@@ -176,9 +195,12 @@ TEST_F(FlightTest, TheFileStaysBoundedAndHoldsExactlyTheLastMoments) {
   const Trace trace = read();
   expect_undamaged(trace);
   const std::vector<std::int64_t> found = numbers(trace, "work");
-  ASSERT_FALSE(found.empty());
   // On a busy machine the recorder's thread may be late; then records are missing, and counted.
   const std::uint64_t dropped = recorder->stats().dropped_records;
+  if (found.empty()) {  // nor did it let us stop within the time kept
+    EXPECT_TRUE(dropped != 0 || log.back().before_ns < stop_after - kLast);
+    return;
+  }
   EXPECT_LE(static_cast<std::uint64_t>(number - found.front()) - found.size(), dropped);
   if (dropped == 0) {
     expect_no_gap(found);
@@ -211,60 +233,74 @@ TEST_F(FlightTest, ARingThatIsShorterThanItsTimeHoldsEverything) {
 }
 
 TEST_F(FlightTest, LongOpenRangesSurviveTheirChunk) {
-  constexpr std::int64_t kLast = 100 * kMs;
-  auto recorder = open({.ready_chunks = 32, .last_ns = kLast});
-  recorder->prepare();
-  ASSERT_TRUE(recorder->start());
-  const std::uint32_t inner = id_of("inner");
-  const auto work_for = [&](std::int64_t ns) {
-    for (const std::int64_t until = now_ns() + ns; now_ns() < until;) {
-      for (int i = 0; i < 500; ++i) record::end_range(begin(inner, i));
-      std::this_thread::sleep_for(milliseconds(1));
+  with_longer_and_longer_rings(100 * kMs, [&](std::int64_t kept_ns) {
+    fs::remove(directory_ / "ring.lspool");
+    auto recorder = open({.ready_chunks = 32, .last_ns = kept_ns});
+    recorder->prepare();
+    EXPECT_TRUE(recorder->start());
+    const std::uint32_t inner = id_of("inner");
+    const auto work_for = [&](std::int64_t ns) {
+      for (const std::int64_t until = now_ns() + ns; now_ns() < until;) {
+        for (int i = 0; i < 500; ++i) record::end_range(begin(inner, i));
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+    };
+    const auto outer = begin(id_of("outer"), 1);  // never ends
+    const auto ended = begin(id_of("ended"), 2);  // ends in the kept time
+    const auto early = begin(id_of("early"), 3);  // ends long before it, in another chunk
+    begin(id_of("elsewhere"), 4, 77);             // ends by handle on another thread
+    begin(id_of("elsewhere early"), 5, 78);
+    record::RangeInfo nested;
+    nested.name = id_of("nested");
+    record::begin_nested(nested);
+    work_for(kept_ns / 2);
+    record::end_range(early);
+    std::thread([] { record::end_nested(78); }).join();
+    work_for(5 * kept_ns);
+    const std::int64_t before_end = now_ns();
+    record::end_range(ended);
+    std::thread([] { record::end_nested(77); }).join();
+    const std::int64_t after_end = now_ns();
+    work_for(kept_ns / 4);
+    const std::int64_t stopping = now_ns();
+    recorder->stop();
+    const std::int64_t stopped = now_ns();
+    const record::RecorderStats stats = recorder->stats();
+    recorder->close();
+    static_cast<void>(outer);
+    if (stats.dropped_records != 0 || stopped - before_end > kept_ns - kMs) return false;
+    EXPECT_EQ(stats.lost_open_ranges, 0u);
+    const Trace trace = read();
+    expect_undamaged(trace);
+    // outer, ended, elsewhere, nested; two of them are open to the end. And the inner one within
+    // which the window begins, if there is one: on a busy machine it may be long.
+    std::uint64_t early_inner = 0;
+    for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+      early_inner += trace.name(SliceId{i}) == "inner" &&
+                     trace.start_ns(SliceId{i}) == trace.window_start_ns();
+    EXPECT_LE(early_inner, 1u);
+    EXPECT_GE(issues(trace, ImportIssue::kEarlyRange), 4u);
+    EXPECT_LE(issues(trace, ImportIssue::kEarlyRange), 4u + early_inner);
+    EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 2u);
+    EXPECT_EQ(find(trace, "early"), kNone<SliceId>);
+    EXPECT_EQ(find(trace, "elsewhere early"), kNone<SliceId>);
+    for (const char* name : {"outer", "nested", "ended", "elsewhere"}) {
+      const SliceId id = find(trace, name);
+      EXPECT_NE(id, kNone<SliceId>) << name;
+      if (id == kNone<SliceId>) return true;
+      EXPECT_EQ(trace.start_ns(id), trace.window_start_ns()) << name;
     }
-  };
-  const auto outer = begin(id_of("outer"), 1);  // never ends
-  const auto ended = begin(id_of("ended"), 2);  // ends in the kept time
-  const auto early = begin(id_of("early"), 3);  // ends long before it, in another chunk
-  begin(id_of("elsewhere"), 4, 77);             // ends by handle on another thread
-  begin(id_of("elsewhere early"), 5, 78);
-  record::RangeInfo nested;
-  nested.name = id_of("nested");
-  record::begin_nested(nested);
-  work_for(60 * kMs);
-  record::end_range(early);
-  std::thread([] { record::end_nested(78); }).join();
-  work_for(500 * kMs);
-  const std::int64_t before_end = now_ns();
-  record::end_range(ended);
-  std::thread([] { record::end_nested(77); }).join();
-  const std::int64_t after_end = now_ns();
-  work_for(30 * kMs);
-  const std::int64_t stopped = now_ns();
-  recorder->stop();
-  EXPECT_EQ(recorder->stats().lost_open_ranges, 0u);
-  recorder->close();
-  static_cast<void>(outer);
-  const Trace trace = read();
-  expect_undamaged(trace);
-  // outer, ended, elsewhere, nested; two of them are open to the end.
-  EXPECT_EQ(issues(trace, ImportIssue::kEarlyRange), 4u);
-  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 2u);
-  EXPECT_EQ(find(trace, "early"), kNone<SliceId>);
-  EXPECT_EQ(find(trace, "elsewhere early"), kNone<SliceId>);
-  for (const char* name : {"outer", "nested", "ended", "elsewhere"}) {
-    const SliceId id = find(trace, name);
-    ASSERT_NE(id, kNone<SliceId>) << name;
-    EXPECT_EQ(trace.start_ns(id), trace.window_start_ns()) << name;
-  }
-  EXPECT_EQ(trace.end_ns(find(trace, "outer")), trace.window_end_ns());
-  // It began 560 ms of work before the stop, 100 ms of them are kept.
-  const auto args = trace.slice_args(find(trace, "outer"));
-  EXPECT_GT(args.integer(ArgKey::kSequenceNumber), 0);
-  for (const char* name : {"ended", "elsewhere"}) {
-    const std::int64_t before_stop = trace.window_end_ns() - trace.end_ns(find(trace, name));
-    EXPECT_GE(before_stop, stopped - after_end - kMs) << name;
-    EXPECT_LE(before_stop, stopped - before_end + 5 * kMs) << name;
-  }
+    EXPECT_EQ(trace.end_ns(find(trace, "outer")), trace.window_end_ns());
+    // It began more than five times the kept time before the stop.
+    const auto args = trace.slice_args(find(trace, "outer"));
+    EXPECT_GT(args.integer(ArgKey::kSequenceNumber), 0);
+    for (const char* name : {"ended", "elsewhere"}) {
+      const std::int64_t before_stop = trace.window_end_ns() - trace.end_ns(find(trace, name));
+      EXPECT_GE(before_stop, stopping - after_end - kMs) << name;
+      EXPECT_LE(before_stop, stopped - before_end + kMs) << name;
+    }
+    return true;
+  });
 }
 
 TEST_F(FlightTest, WithTooLittleRoomTheOldestGoesAndTheRestIsWhole) {
@@ -306,99 +342,129 @@ TEST_F(FlightTest, TheSmallestRingWorks) {
     record::end_range(begin(name, i));
     if (i % 500 == 0) std::this_thread::sleep_for(milliseconds(2));
   }
+  const std::int64_t last = record_until_kept(*recorder, name, 100'000);
   recorder->stop();
   recorder->close();
   const std::vector<std::int64_t> found = numbers(read(), "work");
   ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found.back(), 99'999);
+  EXPECT_EQ(found.back(), last);
   EXPECT_LE(fs::file_size(directory_ / "ring.lspool"), 1u << 20);
 }
 
 TEST_F(FlightTest, ManyThreadsAndOneThatSleeps) {
-  constexpr std::int64_t kLast = 150 * kMs;
-  auto recorder = open({.ready_chunks = 64, .last_ns = kLast});
-  recorder->prepare();
-  ASSERT_TRUE(recorder->start());
-  std::atomic<bool> stop{false};
-  std::atomic<std::int64_t> last[6] = {};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 6; ++t)
-    threads.emplace_back([&, t] {
-      const std::uint32_t name = id_of("thread" + std::to_string(t));
-      for (std::int64_t i = 0; !stop; ++i) {
-        record::end_range(begin(name, i));
-        last[t] = i;
-        if (i % 200 == 0) std::this_thread::sleep_for(milliseconds(1));
-      }
+  with_longer_and_longer_rings(150 * kMs, [&](std::int64_t kept_ns) {
+    fs::remove(directory_ / "ring.lspool");
+    const std::chrono::nanoseconds pause(kept_ns / 150);
+    auto recorder = open({.ready_chunks = 64, .last_ns = kept_ns});
+    recorder->prepare();
+    EXPECT_TRUE(recorder->start());
+    std::atomic<bool> stop{false};
+    std::atomic<std::int64_t> last[6] = {}, first_ended_ns[6] = {}, last_began_ns[6] = {};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t)
+      threads.emplace_back([&, t] {
+        const std::uint32_t name = id_of("thread" + std::to_string(t));
+        for (std::int64_t i = 0; !stop; ++i) {
+          last_began_ns[t] = now_ns();
+          record::end_range(begin(name, i));
+          last[t] = i;
+          if (i == 0) first_ended_ns[t] = now_ns();
+          if (i % 200 == 0) std::this_thread::sleep_for(pause);
+        }
+      });
+    std::int64_t sleeper_began_ns = 0;
+    std::thread sleeper([&] {
+      const std::uint32_t name = id_of("sleeper");
+      record::end_range(begin(name, 0));
+      while (!stop) std::this_thread::sleep_for(milliseconds(1));
+      sleeper_began_ns = now_ns();
+      record::end_range(begin(name, 1));
     });
-  std::thread sleeper([&] {
-    const std::uint32_t name = id_of("sleeper");
-    record::end_range(begin(name, 0));
-    while (!stop) std::this_thread::sleep_for(milliseconds(1));
-    record::end_range(begin(name, 1));
+    // Threads that come and go leave their chunks.
+    std::int64_t short_began_ns = 0;
+    for (int i = 0; i < 60; ++i) {
+      short_began_ns = now_ns();
+      std::thread([&] { record::end_range(begin(id_of("short"), i)); }).join();
+      std::this_thread::sleep_for(10 * pause);
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    sleeper.join();
+    recorder->stop();
+    const std::int64_t stopped = now_ns();
+    const std::uint64_t dropped = recorder->stats().dropped_records;
+    // Without a ring, the short threads alone would have taken 60 chunks.
+    recorder->close();
+    std::int64_t oldest = std::min(sleeper_began_ns, short_began_ns);
+    for (const auto& began_ns : last_began_ns) oldest = std::min(oldest, began_ns.load());
+    if (dropped != 0 || stopped - oldest > kept_ns - kMs) return false;
+    for (const auto& ended_ns : first_ended_ns)
+      if (stopped - ended_ns < 2 * kept_ns) return false;
+    const Trace trace = read();
+    expect_undamaged(trace);
+    for (int t = 0; t < 6; ++t) {
+      const auto found = numbers(trace, "thread" + std::to_string(t));
+      EXPECT_FALSE(found.empty());
+      if (found.empty()) return true;
+      expect_no_gap(found);
+      EXPECT_GT(found.front(), 0);
+      EXPECT_EQ(found.back(), last[t]);
+    }
+    EXPECT_THAT(numbers(trace, "sleeper"), ElementsAre(1));
+    const auto shorts = numbers(trace, "short");
+    EXPECT_FALSE(shorts.empty());
+    if (shorts.empty()) return true;
+    expect_no_gap(shorts);
+    EXPECT_LE(shorts.size(), 16u);  // a 15th of the kept time and more each
+    EXPECT_EQ(shorts.back(), 59);
+    return true;
   });
-  // Threads that come and go leave their chunks.
-  for (int i = 0; i < 60; ++i) {
-    std::thread([&] { record::end_range(begin(id_of("short"), i)); }).join();
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
-  sleeper.join();
-  recorder->stop();
-  ASSERT_EQ(recorder->stats().dropped_records, 0u);
-  // Without a ring, the short threads alone would have taken 60 chunks.
-  recorder->close();
-  const Trace trace = read();
-  expect_undamaged(trace);
-  for (int t = 0; t < 6; ++t) {
-    const auto found = numbers(trace, "thread" + std::to_string(t));
-    ASSERT_FALSE(found.empty());
-    expect_no_gap(found);
-    EXPECT_GT(found.front(), 0);
-    EXPECT_EQ(found.back(), last[t]);
-  }
-  EXPECT_THAT(numbers(trace, "sleeper"), ElementsAre(1));
-  const auto shorts = numbers(trace, "short");
-  expect_no_gap(shorts);
-  EXPECT_LE(shorts.size(), 16u);  // 10 ms and more each
-  EXPECT_EQ(shorts.back(), 59);
 }
 
 TEST_F(FlightTest, AProfilerWithinARingKeepsAllOfItsWindow) {
-  constexpr std::int64_t kLast = 50 * kMs;
-  auto recorder = open({.ready_chunks = 16, .last_ns = kLast});
-  ASSERT_TRUE(recorder->start());
-  const std::uint32_t name = id_of("work");
-  std::int64_t number = 0;
-  const auto work = [&] {
-    for (int burst = 0; burst < 100; ++burst) {
-      for (int i = 0; i < 500; ++i) record::end_range(begin(name, number++));
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  };
-  work();
-  Profiler inner;
-  ASSERT_TRUE(inner.start());
-  const std::int64_t first = number;
-  work();
-  inner.stop();
-  const std::int64_t last = number - 1;
-  work();
-  recorder->stop();
-  auto trace = inner.trace();  // of a copy: the ring is still there
-  ASSERT_TRUE(trace) << trace.error().message;
-  auto found = numbers(**trace, "work");
-  ASSERT_EQ(found.size(), 50'000u);
-  EXPECT_EQ(found.front(), first);
-  EXPECT_EQ(found.back(), last);
-  recorder->close();
-  format::ReadSpoolOptions ring;
-  ring.session = recorder->session();
-  found = numbers(read(directory_ / "ring.lspool", ring), "work");
-  ASSERT_FALSE(found.empty());
-  EXPECT_LT(found.size(), 50'000u);
-  EXPECT_EQ(found.back(), number - 1);
+  with_longer_and_longer_rings(50 * kMs, [&](std::int64_t kept_ns) {
+    fs::remove(directory_ / "ring.lspool");
+    auto recorder = open({.ready_chunks = 16, .last_ns = kept_ns});
+    EXPECT_TRUE(recorder->start());
+    const std::uint32_t name = id_of("work");
+    std::int64_t number = 0, last_began_ns = 0;
+    const auto work = [&] {
+      for (int burst = 0; burst < 100; ++burst) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds(kept_ns / 50));
+        last_began_ns = now_ns();
+        for (int i = 0; i < 500; ++i) record::end_range(begin(name, number++));
+      }
+    };
+    work();
+    Profiler inner;
+    EXPECT_TRUE(inner.start());
+    const std::int64_t first = number;
+    work();
+    inner.stop();
+    const std::int64_t last = number - 1;
+    work();
+    recorder->stop();
+    const std::int64_t stopped = now_ns();
+    if (recorder->stats().dropped_records != 0 || stopped - last_began_ns > kept_ns - kMs)
+      return false;
+    auto trace = inner.trace();  // of a copy: the ring is still there
+    EXPECT_TRUE(trace) << trace.error().message;
+    if (!trace) return true;
+    auto found = numbers(**trace, "work");
+    EXPECT_EQ(found.size(), 50'000u);
+    if (found.empty()) return true;
+    EXPECT_EQ(found.front(), first);
+    EXPECT_EQ(found.back(), last);
+    recorder->close();
+    format::ReadSpoolOptions ring;
+    ring.session = recorder->session();
+    found = numbers(read(directory_ / "ring.lspool", ring), "work");
+    EXPECT_FALSE(found.empty());
+    if (found.empty()) return true;
+    EXPECT_LT(found.size(), 50'000u);
+    EXPECT_EQ(found.back(), number - 1);
+    return true;
+  });
 }
 
 // ---- Dumps ----
@@ -409,7 +475,7 @@ TEST_F(FlightTest, ADumpWhileThreadsWriteIsWhole) {
   recorder->prepare();
   ASSERT_TRUE(recorder->start());
   std::atomic<bool> stop{false}, rest{false};
-  std::atomic<std::int64_t> done[4];
+  std::atomic<std::int64_t> done[4], done_ns[4] = {};
   for (auto& one : done) one = -1;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -418,7 +484,9 @@ TEST_F(FlightTest, ADumpWhileThreadsWriteIsWhole) {
       for (std::int64_t i = 0; !stop; ++i) {
         const auto token = begin(name, i);
         begin(id_of("text " + std::to_string(t) + " " + std::to_string(i % 5000)), i);
+        const std::int64_t before_end = now_ns();
         record::end_range(token);
+        done_ns[t].store(before_end, std::memory_order_relaxed);
         done[t].store(i, std::memory_order_release);
         if (i % 300 == 0) std::this_thread::sleep_for(milliseconds(1));
         while (rest && !stop) std::this_thread::sleep_for(milliseconds(1));
@@ -428,10 +496,14 @@ TEST_F(FlightTest, ADumpWhileThreadsWriteIsWhole) {
     rest = false;
     std::this_thread::sleep_for(milliseconds(300));  // longer than what is kept
     const std::string path = (directory_ / (std::to_string(dump) + ".copy")).string();
-    std::int64_t before[4], after[4];
-    for (int t = 0; t < 4; ++t) before[t] = done[t].load(std::memory_order_acquire);
+    std::int64_t before[4], before_ns[4], after[4];
+    for (int t = 0; t < 4; ++t) {
+      before[t] = done[t].load(std::memory_order_acquire);
+      before_ns[t] = done_ns[t].load(std::memory_order_relaxed);
+    }
     const auto dumped = recorder->dump(path);
     ASSERT_TRUE(dumped) << dumped.error().message;
+    const std::int64_t dumped_ns = now_ns();
     for (int t = 0; t < 4; ++t) after[t] = done[t].load(std::memory_order_acquire);
     rest = true;  // reading needs the processors more
     const Trace trace = read(path);
@@ -441,7 +513,7 @@ TEST_F(FlightTest, ADumpWhileThreadsWriteIsWhole) {
       const auto found = numbers(trace, "thread" + std::to_string(t));
       if (recorder->stats().dropped_records != 0) continue;
       if (found.empty()) {  // a machine that did not let this thread run for the whole time kept
-        EXPECT_EQ(before[t], after[t]);
+        EXPECT_LT(before_ns[t], dumped_ns - kLast + kMs);
         continue;
       }
       expect_no_gap(found);
@@ -468,7 +540,7 @@ TEST_F(FlightTest, ADumpWhileThreadsWriteIsWhole) {
 
 TEST_F(FlightTest, ASignalMakesADumpWhileTheProgramHangs) {
   const int status = wait_for(in_child([&] {
-    auto recorder = open({.last_ns = 500 * kMs, .dump_signal = SIGUSR2, .quiet_dumps = true});
+    auto recorder = open({.last_ns = 600'000 * kMs, .dump_signal = SIGUSR2, .quiet_dumps = true});
     if (!recorder->start()) return 1;
     const auto hang = begin(id_of("hang"), 1);
     record::end_range(begin(id_of("work"), 7));
@@ -510,30 +582,58 @@ TEST_F(FlightTest, TheProgramsOwnHandlerStays) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// Step n took from a moment within marks[n] to one within marks[n + 1]. The longest that a step
+// after the first, which includes the start, can have taken.
+using Marks = std::vector<std::pair<std::int64_t, std::int64_t>>;
+std::int64_t longest_step_ns(const Marks& marks) {
+  std::int64_t longest = 0;
+  for (std::size_t n = 1; n + 1 < marks.size(); ++n)
+    longest = std::max(longest, marks[n + 1].second - marks[n].first);
+  return longest;
+}
+// Whether the step may have taken more than so many times the median of all before it.
+bool may_be_slow(const Marks& marks, std::size_t step, double factor) {
+  std::vector<std::int64_t> at_least;
+  for (std::size_t n = 0; n < step; ++n) at_least.push_back(marks[n + 1].first - marks[n].second);
+  std::sort(at_least.begin(), at_least.end());
+  const std::int64_t at_most = marks[step + 1].second - marks[step].first;
+  return static_cast<double>(at_most) > factor * static_cast<double>(at_least[(step - 1) / 2]);
+}
+
 TEST_F(FlightTest, ASlowStepMakesADumpThatCoversIt) {
   Profiler profiler({.spool_path = (directory_ / "ring.lspool").string(),
-                     .last_ns = 2000 * kMs,
+                     .last_ns = 600'000 * kMs,
                      .quiet_dumps = true,
                      .slow_step = 3});
+  Marks marks = {{now_ns(), 0}};
   ASSERT_TRUE(profiler.start());
-  const auto run_step = [&](int step, int ms) {
+  marks[0].second = now_ns();
+  const auto run_step = [&](int step, std::int64_t ns) {
     record::end_range(begin(id_of("step"), step));
-    std::this_thread::sleep_for(milliseconds(ms));
+    std::this_thread::sleep_for(std::chrono::nanoseconds(ns));
+    marks.emplace_back(now_ns(), 0);
     profiler.step();
+    marks.back().second = now_ns();
   };
-  run_step(0, 300);  // before 8 steps are known nothing is slow
-  for (int step = 1; step < 10; ++step) run_step(step, 10);
-  run_step(10, 200);
-  run_step(11, 200);  // slow too, but within 2 s of the last dump
+  run_step(0, 300 * kMs);  // before 8 steps are known nothing is slow
+  for (int step = 1; step < 9; ++step) run_step(step, 10 * kMs);
+  run_step(9, 20 * kMs);  // usually not slow
+  run_step(10, 4 * longest_step_ns(marks));
+  run_step(11, 4 * longest_step_ns(marks));  // slow too, but within the kept time of the last dump
   ASSERT_TRUE(wait_until([&] { return profiler.dumps().size() == 1; }));
   profiler.stop();
   ASSERT_THAT(profiler.dumps(), ElementsAre((directory_ / "ring_dump1.lspool").string()));
   const Trace trace = read(profiler.dumps().at(0));
-  const auto steps = numbers(trace, "step");
-  EXPECT_THAT(steps, ::testing::Contains(10));
   const std::string why(trace.metadata_json("lanescope_dump").value_or(""));
-  EXPECT_THAT(why, HasSubstr("step 10 took "));
-  EXPECT_THAT(why, HasSubstr("the median of the 10 steps before it"));
+  // A machine that stops for a while makes a slow step before the tenth.
+  std::size_t slow = 8;
+  while (slow < 10 && why.find("step " + std::to_string(slow) + " took ") == std::string::npos)
+    ++slow;
+  EXPECT_TRUE(may_be_slow(marks, slow, 3)) << why;
+  const auto steps = numbers(trace, "step");
+  EXPECT_THAT(steps, ::testing::Contains(static_cast<std::int64_t>(slow)));
+  EXPECT_THAT(why, HasSubstr("step " + std::to_string(slow) + " took "));
+  EXPECT_THAT(why, HasSubstr("the median of the " + std::to_string(slow) + " steps before it"));
 }
 
 TEST_F(FlightTest, OptionsThatContradictAreErrors) {
@@ -557,7 +657,7 @@ TEST_F(FlightTest, AKilledRingIsReadLikeAFinishedOne) {
     fs::remove(directory_ / "ring.lspool");
     *done = 0;
     const pid_t child = in_child([&] {
-      auto recorder = open({.ready_chunks = 32, .last_ns = kLast});
+      auto recorder = open({.ready_chunks = 128, .last_ns = kLast});  // more than it fills
       if (!recorder->start()) return 1;
       const auto outer = begin(id_of("outer"), 1);
       static_cast<void>(outer);
@@ -575,10 +675,12 @@ TEST_F(FlightTest, AKilledRingIsReadLikeAFinishedOne) {
     expect_undamaged(trace);
     const auto found = numbers(trace, "work");
     ASSERT_FALSE(found.empty());
-    EXPECT_GE(found.back(), *done);
-    if (issues(trace, ImportIssue::kDroppedRecords) == 0) expect_no_gap(found);
-    EXPECT_GT(found.front(), 0);
     ASSERT_NE(find(trace, "outer"), kNone<SliceId>);
+    // Where chunks ran out, because we were late to kill it, the newest record may be an early one.
+    if (issues(trace, ImportIssue::kDroppedRecords) != 0) continue;
+    EXPECT_GE(found.back(), *done);
+    expect_no_gap(found);
+    EXPECT_GT(found.front(), 0);
     EXPECT_EQ(trace.start_ns(find(trace, "outer")), trace.window_start_ns());
     EXPECT_NEAR(static_cast<double>(trace.window_end_ns() - trace.window_start_ns()),
                 static_cast<double>(kLast), 1e6);
@@ -587,7 +689,7 @@ TEST_F(FlightTest, AKilledRingIsReadLikeAFinishedOne) {
 }
 
 TEST_F(FlightTest, AForkedChildLeavesTheRingAlone) {
-  auto recorder = open({.last_ns = 1000 * kMs, .quiet_dumps = true});
+  auto recorder = open({.last_ns = 600'000 * kMs, .quiet_dumps = true});
   ASSERT_TRUE(recorder->start());
   const std::uint32_t name = id_of("work");
   record::end_range(begin(name, 0));
@@ -620,6 +722,7 @@ TEST_F(FlightTest, OnAFullDiskTheRingIsShorter) {
       record::end_range(begin(name, i));
       if (i % 500 == 0) std::this_thread::sleep_for(std::chrono::microseconds(500));
     }
+    const std::int64_t last = record_until_kept(*recorder, name, 300'000);
     if (recorder->dump((directory_ / "copy").string())) return 2;  // no room for it
     if (fs::exists(directory_ / "copy") || fs::exists(directory_ / "copy.part")) return 3;
     recorder->stop();
@@ -627,7 +730,7 @@ TEST_F(FlightTest, OnAFullDiskTheRingIsShorter) {
     if (recorder->notes().size() != 1) return 4;
     const Trace trace = read();
     const auto found = numbers(trace, "work");
-    if (found.empty() || found.back() != 299'999) return 5;
+    if (found.empty() || found.back() != last) return 5;
     return found.size() > 10'000 ? 0 : 6;
   }));
   ASSERT_TRUE(WIFEXITED(status)) << status;

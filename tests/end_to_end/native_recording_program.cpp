@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +35,21 @@ void wait_for(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
+// Whole dumps in the folder of the results.
+int dumps_there() {
+  const char* folder = getenv("LANESCOPE_RECORD_DIR");
+  int found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder ? folder : ".")) {
+    const std::string name = entry.path().filename().string();
+    found += name.find("_dump") != std::string::npos && name.ends_with(".lspool");
+  }
+  return found;
+}
+
+std::ptrdiff_t threads_there() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
 // Registered before the recording starts, so it runs after the recording's own end.
@@ -60,9 +77,13 @@ int do_word(const std::string& word, char** rest) {
     }).detach();
   } else if (word.starts_with("pause=")) {
     std::this_thread::sleep_for(std::chrono::milliseconds(number()));
-  } else if (word.starts_with("dump=")) {  // and so many milliseconds for it
+  } else if (word == "dump") {  // and waits until it is there and the thread that made it is gone
+    const int before = dumps_there();
+    const auto threads = threads_there();
     kill(getpid(), SIGUSR2);
-    std::this_thread::sleep_for(std::chrono::milliseconds(number()));
+    for (int tries = 0; tries < 240'000 && (dumps_there() == before || threads_there() != threads);
+         ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } else if (word == "environment") {
     const char* owner = getenv("LANESCOPE_RECORD_OWNER");
     printf("owner %s, process %d\n", owner ? owner : "none", getpid());

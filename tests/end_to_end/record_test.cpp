@@ -99,6 +99,14 @@ int wait_for(pid_t child) {
   waitpid(child, &status, 0);
   return status;
 }
+bool wait_until(const std::function<bool()>& what) {
+  using Clock = std::chrono::steady_clock;
+  for (const auto until = Clock::now() + std::chrono::seconds(120); Clock::now() < until;) {
+    if (what()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
 
 // ---- Threads ----
 
@@ -207,18 +215,25 @@ TEST_F(RecordTest, WindowsOpenAndCloseWhileThreadsRecord) {
   auto recorder = open({.ready_chunks = 200});
   recorder->prepare();
   std::atomic<bool> end{false};
+  std::atomic<std::uint64_t> rounds{0};
   std::vector<std::thread> workers;
   for (int t = 0; t < 3; ++t)
     workers.emplace_back([&] {
       while (!end.load(std::memory_order_relaxed)) {
-        const RecordFunction outer("outer");
-        LANESCOPE_RECORD_FUNCTION("inner");
+        {
+          const RecordFunction outer("outer");
+          LANESCOPE_RECORD_FUNCTION("inner");
+        }
+        ++rounds;
         std::this_thread::yield();
       }
     });
   for (int cycle = 0; cycle < 20; ++cycle) {
     ASSERT_TRUE(recorder->start());
+    // Two rounds lie in the window whole: three of these may have begun before it.
+    const std::uint64_t before = rounds;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_TRUE(wait_until([&] { return rounds >= before + 5; }));
     recorder->stop();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -229,8 +244,9 @@ TEST_F(RecordTest, WindowsOpenAndCloseWhileThreadsRecord) {
   const Trace trace = read();
   EXPECT_EQ(issues(trace, ImportIssue::kChecksumMismatch), 0u);
   EXPECT_EQ(issues(trace, ImportIssue::kOpenChunk), 0u);
-  EXPECT_LE(issues(trace, ImportIssue::kOpenRange), 20u * 3u * 2u);
-  EXPECT_GT(counts(trace).at("inner"), 20u);
+  const std::uint64_t dropped = issues(trace, ImportIssue::kDroppedRecords);
+  EXPECT_LE(issues(trace, ImportIssue::kOpenRange), 20u * 3u * 2u + dropped);
+  EXPECT_GE(counts(trace).at("inner") + dropped, 2 * 20u);
 }
 
 // ---- Limits ----
@@ -298,16 +314,15 @@ TEST_F(RecordTest, MemoryStaysBoundedWhileTheFileGrows) {
   ASSERT_TRUE(recorder->start());
   const std::uint64_t before = resident_bytes();
   std::uint64_t most = 0;
-  for (int round = 0; round < 400; ++round) {
+  // Where the recorder's thread is late, records are dropped and the file grows slowly.
+  EXPECT_TRUE(wait_until([&] {
     for (int i = 0; i < 4'000; ++i) LANESCOPE_RECORD_FUNCTION("x");
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
     most = std::max(most, resident_bytes());
-  }
+    return recorder->stats().file_bytes > 80u << 20;
+  }));
   recorder->stop();
-  const std::uint64_t file_bytes = recorder->stats().file_bytes;
-  EXPECT_GT(file_bytes, 40u << 20);
-  EXPECT_LT(most - std::min(most, before),
-            24u << 20);  // at most 128 prepared chunks of 128 KiB, and change
+  // At most 128 prepared chunks of 128 KiB and as many full ones, and change.
+  EXPECT_LT(most - std::min(most, before), 40u << 20);
 }
 
 // ---- The process ends ----
@@ -340,10 +355,8 @@ TEST_F(RecordTest, AKilledProcessLeavesEveryCommittedRange) {
         }).detach();
       for (;;) pause();
     });
-    for (int tries = 0;
-         tries < 5'000 && progress->begun[0] + progress->begun[1] + progress->begun[2] == 0;
-         ++tries)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(wait_until(
+        [&] { return progress->begun[0] + progress->begun[1] + progress->begun[2] != 0; }));
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 30'000));
     kill(child, SIGKILL);
     wait_for(child);

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 
-from conftest import SOURCE
+import pytest
+from conftest import SHARED_TRACES, SOURCE
 
 SMALL = str(SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json")
 TRAIN = str(SOURCE / "tests/data/h200_mlp_train/trace.json.gz")
@@ -98,6 +100,31 @@ def test_mistakes_are_named(run):
     assert wrong.code == 2 and "did you mean host-sync?" in wrong.err
     wrong = run("explain", TRAIN, "--step", "99")
     assert wrong.code == 2 and "a step from 1 to 3, found 99" in wrong.err
+
+
+def test_ranks_in_one_file_keep_their_steps_apart(run, tmp_path):
+    """The busiest device's own steps, each as long as in the file of its rank alone."""
+    folder = SHARED_TRACES / "ddp4" / "straggler"
+    if not folder.is_dir():
+        pytest.skip(f"LOUD: {folder} is not there; nothing was tested")
+    merged, alone = [], {}
+    for rank in range(4):
+        path = folder / f"rank{rank}.json.gz"
+        trace = json.loads(gzip.open(path).read())
+        for event in trace["traceEvents"]:
+            if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation", "cuda_sync"):
+                if isinstance(event.get("pid"), int):
+                    event["pid"] += 1_000_000 * rank
+        merged += trace["traceEvents"]
+        answer = json.loads(run("explain", str(path), "--json").out)
+        device = next(each for each in answer["devices"] if each["rules_look_at_it"])
+        alone[device["device"]] = answer["steady_steps"], device["steady"]["wall_ns"]
+    path = tmp_path / "merged.json"
+    path.write_text(json.dumps(dict(trace, traceEvents=merged)))
+    answer = json.loads(run("explain", str(path), "--json").out)
+    device = next(each for each in answer["devices"] if each["rules_look_at_it"])
+    assert (answer["steady_steps"], device["steady"]["wall_ns"]) == alone[device["device"]]
+    assert "other processes mark steps too" in " ".join(run("explain", str(path)).out.split())
 
 
 def test_a_recording_of_the_cpu_alone_has_a_wall_that_adds_up(run):

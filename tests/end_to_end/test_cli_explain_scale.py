@@ -24,7 +24,7 @@ def load() -> Any:
 
 
 def lanescope(*arguments: object) -> Dict[str, Any]:
-    done = subprocess.run([str(find_binary()), *map(str, arguments)], capture_output=True, text=True, timeout=60, check=True,
+    done = subprocess.run([str(find_binary()), *map(str, arguments)], capture_output=True, text=True, timeout=300, check=True,
                           env=clean_environment())
     answer: Dict[str, Any] = json.loads(done.stdout)
     return answer
@@ -59,7 +59,7 @@ def test_cli_scale_copies_hold_the_same_work_one_behind_the_other(tmp_path):
 
 def test_cli_scale_prints_what_it_measured():
     done = subprocess.run([sys.executable, str(SCRIPT), str(TRACE), "--sizes", "0.3,0.6", "--runs", "2", "--most-exponent", "99"],
-                          capture_output=True, text=True, timeout=120, check=False,
+                          capture_output=True, text=True, timeout=300, check=False,
                           env={**clean_environment(), "LANESCOPE_COMMAND": str(find_binary())})
     lines = done.stdout.splitlines()
     assert done.returncode == 0 and lines[-1] == "kept", done.stdout + done.stderr
@@ -72,6 +72,6 @@ def test_cli_scale_prints_what_it_measured():
 
 def test_cli_scale_fails_when_the_promise_is_broken():
     done = subprocess.run([sys.executable, str(SCRIPT), str(TRACE), "--sizes", "0.3", "--runs", "1", "--most-beyond", "-1"],
-                          capture_output=True, text=True, timeout=120, check=False,
+                          capture_output=True, text=True, timeout=300, check=False,
                           env={**clean_environment(), "LANESCOPE_COMMAND": str(find_binary())})
     assert done.returncode == 1 and done.stdout.splitlines()[-1] == "NOT KEPT"

@@ -39,7 +39,7 @@ def record_natively(binary, tmp_path):
                "ACTIVITIES": "cpu", **settings}
         env = {f"LANESCOPE_RECORD_{key}": value for key, value in env.items() if value}
         return subprocess.run([built(program), *words], cwd=tmp_path, env=clean_environment(env), capture_output=True,
-                              text=True, timeout=60, check=False)
+                              text=True, timeout=300, check=False)
 
     return go
 
@@ -185,7 +185,7 @@ def fake_gpu(tmp_path):
 def run_with(fake_gpu, tmp_path, *arguments, **env) -> subprocess.CompletedProcess:
     command, environment = fake_gpu
     return subprocess.run([command, *map(str, arguments)], cwd=tmp_path, env=clean_environment({**environment, **env}),
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
 
 
 def without_python(tmp_path) -> str:
@@ -195,7 +195,7 @@ def without_python(tmp_path) -> str:
 
 
 def test_a_flight_recorder_keeps_the_last_and_dumps_on_a_signal(record_natively, tmp_path):
-    done = record_natively("start", "work=3", "dump=1500", "work=5", LAST="10s")
+    done = record_natively("start", "work=3", "dump", "work=5", LAST="10m")
     assert done.returncode == 0, done.stderr
     assert files(tmp_path) == ["native_recording_program_N.json", "native_recording_program_N.txt",
                                "native_recording_program_N_dump1.json", "native_recording_program_N_dump1.txt"]
@@ -205,10 +205,17 @@ def test_a_flight_recorder_keeps_the_last_and_dumps_on_a_signal(record_natively,
 
 
 def test_a_flight_recorder_of_a_moment_forgets_what_was_before(record_natively, tmp_path):
-    done = record_natively("start", "work=3", "pause=1500", "work=5", LAST="300ms", KEEP_SPOOL="1")
-    assert done.returncode == 0, done.stderr
-    (whole,) = (tmp_path / "out dir").glob("*.json")
-    assert names_in(whole)["inner"] == 5
+    for last_ms in (300, 3000, 20_000):  # a busy machine may need longer than a moment from the last range to the end
+        folder = tmp_path / str(last_ms)
+        done = record_natively("start", "work=3", f"pause={2 * last_ms}", "work=5", LAST=f"{last_ms}ms", KEEP_SPOOL="1",
+                               DIR=str(folder))
+        assert done.returncode == 0, done.stderr
+        (whole,) = folder.glob("*.json")
+        found = names_in(whole).get("inner", 0)
+        assert found <= 5
+        if found == 5:
+            return
+    raise AssertionError(f"{found} ranges of the last 20 seconds")
 
 
 def test_record_runs_a_program_without_python(fake_gpu, tmp_path):

@@ -241,11 +241,11 @@ def record(program, options, path, cycles=None):
 
 def record_sync(program, options, path):
     """The same, again and again until no range ends on another thread (torch.jit.fork decides at random)."""
-    for _ in range(20):
+    for _ in range(200):
         prof = record(program, options, path)
         if not is_async(prof):
             return prof
-    pytest.skip("LOUD SKIP: twenty runs in a row had a range that ends on another thread")
+    pytest.skip("LOUD SKIP: two hundred runs in a row had a range that ends on another thread")
     return None
 
 

@@ -12,8 +12,37 @@ HostWall& HostWall::operator+=(const HostWall& other) {
   return *this;
 }
 
+namespace {
+
+void unite(std::vector<Window>& windows) {
+  std::sort(windows.begin(), windows.end(),
+            [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
+  std::size_t kept = 0;
+  for (const Window& each : windows) {
+    if (kept > 0 && each.start_ns <= windows[kept - 1].end_ns)
+      windows[kept - 1].end_ns = std::max(windows[kept - 1].end_ns, each.end_ns);
+    else
+      windows[kept++] = each;
+  }
+  windows.resize(kept);
+}
+
+// Time of the windows (a union, in order) inside [start_ns, end_ns).
+std::int64_t time_within(const std::vector<Window>& windows, std::int64_t start_ns,
+                         std::int64_t end_ns) {
+  std::int64_t time_ns = 0;
+  auto each = std::lower_bound(
+      windows.begin(), windows.end(), start_ns,
+      [](const Window& window, std::int64_t time) { return window.end_ns <= time; });
+  for (; each != windows.end() && each->start_ns < end_ns; ++each)
+    time_ns += std::min(each->end_ns, end_ns) - std::max(each->start_ns, start_ns);
+  return time_ns;
+}
+
+}  // namespace
+
 HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline)
-    : timeline_(timeline), part_of_(trace.slices().size(), HostPart::kOutside) {
+    : trace_(trace), timeline_(timeline), part_of_(trace.slices().size(), HostPart::kOutside) {
   // With frames: time in Python code of a DataLoader is time in the DataLoader.
   const SliceNesting nesting = compute_slice_nesting(trace, {.python_frames = true});
   const std::vector<Phase> phases = compute_training_phases(trace, links, nesting);
@@ -42,17 +71,27 @@ HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTim
         break;
     }
   }
+  for (std::uint32_t i = 0; i < part_of_.size(); ++i)
+    if (part_of_[i] == HostPart::kBackward)
+      backward_[trace.track(SliceId{i}).process].push_back(
+          {trace.start_ns(SliceId{i}), trace.end_ns(SliceId{i})});
+  for (auto& [process, windows] : backward_) unite(windows);
 }
 
 HostWall HostWalls::of(TrackId thread, const Window& window) const {
   HostWall wall;
   wall.wall_ns = std::max<std::int64_t>(0, window.length_ns());
-  timeline_.visit(thread, window.start_ns, window.end_ns,
-                  [&](SliceId slice, std::int64_t from, std::int64_t to) {
-                    const HostPart part =
-                        slice == kNone<SliceId> ? HostPart::kOutside : part_of_[raw(slice)];
-                    wall.part_ns[static_cast<std::size_t>(part)] += to - from;
-                  });
+  const auto backward = backward_.find(trace_.track(thread).process);
+  timeline_.visit(
+      thread, window.start_ns, window.end_ns,
+      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+        const HostPart part = slice == kNone<SliceId> ? HostPart::kOutside : part_of_[raw(slice)];
+        const std::int64_t elsewhere = part == HostPart::kOutside && backward != backward_.end()
+                                           ? time_within(backward->second, from, to)
+                                           : 0;
+        wall.part_ns[static_cast<std::size_t>(part)] += to - from - elsewhere;
+        wall.part_ns[static_cast<std::size_t>(HostPart::kBackward)] += elsewhere;
+      });
   return wall;
 }
 
@@ -64,6 +103,23 @@ TrackId busiest_host_thread(const Trace& trace, const SliceNesting& nesting) {
   const auto most = std::max_element(time_ns.begin(), time_ns.end());
   if (most == time_ns.end() || *most <= 0) return kNone<TrackId>;
   return TrackId{static_cast<std::uint32_t>(most - time_ns.begin())};
+}
+
+TrackId step_thread(const Trace& trace, const SliceNesting& nesting, TrackId marks) {
+  std::vector<std::int64_t> time_ns(trace.tracks().size(), 0);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    if (trace.kind(SliceId{i}) != CategoryKind::kCpuOp) continue;
+    const SliceId around = nesting.parent[i];
+    if (around != kNone<SliceId> && trace.kind(around) == CategoryKind::kCpuOp) continue;
+    if (trace.name(SliceId{i}).starts_with("autograd::engine")) continue;
+    time_ns[raw(trace.slices().track[i])] += trace.dur_ns(SliceId{i});
+  }
+  TrackId best = marks;
+  for (std::uint32_t i = 0; i < time_ns.size(); ++i)
+    if (trace.track(TrackId{i}).process == trace.track(marks).process &&
+        time_ns[i] > time_ns[raw(best)])
+      best = TrackId{i};
+  return time_ns[raw(best)] > 10 * time_ns[raw(marks)] ? best : marks;
 }
 
 }  // namespace lanescope::analysis

@@ -2,6 +2,7 @@
 // recordings without GPU work, whose steps are what a thread does.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "lanescope/analysis/host_timeline.h"
@@ -16,7 +17,7 @@ namespace lanescope::analysis {
 enum class HostPart : std::uint8_t {
   kCompile,    // rows of torch.compile compiling: "... (dynamo_timed)"
   kLoader,     // enumerate(DataLoader)#...: the next batch
-  kBackward,   // the autograd engine's rows
+  kBackward,   // the autograd engine's rows; of other threads while this one is outside
   kOptimizer,  // Optimizer.step#..., Optimizer.zero_grad#...
   kOperator,   // any other operator
   kOutside,    // Python, waiting, and what no event tells
@@ -31,7 +32,7 @@ struct HostWall {
   HostWall& operator+=(const HostWall& other);
 };
 
-// Looks at every slice when made: O(n). Keeps a byte a slice; borrows the timeline. Any thread.
+// Looks at every slice when made: O(n log n). Keeps a byte a slice; borrows both. Any thread.
 class HostWalls {
  public:
   HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline);
@@ -39,11 +40,18 @@ class HostWalls {
   HostWall of(TrackId thread, const Window& window) const;
 
  private:
+  const Trace& trace_;
   const HostTimeline& timeline_;
-  std::vector<HostPart> part_of_;  // one a slice
+  std::map<ProcessId, std::vector<Window>> backward_;  // of all its threads: a union, in order
+  std::vector<HostPart> part_of_;                      // one a slice
 };
 
-// The thread that operators took most time on, of equals the first one; kNone: there is none. O(n).
+// The thread that operators and annotations took most time on, of equals the first one; kNone:
+// there is none. O(n).
 TrackId busiest_host_thread(const Trace& trace, const SliceNesting& nesting);
+
+// The thread whose time is a step's: the one that marks it, unless a thread of its process has ten
+// times as much time in operators outside of the backward pass: then that one. O(n).
+TrackId step_thread(const Trace& trace, const SliceNesting& nesting, TrackId marks);
 
 }  // namespace lanescope::analysis

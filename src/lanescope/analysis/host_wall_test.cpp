@@ -49,6 +49,35 @@ TEST(HostWallTest, EveryMomentBelongsToOnePart) {
   EXPECT_EQ(sum.of(HostPart::kBackward), 40);
 }
 
+TEST(HostWallTest, BackwardOnAnotherThreadCountsWhileThisOneIsOutside) {
+  Sketch sketch;
+  sketch.annotation("ProfilerStep#1", 0, 100).op("aten::mm", 10, 20);
+  // [25, 35) and [33, 60) on the engine's thread, of which [25, 30) lies beside aten::mm.
+  sketch.op("autograd::engine::evaluate_function: MmBackward0", 25, 10, {.tid = 7});
+  sketch.op("autograd::engine::evaluate_function: AddBackward0", 33, 27, {.tid = 8});
+  const Trace trace = sketch.trace();
+  const LaunchLinks links = compute_launch_links(trace);
+  const HostTimeline timeline(trace);
+  const HostWall wall = HostWalls(trace, links, timeline).of(TrackId{0}, {0, 100});
+  EXPECT_EQ(trace.track(TrackId{0}).tid.number, 100);
+  EXPECT_EQ(wall.of(HostPart::kOperator), 20);
+  EXPECT_EQ(wall.of(HostPart::kBackward), 30);
+  EXPECT_EQ(wall.of(HostPart::kOutside), 50);
+}
+
+TEST(HostWallTest, TheThreadOfAStepIsTheOneThatMarksItUnlessItHardlyWorks) {
+  const auto chosen = [](std::int64_t own_ns) {
+    Sketch sketch;
+    sketch.annotation("ProfilerStep#1", 0, 100).op("aten::add", 0, own_ns);
+    sketch.op("aten::mm", 0, 50, {.tid = 7}).op("aten::t", 10, 30, {.tid = 7});
+    sketch.op("autograd::engine::evaluate_function: MmBackward0", 0, 900, {.tid = 8});
+    const Trace trace = sketch.trace();
+    return trace.track(step_thread(trace, compute_slice_nesting(trace), TrackId{0})).tid.number;
+  };
+  EXPECT_EQ(chosen(5), 100);
+  EXPECT_EQ(chosen(4), 7);
+}
+
 TEST(HostWallTest, CompilingIsNoOperatorWhereverItHappens) {
   Sketch sketch = step();
   sketch.slice("cpu_op", "_compile.compile_inner (dynamo_timed)", 31, 3);

@@ -43,9 +43,15 @@ StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
 
 }  // namespace
 
-Steps find_steps(const Trace& trace, const LaunchLinks& links) {
+Steps find_steps(const Trace& trace, const LaunchLinks& links, ProcessId process) {
   Steps result;
+  const auto is_own = [&](const Step& step) { return trace.track(step.slice).process == process; };
+  const bool choose = std::any_of(trace.steps().begin(), trace.steps().end(), is_own);
   for (const Step& step : trace.steps()) {
+    if (choose && !is_own(step)) {
+      result.others_mark = true;
+      continue;
+    }
     const std::int64_t start = trace.start_ns(step.slice), end = trace.end_ns(step.slice);
     if (!result.steps.empty()) {
       StepRange& last = result.steps.back();

@@ -28,10 +28,14 @@ struct Steps {
   // Steps are marked, but a device works on long behind them and no launch calls tell which work is
   // whose: `marked` is false, and the one entry is the whole recording.
   bool device_behind = false;
+  // Other processes of the file mark steps as well, which are left out.
+  bool others_mark = false;
 };
 
-// Steps that overlap an earlier one are left out. O(slices). Any thread.
-Steps find_steps(const Trace& trace, const LaunchLinks& links);
+// Of a file of several processes the steps of one are meant: `process`; without it, or if it marks
+// none, all. Steps that overlap an earlier one are left out. O(slices). Any thread.
+Steps find_steps(const Trace& trace, const LaunchLinks& links,
+                 ProcessId process = kNone<ProcessId>);
 
 // The whole recording as one step. O(slices). Any thread.
 Steps whole_recording(const Trace& trace, const LaunchLinks& links);

@@ -79,6 +79,9 @@ struct Comparison {
   std::array<std::int64_t, analysis::kCpuClassCount> a_cpu_ns{}, b_cpu_ns{};  // per step
 };
 
+// The file ends early, or GPU work of its steps is missing: times of a step say nothing.
+bool lacks_work(const Facts& facts);
+
 // O(n log n). Any thread.
 Comparison compare(const Facts& a, const Facts& b);
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lanescope/explain/cut_steps.h"
+
 namespace lanescope::explain {
 
 using analysis::IdleCause;
@@ -209,6 +211,15 @@ std::string unit_of(const Comparison& c) {
 }
 
 Sentence not_compared(const Comparison& c) {
+  if (lacks_work(*c.a) || lacks_work(*c.b))
+    return say(
+        "Events of {} are missing ({}), so the time of a step cannot be compared; what can "
+        "be: the time of a call.",
+        {text(!lacks_work(*c.b)   ? "A"
+              : !lacks_work(*c.a) ? "B"
+                                  : "both"),
+         text(is_truncated(*c.a->trace) || is_truncated(*c.b->trace) ? "the end of the file"
+                                                                     : "GPU work of its steps")});
   if (c.scope == CompareScope::kCalls)
     return say(
         "{} marks no steps (prof.step()), so the time of a step cannot be compared; what "

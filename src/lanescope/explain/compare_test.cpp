@@ -102,6 +102,25 @@ TEST(CompareTest, WithoutStepsOnOneSideOnlyCallsAreCompared) {
   EXPECT_NE(plain(pair.result.headline).find("B marks no steps"), std::string::npos);
 }
 
+TEST(CompareTest, AFileThatWasCutHasNoStepsToCompare) {
+  ProgramSketch cut;
+  for (int i = 0; i < 4; ++i) cut.step().launch({.us = 50}).wait().end();
+  cut.sketch().builder().stats().count(ImportIssue::kTruncatedFile);
+  const Pair pair(training({100, 100, 100, 100}), cut.trace());
+  EXPECT_EQ(pair.result.scope, CompareScope::kCalls);
+  EXPECT_EQ(pair.result.verdict, CompareVerdict::kNotCompared);
+  EXPECT_NE(plain(pair.result.headline).find("Events of B are missing"), std::string::npos);
+}
+
+TEST(CompareTest, StepsThatAreLeftOutAreTold) {
+  ProgramSketch trailing;
+  for (int i = 0; i < 4; ++i) trailing.step().launch({.us = 50}).wait().end();
+  trailing.step().pass(20).end();
+  const Pair pair(training({100, 100, 100, 100}), trailing.trace());
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks.back()).find("In B: Step 5 is left out"), std::string::npos);
+}
+
 TEST(CompareTest, WithoutGpuWorkOnOneSideTheCpuIsCompared) {
   ProgramSketch cpu_only;
   for (int i = 0; i < 4; ++i) cpu_only.step().cpu_op("aten::mm", 50).end();

@@ -55,6 +55,8 @@ bool is_short(const Facts& facts, const std::vector<Counts>& counts) {
     others.push_back(static_cast<std::int64_t>(counts[facts.steady[i]].units));
   if (others.empty()) return false;
   const auto own = static_cast<std::int64_t>(counts[facts.steady.back()].units);
+  // Of several empty ones each is short, though the others of them are not fuller.
+  if (own == 0) return *std::max_element(others.begin(), others.end()) > 0;
   if (own * 2 < *std::min_element(others.begin(), others.end())) return true;
   return is_truncated(*facts.trace) && own * 20 < analysis::lower_median(others) * 19;
 }
@@ -92,8 +94,10 @@ Sentence cut_steps_note(const Facts& facts) {
                                                  : "Steps {} to {} are left out",
                                {step_number(facts, first), step_number(facts, last)});
     if (!stops) {
-      note.pattern += first == last ? ": the recording does not hold it as a whole."
-                                    : ": the recording does not hold them as a whole.";
+      note.pattern +=
+          first == last
+              ? ": it holds far less work than each of the others; the recording may end in it."
+              : ": they hold far less work than each of the others; the recording may end in them.";
       return note;
     }
     note.pattern += ": ";

@@ -72,6 +72,13 @@ TEST(CutStepsTest, TheEmptyStepBehindTheLastOneIsLeftOut) {
   EXPECT_THAT(facts_of(trace, 4).steady, ElementsAre(4));  // whoever asks for it gets it
 }
 
+TEST(CutStepsTest, SeveralEmptyStepsBehindTheLastOneAreLeftOut) {
+  const Trace trace = draw({.launches = {20, 20, 20, 20, 0, 0, 0}}).trace();
+  EXPECT_THAT(facts_of(trace).steady, ElementsAre(1, 2, 3));
+  const Trace all_empty = draw({.launches = {20, 0, 0, 0}}).trace();
+  EXPECT_THAT(facts_of(all_empty).cut_steps, IsEmpty());
+}
+
 TEST(CutStepsTest, LessThanHalfOfTheFewestOfTheOthersIsCut) {
   const Trace nine = draw({.launches = {30, 20, 30, 30, 9}}).trace();
   EXPECT_THAT(facts_of(nine).cut_steps, ElementsAre(4));

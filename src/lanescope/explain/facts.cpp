@@ -69,6 +69,11 @@ void forget_the_end(Gaps& gaps) {
     if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kUnknown;
 }
 
+// In a file that was cut a gap may be work that stood in the missing part.
+void forget_all(Gaps& gaps) {
+  for (IdlePart& part : gaps.parts) part.cause = IdleCause::kUnknown;
+}
+
 // Of equals the first.
 std::optional<std::size_t> busiest(const std::vector<analysis::DeviceTimeline>& timelines) {
   std::optional<std::size_t> best;
@@ -90,7 +95,9 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   if (!device.windows.empty()) {
     const Window range{device.windows.front().start_ns, device.windows.back().end_ns};
     device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
-    if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace))
+    if (is_truncated(*facts.trace))
+      forget_all(device.gaps);
+    else if (facts.kernel_launches.gpu_stops_early())
       forget_the_end(device.gaps);
   }
   for (const Window& window : device.windows)
@@ -100,13 +107,33 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   return device;
 }
 
+// Of a file of several processes: the one that launched most work of the main device; without a
+// device the one whose thread is busiest.
+ProcessId step_process(const Facts& facts, const std::vector<analysis::DeviceTimeline>& timelines) {
+  const Trace& trace = *facts.trace;
+  if (!facts.main_device) {
+    const TrackId thread = analysis::busiest_host_thread(trace, facts.nesting);
+    return thread == kNone<TrackId> ? kNone<ProcessId> : trace.track(thread).process;
+  }
+  std::map<std::uint32_t, std::size_t> launched;  // by process
+  for (const auto& work : timelines[*facts.main_device].work)
+    if (const SliceId launch = facts.links.launch_of[raw(work.slice)]; launch != kNone<SliceId>)
+      ++launched[raw(trace.track(launch).process)];
+  const auto most =
+      std::max_element(launched.begin(), launched.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == launched.end() ? kNone<ProcessId> : ProcessId{most->first};
+}
+
 // None: no thread has operators or annotations.
 std::optional<HostFacts> cpu_facts_of(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   if (steps.empty()) return std::nullopt;
   HostFacts cpu;
-  cpu.thread = facts.steps.marked ? facts.trace->slices().track[raw(steps.front().slice)]
-                                  : analysis::busiest_host_thread(*facts.trace, facts.nesting);
+  cpu.thread = facts.steps.marked
+                   ? analysis::step_thread(*facts.trace, facts.nesting,
+                                           facts.trace->slices().track[raw(steps.front().slice)])
+                   : analysis::busiest_host_thread(*facts.trace, facts.nesting);
   if (cpu.thread == kNone<TrackId>) return std::nullopt;
   const analysis::HostWalls walls(*facts.trace, facts.links, *facts.host);
   for (std::size_t i = 0; i < steps.size(); ++i)
@@ -207,13 +234,13 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
   facts.trace = &trace;
   facts.links = analysis::compute_launch_links(trace);
   facts.nesting = analysis::compute_slice_nesting(trace);
-  facts.steps = analysis::find_steps(trace, facts.links);
   facts.kernel_launches = analysis::find_kernel_launches(trace, facts.links);
   facts.host.emplace(trace);
   facts.memory = analysis::compute_memory_timeline(trace);
   facts.main_thread = analysis::main_launch_thread(trace, facts.links);
   auto timelines = analysis::compute_device_timelines(trace, facts.links);
   facts.main_device = busiest(timelines);
+  facts.steps = analysis::find_steps(trace, facts.links, step_process(facts, timelines));
   if (facts.main_device &&
       analysis::runs_behind(timelines[*facts.main_device], facts.links, facts.steps)) {
     facts.steps = analysis::whole_recording(trace, facts.links);

@@ -133,17 +133,16 @@ bool contains(const std::vector<std::string>& ids, std::string_view id) {
 }
 
 Sentence cpu_headline(const Facts& facts) {
+  if (is_truncated(*facts.trace))
+    return say(
+        "The file was cut, and what is left of it holds no GPU work: what bounds a step "
+        "cannot be told.");
   const Outcome outcome = rules::cpu_time(facts);
   const auto* finding = std::get_if<Finding>(&outcome);
-  const bool is_cut = is_truncated(*facts.trace);
   if (!finding)
-    return say(is_cut ? "The file was cut, and what is left of it holds no GPU work: what bounds a "
-                        "step cannot be told."
-                      : "The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
+    return say("The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
   Sentence headline = finding->verdict;
-  headline.pattern = (is_cut ? "The file was cut, and what is left of it holds no GPU work. "
-                             : "The trace holds no GPU work. ") +
-                     headline.pattern;
+  headline.pattern = "The trace holds no GPU work. " + headline.pattern;
   return headline;
 }
 
@@ -290,13 +289,13 @@ bool speaks_of_a_mean(const Outcome& outcome) {
                      finding->kind == FindingKind::kWhere);
 }
 
-// The GPU of a file that was cut worked as long as is told, or longer: that it is the limit may be
-// said, and that it waits may not.
+// Whole threads, streams or steps may stand in the part of a file that is missing: what bounds a
+// step and where the GPU or the CPU was idle cannot be told from the rest.
 bool rests_on_lost_work(const Facts& facts, const Rule& rule, const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);
-  return finding && facts.main_device && is_truncated(*facts.trace) &&
-         (finding->kind == FindingKind::kBound || std::string_view(rule.id) == "gpu-idle") &&
-         std::string_view(rule.id) != "gpu-bound";
+  return finding && is_truncated(*facts.trace) &&
+         (finding->kind == FindingKind::kBound || std::string_view(rule.id) == "gpu-idle" ||
+          std::string_view(rule.id) == "cpu-time");
 }
 
 // The verdict on what bounds a step: of a finding in `result`, or of a rule that was not asked.
@@ -346,8 +345,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     if (facts.is_cut && speaks_of_a_mean(outcome))
       outcome = NotChecked{"all GPU work of a step (it is missing from the end of the trace)"};
     if (rests_on_lost_work(facts, rule, outcome))
-      outcome =
-          NotChecked{"the whole file (its end is missing, and GPU work may have stood there)"};
+      outcome = NotChecked{"the whole file (its end is missing)"};
     if (auto* finding = std::get_if<Finding>(&outcome)) {
       if (is_truncated(*facts.trace) && speaks_of_a_mean(outcome))
         finding->confidence = Confidence::kLow;

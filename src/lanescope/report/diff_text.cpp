@@ -352,7 +352,11 @@ class DiffText {
   }
 
   // Only one side marks steps: a step beside a recording says nothing, a call beside a call does.
-  bool units_differ() const { return c_.a->steps.marked != c_.b->steps.marked; }
+  // Nor does a step of which events are missing.
+  bool units_differ() const {
+    return c_.scope == CompareScope::kCalls || c_.a->steps.marked != c_.b->steps.marked ||
+           explain::lacks_work(*c_.a) || explain::lacks_work(*c_.b);
+  }
 
   void write_cpu_calls() {
     struct Row {

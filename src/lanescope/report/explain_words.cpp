@@ -127,7 +127,9 @@ std::string sample_noun_text(const Finding& finding) {
   return finding.sample_noun + "s";
 }
 
-std::string steady_steps_text(const Facts& facts) {
+namespace {
+
+std::string which_steps_text(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   if (facts.steps.device_behind)
     return "the recording from its first GPU work to its last; the GPU runs behind the marked "
@@ -152,15 +154,32 @@ std::string steady_steps_text(const Facts& facts) {
   if (facts.long_step)
     range += fmt::format(", step {} because it took longer than these together",
                          *steps[*facts.long_step].number);
-  if (facts.cut_steps.size() == 1)
-    range += fmt::format(", step {} because the recording ends in it",
-                         *steps[facts.cut_steps.front()].number);
-  else if (!facts.cut_steps.empty())
-    range += fmt::format(", steps {} {} {} because the recording ends in them",
-                         *steps[facts.cut_steps.front()].number,
-                         facts.cut_steps.size() == 2 ? "and" : "to",
-                         *steps[facts.cut_steps.back()].number);
+  if (facts.cut_steps.empty()) return range;
+  const bool one = facts.cut_steps.size() == 1;
+  range += one ? fmt::format(", step {}", *steps[facts.cut_steps.front()].number)
+               : fmt::format(", steps {} {} {}", *steps[facts.cut_steps.front()].number,
+                             facts.cut_steps.size() == 2 ? "and" : "to",
+                             *steps[facts.cut_steps.back()].number);
+  if (facts.main_device && facts.kernel_launches.gpu_stops_early())
+    range += one ? " because GPU work of it is missing" : " because GPU work of them is missing";
+  else
+    range += one ? " because it holds far less work" : " because they hold far less work";
   return range;
+}
+
+}  // namespace
+
+std::string steady_steps_text(const Facts& facts) {
+  std::string text = which_steps_text(facts);
+  if (facts.steps.others_mark) {
+    const Process& process = facts.trace->process(
+        facts.trace->track(facts.steps.steps[facts.steady.front()].slice).process);
+    text += process.pid.is_text ? "; of one process of several that mark steps"
+                                : fmt::format("; of process {}, other processes mark steps too",
+                                              process.pid.number);
+  }
+  if (facts.is_cut) text += "; GPU work of it is missing in the trace";
+  return text;
 }
 
 bool is_headline(const Explanation& explanation, const Finding& finding) {

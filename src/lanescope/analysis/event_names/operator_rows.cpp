@@ -73,6 +73,13 @@ CostText cost_text(Cost cost) {
       return {kQueued, "with GPU tensors a pooling kernel"};
     case Cost::kIndex:
       return {kQueued, "with GPU tensors one or a few kernels that read or write by index"};
+    case Cost::kMaskIndex:
+      return {"sometimes: with a mask on the GPU as an index, in aten::nonzero below it",
+              "with GPU tensors one or a few kernels that read or write by index"};
+    case Cost::kMaskChoice:
+      return {"sometimes: with the mask alone, in aten::nonzero below it",
+              "with GPU tensors an elementwise kernel: it reads and writes each element, so "
+              "memory limits it"};
     case Cost::kJoin:
       return {kQueued, "with GPU tensors kernels or copies that move every element"};
     case Cost::kSort:

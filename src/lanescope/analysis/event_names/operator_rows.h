@@ -27,7 +27,9 @@ enum class Cost : std::uint8_t {
   kSoftmax,
   kNorm,
   kPooling,
-  kIndex,  // gathers or scatters by an index
+  kIndex,       // gathers or scatters by an index
+  kMaskIndex,   // the same; a mask as an index becomes one by aten::nonzero below it
+  kMaskChoice,  // elementwise; with the mask alone aten::nonzero below it
   kJoin,   // copies several tensors into one
   kSort,
   kList,       // lists of tensors at once

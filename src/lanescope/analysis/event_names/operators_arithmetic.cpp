@@ -59,7 +59,7 @@ constexpr OperatorRow kRows[] = {
     {"where", "chosen by a mask",
      "Takes elements of one tensor or the other, by a mask; with the mask alone it is "
      "aten::nonzero.",
-     Cost::kElementwise},
+     Cost::kMaskChoice},
     {"maximum", "larger of two", "The larger of two, element by element.", Cost::kElementwise},
     {"minimum", "smaller of two", "The smaller of two, element by element.", Cost::kElementwise},
     {"eq", "equal?", "Compares element by element: equal.", Cost::kElementwise},
@@ -122,7 +122,7 @@ constexpr OperatorRow kRows[] = {
     {"argsort", "order of sorting", "Says in which order elements would be sorted.", Cost::kSort},
     {"median", "median", "The element in the middle.", Cost::kSort},
     {"bincount", "counts of each number", "Counts how often each whole number occurs.",
-     Cost::kOther},
+     Cost::kCountWait, "", "host-sync"},
     // Random numbers.
     {"randn", "random numbers, normal", "Makes a tensor of normally distributed random numbers.",
      Cost::kRandom},

@@ -106,7 +106,7 @@ constexpr OperatorRow kRows[] = {
     {"repeat_interleave", "each element repeated",
      "Repeats elements; with a tensor of counts and no output_size, the GPU must first tell how "
      "many.",
-     Cost::kCalls, "", "host-sync"},
+     Cost::kOther, "", "host-sync"},
     {"tile", "repeated, with a copy", "aten::repeat with fewer dimensions.", Cost::kCalls},
     {"flip", "reversed", "Reverses dimensions; a copy.", Cost::kCopyHere},
     {"roll", "rotated", "Moves elements along a dimension, round the end; a copy.",
@@ -158,11 +158,12 @@ constexpr OperatorRow kRows[] = {
     // Indexing.
     {"index", "elements by lists of indices",
      "x[indices]: gathers elements; a mask is turned into indices first, by aten::nonzero.",
-     Cost::kIndex, "With a mask on the GPU the CPU waits in aten::nonzero below it."},
+     Cost::kMaskIndex, "With a mask on the GPU the CPU waits in aten::nonzero below it."},
     {"index_put", "elements written by lists of indices",
      "A copy with new values at the given places.", Cost::kIndex},
     {"index_put_", "elements written by lists of indices, in place",
-     "x[indices] = values: a mask is turned into indices first, by aten::nonzero.", Cost::kIndex,
+     "x[indices] = values: a mask is turned into indices first, by aten::nonzero.",
+     Cost::kMaskIndex,
      "With a mask on the GPU the CPU waits in aten::nonzero below it, where values are more than "
      "one number."},
     {"_index_put_impl_", "elements written by lists of indices",

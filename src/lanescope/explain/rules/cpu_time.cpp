@@ -34,14 +34,34 @@ PartWords words_of(HostPart part) {
               "few calls"};
     case HostPart::kOperator:
       return {
-          "operators outside of backward and optimizer", "other operators",
+          "operators and compiled code outside of backward and optimizer", "other operators",
           "torch.compile fuses operators on the CPU too; torch.get_num_threads() tells how many "
           "cores they use"};
     case HostPart::kOutside:
       break;
   }
-  return {"outside of operators: Python, waiting, or what was not recorded", "outside of operators",
+  return {"outside of operators: Python, waiting, other threads, or what was not recorded",
+          "outside of operators",
           "record with with_stack=True: the Python frames tell what runs between the operators"};
+}
+
+std::vector<std::string> advice_for(const Facts& facts, HostPart most,
+                                    const std::vector<HostShare>& shares) {
+  if (used_gpu(facts))
+    return {
+        "the program used a GPU, which this trace does not show: operators may only have "
+        "launched its work, and waits may have been for it; record with "
+        "ProfilerActivity.CUDA"};
+  const bool compiled = std::any_of(shares.begin(), shares.end(), [](const HostShare& share) {
+    return share.name.find("Torch-Compiled Region") != std::string::npos;
+  });
+  std::vector<std::string> advice;
+  if (!compiled || (most != HostPart::kOperator && most != HostPart::kBackward))
+    advice.emplace_back(words_of(most).advice);
+  advice.emplace_back(
+      "if a GPU was meant to do this: is the model on it (next(model.parameters()).device), and is "
+      "it recorded (lanescope doctor)?");
+  return advice;
 }
 
 }  // namespace
@@ -60,11 +80,14 @@ Outcome cpu_time(const Facts& facts) {
 
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict = say("On the CPU a step takes {}; most of it, {}, is {}.",
+  finding.verdict = say(wall.of(most) * 2 > wall.wall_ns
+                            ? "On the CPU a step takes {}; most of it, {}, is {}."
+                            : "On the CPU a step takes {}; the largest part, {}, is {}.",
                         {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(most), wall.wall_ns),
                          text(words_of(most).in_sentence)});
   const auto top = std::find_if(shares.begin(), shares.end(), [](const HostShare& share) {
-    return share.kind == CategoryKind::kCpuOp && !share.name.ends_with("(dynamo_timed)");
+    // Rows of torch.compile are of this kind, too; operators have a namespace.
+    return share.kind == CategoryKind::kCpuOp && share.name.find("::") != std::string::npos;
   });
   constexpr std::int64_t kTells = 50;  // below 2 % an operator explains nothing
   if (top != shares.end() && top->time_ns * kTells >= wall.wall_ns) {
@@ -87,10 +110,7 @@ Outcome cpu_time(const Facts& facts) {
     line.values.push_back(ratio(shares[i].time_ns, wall.wall_ns));
     finding.evidence.push_back({shares[i].longest, std::move(line)});
   }
-  finding.try_next = {
-      words_of(most).advice,
-      "if a GPU was meant to do this: is the model on it (next(model.parameters()).device), and "
-      "is it recorded (lanescope doctor)?"};
+  finding.try_next = advice_for(facts, most, shares);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

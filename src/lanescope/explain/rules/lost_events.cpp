@@ -55,8 +55,10 @@ Outcome lost_events(const Facts& facts) {
   if (stops_early)
     finding.arithmetic.push_back(say(
         work_is_lost ? "the last {} launches have none either: the recording of the GPU stops there"
-                     : "what the GPU did then is unknown; steps that lack more than a twentieth of "
-                       "their kernels are no part of a mean",
+        : facts.is_cut
+            ? "what the GPU did then is unknown; no step behind the first is whole"
+            : "what the GPU did then is unknown; steps that lack more than a twentieth of "
+              "their kernels are no part of a mean",
         work_is_lost ? std::vector<Value>{count(launches.size() - end)} : std::vector<Value>{}));
   if (work_is_lost && launches_are_lost)
     finding.arithmetic.push_back(say("{} of {} pieces of GPU work have no launch call, either",

@@ -6,6 +6,13 @@
 
 namespace lanescope::explain::rules {
 
+bool used_gpu(const Facts& facts) {
+  return !facts.kernel_launches.calls.empty() ||
+         std::any_of(
+             facts.memory.devices.begin(), facts.memory.devices.end(),
+             [](const auto& device) { return device.is_accelerator() && !device.samples.empty(); });
+}
+
 Outcome no_gpu_work(const Facts& facts) {
   if (facts.main_device) return Quiet{};
   const Trace& trace = *facts.trace;
@@ -19,7 +26,10 @@ Outcome no_gpu_work(const Facts& facts) {
   }
   for (const auto& device : facts.memory.devices)
     if (device.is_accelerator()) records += device.samples.size();
-  if (launches == 0 && records == 0) return Quiet{};
+  if (launches == 0 && records == 0)
+    return NotChecked{
+        "calls to a GPU or records of its memory: without them nobody can tell "
+        "whether the program used one"};
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.confidence = Confidence::kHigh;

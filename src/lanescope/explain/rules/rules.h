@@ -81,6 +81,9 @@ Outcome worker_restart(const Facts& facts);
 
 using analysis::starts_kernels;
 
+// Launched kernels or allocated memory of an accelerator, whatever the trace shows of its work.
+bool used_gpu(const Facts& facts);
+
 // "idle {} + busy {}": the terms that are not zero, in order; the first one when all are.
 struct Term {
   std::string words;
