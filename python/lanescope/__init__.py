@@ -37,7 +37,7 @@ from ._version import __version__
 from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
 from .event_names import EventName, event_name
 from .events import EventList, FunctionEvent
-from .explanations import DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
+from .explanations import CpuWall, CpuWalls, DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
@@ -45,6 +45,8 @@ from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_j
 __all__ = [
     "CorruptInputError",
     "DeviceType",
+    "CpuWall",
+    "CpuWalls",
     "DeviceWalls",
     "Error",
     "EventList",

@@ -88,6 +88,39 @@ class DeviceWalls(NamedTuple):
     steps: Tuple[Wall, ...]
 
 
+class CpuWall(NamedTuple):
+    """Where a thread's time went during a step, in a trace without GPU work: nanoseconds, exact.
+
+    The other times add up to ``wall_ns``; docs/definitions.md#host-wall defines them. ``number`` and ``start_ns`` as in
+    :class:`Wall`.
+    """
+
+    number: Optional[int]
+    start_ns: Optional[int]
+    wall_ns: int
+    compiling_ns: int
+    input_data_ns: int
+    backward_ns: int
+    optimizer_ns: int
+    other_operators_ns: int
+    outside_of_operators_ns: int
+
+
+class CpuWalls(NamedTuple):
+    """The walls of the thread that runs the steps: the sum over the steady steps, and every step.
+
+    ``thread``: its id, None when the file gives it a name in place of a number.
+    """
+
+    thread: Optional[int]
+    steady: CpuWall
+    steps: Tuple[CpuWall, ...]
+
+
+def _cpu_wall(data: Mapping[str, Any]) -> CpuWall:
+    return CpuWall(data.get("number"), data.get("start_ns"), *(data[name] for name in CpuWall._fields[2:]))
+
+
 def _wall(data: Mapping[str, Any]) -> Wall:
     return Wall(
         number=data.get("number"),
@@ -178,6 +211,19 @@ class Explanation:
             for each in self._data["devices"]
         ]
 
+    @cached_property
+    def cpu_walls(self) -> Optional[CpuWalls]:
+        """Exact wall times of the CPU in nanoseconds, step by step; None in a trace with GPU work, whose walls say more."""
+        cpu = self._data.get("cpu")
+        if cpu is None:
+            return None
+        return CpuWalls(cpu.get("thread"), _cpu_wall(cpu["steady"]), tuple(map(_cpu_wall, cpu["steps"])))
+
+    @property
+    def cut_steps(self) -> List[int]:
+        """Numbers of steps at the end that the recording does not hold as a whole, none of the steady ones."""
+        return list(self._data["cut_steps"])
+
     @property
     def steady_steps(self) -> List[Optional[int]]:
         """Numbers of the steps that sums are made from; ``[None]`` for a recording without steps."""
@@ -190,7 +236,7 @@ class Explanation:
         return number
 
     def to_markdown(self) -> str:
-        """The text with Markdown headings, as ``lanescope explain --md`` prints it. Names stand in it as they are."""
+        """The text with Markdown headings, as ``lanescope explain --md`` prints it, names of the trace escaped."""
         return self._explained.text(markdown=True)
 
     def to_json(self) -> str:

@@ -188,6 +188,28 @@ def test_traces_without_gpu_work_or_events_are_explained(tmp_path):
     assert "no GPU work" in str(what) and "<iframe" in what._repr_html_()
 
 
+def test_a_trace_without_gpu_work_has_walls_of_the_cpu(tmp_path):
+    """Steps of 100 us: a batch of 20, an operator of 30, the optimizer of 10; the rest is outside of operators."""
+    events = []
+    for step in range(4):
+        at = 1000 + 100 * step
+        events.append(event("user_annotation", f"ProfilerStep#{step}", at, 100))
+        events.append(event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 1, 20))
+        events.append(event("cpu_op", "aten::mm", at + 30, 30))
+        events.append(event("user_annotation", "Optimizer.step#SGD.step", at + 70, 10))
+    events.append(event("user_annotation", "ProfilerStep#4", 1400, 5))
+    (tmp_path / "cpu.json").write_text(json.dumps({"traceEvents": events}))
+    what = lanescope.explain(tmp_path / "cpu.json")
+    assert what.walls == [] and what.steady_steps == [1, 2, 3] and what.cut_steps == [4]
+    walls = what.cpu_walls
+    assert walls.thread == 100 and [wall.number for wall in walls.steps] == [0, 1, 2, 3, 4]
+    assert walls.steps[1][2:] == (100_000, 0, 20_000, 0, 10_000, 30_000, 40_000)
+    assert walls.steady[2:] == (300_000, 0, 60_000, 0, 30_000, 90_000, 120_000)
+    assert (walls.steady.input_data_ns, walls.steady.outside_of_operators_ns) == (60_000, 120_000)
+    assert "Step 4 is left out" in what.headline
+    assert lanescope.explain(SMALL).cpu_walls is None and lanescope.explain(SMALL).cut_steps == []
+
+
 def test_an_explanation_keeps_its_trace_alive(path):
     import gc
 
