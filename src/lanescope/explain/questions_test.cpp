@@ -50,6 +50,10 @@ TEST(QuestionsTest, OtherWordsFindTheRulesThatShareMost) {
       {"host to device transfers", "exposed-copy"},
       {"what is aten::addmm", "matmul-chain"},
       {"is the all reduce hidden?", "first-collective"},
+      {"why is my optimizer slow?", "optimizer-share"},
+      {"why is my optimizer slow?", "optimizer-loop"},
+      {"do I need more workers?", "dataloader-wait"},
+      {"why are there gaps between kernels?", "gpu-idle"},
   };
   for (const auto& row : kRows) {
     const AskedRules asked = rules_for_question(row.question);
