@@ -12,35 +12,6 @@ HostWall& HostWall::operator+=(const HostWall& other) {
   return *this;
 }
 
-namespace {
-
-void unite(std::vector<Window>& windows) {
-  std::sort(windows.begin(), windows.end(),
-            [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
-  std::size_t kept = 0;
-  for (const Window& each : windows) {
-    if (kept > 0 && each.start_ns <= windows[kept - 1].end_ns)
-      windows[kept - 1].end_ns = std::max(windows[kept - 1].end_ns, each.end_ns);
-    else
-      windows[kept++] = each;
-  }
-  windows.resize(kept);
-}
-
-// Time of the windows (a union, in order) inside [start_ns, end_ns).
-std::int64_t time_within(const std::vector<Window>& windows, std::int64_t start_ns,
-                         std::int64_t end_ns) {
-  std::int64_t time_ns = 0;
-  auto each = std::lower_bound(
-      windows.begin(), windows.end(), start_ns,
-      [](const Window& window, std::int64_t time) { return window.end_ns <= time; });
-  for (; each != windows.end() && each->start_ns < end_ns; ++each)
-    time_ns += std::min(each->end_ns, end_ns) - std::max(each->start_ns, start_ns);
-  return time_ns;
-}
-
-}  // namespace
-
 HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline)
     : trace_(trace), timeline_(timeline), part_of_(trace.slices().size(), HostPart::kOutside) {
   // With frames: time in Python code of a DataLoader is time in the DataLoader.
@@ -73,9 +44,9 @@ HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTim
   }
   for (std::uint32_t i = 0; i < part_of_.size(); ++i)
     if (part_of_[i] == HostPart::kBackward)
-      backward_[trace.track(SliceId{i}).process].push_back(
-          {trace.start_ns(SliceId{i}), trace.end_ns(SliceId{i})});
-  for (auto& [process, windows] : backward_) unite(windows);
+      backward_[trace.track(SliceId{i}).process].add(trace.start_ns(SliceId{i}),
+                                                     trace.end_ns(SliceId{i}));
+  for (auto& [process, time] : backward_) time.finish();
 }
 
 HostWall HostWalls::of(TrackId thread, const Window& window) const {
@@ -87,7 +58,7 @@ HostWall HostWalls::of(TrackId thread, const Window& window) const {
       [&](SliceId slice, std::int64_t from, std::int64_t to) {
         const HostPart part = slice == kNone<SliceId> ? HostPart::kOutside : part_of_[raw(slice)];
         const std::int64_t elsewhere = part == HostPart::kOutside && backward != backward_.end()
-                                           ? time_within(backward->second, from, to)
+                                           ? backward->second.length_within_ns(from, to)
                                            : 0;
         wall.part_ns[static_cast<std::size_t>(part)] += to - from - elsewhere;
         wall.part_ns[static_cast<std::size_t>(HostPart::kBackward)] += elsewhere;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/analysis/host_timeline.h"
+#include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/analysis/steps.h"
@@ -42,8 +43,8 @@ class HostWalls {
  private:
   const Trace& trace_;
   const HostTimeline& timeline_;
-  std::map<ProcessId, std::vector<Window>> backward_;  // of all its threads: a union, in order
-  std::vector<HostPart> part_of_;                      // one a slice
+  std::map<ProcessId, IntervalUnion> backward_;  // of all its threads
+  std::vector<HostPart> part_of_;                // one a slice
 };
 
 // The thread that operators and annotations took most time on, of equals the first one; kNone:

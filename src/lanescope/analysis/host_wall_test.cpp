@@ -9,11 +9,12 @@ namespace {
 
 using testing::Sketch;
 
-HostWall wall_of(const Trace& trace, const Window& window) {
+HostWall wall_of(const Trace& trace, const Window& window, TrackId thread = kNone<TrackId>) {
   const LaunchLinks links = compute_launch_links(trace);
   const HostTimeline timeline(trace);
   const HostWalls walls(trace, links, timeline);
-  return walls.of(busiest_host_thread(trace, compute_slice_nesting(trace)), window);
+  if (thread == kNone<TrackId>) thread = busiest_host_thread(trace, compute_slice_nesting(trace));
+  return walls.of(thread, window);
 }
 
 // A step of 100: a batch [2, 22) of which an operator takes 5, forward [30, 50) with an operator in
@@ -56,9 +57,7 @@ TEST(HostWallTest, BackwardOnAnotherThreadCountsWhileThisOneIsOutside) {
   sketch.op("autograd::engine::evaluate_function: MmBackward0", 25, 10, {.tid = 7});
   sketch.op("autograd::engine::evaluate_function: AddBackward0", 33, 27, {.tid = 8});
   const Trace trace = sketch.trace();
-  const LaunchLinks links = compute_launch_links(trace);
-  const HostTimeline timeline(trace);
-  const HostWall wall = HostWalls(trace, links, timeline).of(TrackId{0}, {0, 100});
+  const HostWall wall = wall_of(trace, {0, 100}, TrackId{0});
   EXPECT_EQ(trace.track(TrackId{0}).tid.number, 100);
   EXPECT_EQ(wall.of(HostPart::kOperator), 20);
   EXPECT_EQ(wall.of(HostPart::kBackward), 30);

@@ -42,7 +42,7 @@ Steps whole_recording(const Trace& trace, const LaunchLinks& links);
 
 // Fewer than half of the device's work has its launch call, and more than a twentieth of its busy
 // time lies behind the last marked step.
-bool runs_behind(const DeviceTimeline& timeline, const LaunchLinks& links, const Steps& steps);
+bool runs_behind(const DeviceTimeline& timeline, const Steps& steps);
 
 struct Window {
   std::int64_t start_ns = 0, end_ns = 0;

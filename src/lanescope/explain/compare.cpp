@@ -157,7 +157,7 @@ CompareVerdict verdict_of(const Comparison& c) {
   if (empty && !c.b->main_device) return CompareVerdict::kNotCompared;
   const bool walls = c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings ||
                      (c.scope == CompareScope::kCpu && c.a->steps.marked && c.b->steps.marked);
-  if (!walls || lacks_work(*c.a) || lacks_work(*c.b)) return CompareVerdict::kNotCompared;
+  if (!walls || !steps_compare(*c.a, *c.b)) return CompareVerdict::kNotCompared;
   const std::int64_t noise = compare_noise_ns(c);
   const bool medians_differ = std::llabs(c.b_steps.median_ns - c.a_steps.median_ns) > noise;
   if (c.a_steps.count < 3 || c.b_steps.count < 3) {
@@ -233,11 +233,10 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
     out.push_back(say("Only {} was recorded with shapes: kernels are matched by name and operator.",
                       {text(a_shapes ? "A" : "B")}));
   for (const auto& [facts, side] : {std::pair(c.a, "A"), std::pair(c.b, "B")}) {
-    Sentence note = cut_steps_note(*facts);
+    const Sentence note = cut_steps_note(*facts);
     if (note.pattern.empty()) continue;
-    note.pattern = "In {}: " + note.pattern;
-    note.values.insert(note.values.begin(), text(side));
-    out.push_back(std::move(note));
+    out.push_back(say("In {}: ", {text(side)}));
+    append(out.back(), note);
   }
   if (c.scope == CompareScope::kSteps)
     for (const auto& [spread, side] : {std::pair(&c.a_steps, "A"), std::pair(&c.b_steps, "B")})
@@ -253,6 +252,10 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
 
 bool lacks_work(const Facts& facts) { return facts.is_cut || is_truncated(*facts.trace); }
 
+bool steps_compare(const Facts& a, const Facts& b) {
+  return a.steps.marked == b.steps.marked && !lacks_work(a) && !lacks_work(b);
+}
+
 Comparison compare(const Facts& a, const Facts& b) {
   Comparison c;
   c.a = &a;
@@ -261,11 +264,10 @@ Comparison compare(const Facts& a, const Facts& b) {
   c.a_costs = costs_of(a, python);
   c.b_costs = costs_of(b, python);
   const bool devices = a.main_device && b.main_device;
-  c.scope = !devices ? CompareScope::kCpu
-            : a.steps.marked != b.steps.marked || lacks_work(a) || lacks_work(b)
-                ? CompareScope::kCalls
-            : a.steps.marked ? CompareScope::kSteps
-                             : CompareScope::kRecordings;
+  c.scope = !devices               ? CompareScope::kCpu
+            : !steps_compare(a, b) ? CompareScope::kCalls
+            : a.steps.marked       ? CompareScope::kSteps
+                                   : CompareScope::kRecordings;
   c.a_steps = spread_of(a, devices);
   c.b_steps = spread_of(b, devices);
   c.cpu = cpu_rows(c.a_costs, c.b_costs);

@@ -82,6 +82,10 @@ struct Comparison {
 // The file ends early, or GPU work of its steps is missing: times of a step say nothing.
 bool lacks_work(const Facts& facts);
 
+// May a step of one be set beside a step of the other, or a recording beside a recording? Else only
+// calls can.
+bool steps_compare(const Facts& a, const Facts& b);
+
 // O(n log n). Any thread.
 Comparison compare(const Facts& a, const Facts& b);
 

@@ -21,11 +21,6 @@ struct Reason {
   Sentence text;
 };
 
-void append(Sentence& to, const Sentence& more) {
-  to.pattern += more.pattern;
-  to.values.insert(to.values.end(), more.values.begin(), more.values.end());
-}
-
 // A change of time with its sign: "+1.200ms".
 Sentence change(std::int64_t delta_ns) {
   return say(delta_ns < 0 ? "-{}" : "+{}", {ns(std::llabs(delta_ns))});

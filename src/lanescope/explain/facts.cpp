@@ -241,8 +241,7 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
   auto timelines = analysis::compute_device_timelines(trace, facts.links);
   facts.main_device = busiest(timelines);
   facts.steps = analysis::find_steps(trace, facts.links, step_process(facts, timelines));
-  if (facts.main_device &&
-      analysis::runs_behind(timelines[*facts.main_device], facts.links, facts.steps)) {
+  if (facts.main_device && analysis::runs_behind(timelines[*facts.main_device], facts.steps)) {
     facts.steps = analysis::whole_recording(trace, facts.links);
     facts.steps.device_behind = true;
   }

@@ -29,6 +29,11 @@ Sentence say(std::string pattern, std::vector<Value> values) {
   return {std::move(pattern), std::move(values)};
 }
 
+void append(Sentence& to, const Sentence& more) {
+  to.pattern += more.pattern;
+  to.values.insert(to.values.end(), more.values.begin(), more.values.end());
+}
+
 const char* finding_kind_name(FindingKind kind) {
   switch (kind) {
     case FindingKind::kBound:

@@ -31,6 +31,8 @@ struct Sentence {
   std::vector<Value> values;
 };
 Sentence say(std::string pattern, std::vector<Value> values = {});
+// `more` behind `to`, as it is.
+void append(Sentence& to, const Sentence& more);
 
 struct Evidence {
   SliceId slice = kNone<SliceId>;  // where to look; kNone: the sentence stands for itself

@@ -367,21 +367,19 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
                         ? say("What bounds a step cannot be told: GPU work of it is missing.")
                         : bound_headline(facts, result).value_or(plain_headline(facts));
   if (facts.long_step) {
-    result.headline.pattern +=
-        " Step {} took {}, longer than the other {} together, and is left out.";
     const std::size_t step = *facts.long_step;
-    for (const Value& value : {step_number(facts, step), ns(facts.step_window(step).length_ns()),
-                               count(facts.steady.size())})
-      result.headline.values.push_back(value);
+    append(result.headline,
+           say(" Step {} took {}, longer than the other {} together, and is left out.",
+               {step_number(facts, step), ns(facts.step_window(step).length_ns()),
+                count(facts.steady.size())}));
   }
   if (is_truncated(*facts.trace) && facts.main_device)
     result.headline.pattern +=
         " The end of the file is missing: whole threads or streams may be, too.";
   const Sentence note = cut_steps_note(facts);
   if (!note.pattern.empty()) {
-    result.headline.pattern += " " + note.pattern;
-    result.headline.values.insert(result.headline.values.end(), note.values.begin(),
-                                  note.values.end());
+    result.headline.pattern += " ";
+    append(result.headline, note);
   }
   if (!facts.steps.marked) speak_of_recording(result.headline.pattern);
   return result;

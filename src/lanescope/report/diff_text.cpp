@@ -351,13 +351,6 @@ class DiffText {
     return "";
   }
 
-  // Only one side marks steps: a step beside a recording says nothing, a call beside a call does.
-  // Nor does a step of which events are missing.
-  bool units_differ() const {
-    return c_.scope == CompareScope::kCalls || c_.a->steps.marked != c_.b->steps.marked ||
-           explain::lacks_work(*c_.a) || explain::lacks_work(*c_.b);
-  }
-
   void write_cpu_calls() {
     struct Row {
       std::int64_t a_ns, b_ns;
@@ -390,7 +383,7 @@ class DiffText {
 
   void write_cpu() {
     if (c_.cpu.empty()) return;
-    if (units_differ()) return write_cpu_calls();
+    if (!explain::steps_compare(*c_.a, *c_.b)) return write_cpu_calls();
     begin(fmt::format("CPU time of a {}, all threads, each event without its children", unit()));
     row("", "A", "B", "B - A");
     for (std::size_t i = 0; i < analysis::kCpuClassCount; ++i)

@@ -52,11 +52,6 @@ void write_event(const EventName& name, bool with_details, JsonWriter& json) {
   json.end_object();
 }
 
-std::size_t rows_shown(const EventNameTotals& totals, int row_limit) {
-  return row_limit < 0 ? totals.rows.size()
-                       : std::min(totals.rows.size(), static_cast<std::size_t>(row_limit));
-}
-
 // One raw name: that one; else the names with "*".
 std::string_view name_of_row(const Trace& trace, const EventNameTotal& row) {
   return row.name_count == 1 ? trace.text(row.raw) : std::string_view(row.name.group);
@@ -145,7 +140,7 @@ std::string event_name_totals_text(const Trace& trace, const EventNameTotals& to
                                    int row_limit) {
   if (totals.rows.empty()) return "No events beside GPU work in this trace.\n";
   std::string text;
-  const std::size_t shown = rows_shown(totals, row_limit);
+  const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
   // A sentence that holds for rows in a row is printed once; where the names themselves tell which
   // sentence is theirs, once a kind.
   std::vector<std::string> said;
@@ -182,7 +177,7 @@ std::string event_name_totals_json(const Trace& trace, const EventNameTotals& to
   json.integer("event_count", totals.count).integer("known_count", totals.known_count);
   json.integer("row_count", totals.rows.size());
   json.begin_array("events");
-  const std::size_t shown = rows_shown(totals, row_limit);
+  const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
   for (std::size_t i = 0; i < shown; ++i) {
     const EventNameTotal& row = totals.rows[i];
     json.begin_object().text("name", name_of_row(trace, row));

@@ -49,11 +49,6 @@ std::vector<std::pair<const char*, std::string>> text_fields(const KernelName& n
   return fields;
 }
 
-std::size_t rows_shown(const KernelNameTotals& totals, int row_limit) {
-  return row_limit < 0 ? totals.rows.size()
-                       : std::min(totals.rows.size(), static_cast<std::size_t>(row_limit));
-}
-
 }  // namespace
 
 std::string kernel_name_text(const KernelName& name) {
@@ -107,7 +102,7 @@ std::string kernel_name_totals_text(const Trace& trace, const KernelNameTotals& 
   if (totals.rows.empty()) return "No device work in this trace.\n";
   std::string text =
       fmt::format("{:>12}  {:>8}  {:>8}  {}\n", "total", "share", "count", "name, raw name");
-  const std::size_t shown = rows_shown(totals, row_limit);
+  const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
   const auto whole = static_cast<double>(totals.total_ns);
   for (std::size_t i = 0; i < shown; ++i) {
     const KernelNameTotal& row = totals.rows[i];
@@ -133,7 +128,7 @@ std::string kernel_name_totals_json(const Trace& trace, const KernelNameTotals& 
   json.integer("total_ns", totals.total_ns).integer("named_ns", totals.named_ns);
   json.integer("row_count", totals.rows.size());
   json.begin_array("names");
-  const std::size_t shown = rows_shown(totals, row_limit);
+  const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
   for (std::size_t i = 0; i < shown; ++i) {
     const KernelNameTotal& row = totals.rows[i];
     json.begin_object().text("name", trace.text(row.raw));

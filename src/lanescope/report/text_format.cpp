@@ -63,6 +63,10 @@ std::string format_count(std::uint64_t count) {
   return text;
 }
 
+std::size_t rows_shown(std::size_t rows, int row_limit) {
+  return row_limit < 0 ? rows : std::min(rows, static_cast<std::size_t>(row_limit));
+}
+
 std::string format_percent(double part, double whole) {
   return whole == 0 ? "NaN" : fmt::format("{:.2f}%", part * 100.0 / whole);
 }

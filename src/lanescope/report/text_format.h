@@ -1,6 +1,7 @@
 // How this project writes numbers for people, and how it measures text. Times come in ns or, where
 // torch's doubles matter, us.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ std::string format_bytes(std::int64_t bytes);
 // 1234567 -> "1,234,567".
 std::string format_count(std::uint64_t count);
 std::string format_percent(double part, double whole);  // "12.34%"; "NaN" of nothing
+// How many of `rows` --row-limit lets through; a negative limit: all.
+std::size_t rows_shown(std::size_t rows, int row_limit);
 
 // Length and cutting in code points; bytes that are not UTF-8 count one each. Python measures text
 // so.
