@@ -7,8 +7,9 @@
 Each variant runs in processes of its own, so that no profiler meets what another one left behind: one for slowdown and
 latency, one for memory and after. Sections:
   slowdown  pairs of blocks without and with the profiler, the order turning each pair; per pair with/without - 1. First and
-            later starts, stops. CUPTI is taken out of the process before each block without; residual: blocks after a stop that
-            leaves it in, against blocks before that recording
+            later starts, stops. CUPTI is taken out of the process before the block without; "attached": it is in both
+            blocks of a pair; "stays": what it costs without a recording (of what a profiler leaves behind by itself:
+            residual.py)
   latency   each step timed alone, without and with: p50, p99, p99.9, p99.99, longest
   after     --after-steps steps, then stop, table, export; the kernels in the export are counted against the steps
   memory    up to --memory-steps steps under one profile, resident memory every 50,000 (5 % of the steps when fewer)
@@ -201,14 +202,14 @@ def print_tables(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
         return [(v, all_[section]) for v, all_ in results.items() if section in all_ and "failed" not in all_[section]]
 
     if rows("slowdown"):
-        print(f"\nslowdown   {'':<12}{'bare us':>9}{'with us':>9}{'slowdown':>10}   [quartiles]      {'pairs':>6}"
-              f"{'start 1st':>10}{'later ms':>9}{'stop ms':>9}{'residual':>9}")
+        print(f"\n{'slowdown':<23}{'bare us':>9}{'with us':>9}{'slowdown [quartiles]':>26}{'pairs':>6}{'attached':>26}"
+              f"{'stays':>26}{'start 1st':>10}{'later ms':>9}{'stop ms':>9}")
     for variant, row in rows("slowdown"):
-        slow = row["slowdown_percent"]
         starts = (f"{row['first_start_ms']:>10.1f}{row['later_start_ms']['median']:>9.2f}{row['stop_ms']['median']:>9.2f}"
                   if "first_start_ms" in row else f"{'-':>10}{'-':>9}{'-':>9}")
-        print(f"{variant:<23}{row['bare_us']['median']:>9.2f}{row['with_us']['median']:>9.2f}{slow['median']:>9.1f}%   "
-              f"[{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}{starts}{row['residual_percent']:>8.1f}%")
+        print(f"{variant:<23}{row['bare_us']['median']:>9.2f}{row['with_us']['median']:>9.2f}"
+              f"{measure.percent_text(row['slowdown_percent'])}{row['pairs']:>6}"
+              f"{measure.percent_text(row['attached_percent'])}{measure.percent_text(row['stays_percent'])}{starts}")
     for variant, row in rows("latency"):
         for name in ("without", "with"):
             cells = "".join(f"{key[:-3]} {value:>9.1f}  " for key, value in row[name].items() if key != "longest_us")

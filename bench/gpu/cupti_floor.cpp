@@ -81,11 +81,19 @@ bool one_of(const CUpti_CallbackId (&list)[n], CUpti_CallbackId id) {
 const struct {
   char letter;
   CUpti_ActivityKind kind;
-} kKinds[] = {{'K', CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, {'M', CUPTI_ACTIVITY_KIND_MEMCPY},
-              {'P', CUPTI_ACTIVITY_KIND_MEMCPY2},           {'S', CUPTI_ACTIVITY_KIND_MEMSET},
-              {'O', CUPTI_ACTIVITY_KIND_OVERHEAD},          {'Y', CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},
-              {'E', CUPTI_ACTIVITY_KIND_CUDA_EVENT},        {'R', CUPTI_ACTIVITY_KIND_RUNTIME},
-              {'D', CUPTI_ACTIVITY_KIND_DRIVER}};
+} kKinds[] = {{'K', CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL}, {'k', CUPTI_ACTIVITY_KIND_KERNEL},
+              {'M', CUPTI_ACTIVITY_KIND_MEMCPY},            {'P', CUPTI_ACTIVITY_KIND_MEMCPY2},
+              {'S', CUPTI_ACTIVITY_KIND_MEMSET},            {'O', CUPTI_ACTIVITY_KIND_OVERHEAD},
+              {'Y', CUPTI_ACTIVITY_KIND_SYNCHRONIZATION},   {'E', CUPTI_ACTIVITY_KIND_CUDA_EVENT},
+              {'R', CUPTI_ACTIVITY_KIND_RUNTIME},           {'D', CUPTI_ACTIVITY_KIND_DRIVER}};
+// What CUPTI lets be set; kept until CUPTI leaves.
+const struct {
+  char letter;
+  CUpti_ActivityAttribute attribute;
+  std::size_t value, size;
+} kAttributes[] = {{'d', CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, 64 << 20, sizeof(std::size_t)},
+                   {'d', CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, 4, sizeof(std::size_t)},
+                   {'h', CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, 1, 1}};
 }  // namespace
 
 extern "C" {
@@ -98,14 +106,19 @@ int floor_load(const char* path) {
 #undef LOAD
   return whole ? 0 : 1;
 }
-// Letters: kinds as above; f: of R and D only the calls of kRuntime and kDriver; b, c: callbacks of kRuntime, of kDriver.
+// Letters: kinds and attributes as above; n: CUPTI's own clock; f: of R and D only the calls of kRuntime and kDriver; b, c:
+// callbacks of kRuntime, of kDriver.
 int floor_on(const char* letters) {
   wanted = letters;
   records = callbacks = 0;
   std::uint8_t yes = 1;
   std::size_t size = sizeof yes;
   cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &yes);
-  int failed = cupti.cuptiActivityRegisterTimestampCallback(ticks) + cupti.cuptiActivityRegisterCallbacks(request, complete);
+  int failed = cupti.cuptiActivityRegisterCallbacks(request, complete);
+  if (!has('n')) failed += cupti.cuptiActivityRegisterTimestampCallback(ticks);
+  for (auto attribute : kAttributes)
+    if (has(attribute.letter))
+      failed += cupti.cuptiActivitySetAttribute(attribute.attribute, &attribute.size, &attribute.value);
   for (const auto& kind : kKinds)
     if (has(kind.letter)) failed += cupti.cuptiActivityEnable(kind.kind);
   for (CUpti_CallbackId id = 1; has('f') && id < 1200; ++id) {

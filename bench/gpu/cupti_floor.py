@@ -7,9 +7,10 @@
 The program is the 64x64 bf16 matmul + add loop of cost.py, or one of programs.py.
 
 Each round takes the variants in a new order: blocks without CUPTI, with the variant on, switched off again, and after CUPTI
-has left the process (cuptiFinalize). Letters of a variant: K kernels, M P copies, S memsets, O overhead, Y waits, E events,
-R D all calls of the runtime and the driver (f: only 10 of them), b c callbacks of those 10. Printed: medians, and the lower
-quartile of what the variant adds.
+has left the process (cuptiFinalize). Letters of a variant: K kernels (k: one at a time), M P copies, S memsets, O overhead,
+Y waits, E events, R D all calls of the runtime and the driver (f: only 10 of them), b c callbacks of those 10; d device buffers
+of 64 MB, 4 of them made ahead, h host memory for them, n CUPTI's own clock. Printed: medians, and the lower quartile of what
+the variant adds. Another CUPTI than torch's: LD_PRELOAD=.../libcupti.so.13.
 """
 
 from __future__ import annotations

@@ -51,13 +51,14 @@ def start_seconds(device: str) -> float:
     return 8.0 if device == "cuda" else 3.0
 
 
-def profiler_of(variant: str, device: str, leave: bool = False) -> Any:
-    """None for "none". On the CPU the CUDA part of a variant is left out. `leave`: see leave_cupti()."""
+def profiler_of(variant: str, device: str, leave: Optional[bool] = None) -> Any:
+    """None for "none". On the CPU the CUDA part of a variant is left out. `leave`: whether CUPTI leaves the process after
+    each window (see leave_cupti()); None: as the profiler does by itself."""
     profiler, activities, options = VARIANTS[variant]
     if not profiler:
         return None
-    if profiler == "lanescope" and leave and device == "cuda":
-        options = dict(options, detach=True)
+    if profiler == "lanescope" and leave is not None and device == "cuda":
+        options = dict(options, detach=leave)
     return make_profile(profiler, activities if device == "cuda" else "cpu", **options)
 
 
@@ -76,6 +77,10 @@ def leave_cupti() -> None:
 def synchronize(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
+
+
+def percent_text(values: Dict[str, float]) -> str:
+    return f"{values['median']:>8.1f}% [{values['q1']:>5.1f} .. {values['q3']:>5.1f}]"
 
 
 def us_per_step(step: Callable[[], None], steps: int, device: str) -> float:
@@ -113,7 +118,7 @@ class Paired:
         self.reset()
         return us_per_step(self.step, steps, self.device)
 
-    def recorded(self, steps: int, leave: bool = True) -> float:
+    def recorded(self, steps: int, leave: Optional[bool] = True) -> float:
         prof = profiler_of(self.variant, self.device, leave)
         if prof is None:
             return self.bare(steps)
@@ -133,32 +138,34 @@ class Paired:
             leave_cupti()
         return took
 
-    def run(self, steps: int, seconds: float, edge: int = 10, most: int = 200) -> Dict[str, Any]:
-        """Pairs until `seconds` are over, CUPTI gone from the process in their bare blocks; `edge` bare blocks before the
-        first start, after the pairs, and after a last recording that leaves CUPTI where it is (residual)."""
+    def run(self, steps: int, seconds: float, most: int = 100) -> Dict[str, Any]:
+        """Cycles of four blocks until `seconds` are over: without the profiler and without CUPTI in the process; recorded,
+        CUPTI stays; without the profiler, CUPTI still there; recorded, CUPTI leaves. Two pairs a cycle for each question: a
+        recorded block against its neighbour without CUPTI (slowdown), against its neighbour with it (attached), and one of
+        the two neighbours with each other (stays)."""
         deadline = time.perf_counter() + seconds
         self.bare(steps)
-        before = [self.bare(steps) for _ in range(edge)]
-        first = self.recorded(steps)  # with the one-time costs of the first start around it; not a pair
+        before = [self.bare(steps) for _ in range(5)]
+        first = self.recorded(steps)  # with the one-time costs of the first start around it; in no pair
+        cycles: List[Tuple[float, float, float, float]] = []
+        clean = self.bare(steps)
         pairs: List[Tuple[float, float]] = []
-        while len(pairs) < 2 or (time.perf_counter() < deadline and len(pairs) < most):
-            if len(pairs) % 2 == 0:
-                bare = self.bare(steps)
-                pairs.append((bare, self.recorded(steps)))
-            else:
-                recorded = self.recorded(steps)
-                pairs.append((self.bare(steps), recorded))
-        left = [self.bare(steps) for _ in range(edge)]
-        self.recorded(steps, leave=False)
-        after = [self.bare(steps) for _ in range(edge)]
+        while len(cycles) < 2 or (time.perf_counter() < deadline and len(cycles) < most):
+            staying = self.recorded(steps, leave=False)
+            attached = self.bare(steps)
+            leaving = self.recorded(steps, leave=True)
+            cycles.append((clean, staying, attached, leaving))
+            pairs.append((clean, staying))
+            clean = self.bare(steps)
+            pairs.append((clean, leaving))
+        attached_pairs = [(attached, recorded) for _, a, attached, b in cycles for recorded in (a, b)]
         result = {
-            "steps_per_block": steps, "pairs": len(pairs), "pairs_us": pairs, "first_block_us": first,
+            "steps_per_block": steps, "pairs": len(pairs), "cycles_us": cycles, "first_block_us": first,
+            "before_us": spread(before),
             "bare_us": spread([bare for bare, _ in pairs]), "with_us": spread([recorded for _, recorded in pairs]),
             "slowdown_percent": spread([100 * (recorded / bare - 1) for bare, recorded in pairs]),
-            "before_us": spread(before), "after_us": spread(after),
-            # Against the blocks just before the last recording: the machine of the beginning was another one.
-            "residual_percent": 100 * (statistics.median(after) / statistics.median(left) - 1),
-            "left_us": spread(left),
+            "attached_percent": spread([100 * (recorded / bare - 1) for bare, recorded in attached_pairs]),
+            "stays_percent": spread([100 * (attached / bare - 1) for bare, _, attached, _ in cycles]),
         }
         if self.start_ms:
             result.update(first_start_ms=self.start_ms[0], later_start_ms=spread(self.start_ms[1:]),

@@ -10,7 +10,10 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   cuda_program  examples/02_cuda_program under `lanescope record`                       60 s
   readme        readme_commands.py: README's section about the GPU, to the letter       90 s
   floor         cupti_floor.py: what CUPTI alone costs                                  90 s
+  samples       cupti_samples.py: in which library the time goes                        60 s
+  leaving       leaving.py: CUPTI leaves busy processes; with NCCL where there are 2 GPUs 180 s
   cost          cost.py                                                                 480 s
+  residual      residual.py: what a profiler leaves behind                              150 s
   models        slowdown_models.py                                                      240 s
   kill9         kill9.py: MLP training, and a program whose GPU is never idle           300 s
   faults        examples/faults: pairs of programs with and without a fault, and explain 480 s
@@ -31,7 +34,7 @@ case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 limit_of() {
   case "$1" in
     build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor | readme) echo 90 ;; cost | faults) echo 480 ;;
-    ddp2 | ddp4) echo 180 ;; kill9 | faults2) echo 300 ;; *) echo unknown ;;
+    ddp2 | ddp4 | leaving) echo 180 ;; samples) echo 60 ;; residual) echo 150 ;; kill9 | faults2) echo 300 ;; *) echo unknown ;;
   esac
 }
 if [ "${1:-}" != --only ]; then
@@ -86,6 +89,19 @@ floor() {  # floor SECONDS
     "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 3 / 10)) \
       --program llama_decode --variants K,KMPSObc
 }
+samples() {
+  local cuda
+  cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
+  nvcc -O2 -std=c++17 -shared -Xcompiler -fPIC -I"$cuda/extras/CUPTI/include" bench/gpu/cupti_floor.cpp \
+    -o "$work/cupti_floor.so" -ldl &&
+    g++ -O2 -std=c++17 -shared -fPIC bench/gpu/cupti_samples.cpp -o "$work/cupti_samples.so" &&
+    "$python" bench/gpu/cupti_samples.py --floor "$work/cupti_floor.so" --samples "$work/cupti_samples.so"
+}
+leaving() {  # leaving SECONDS
+  "$python" bench/gpu/leaving.py --seconds $(($1 / 6)) || return 1
+  [ "$(nvidia-smi -L | wc -l)" -lt 2 ] ||
+    "$python" -m torch.distributed.run --nproc_per_node 2 bench/gpu/leaving.py --programs ddp --seconds $(($1 / 6))
+}
 compare() {  # compare NAME arguments...
   local name=$1
   shift
@@ -113,9 +129,12 @@ section() {  # section NAME SECONDS: what runs, without the limit
     cuda_program) cuda_program ;;
     readme) readme ;;
     floor) floor "$2" ;;
+    samples) samples ;;
+    leaving) leaving "$2" ;;
     cost) "$python" bench/gpu/cost.py --device "$device" --seconds $(($2 * 8 / 10)) --out "$work/cost" \
       --after-variants "$([ "$device" = cpu ] && echo 'lanescope everything,torch cpu' ||
         echo 'none,lanescope cpu+cuda,lanescope everything,torch cpu+cuda')" ;;
+    residual) "$python" bench/gpu/residual.py --device "$device" --seconds $(($2 * 5 / 10)) --out "$work/residual" ;;
     models) "$python" bench/gpu/slowdown_models.py "${sizes[@]}" --seconds $(($2 * 8 / 10)) --out "$work/models" ;;
     kill9)
       "$python" bench/gpu/kill9.py "${sizes[@]}" --out "$work/kill9"

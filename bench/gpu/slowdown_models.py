@@ -4,7 +4,8 @@
     python3 bench/gpu/slowdown_models.py --device cuda --seconds 240 --out results/models
 
 Each model and variant in a process of its own: blocks of steps without and with the profiler by turns, the same number of
-steps from the same state. Per pair with/without - 1; medians with quartiles. Exit code 1 when a run fails.
+steps from the same state. Per pair with/without - 1; medians with quartiles. "attached" and
+"stays": see cost.py. Exit code 1 when a run fails.
 """
 
 from __future__ import annotations
@@ -49,23 +50,22 @@ def run_child(arguments: argparse.Namespace) -> int:
     us = measure.us_per_step(program.step, 10, arguments.device)
     steps = int(min(programs.DECODE_STEPS, max(5, 1000 * arguments.block_ms / us)))  # within one run of the decode cache
     measure.write_json(arguments.child_out, measure.Paired(variant, arguments.device, program.step, program.reset).run(
-        steps, seconds, edge=5))
+        steps, seconds))
     program.close()
     return 0
 
 
 def print_table(results: Dict[str, Dict[str, Dict[str, Any]]]) -> None:
-    print(f"\n{'program':<18}{'variant':<23}{'bare us':>10}{'with us':>10}{'slowdown':>10}   [quartiles]      "
-          f"{'pairs':>6}{'residual':>10}")
+    print(f"\n{'program':<18}{'variant':<23}{'bare us':>10}{'with us':>10}{'slowdown [quartiles]':>26}{'pairs':>6}"
+          f"{'attached':>26}{'stays':>26}")
     for name, rows in results.items():
         for variant, row in rows.items():
             if "failed" in row:
                 print(f"{name:<18}{variant:<23}FAILED: {row['failed']}")
                 continue
-            slow = row["slowdown_percent"]
             print(f"{name:<18}{variant:<23}{row['bare_us']['median']:>10.1f}{row['with_us']['median']:>10.1f}"
-                  f"{slow['median']:>9.1f}%   [{slow['q1']:>5.1f} .. {slow['q3']:>5.1f}]  {row['pairs']:>6}"
-                  f"{row['residual_percent']:>9.1f}%")
+                  f"{measure.percent_text(row['slowdown_percent'])}{row['pairs']:>6}"
+                  f"{measure.percent_text(row['attached_percent'])}{measure.percent_text(row['stays_percent'])}")
 
 
 def main() -> int:

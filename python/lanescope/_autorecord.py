@@ -226,6 +226,7 @@ class AutoRecording:
             max_dumps=int(self._settings.get("LANESCOPE_RECORD_MAX_DUMPS") or 8),
             dump_signal=DUMP_SIGNAL if last else None,
             all_api=self._on("ALL_API"),
+            detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")
         self._profile._spool_path = self._base + ".lspool"

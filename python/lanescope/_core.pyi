@@ -278,7 +278,7 @@ class Profiler:
         on_trace_ready: Optional[Callable[[], Any]],
         activities: int,
         all_api: bool,
-        detach: bool,
+        detach: Optional[bool],
         record_shapes: bool,
         profile_memory: bool,
         with_stack: bool,

@@ -82,9 +82,9 @@ class profile:
         dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
         all_api: every call of the CUDA runtime and driver, not only those that start or wait for work (lanescope only).
-        detach: CUPTI leaves the process at the end of each window, so that nothing of its cost stays (without it a launch
-            stays up to 1 us slower), and comes back with the next one (8 ms). Not in a program that uses CUDA graphs or
-            another profiler (lanescope only).
+        detach: whether CUPTI leaves the process at the end of each window, so that nothing of its cost stays (while it is
+            in, a launch takes about 1 us more), and comes back with the next one (8 ms). None: with CUDA 13 and newer,
+            unless ``last`` is given, and never in spite of another profiler (lanescope only).
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class profile:
         max_dumps: int = 8,
         dump_signal: Optional[int] = None,
         all_api: bool = False,
-        detach: bool = False,
+        detach: Optional[bool] = None,
     ) -> None:
         self.activities = parse_activities(activities)
         if use_cuda is not None:

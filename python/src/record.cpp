@@ -113,10 +113,10 @@ class PyProfiler {
 
 std::unique_ptr<PyProfiler> make_profiler(
     py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
-    bool all_api, bool detach, bool record_shapes, bool profile_memory, bool with_stack, bool with_flops,
-    bool capture_overload_names, bool accumulate, std::string output_dir, std::string spool_path,
-    std::int64_t last_ns, double slow_step, std::uint32_t max_dumps, int dump_signal,
-    bool quiet_dumps) {
+    bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
+    bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
+    std::string output_dir, std::string spool_path, std::int64_t last_ns, double slow_step,
+    std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);

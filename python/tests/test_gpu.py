@@ -290,6 +290,63 @@ print("20 recordings, whole")
 """)
 
 
+def test_cupti_leaves_unasked_and_stays_when_told_to() -> None:
+    assert "CUPTI left" in alone("""
+import json, tempfile
+
+def detached(**options):
+    with lanescope.profile(**options) as profile:
+        torch.matmul(x, x)
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        profile.export_chrome_trace(file.name)
+        return json.load(open(file.name))["lanescope_cupti"]["detached"]
+
+assert detached() == (int(torch.version.cuda.split(".")[0]) >= 13)
+assert not detached(detach=False)
+assert detached(detach=True)
+print("CUPTI left")
+""")
+
+
+def test_a_capture_of_another_thread_is_not_disturbed() -> None:
+    assert "captures, all whole" in alone("""
+done, captures, problems = False, 0, []
+def capture():
+    global captures
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        y = x
+        for _ in range(3):
+            y = y @ x  # cuBLAS makes its handle and its workspace here
+        stream.synchronize()
+    while not done:
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+                y = x
+                for _ in range(50):
+                    y = y @ x
+            graph.replay()
+            stream.synchronize()
+            captures += 1
+        except Exception as problem:
+            problems.append(problem)
+            return
+thread = threading.Thread(target=capture)
+thread.start()
+recordings, end = 0, time.time() + 5
+while time.time() < end and not problems:
+    with lanescope.profile():  # asked to leave, it would say when it cannot
+        time.sleep(0.003)
+    recordings += 1
+done = True
+thread.join()
+assert not problems, problems
+assert captures > 10 and recordings > 10, (captures, recordings)
+print(recordings, "recordings,", captures, "captures, all whole")
+""")
+
+
 def test_graphs_replay_across_recordings_that_leave() -> None:
     assert "5 recordings of replays" in alone("""
 def capture():

@@ -19,6 +19,8 @@ from lanescope import ProfilerActivity, _activities, _autorecord, profile, recor
 HAS_GPU = os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
 CPU_AND_CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 ALL_API = 64  # LANESCOPE_RECORD_ALL_API
+DETACH = 128
+DETACH_WHERE_TESTED = 256
 
 
 def record_library() -> ctypes.CDLL:
@@ -83,10 +85,12 @@ def run(**arguments):
 @pytest.mark.parametrize(
     "arguments, options",
     [
-        ({}, [0]),
-        ({"activities": CPU_AND_CUDA}, [0]),
-        ({"activities": [ProfilerActivity.CUDA], "all_api": True}, [ALL_API]),
-        ({"all_api": True}, [ALL_API]),
+        ({}, [DETACH_WHERE_TESTED]),
+        ({"activities": CPU_AND_CUDA}, [DETACH_WHERE_TESTED]),
+        ({"activities": [ProfilerActivity.CUDA], "all_api": True}, [ALL_API | DETACH_WHERE_TESTED]),
+        ({"all_api": True, "detach": False}, [ALL_API]),
+        ({"detach": True}, [DETACH]),
+        ({"last": "10s"}, [0]),
         ({"activities": [ProfilerActivity.CPU]}, []),
     ],
 )
@@ -100,7 +104,7 @@ def test_use_cuda_is_heard(cuda_source):
     run(use_cuda=False)
     assert cuda_source == []
     run(use_cuda=True)
-    assert cuda_source == [0]
+    assert cuda_source == [DETACH_WHERE_TESTED]
 
 
 @pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")

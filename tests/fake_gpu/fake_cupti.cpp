@@ -26,7 +26,9 @@ struct Fake {
   std::set<std::pair<int, CUpti_CallbackId>> callbacks;
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, used = 0, dropped = 0;
-  int refuse_subscriber = 0, refuse_kernels = 0;
+  int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_synchronize = 0;
+  std::uint32_t version = 28;  // CUDA 12.9: structs without the fields that CUDA 13 added
+  int captures = 0;            // that go on
   FakeGpuStats stats{};
 };
 Fake& fake() {
@@ -89,6 +91,7 @@ struct Call {
   CUpti_CallbackId cbid = 0;
   std::uint32_t correlation = 0;
   const void* params = nullptr;
+  int result = 0;
 };
 void call_back(const Call& call, CUpti_ApiCallbackSite site) {
   Fake& f = fake();
@@ -99,7 +102,7 @@ void call_back(const Call& call, CUpti_ApiCallbackSite site) {
       callback = f.callback;
   }
   if (!callback) return;
-  int result = 0;
+  int result = call.result;
   CUpti_CallbackData data{};
   data.callbackSite = site;
   data.correlationId = call.correlation;
@@ -233,17 +236,40 @@ void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation) {
             [&] { wait_for_stream(correlation + 1); });
 }
 
+void fake_gpu_begin_capture(std::uint32_t correlation) {
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 315, correlation}, [&] {
+    make_call({CUPTI_CB_DOMAIN_DRIVER_API, 539, correlation}, [] {
+      const std::lock_guard lock(fake().mutex);
+      ++fake().captures;
+    });
+  });
+}
+void fake_gpu_end_capture(std::uint32_t correlation) {
+  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 319, correlation}, [&] {
+    make_call({CUPTI_CB_DOMAIN_DRIVER_API, 497, correlation}, [] {
+      const std::lock_guard lock(fake().mutex);
+      if (fake().captures != 0) --fake().captures;
+    });
+  });
+}
+
 void fake_gpu_synchronize(void) {
-  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff}, [] {});
+  {
+    const std::lock_guard lock(fake().mutex);
+    if (fake().captures != 0) ++fake().stats.broken_captures;
+  }
+  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff, nullptr, fake().refuse_to_synchronize}, [] {});
 }
 
 void fake_gpu_refuse_subscriber(int result) { fake().refuse_subscriber = result; }
 void fake_gpu_refuse_kernels(int result) { fake().refuse_kernels = result; }
+void fake_gpu_refuse_to_synchronize(int result) { fake().refuse_to_synchronize = result; }
+void fake_gpu_set_version(std::uint32_t version) { fake().version = version; }
 
 // ---- CUPTI ----
 
 CUptiResult CUPTIAPI cuptiGetVersion(std::uint32_t* version) {
-  *version = 28;  // CUDA 12.9: structs without the fields that CUDA 13 added
+  *version = fake().version;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult, const char** text) {

@@ -12,6 +12,7 @@ struct FakeGpuStats {
   std::uint32_t flushes, forced_flushes, finalized;
   std::uint32_t subscribers;  // open now
   std::uint32_t flush_period_ms;
+  std::uint32_t broken_captures;  // the device was waited for during one
 };
 FakeGpuStats fake_gpu_stats();
 
@@ -24,10 +25,17 @@ void fake_gpu_quiet_call(std::uint32_t correlation);
 void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation);
 // cudaEventRecord, cudaStreamWaitEvent and cuEventSynchronize of one event; numbers count up.
 void fake_gpu_record_and_wait(void* event, std::uint32_t correlation);
+// cudaStreamBeginCapture and cudaStreamEndCapture.
+void fake_gpu_begin_capture(std::uint32_t correlation);
+void fake_gpu_end_capture(std::uint32_t correlation);
 // cuCtxSynchronize, as the fake libcuda makes it.
 void fake_gpu_synchronize(void);
 
 // What the next cuptiSubscribe / cuptiActivityEnable(kernels) answers (a CUptiResult).
 void fake_gpu_refuse_subscriber(int result);
 void fake_gpu_refuse_kernels(int result);
+// What each cuCtxSynchronize answers from now on (a CUresult).
+void fake_gpu_refuse_to_synchronize(int result);
+// What cuptiGetVersion() says, before the recorder asks. Records keep the layout of CUDA 12.9.
+void fake_gpu_set_version(std::uint32_t version);
 }

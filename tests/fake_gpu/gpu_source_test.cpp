@@ -242,6 +242,87 @@ TEST_F(GpuSourceTest, DetachingIsNotForcedUponAnotherProfiler) {
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI stays in the process")));
 }
 
+// What a profile asks for that leaves the choice to the recorder.
+TEST_F(GpuSourceTest, ItLeavesUnaskedWhereThatWasTested) {
+  fake_gpu_set_version(130000);
+  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
+  EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+  EXPECT_THAT(read(recorder->spool_path()).metadata("lanescope_cupti"),
+              HasSubstr("\"detached\": true"));
+}
+
+TEST_F(GpuSourceTest, ItStaysWhereLeavingWasNotTestedAndSaysNothing) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+  EXPECT_THAT(read(recorder->spool_path()).metadata("lanescope_cupti"),
+              HasSubstr("\"detached\": false"));
+}
+
+TEST_F(GpuSourceTest, ItStaysUnaskedBesideAnotherProfilerAndSaysNothing) {
+  fake_gpu_set_version(130000);
+  fake_gpu_refuse_subscriber(39);
+  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+}
+
+TEST_F(GpuSourceTest, ItStaysWhereADeviceDoesNotGetIdle) {
+  fake_gpu_refuse_to_synchronize(900);  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+  EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI stays in the process")));
+}
+
+TEST_F(GpuSourceTest, ACaptureOfAnotherThreadIsWaitedForBeforeTheDeviceIs) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_end_capture(1);  // of one that began before
+  std::atomic<bool> begun = false;
+  std::thread thread([&] {
+    fake_gpu_begin_capture(2);
+    begun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    fake_gpu_end_capture(3);
+  });
+  while (!begun) std::this_thread::yield();
+  recorder->stop();
+  thread.join();
+  EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+}
+
+TEST_F(GpuSourceTest, ACaptureThatGoesOnIsNotBrokenAndWhatThatCostsIsSaid) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("before", 1);
+  fake_gpu_begin_capture(2);
+  recorder->stop();  // within the capture, on its thread
+  EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
+  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  fake_gpu_end_capture(3);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("a CUDA graph was being captured")));
+}
+
 TEST_F(GpuSourceTest, CallsThatExplainNothingAreRecordedOnlyWhenAllAreWanted) {
   auto recorder = open();
   ASSERT_TRUE(recorder->start());

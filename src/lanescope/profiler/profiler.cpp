@@ -68,7 +68,8 @@ std::uint32_t record_option_bits(const ProfilerOptions& options) {
   if (options.with_modules) bits |= LANESCOPE_RECORD_MODULES;
   if (options.capture_overload_names) bits |= LANESCOPE_RECORD_OVERLOAD_NAMES;
   if (options.all_api) bits |= LANESCOPE_RECORD_ALL_API;
-  if (options.detach) bits |= LANESCOPE_RECORD_DETACH;
+  if (options.detach.value_or(false)) bits |= LANESCOPE_RECORD_DETACH;
+  if (!options.detach && options.last_ns == 0) bits |= LANESCOPE_RECORD_DETACH_WHERE_TESTED;
   return bits;
 }
 

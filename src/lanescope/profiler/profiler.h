@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,9 +48,10 @@ struct ProfilerOptions {
   // With CUDA: every call of its runtime and driver, not only those that start or wait for work.
   bool all_api = false;
   // With CUDA: CUPTI leaves the process at the end of each window (cuptiFinalize), so that nothing
-  // of its cost stays, and comes back with the next one (8 ms). Not beside CUDA graphs or another
-  // profiler of the same process: docs/decisions/gpu_recorder.md.
-  bool detach = false;
+  // of its cost stays, and comes back with the next one (8 ms). Not chosen: with CUDA 13 and newer,
+  // unless a ring is kept, and never in spite of another profiler. True: with any CUDA, and a line
+  // in warnings() when it cannot be done. docs/decisions/gpu_recorder.md.
+  std::optional<bool> detach = {};
   // Results cover all cycles so far; false: only the last one, as torch.profiler does.
   bool accumulate = true;
   std::string output_dir = {};  // where the recording goes and stays; empty: a temporary file that

@@ -400,10 +400,10 @@ TEST_F(ProfilerTest, SourcesAreAskedForTheActivitiesThatAreNamed) {
   EXPECT_EQ(source.asked, 0);
   run({.activities = {ProfilerActivity::kCuda}});
   EXPECT_GT(source.asked, 0);
-  EXPECT_EQ(source.options_seen, 0u);
+  EXPECT_EQ(source.options_seen, LANESCOPE_RECORD_DETACH_WHERE_TESTED);
   run({.all_api = true});  // by default both
   EXPECT_GT(source.asked, 0);
-  EXPECT_EQ(source.options_seen, LANESCOPE_RECORD_ALL_API);
+  EXPECT_EQ(source.options_seen, LANESCOPE_RECORD_ALL_API | LANESCOPE_RECORD_DETACH_WHERE_TESTED);
 }
 
 }  // namespace

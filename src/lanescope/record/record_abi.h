@@ -25,6 +25,8 @@
   64u  // every call of the CUDA runtime and driver, not only those that matter
 #define LANESCOPE_RECORD_DETACH \
   128u  // CUPTI leaves the process when a window closes, and comes back with the next one
+#define LANESCOPE_RECORD_DETACH_WHERE_TESTED \
+  256u  // the same, with versions of CUDA under which it was tried
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -63,8 +65,8 @@ struct LanescopeWriter {
   std::uint32_t
       sequence;  // of the chunk below, counts up over the whole life of the thread; 0: none yet
   lanescope::spool::Record* first;
-  std::uint32_t count;     // records in the chunk
-  std::uint32_t capacity;  // count == capacity: full, or no chunk
+  std::uint32_t count;                 // records in the chunk
+  std::uint32_t capacity;              // count == capacity: full, or no chunk
   std::atomic<std::uint32_t>* used;    // in the chunk's header
   lanescope::spool::ThreadSlot* slot;  // null until the first chunk of a spool
   void* owner;                         // the recorder's bookkeeping

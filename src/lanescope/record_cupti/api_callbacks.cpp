@@ -23,6 +23,10 @@ struct OpenCall {
 };
 thread_local OpenCall open_call;
 thread_local std::uint32_t os_tid = 0;
+struct OwnCaptures {
+  std::uint32_t round = 0, count = 0;
+};
+thread_local OwnCaptures own_captures;
 
 std::uint32_t this_thread() {
   if (os_tid == 0) os_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
@@ -91,6 +95,37 @@ WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   }
 }
 
+CaptureCall capture_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
+    switch (cbid) {
+      case 315:  // cudaStreamBeginCapture
+      case 316:
+      case 452:  // cudaStreamBeginCaptureToGraph
+      case 453:
+        return CaptureCall::kBegins;
+      case 319:  // cudaStreamEndCapture
+      case 320:
+        return CaptureCall::kEnds;
+      default:
+        return CaptureCall::kNone;
+    }
+  }
+  switch (cbid) {
+    case 495:  // cuStreamBeginCapture
+    case 496:
+    case 539:
+    case 540:
+    case 720:  // cuStreamBeginCaptureToGraph
+    case 721:
+      return CaptureCall::kBegins;
+    case 497:  // cuStreamEndCapture
+    case 498:
+      return CaptureCall::kEnds;
+    default:
+      return CaptureCall::kNone;
+  }
+}
+
 ApiCallbacks& ApiCallbacks::instance() {
   static auto* callbacks = new ApiCallbacks();  // CUPTI's hooks outlive static destructors
   return *callbacks;
@@ -100,6 +135,7 @@ bool ApiCallbacks::start(const CuptiLibrary& cupti, const ApiFilter& filter, boo
   cupti_ = &cupti;
   CUpti_SubscriberHandle handle = nullptr;
   if (cupti.cuptiSubscribe(&handle, on_call, nullptr) != CUPTI_SUCCESS) return false;
+  captures_.store(0, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   subscriber_ = handle;
   const CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API};
@@ -138,7 +174,36 @@ void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId 
       open_call.round != self.round_.load(std::memory_order_acquire))
     return;
   open_call.round = 0;
+  self.count_captures(domain, cbid, call);
   self.write_call(domain, cbid, call, open_call.begin, end);
+}
+
+void ApiCallbacks::count_captures(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                                  const CUpti_CallbackData& data) {
+  const CaptureCall kind = capture_call_of(domain, cbid);
+  if (kind == CaptureCall::kNone) return;
+  const std::uint32_t round = round_.load(std::memory_order_relaxed);
+  if (own_captures.round != round) own_captures = {round, 0};
+  if (kind == CaptureCall::kBegins) {
+    int result = 0;
+    if (data.functionReturnValue) std::memcpy(&result, data.functionReturnValue, sizeof result);
+    if (result != 0) return;  // it did not begin
+    captures_.fetch_add(1, std::memory_order_acq_rel);
+    ++own_captures.count;
+    return;
+  }
+  // Whatever it answers: a capture that was broken has ended, too. One that began before start() is
+  // not among those that are counted.
+  std::uint32_t count = captures_.load(std::memory_order_relaxed);
+  while (count != 0 &&
+         !captures_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) {
+  }
+  if (own_captures.count != 0) --own_captures.count;
+}
+
+bool ApiCallbacks::is_this_thread_capturing() {
+  return own_captures.count != 0 &&
+         own_captures.round == instance().round_.load(std::memory_order_acquire);
 }
 
 void ApiCallbacks::write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,

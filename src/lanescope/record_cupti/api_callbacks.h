@@ -31,6 +31,10 @@ struct WaitCall {
 };
 WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
+// Whether a call begins or ends the capture of a stream into a graph.
+enum class CaptureCall : std::uint8_t { kNone, kBegins, kEnds };
+CaptureCall capture_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
+
 // One a process, as CUPTI has one subscriber. start() and stop() from one thread at a time.
 class ApiCallbacks {
  public:
@@ -42,6 +46,11 @@ class ApiCallbacks {
   void stop();
   bool is_on() const { return subscriber_ != nullptr; }
 
+  // Streams that are being captured into a graph, as far as the calls since start() tell. To wait
+  // for a device meanwhile breaks the capture.
+  std::uint32_t captures() const { return captures_.load(std::memory_order_acquire); }
+  static bool is_this_thread_capturing();
+
  private:
   struct Event {  // of the program, by its handle
     std::uint32_t number = 0;
@@ -50,6 +59,8 @@ class ApiCallbacks {
 
   static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                                const void* data);
+  void count_captures(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
+                      const CUpti_CallbackData& data);
   void write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                   const CUpti_CallbackData& data, std::uint64_t begin, std::uint64_t end);
   void write_wait(WaitCall wait, const CUpti_CallbackData& data, std::uint64_t begin,
@@ -60,7 +71,8 @@ class ApiCallbacks {
   const CuptiLibrary* cupti_ = nullptr;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<std::uint32_t> round_{0};  // counts starts; a call of an earlier one never ends here
-  std::mutex events_mutex_;              // guards what follows
+  std::atomic<std::uint32_t> captures_{0};
+  std::mutex events_mutex_;  // guards what follows
   std::unordered_map<const void*, Event> events_;
   std::uint64_t event_records_ = 0;
   std::uint32_t event_numbers_ = 0;

@@ -38,7 +38,11 @@ constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding t
 // How often CUPTI looks for buffers whose work is all done. What a kill takes is this and the work
 // of one buffer (BufferSizing), which together are half a second.
 constexpr std::uint32_t kFlushPeriodMs = 350;
+constexpr auto kMostCaptureWait = std::chrono::seconds(1);
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
+// From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
+constexpr std::uint32_t kCuptiLeavesWell = 130000;
+constexpr int kDriverLeavesWell = 13000;
 
 // Room for calls that later versions add; what a version does not know it refuses.
 constexpr CUpti_CallbackId kMostCalls = 1200;
@@ -84,6 +88,7 @@ class CuptiSource {
   static void CUPTIAPI finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*);
   bool set_up(std::string* line);
   bool attach(std::string* line);
+  bool wait_for_captures();
   void detach();
   bool enable(std::uint32_t options, std::string* line);
   void disable();
@@ -99,8 +104,10 @@ class CuptiSource {
   bool prepared_ = false, forked_ = false;
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
-  bool detaches_ = false;        // in this window
-  bool stays_attached_ = false;  // though asked not to
+  enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
+  Detach detach_ = Detach::kNever;  // in this window
+  bool stays_attached_ = false;     // though asked not to
+  bool not_waited_ = false;         // for the GPU at the last stop: a graph was being captured
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
   pthread_t detaching_{};
@@ -197,18 +204,25 @@ bool CuptiSource::attach(std::string* line) {
 
 void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
   CuptiSource& source = instance();  // on the thread that detaches, which holds the lock
-  if (static_cast<const CUpti_CallbackData*>(data)->callbackSite != CUPTI_API_EXIT ||
-      !pthread_equal(source.detaching_, pthread_self()) || !source.attached_)
+  const auto* call = static_cast<const CUpti_CallbackData*>(data);
+  if (call->callbackSite != CUPTI_API_EXIT || !pthread_equal(source.detaching_, pthread_self()) ||
+      !source.attached_)
     return;
+  // A device that does not get idle (a capture of another thread forbids to wait) keeps CUPTI.
+  const auto* result = static_cast<const CUresult*>(call->functionReturnValue);
+  if (result && *result != CUDA_SUCCESS) return;
   source.attached_ = source.cupti_->cuptiFinalize() != CUPTI_SUCCESS;
 }
 
 // CUPTI leaves the process only from the end of a call of CUDA (its documentation asks for that):
 // here of a cuCtxSynchronize of our own. Other profilers' subscriptions would go with it.
 void CuptiSource::detach() {
+  if (detach_ == Detach::kNever) return;
+  const bool must = detach_ == Detach::kAlways;
+  if (!must && (cupti_->version < kCuptiLeavesWell || driver_->version < kDriverLeavesWell)) return;
   CUpti_SubscriberHandle subscriber = nullptr;
   if (cupti_->cuptiSubscribe(&subscriber, finalize_here, nullptr) != CUPTI_SUCCESS) {
-    stays_attached_ = true;
+    stays_attached_ = must;
     return;
   }
   detaching_ = pthread_self();
@@ -216,8 +230,8 @@ void CuptiSource::detach() {
     cupti_->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   synchronize_devices(*driver_);
   if (!attached_) return;
-  cupti_->cuptiUnsubscribe(subscriber);  // no context was there: nothing to leave
-  stays_attached_ = true;
+  cupti_->cuptiUnsubscribe(subscriber);  // no context was there, or it did not get idle
+  stays_attached_ = must;
 }
 
 int CuptiSource::prepare(char* line, std::size_t size) {
@@ -299,10 +313,25 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
-  detaches_ = (options & LANESCOPE_RECORD_DETACH) != 0;
+  detach_ = options & LANESCOPE_RECORD_DETACH                ? Detach::kAlways
+            : options & LANESCOPE_RECORD_DETACH_WHERE_TESTED ? Detach::kWhereTested
+                                                             : Detach::kNever;
   cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
   running_ = true;
   return 0;
+}
+
+// Waiting for a device while a stream is captured breaks the capture, which is the program's.
+// False: one goes on.
+bool CuptiSource::wait_for_captures() {
+  const ApiCallbacks& calls = ApiCallbacks::instance();
+  const auto deadline = std::chrono::steady_clock::now() + kMostCaptureWait;
+  while (calls.captures() != 0) {
+    if (ApiCallbacks::is_this_thread_capturing() || std::chrono::steady_clock::now() >= deadline)
+      return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
 }
 
 void CuptiSource::stop() {
@@ -310,11 +339,12 @@ void CuptiSource::stop() {
   running_ = false;
   if (forked_) return;
   cupti_->cuptiActivityFlushPeriod(0);
-  synchronize_devices(*driver_);
+  not_waited_ = !wait_for_captures();
+  if (!not_waited_) synchronize_devices(*driver_);
   disable();
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
-  if (detaches_) detach();
+  if (!not_waited_) detach();
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
@@ -369,22 +399,29 @@ void CuptiSource::write_metadata() {
   lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
   const std::lock_guard lock(decode_mutex_);
   char counts[256];
-  std::snprintf(counts, sizeof counts,
-                "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
-                "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu}",
-                static_cast<unsigned long long>(decoder_->decoded()),
-                static_cast<unsigned long long>(decoder_->unknown()),
-                static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
-                static_cast<unsigned long long>(pool_.refused()));
+  std::snprintf(
+      counts, sizeof counts,
+      "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
+      "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu, \"detached\": %s}",
+      static_cast<unsigned long long>(decoder_->decoded()),
+      static_cast<unsigned long long>(decoder_->unknown()),
+      static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
+      static_cast<unsigned long long>(pool_.refused()), attached_ ? "false" : "true");
   lanescope_source_metadata("lanescope_cupti", counts);
 }
 
 int CuptiSource::cost_line(char* line, std::size_t size) {
   const std::lock_guard lock(mutex_);
+  if (std::exchange(not_waited_, false)) {
+    say(line, size,
+        "a CUDA graph was being captured when the recording ended, so the GPU was not waited for: "
+        "its last work may be missing");
+    return 0;
+  }
   if (std::exchange(stays_attached_, false)) {
     say(line, size,
         "CUPTI stays in the process after the recording, though asked to leave: another profiler "
-        "holds it, or no CUDA context is there");
+        "holds it, or no CUDA context that could become idle is there");
     return 0;
   }
   if (!prepared_ || cupti_drops_ == 0) return 1;

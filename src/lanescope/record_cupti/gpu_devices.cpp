@@ -120,7 +120,7 @@ std::string devices_json(const CudaDriver& driver) {
 void synchronize_devices(const CudaDriver& driver) {
   int count = 0;
   if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;  // CUDA was never initialised
-  // In relaxed mode a call that a capture of another thread forbids fails without ending it.
+  // Relaxed, so that a capture in global mode does not forbid the calls that only ask.
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
   CUcontext current = nullptr;

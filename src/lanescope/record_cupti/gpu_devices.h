@@ -11,7 +11,7 @@ namespace lanescope::record_cupti {
 std::string devices_json(const CudaDriver& driver);
 
 // Waits until all work of this process's primary contexts, and of the calling thread's context, is
-// done, without breaking a stream capture of another thread.
+// done. Breaks the captures of streams into graphs that go on meanwhile.
 void synchronize_devices(const CudaDriver& driver);
 
 // Text as a JSON string.
