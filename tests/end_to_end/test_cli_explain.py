@@ -33,6 +33,17 @@ def test_json_adds_up(run):
             assert finding["at_stake_ns"] >= 0
 
 
+def test_rules_that_had_nothing_to_say_are_counted_and_named_on_request(run):
+    answer = json.loads(run("explain", TRAIN, "--json").out)
+    quiet = [rule["id"] for rule in answer["rules"] if rule["state"] == "quiet"]
+    short, whole = (" ".join(run("explain", TRAIN, *more).out.split()) for more in ([], ["--all"]))
+    said = "looked at, and not so here or too little to matter: "
+    assert len(quiet) > 8 and f"{said}{len(quiet)} rules" in short and "explain --all names every rule" in short
+    assert said + ", ".join(quiet) in whole and "--all names" not in whole
+    assert "not checked: memory-growth; needs four steps or more with memory records" in short
+    assert run("explain", TRAIN, "--all", "--json").code == 2
+
+
 def test_one_step_and_chosen_rules(run):
     answer = json.loads(run("explain", TRAIN, "--json", "--step", "3", "--question", "gpu-bound,host-sync").out)
     assert answer["steady_steps"] == [3]

@@ -23,7 +23,7 @@ struct ExplainFlags {
   std::string path;
   std::optional<std::int64_t> step;
   std::string question, off, html;
-  bool json = false, markdown = false, list = false, force = false;
+  bool json = false, markdown = false, list = false, force = false, every_rule = false;
 };
 
 std::vector<std::string> rule_ids() {
@@ -114,7 +114,8 @@ int run_explain(const ExplainFlags& flags, Output& output) {
   if (!flags.html.empty()) return write_page(flags, *facts, *explanation, output);
   RecordFunction text_stage("explain: text");
   output.write(flags.json ? report::explanation_json(*facts, *explanation)
-                          : report::explanation_text(*facts, *explanation, flags.markdown));
+                          : report::explanation_text(*facts, *explanation,
+                                                     {flags.markdown, flags.every_rule}));
   return kOk;
 }
 
@@ -132,6 +133,8 @@ void add_explain_command(CommandLine& line) {
   command.text_flag("--off", &flags->off, "ID,...", "leave these rules out",
                     {Completes::kWords, rule_ids()});
   command.switch_flag("--list", &flags->list, "the rules and the question that each answers");
+  CLI::Option* every_rule = command.switch_flag(
+      "--all", &flags->every_rule, "also name each rule that had nothing to say, or could not");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
@@ -140,8 +143,8 @@ void add_explain_command(CommandLine& line) {
                                         "pictures of the evidence; - prints it",
                                         {Completes::kFile});
   command.switch_flag("--force", &flags->force, "write over OUT.html when it exists")->needs(html);
-  json->excludes(markdown)->excludes(html);
-  markdown->excludes(html);
+  json->excludes(markdown)->excludes(html)->excludes(every_rule);
+  html->excludes(markdown)->excludes(every_rule);
   command.epilogue(R"(Examples:
   lanescope explain trace.json.gz                            the verdict, the wall of a step, findings
   lanescope explain trace.json.gz --step 12                  one step

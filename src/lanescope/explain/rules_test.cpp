@@ -229,6 +229,51 @@ TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
   EXPECT_GT(finding->at_stake_ratio, 0.05);
 }
 
+// A step of 1040: 1000 of loading, then four launches of 10 each. The first kernel begins 3 + 4 + 2
+// after the loading, four times 50 end at 1209, and the next step's loading lasts until 2040.
+ProgramSketch loading(std::string_view range) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(range);
+    program.cpu_op("aten::stack", 1000).end();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+TEST(HostBoundTest, IsInputBoundWhenMostOfTheWaitIsForTheNextBatch) {
+  const auto finding = find_by_rule(
+      loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__").trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("Input-bound"));
+  ASSERT_EQ(finding->verdict.values.size(), 5u);
+  EXPECT_EQ(finding->verdict.values[4].integer, 831'000);  // 2040 - 1209
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see dataloader-wait"));
+}
+
+// The same 1000 in one call to the driver in place of the loading.
+TEST(HostBoundTest, SaysWhenMostOfTheWaitIsForMemory) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().call("cudaFree", 1000);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("CPU-bound"));
+  ASSERT_EQ(finding->verdict.values.size(), 5u);
+  EXPECT_EQ(finding->verdict.values[4].integer, 831'000);
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see allocator-calls"));
+}
+
+TEST(HostBoundTest, IsCpuBoundWhenTheWaitIsForSomethingElse) {
+  const auto finding = find_by_rule(loading("my own loading").trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("CPU-bound"));
+}
+
 TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

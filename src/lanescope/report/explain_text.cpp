@@ -1,6 +1,7 @@
 #include "lanescope/report/explain_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -22,11 +23,16 @@ using explain::RuleRun;
 using explain::Value;
 
 constexpr std::size_t kBarWidth = 30, kLabelWidth = 34;
+constexpr std::size_t kMostNamedRules = 8;  // more in one place are counted
 
 class ExplanationText {
  public:
-  ExplanationText(const Facts& facts, const Explanation& explanation, bool markdown)
-      : facts_(facts), explanation_(explanation), markdown_(markdown) {}
+  ExplanationText(const Facts& facts, const Explanation& explanation,
+                  ExplanationTextOptions options)
+      : facts_(facts),
+        explanation_(explanation),
+        markdown_(options.markdown),
+        every_rule_(options.every_rule) {}
 
   std::string run() {
     if (markdown_) out_ += "# What bounds a step\n\n";
@@ -171,37 +177,46 @@ class ExplanationText {
     }
   }
 
+  // "a, b, c", or how many.
+  std::string rules_text(const std::vector<std::string>& ids) {
+    if (every_rule_ || ids.size() <= kMostNamedRules)
+      return fmt::format("{}", fmt::join(ids, ", "));
+    has_counted_ = true;
+    return fmt::format("{} rules", ids.size());
+  }
+
   void write_not_checked() {
-    std::vector<std::pair<std::string, std::string>> missing;  // what is, and the rules' ids
-    std::string quiet;
+    std::vector<std::pair<std::string, std::vector<std::string>>> missing;  // what is, for whom
+    std::vector<std::string> quiet, covered;
     for (const RuleRun& run : explanation_.runs) {
       if (run.state == RuleRun::State::kNotChecked) {
         auto same = std::find_if(missing.begin(), missing.end(),
                                  [&](const auto& each) { return each.first == run.missing; });
-        if (same == missing.end())
-          missing.emplace_back(run.missing, run.id);
-        else
-          same->second += ", " + run.id;
+        if (same == missing.end()) same = missing.insert(same, {run.missing, {}});
+        same->second.push_back(run.id);
       }
-      if (run.state == RuleRun::State::kQuiet) quiet += (quiet.empty() ? "" : ", ") + run.id;
-    }
-    std::string covered;
-    for (const RuleRun& run : explanation_.runs)
+      if (run.state == RuleRun::State::kQuiet) quiet.push_back(run.id);
       if (run.state == RuleRun::State::kCovered)
-        covered += fmt::format("{}{} (by {})", covered.empty() ? "" : ", ", run.id, run.covered_by);
+        covered.push_back(fmt::format("{} (by {})", run.id, run.covered_by));
+    }
     if (missing.empty() && quiet.empty() && covered.empty()) return;
     heading("What else was asked");
     const std::string bullet = markdown_ ? "- " : "  ";
-    if (!covered.empty()) out_ += wrapped(bullet, "already told more exactly: " + covered);
+    if (!covered.empty())
+      out_ +=
+          wrapped(bullet, fmt::format("already told more exactly: {}", fmt::join(covered, ", ")));
     if (!quiet.empty())
-      out_ += wrapped(bullet, "looked at, and not so here or too little to matter: " + quiet);
+      out_ += wrapped(bullet,
+                      "looked at, and not so here or too little to matter: " + rules_text(quiet));
     for (const auto& [what, ids] : missing)
-      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", ids, what));
+      out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", rules_text(ids), what));
+    if (has_counted_) out_ += wrapped(bullet, "lanescope explain --all names every rule");
   }
 
   const Facts& facts_;
   const Explanation& explanation_;
-  bool markdown_;
+  bool markdown_, every_rule_;
+  bool has_counted_ = false;
   std::string out_;
 };
 
@@ -222,8 +237,9 @@ std::string sentence_text(const explain::Sentence& sentence, bool markdown) {
   return out += rest;
 }
 
-std::string explanation_text(const Facts& facts, const Explanation& explanation, bool markdown) {
-  return ExplanationText(facts, explanation, markdown).run();
+std::string explanation_text(const Facts& facts, const Explanation& explanation,
+                             ExplanationTextOptions options) {
+  return ExplanationText(facts, explanation, options).run();
 }
 
 std::string rule_list_text() {

@@ -11,10 +11,16 @@ namespace lanescope::report {
 // `markdown`: words of the trace escaped.
 std::string sentence_text(const explain::Sentence& sentence, bool markdown = false);
 
+struct ExplanationTextOptions {
+  bool markdown = false;  // with # headings
+  bool every_rule =
+      false;  // name each rule that had nothing to say; else more than a few are counted
+};
+
 // Headline, the wall of a step as bars, findings with evidence, and what was not checked. Times of
-// evidence count from the start of the trace's window. `markdown`: the same with # headings.
+// evidence count from the start of the trace's window.
 std::string explanation_text(const explain::Facts& facts, const explain::Explanation& explanation,
-                             bool markdown = false);
+                             ExplanationTextOptions options = {});
 
 // docs/formats/json_output.md, command "explain": all devices, all steps, nanoseconds.
 std::string explanation_json(const explain::Facts& facts, const explain::Explanation& explanation);

@@ -81,7 +81,7 @@ TEST_P(GoldenTest, Explain) {
   const auto explanation = explain::run_rules(*facts);
   ASSERT_TRUE(explanation);
   expect_golden("explain.txt", explanation_text(*facts, *explanation));
-  expect_golden("explain.md", explanation_text(*facts, *explanation, true));
+  expect_golden("explain.md", explanation_text(*facts, *explanation, {.markdown = true}));
   expect_golden("explain.json", explanation_json(*facts, *explanation));
 }
 

@@ -36,11 +36,19 @@ LongGaps find_long_gaps(const Facts& facts) {
   return found;
 }
 
-// What to do about long gaps: what the CPU did in most of them says it, where it is a known call.
-std::vector<std::string> advice_for(const std::vector<HostShare>& shares) {
-  std::int64_t all = 0, allocating = 0, launching = 0;
+// What most of the wait went to, as far as calls and ranges tell.
+enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching };
+struct MainCause {
+  Mostly what = Mostly::kUnknown;
+  std::int64_t time_ns = 0;
+};
+
+MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares,
+                        std::int64_t waiting_ns) {
+  const std::int64_t for_batches = waiting_for_batches(facts).time_ns;
+  if (for_batches * 2 > waiting_ns) return {Mostly::kBatches, for_batches};
+  std::int64_t allocating = 0, launching = 0;
   for (const HostShare& share : shares) {
-    all += share.time_ns;
     if (!is_api_call(share.kind)) continue;
     if (share.name.ends_with("Malloc") || share.name.ends_with("Free") ||
         share.name.ends_with("HostAlloc"))
@@ -48,12 +56,38 @@ std::vector<std::string> advice_for(const std::vector<HostShare>& shares) {
     else if (starts_kernels(share.name) || share.name.find("ModuleLoad") != std::string::npos)
       launching += share.time_ns;
   }
-  if (allocating * 2 > all)
-    return {"most of the wait is the driver allocating and freeing memory: see allocator-calls"};
-  if (launching * 2 > all)
-    return {
-        "most of the wait is inside launch calls in long gaps, as when kernels are loaded on "
-        "first use: run a few steps before recording, then look again"};
+  if (allocating * 2 > waiting_ns) return {Mostly::kAllocating, allocating};
+  if (launching * 2 > waiting_ns) return {Mostly::kLaunching, launching};
+  return {};
+}
+
+const char* verdict_pattern(Mostly what) {
+  switch (what) {
+    case Mostly::kBatches:
+      return "Input-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}), "
+             "most of it for the next batch: {}.";
+    case Mostly::kAllocating:
+      return "CPU-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}), "
+             "most of it while memory is allocated or freed at the driver: {}.";
+    default:
+      return "CPU-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}).";
+  }
+}
+
+// What to do about long gaps: what the CPU did in most of them says it, where that is known.
+std::vector<std::string> advice_for(Mostly what) {
+  switch (what) {
+    case Mostly::kBatches:
+      return {"most of the wait is for the next batch: see dataloader-wait"};
+    case Mostly::kAllocating:
+      return {"most of the wait is the driver allocating and freeing memory: see allocator-calls"};
+    case Mostly::kLaunching:
+      return {
+          "most of the wait is inside launch calls in long gaps, as when kernels are loaded on "
+          "first use: run a few steps before recording, then look again"};
+    case Mostly::kUnknown:
+      break;
+  }
   return {
       "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
       "checkpoints, Python",
@@ -100,10 +134,13 @@ Outcome host_bound(const Facts& facts) {
 
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict =
-      say("CPU-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}).",
-          {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
-           ns(facts.per_step(waiting)), ratio(waiting, part.wall_ns)});
+  const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+  const MainCause mostly = main_cause_of(facts, shares, waiting);
+  finding.verdict = say(verdict_pattern(mostly.what),
+                        {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
+                         ns(facts.per_step(waiting)), ratio(waiting, part.wall_ns)});
+  if (mostly.what == Mostly::kBatches || mostly.what == Mostly::kAllocating)
+    finding.verdict.values.push_back(ns(facts.per_step(mostly.time_ns)));
   finding.at_stake_ns = facts.per_step(waiting);
   finding.at_stake_ratio = share_of(waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
@@ -125,7 +162,6 @@ Outcome host_bound(const Facts& facts) {
         say("median kernel {}, median launch call {}, from launch to start {}",
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
-  const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
   add_host_evidence(facts, shares, finding);
   const LongGaps long_gaps = find_long_gaps(facts);
   if (long_gaps.waiting_ns * 2 > waiting) {
@@ -138,7 +174,7 @@ Outcome host_bound(const Facts& facts) {
                                   say("the longest gap, {}, ends with {}",
                                       {ns(long_gaps.longest->end_ns - long_gaps.longest->start_ns),
                                        kernel(facts.trace->name(long_gaps.longest->next_work))})});
-    finding.try_next = advice_for(shares);
+    finding.try_next = advice_for(mostly.what);
   } else {
     finding.try_next = advice_about_launches(facts);
   }

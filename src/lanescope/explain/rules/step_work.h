@@ -34,7 +34,7 @@ CompiledFacts compiled_facts_of(const Facts& facts);
 // launching thread's innermost event was one that `wanted` accepts.
 struct WaitTime {
   std::int64_t time_ns = 0;
-  SliceId longest = kNone<SliceId>;  // the event with most of it
+  SliceId longest = kNone<SliceId>;  // the event with most of it, where nothing else is said
 };
 template <typename Wanted>
 WaitTime waiting_while(const Facts& facts, Wanted wanted) {
@@ -51,6 +51,10 @@ WaitTime waiting_while(const Facts& facts, Wanted wanted) {
                       });
   return found;
 }
+
+// Time in which the loop asked its DataLoader for the next batch: of the GPU's waits for the CPU;
+// without GPU work, of the steps. `longest`: the longest of these `__next__` ranges.
+WaitTime waiting_for_batches(const Facts& facts);
 
 // Parses each distinct kernel name once.
 class KernelNames {
