@@ -54,6 +54,12 @@ TEST(QuestionsTest, OtherWordsFindTheRulesThatShareMost) {
       {"why is my optimizer slow?", "optimizer-loop"},
       {"do I need more workers?", "dataloader-wait"},
       {"why are there gaps between kernels?", "gpu-idle"},
+      {"why does cudaMemcpyAsync take so long?", "pageable-copy"},
+      {"why does cudaMemcpyAsync take so long?", "exposed-copy"},
+      {"why hipMemcpyAsync", "exposed-copy"},
+      {"what is hipStreamSynchronize doing?", "host-sync"},
+      {"who calls hipFree", "allocator-calls"},
+      {"why does the backward pass take longer?", "backward-gap"},
   };
   for (const auto& row : kRows) {
     const AskedRules asked = rules_for_question(row.question);
