@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #undef cuDeviceTotalMem
 #undef cuDeviceGetUuid
@@ -68,7 +69,13 @@ CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* acti
   return CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext*, CUdevice) { return CUDA_ERROR_UNKNOWN; }
-CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return CUDA_SUCCESS;
+}
+// Of the calling thread: 0 global, 2 relaxed.
+int fake_cuda_capture_mode(void) { return capture_mode; }
 CUresult CUDAAPI cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) {
   *bytes = std::size_t{141} << 30;
   return CUDA_SUCCESS;

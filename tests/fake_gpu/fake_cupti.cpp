@@ -1,6 +1,7 @@
 // A libcupti without a GPU: keeps CUPTI's rules (who is switched on, whose buffers, which clock)
 // and writes the records that a test asks for. Tests load it by LANESCOPE_CUPTI_LIBRARY.
 #include <cupti.h>
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -282,6 +283,8 @@ CUptiResult CUPTIAPI cuptiActivityEnable(CUpti_ActivityKind kind) {
   if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && f.refuse_kernels != 0)
     return static_cast<CUptiResult>(f.refuse_kernels);
   if (kind == CUPTI_ACTIVITY_KIND_RUNTIME) f.runtime_off.clear();
+  const auto mode = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "fake_cuda_capture_mode"));
+  if (mode && mode() != CU_STREAM_CAPTURE_MODE_RELAXED) ++f.stats.strict_allocations;
   f.kinds.insert(kind);
   return CUPTI_SUCCESS;
 }

@@ -13,6 +13,8 @@ struct FakeGpuStats {
   std::uint32_t subscribers;  // open now
   std::uint32_t flush_period_ms;
   std::uint32_t broken_captures;  // the device was waited for during one
+  std::uint32_t
+      strict_allocations;  // kinds enabled while the thread's capture mode was not relaxed
 };
 FakeGpuStats fake_gpu_stats();
 
@@ -28,6 +30,8 @@ void fake_gpu_record_and_wait(void* event, std::uint32_t correlation);
 // cudaStreamBeginCapture and cudaStreamEndCapture.
 void fake_gpu_begin_capture(std::uint32_t correlation);
 void fake_gpu_end_capture(std::uint32_t correlation);
+// The capture mode of this thread: 0 global, 2 relaxed.
+int fake_cuda_capture_mode(void);
 // cuCtxSynchronize, as the fake libcuda makes it.
 void fake_gpu_synchronize(void);
 

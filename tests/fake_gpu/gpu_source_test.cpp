@@ -309,6 +309,17 @@ TEST_F(GpuSourceTest, ACaptureOfAnotherThreadIsWaitedForBeforeTheDeviceIs) {
   EXPECT_THAT(recorder->notes(), IsEmpty());
 }
 
+TEST_F(GpuSourceTest, WhatCuptiAllocatesIsNotForbiddenByACapture) {
+  auto recorder = open();
+  for (int window = 0; window < 2; ++window) {
+    ASSERT_TRUE(recorder->start());
+    EXPECT_EQ(fake_cuda_capture_mode(), 0);
+    recorder->stop();
+    EXPECT_EQ(fake_cuda_capture_mode(), 0);
+  }
+  EXPECT_EQ(fake_gpu_stats().strict_allocations, 0u);
+}
+
 TEST_F(GpuSourceTest, ACaptureThatGoesOnIsNotBrokenAndWhatThatCostsIsSaid) {
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());

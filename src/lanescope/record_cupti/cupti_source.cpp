@@ -242,7 +242,12 @@ int CuptiSource::prepare(char* line, std::size_t size) {
   }
   if (prepared_ && attached_) return 0;
   std::string problem;
-  if (!set_up(&problem) || !attach(&problem)) {
+  if (!set_up(&problem)) {
+    say(line, size, problem);
+    return 1;
+  }
+  const RelaxedCaptureMode relaxed(*driver_);
+  if (!attach(&problem)) {
     say(line, size, problem);
     return 1;
   }
@@ -308,6 +313,7 @@ void CuptiSource::disable() {
 
 int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   const std::lock_guard lock(mutex_);
+  const RelaxedCaptureMode relaxed(*driver_);
   std::string problem;
   if (!enable(options, &problem)) {
     say(line, size, problem);
@@ -338,6 +344,7 @@ void CuptiSource::stop() {
   const std::lock_guard lock(mutex_);
   running_ = false;
   if (forked_) return;
+  const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
   not_waited_ = !wait_for_captures();
   if (!not_waited_) synchronize_devices(*driver_);

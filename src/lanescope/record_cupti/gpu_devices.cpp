@@ -117,12 +117,17 @@ std::string devices_json(const CudaDriver& driver) {
   return out + "]";
 }
 
+RelaxedCaptureMode::RelaxedCaptureMode(const CudaDriver& driver)
+    : driver_(driver),
+      exchanged_(driver.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+
+RelaxedCaptureMode::~RelaxedCaptureMode() {
+  if (exchanged_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 void synchronize_devices(const CudaDriver& driver) {
   int count = 0;
   if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;  // CUDA was never initialised
-  // Relaxed, so that a capture in global mode does not forbid the calls that only ask.
-  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  const bool exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
   CUcontext current = nullptr;
   if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) driver.cuCtxSynchronize();
   for (int number = 0; number < count; ++number) {
@@ -140,7 +145,6 @@ void synchronize_devices(const CudaDriver& driver) {
     }
     driver.cuDevicePrimaryCtxRelease(device);
   }
-  if (exchanged) driver.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 }  // namespace lanescope::record_cupti

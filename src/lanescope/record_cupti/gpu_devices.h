@@ -10,6 +10,21 @@ namespace lanescope::record_cupti {
 // "[...]"; "[]" when CUDA is not initialised (it is not initialised here).
 std::string devices_json(const CudaDriver& driver);
 
+// While it lives, calls of this thread that a capture in global mode, torch's default, forbids to
+// all threads (allocations, as CUPTI makes them) neither fail nor break that capture.
+class RelaxedCaptureMode {
+ public:
+  explicit RelaxedCaptureMode(const CudaDriver& driver);
+  ~RelaxedCaptureMode();
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
+  bool exchanged_;
+};
+
 // Waits until all work of this process's primary contexts, and of the calling thread's context, is
 // done. Breaks the captures of streams into graphs that go on meanwhile.
 void synchronize_devices(const CudaDriver& driver);
