@@ -185,6 +185,7 @@ constexpr std::pair<std::string_view, std::string_view> kMeantRules[] = {
     {"python", "python-indexing"},
     {"cudamalloc", "allocator-calls"},
     {"cudafree", "allocator-calls"},
+    {"self", "self-total"},
     {"copy", "pageable-copy"},
     {"copy", "exposed-copy"},
     {"backward", "backward-gap"},

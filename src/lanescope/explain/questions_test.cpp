@@ -59,6 +59,7 @@ TEST(QuestionsTest, OtherWordsFindTheRulesThatShareMost) {
       {"why hipMemcpyAsync", "exposed-copy"},
       {"what is hipStreamSynchronize doing?", "host-sync"},
       {"who calls hipFree", "allocator-calls"},
+      {"what is Self against total?", "self-total"},
       {"why does the backward pass take longer?", "backward-gap"},
   };
   for (const auto& row : kRows) {

@@ -19,6 +19,7 @@ struct Rule {
   const char* id;        // "host-sync": --question takes it, docs/rules/<id>.md explains it
   const char* question;  // "does the program wait for the GPU in the middle of a step?"
   Outcome (*run)(const Facts& facts);
+  bool on_request = false;  // true of nearly every trace: told only to who asks
 };
 
 }  // namespace lanescope::explain

@@ -123,6 +123,7 @@ constexpr Rule kRules[] = {
     {"compile-layers", "what are the rows around a compiled call?", rules::compile_layers},
     {"collapsed-graph", "which operators do a CUDA graph's kernels come from?",
      rules::collapsed_graph},
+    {"self-total", "what is the difference between Self and total time?", rules::self_total, true},
 };
 
 // These name what bounds a step: the headline asks them, whichever rules are asked.
@@ -333,7 +334,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   Explanation result;
   const analysis::Gap* edge = rules::find_edge_gap(facts);
   for (const Rule& rule : kRules) {
-    if ((!options.only.empty() && !contains(options.only, rule.id)) ||
+    if ((options.only.empty() ? rule.on_request : !contains(options.only, rule.id)) ||
         contains(options.off, rule.id))
       continue;
     RuleRun run{rule.id, rule.question, RuleRun::State::kQuiet, {}, {}, 0};

@@ -116,6 +116,7 @@ void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& sh
 // About single kernels (kernel_facts.h).
 Outcome copy_before_gemm(const Facts& facts);
 Outcome matmul_chain(const Facts& facts);
+Outcome self_total(const Facts& facts);
 Outcome occupancy_query(const Facts& facts);
 Outcome fp32_matmul(const Facts& facts);
 Outcome half_off_tensor_cores(const Facts& facts);
