@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 
 namespace {
 constexpr int kWords = 64;
@@ -36,6 +35,7 @@ extern "C" {
 int samples_start(long count, long ns) {
   most = count;
   taken = 0;
+  std::free(samples);
   samples = static_cast<Sample*>(std::calloc(static_cast<std::size_t>(count), sizeof(Sample)));
   if (!samples) return 1;
   pthread_attr_t attributes;

@@ -16,6 +16,7 @@ Exit code 1 when a recording misses what was launched in it. What cannot be seen
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import threading
@@ -82,17 +83,14 @@ def compiled() -> Callable[[], None]:
 
 
 def gpus(seconds: float) -> str:
-    threads = [Launching(device) for device in range(torch.cuda.device_count())]
-    for thread in threads:
-        thread.__enter__()
     recordings, whole, end = 0, 0, time.time() + seconds
-    while time.time() < end:
-        with recording() as profile:
-            time.sleep(0.01)
-        recordings += 1
-        whole += has_gpu_time(profile)
-    for thread in threads:
-        thread.__exit__()
+    with contextlib.ExitStack() as stack:
+        threads = [stack.enter_context(Launching(device)) for device in range(torch.cuda.device_count())]
+        while time.time() < end:
+            with recording() as profile:
+                time.sleep(0.01)
+            recordings += 1
+            whole += has_gpu_time(profile)
     if whole != recordings:
         raise AssertionError(f"{recordings - whole} of {recordings} recordings have no GPU work")
     return f"{recordings} recordings, launches by GPU {[thread.launches for thread in threads]}"

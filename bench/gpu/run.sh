@@ -80,20 +80,20 @@ readme() {
   nvcc -O2 -std=c++17 examples/02_cuda_program/main.cu -o "$work/cuda_program" -ldl &&
     "$python" bench/gpu/readme_commands.py --cuda-program "$work/cuda_program"
 }
-floor() {  # floor SECONDS
+floor_library() {
   local cuda
   cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
   nvcc -O2 -std=c++17 -shared -Xcompiler -fPIC -I"$cuda/extras/CUPTI/include" bench/gpu/cupti_floor.cpp \
-    -o "$work/cupti_floor.so" -ldl &&
+    -o "$work/cupti_floor.so" -ldl
+}
+floor() {  # floor SECONDS
+  floor_library &&
     "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 4 / 10)) &&
     "$python" bench/gpu/cupti_floor.py --library "$work/cupti_floor.so" --seconds $(($1 * 3 / 10)) \
       --program llama_decode --variants K,KMPSObc
 }
 samples() {
-  local cuda
-  cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
-  nvcc -O2 -std=c++17 -shared -Xcompiler -fPIC -I"$cuda/extras/CUPTI/include" bench/gpu/cupti_floor.cpp \
-    -o "$work/cupti_floor.so" -ldl &&
+  floor_library &&
     g++ -O2 -std=c++17 -shared -fPIC bench/gpu/cupti_samples.cpp -o "$work/cupti_samples.so" &&
     "$python" bench/gpu/cupti_samples.py --floor "$work/cupti_floor.so" --samples "$work/cupti_samples.so"
 }

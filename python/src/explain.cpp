@@ -76,8 +76,9 @@ void bind_explain(py::module_& m) {
       .def(
           "text",
           [](const Explained& all, bool markdown) {
-            return to_str(without_gil(
-                [&] { return report::explanation_text(all.facts, all.explanation, {.markdown = markdown}); }));
+            return to_str(without_gil([&] {
+              return report::explanation_text(all.facts, all.explanation, {.markdown = markdown});
+            }));
           },
           py::kw_only(), py::arg("markdown"))
       .def("json",

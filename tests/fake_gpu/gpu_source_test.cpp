@@ -127,6 +127,13 @@ class GpuSourceTest : public ::testing::Test {
     EXPECT_TRUE(recorder) << recorder.error().message;
     return *std::move(recorder);
   }
+  // Started and stopped, with nothing launched between.
+  std::unique_ptr<record::Recorder> empty_window(std::uint32_t options) {
+    auto recorder = open(options);
+    EXPECT_TRUE(recorder->start());
+    recorder->stop();
+    return recorder;
+  }
   std::filesystem::path folder_;
 };
 
@@ -245,9 +252,7 @@ TEST_F(GpuSourceTest, DetachingIsNotForcedUponAnotherProfiler) {
 // What a profile asks for that leaves the choice to the recorder.
 TEST_F(GpuSourceTest, ItLeavesUnaskedWhereThatWasTested) {
   fake_gpu_set_version(130000);
-  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
-  ASSERT_TRUE(recorder->start());
-  recorder->stop();
+  auto recorder = empty_window(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
   EXPECT_EQ(fake_gpu_stats().finalized, 1u);
   EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
   recorder->close();
@@ -257,9 +262,7 @@ TEST_F(GpuSourceTest, ItLeavesUnaskedWhereThatWasTested) {
 }
 
 TEST_F(GpuSourceTest, ItStaysWhereLeavingWasNotTestedAndSaysNothing) {
-  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
-  ASSERT_TRUE(recorder->start());
-  recorder->stop();
+  auto recorder = empty_window(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
   recorder->close();
   EXPECT_THAT(recorder->notes(), IsEmpty());
@@ -270,9 +273,7 @@ TEST_F(GpuSourceTest, ItStaysWhereLeavingWasNotTestedAndSaysNothing) {
 TEST_F(GpuSourceTest, ItStaysUnaskedBesideAnotherProfilerAndSaysNothing) {
   fake_gpu_set_version(130000);
   fake_gpu_refuse_subscriber(39);
-  auto recorder = open(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
-  ASSERT_TRUE(recorder->start());
-  recorder->stop();
+  auto recorder = empty_window(LANESCOPE_RECORD_DETACH_WHERE_TESTED);
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
   recorder->close();
   EXPECT_THAT(recorder->notes(), IsEmpty());
@@ -280,9 +281,7 @@ TEST_F(GpuSourceTest, ItStaysUnaskedBesideAnotherProfilerAndSaysNothing) {
 
 TEST_F(GpuSourceTest, ItStaysWhereADeviceDoesNotGetIdle) {
   fake_gpu_refuse_to_synchronize(900);  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-  auto recorder = open(LANESCOPE_RECORD_DETACH);
-  ASSERT_TRUE(recorder->start());
-  recorder->stop();
+  auto recorder = empty_window(LANESCOPE_RECORD_DETACH);
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
   EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
   recorder->close();
