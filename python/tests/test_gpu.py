@@ -309,7 +309,8 @@ print("CUPTI left")
 
 
 def test_a_capture_of_another_thread_is_not_disturbed() -> None:
-    assert "captures, all whole" in alone("""
+    for mode in ("thread_local", "global"):
+        assert "captures, all whole" in alone(f"mode = {mode!r}" + """
 done, captures, problems = False, 0, []
 def capture():
     global captures
@@ -322,7 +323,7 @@ def capture():
     while not done:
         try:
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            with torch.cuda.graph(graph, stream=stream, capture_error_mode=mode):
                 y = x
                 for _ in range(50):
                     y = y @ x

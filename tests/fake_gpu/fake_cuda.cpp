@@ -54,12 +54,13 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
 }
 CUresult CUDAAPI cuCtxSynchronize() {
   // The fake libcupti, where the process has it, is told as CUPTI would be.
-  if (auto* told = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_synchronize")))
-    told();
-  return CUDA_SUCCESS;
+  auto* told = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_synchronize"));
+  return told ? static_cast<CUresult>(told()) : CUDA_SUCCESS;
 }
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
   static int one;
+  if (auto* told = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_get_context")))
+    told();
   *context = reinterpret_cast<CUcontext>(&one);
   return CUDA_SUCCESS;
 }

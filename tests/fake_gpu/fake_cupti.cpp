@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "fake_gpu.h"
@@ -30,6 +32,8 @@ struct Fake {
   int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_synchronize = 0;
   std::uint32_t version = 28;  // CUDA 12.9: structs without the fields that CUDA 13 added
   int captures = 0;            // that go on
+  int work_ms = 0;             // of each launch
+  std::chrono::steady_clock::time_point work_ends{};
   FakeGpuStats stats{};
 };
 Fake& fake() {
@@ -136,6 +140,7 @@ void launch(const char* kernel, std::uint32_t correlation) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
   write_call(f, 211, correlation);
+  f.work_ends = std::chrono::steady_clock::now() + std::chrono::milliseconds(f.work_ms);
   if (!is_on(f, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return;
   CUpti_ActivityKernel9 record{};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -254,17 +259,34 @@ void fake_gpu_end_capture(std::uint32_t correlation) {
   });
 }
 
-void fake_gpu_synchronize(void) {
-  {
-    const std::lock_guard lock(fake().mutex);
-    if (fake().captures != 0) ++fake().stats.broken_captures;
-  }
-  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff, nullptr, fake().refuse_to_synchronize}, [] {});
+int fake_gpu_synchronize(void) {
+  Fake& f = fake();
+  const auto look = [&f] {
+    const std::lock_guard lock(f.mutex);
+    if (f.captures != 0) ++f.stats.broken_captures;
+    return f.work_ends;
+  };
+  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff, nullptr, f.refuse_to_synchronize}, [&] {
+    const auto work_ends = look();
+    if (f.refuse_to_synchronize == 0) std::this_thread::sleep_until(work_ends);
+    look();
+  });
+  const std::lock_guard lock(f.mutex);
+  ++f.stats.synchronized;
+  return f.refuse_to_synchronize;
+}
+void fake_gpu_get_context(void) {
+  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 304, 0xffff}, [] {});
 }
 
 void fake_gpu_refuse_subscriber(int result) { fake().refuse_subscriber = result; }
 void fake_gpu_refuse_kernels(int result) { fake().refuse_kernels = result; }
 void fake_gpu_refuse_to_synchronize(int result) { fake().refuse_to_synchronize = result; }
+void fake_gpu_be_busy(int milliseconds) { fake().work_ms = milliseconds; }
+void fake_gpu_lose_buffer(void) {
+  const std::lock_guard lock(fake().mutex);
+  fake().buffer = nullptr;
+}
 void fake_gpu_set_version(std::uint32_t version) { fake().version = version; }
 
 // ---- CUPTI ----
@@ -336,7 +358,7 @@ CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
   ++(flag == 0 ? f.stats.flushes : f.stats.forced_flushes);
-  hand_over(f);
+  if (flag != 0 || std::chrono::steady_clock::now() >= f.work_ends) hand_over(f);
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityFlushPeriod(std::uint32_t milliseconds) {

@@ -14,7 +14,8 @@ struct FakeGpuStats {
   std::uint32_t flush_period_ms;
   std::uint32_t broken_captures;  // the device was waited for during one
   std::uint32_t
-      strict_allocations;  // kinds enabled while the thread's capture mode was not relaxed
+      strict_allocations;      // kinds enabled while the thread's capture mode was not relaxed
+  std::uint32_t synchronized;  // how often the device was waited for
 };
 FakeGpuStats fake_gpu_stats();
 
@@ -32,14 +33,19 @@ void fake_gpu_begin_capture(std::uint32_t correlation);
 void fake_gpu_end_capture(std::uint32_t correlation);
 // The capture mode of this thread: 0 global, 2 relaxed.
 int fake_cuda_capture_mode(void);
-// cuCtxSynchronize, as the fake libcuda makes it.
-void fake_gpu_synchronize(void);
+// cuCtxSynchronize and cuCtxGetCurrent, as the fake libcuda makes them.
+int fake_gpu_synchronize(void);
+void fake_gpu_get_context(void);
 
 // What the next cuptiSubscribe / cuptiActivityEnable(kernels) answers (a CUptiResult).
 void fake_gpu_refuse_subscriber(int result);
 void fake_gpu_refuse_kernels(int result);
 // What each cuCtxSynchronize answers from now on (a CUresult).
 void fake_gpu_refuse_to_synchronize(int result);
+// How long each launch takes from now on. The buffer is given back when the last one is done.
+void fake_gpu_be_busy(int milliseconds);
+// The buffer is never given back, as when another profiler of the process gets it.
+void fake_gpu_lose_buffer(void);
 // What cuptiGetVersion() says, before the recorder asks. Records keep the layout of CUDA 12.9.
 void fake_gpu_set_version(std::uint32_t version);
 }

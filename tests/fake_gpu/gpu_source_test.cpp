@@ -279,29 +279,114 @@ TEST_F(GpuSourceTest, ItStaysUnaskedBesideAnotherProfilerAndSaysNothing) {
   EXPECT_THAT(recorder->notes(), IsEmpty());
 }
 
-TEST_F(GpuSourceTest, ItStaysWhereADeviceDoesNotGetIdle) {
-  fake_gpu_refuse_to_synchronize(900);  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-  auto recorder = empty_window(LANESCOPE_RECORD_DETACH);
-  EXPECT_EQ(fake_gpu_stats().finalized, 0u);
-  EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDoneAndNoDeviceIsWaitedFor) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_begin_capture(1);  // of a stream, which a wait for the device would break
+  fake_gpu_be_busy(100);
+  fake_gpu_launch("long", 2);
+  recorder->stop();
+  fake_gpu_end_capture(3);
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  EXPECT_EQ(fake_gpu_stats().synchronized, 0u);
+  EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
   recorder->close();
-  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI stays in the process")));
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+}
+
+TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedForAtTheDevice) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_be_busy(2000);
+  fake_gpu_launch("very long", 1);
+  recorder->stop();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  EXPECT_NE(fake_gpu_stats().synchronized, 0u);
+}
+
+TEST_F(GpuSourceTest, ABufferThatNeverComesBackIsWaitedForOnce) {
+  auto recorder = open();
+  for (int window = 0; window < 2; ++window) {
+    ASSERT_TRUE(recorder->start());
+    fake_gpu_launch("in", 1);
+    if (window == 0) fake_gpu_lose_buffer();
+    recorder->stop();
+    EXPECT_EQ(fake_gpu_stats().synchronized, 1u);
+  }
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+}
+
+TEST_F(GpuSourceTest, ItStaysWhereADeviceDoesNotGetIdle) {
+  fake_gpu_be_busy(3'600'000);
+  for (const auto& [answer, note] :
+       {std::pair(900, "a CUDA graph was being captured"),  // STREAM_CAPTURE_UNSUPPORTED
+        std::pair(700, "CUDA answered 700 when the recording ended")}) {
+    fake_gpu_refuse_to_synchronize(answer);
+    auto recorder = open(LANESCOPE_RECORD_DETACH);
+    ASSERT_TRUE(recorder->start());
+    fake_gpu_launch("endless", 1);
+    recorder->stop();
+    EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+    EXPECT_EQ(fake_gpu_stats().subscribers, 0u);
+    recorder->close();
+    EXPECT_THAT(recorder->notes(), Contains(HasSubstr(note)));
+  }
+}
+
+TEST_F(GpuSourceTest, ItLeavesWithoutAWordWhenCudaIsGoneAlready) {
+  fake_gpu_be_busy(3'600'000);
+  fake_gpu_refuse_to_synchronize(4);  // CUDA_ERROR_DEINITIALIZED
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("endless", 1);
+  recorder->stop();
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
 }
 
 TEST_F(GpuSourceTest, ACaptureOfAnotherThreadIsWaitedForBeforeTheDeviceIs) {
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());
   fake_gpu_end_capture(1);  // of one that began before
+  fake_gpu_be_busy(1500);
+  fake_gpu_launch("long", 2);
   std::atomic<bool> begun = false;
   std::thread thread([&] {
-    fake_gpu_begin_capture(2);
+    fake_gpu_begin_capture(3);
     begun = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    fake_gpu_end_capture(3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+    fake_gpu_end_capture(4);
   });
   while (!begun) std::this_thread::yield();
   recorder->stop();
   thread.join();
+  EXPECT_NE(fake_gpu_stats().synchronized, 0u);
+  EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
+  EXPECT_EQ(fake_gpu_stats().finalized, 1u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), IsEmpty());
+}
+
+TEST_F(GpuSourceTest, NoCaptureBeginsWhileTheDeviceIsWaitedFor) {
+  auto recorder = open(LANESCOPE_RECORD_DETACH);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_be_busy(1500);
+  fake_gpu_launch("long", 1);
+  fake_gpu_be_busy(0);
+  std::atomic<bool> done = false;
+  std::thread thread([&] {
+    for (std::uint32_t call = 2; !done; call += 2) {
+      fake_gpu_begin_capture(call);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      fake_gpu_end_capture(call + 1);
+    }
+  });
+  recorder->stop();
+  done = true;
+  thread.join();
+  EXPECT_NE(fake_gpu_stats().synchronized, 0u);
   EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
   EXPECT_EQ(fake_gpu_stats().finalized, 1u);
   recorder->close();
@@ -322,12 +407,13 @@ TEST_F(GpuSourceTest, WhatCuptiAllocatesIsNotForbiddenByACapture) {
 TEST_F(GpuSourceTest, ACaptureThatGoesOnIsNotBrokenAndWhatThatCostsIsSaid) {
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());
-  fake_gpu_launch("before", 1);
-  fake_gpu_begin_capture(2);
+  fake_gpu_begin_capture(1);
+  fake_gpu_be_busy(3'600'000);
+  fake_gpu_launch("endless", 2);
   recorder->stop();  // within the capture, on its thread
   EXPECT_EQ(fake_gpu_stats().broken_captures, 0u);
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
-  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 0u);
   fake_gpu_end_capture(3);
   recorder->close();
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("a CUDA graph was being captured")));

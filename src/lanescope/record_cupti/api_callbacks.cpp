@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "lanescope/record/thread_writer.h"
 #include "lanescope/record/tick_clock.h"
@@ -11,6 +12,8 @@
 namespace lanescope::record_cupti {
 namespace {
 
+constexpr auto kLongestHold = std::chrono::seconds(10);
+constexpr auto kLookAgain = std::chrono::microseconds(50);
 constexpr std::size_t kMostEvents = 65'536;  // forgotten and begun anew beyond: a wait is unknown
 
 // The call that this thread is in. A driver call inside a runtime call is that one's own work; of
@@ -167,6 +170,8 @@ void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId 
     const std::uint32_t round = self.round_.load(std::memory_order_acquire);
     if (open_call.round == round) return;  // inside another one
     open_call = {round, call.correlationId, domain, record::ticks()};
+    if (capture_call_of(domain, cbid) == CaptureCall::kBegins) [[unlikely]]
+      self.before_capture();
     return;
   }
   const std::uint64_t end = record::ticks();
@@ -174,37 +179,61 @@ void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId 
       open_call.round != self.round_.load(std::memory_order_acquire))
     return;
   open_call.round = 0;
-  self.count_captures(domain, cbid, call);
+  const CaptureCall capture = capture_call_of(domain, cbid);
+  if (capture != CaptureCall::kNone) [[unlikely]]
+    self.after_capture_call(capture, call);
   self.write_call(domain, cbid, call, open_call.begin, end);
 }
 
-void ApiCallbacks::count_captures(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
-                                  const CUpti_CallbackData& data) {
-  const CaptureCall kind = capture_call_of(domain, cbid);
-  if (kind == CaptureCall::kNone) return;
+// Counted first, then looked whether captures are held, while who holds them looks at the count
+// afterwards: one of the two sees the other (both in sequential order).
+void ApiCallbacks::before_capture() {
+  const auto deadline = std::chrono::steady_clock::now() + kLongestHold;
+  captures_.fetch_add(1);
+  while (held_.load() && std::chrono::steady_clock::now() < deadline) {
+    one_capture_less();
+    while (held_.load() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(kLookAgain);
+    captures_.fetch_add(1);
+  }
+}
+
+void ApiCallbacks::after_capture_call(CaptureCall kind, const CUpti_CallbackData& data) {
   const std::uint32_t round = round_.load(std::memory_order_relaxed);
   if (own_captures.round != round) own_captures = {round, 0};
   if (kind == CaptureCall::kBegins) {
     int result = 0;
     if (data.functionReturnValue) std::memcpy(&result, data.functionReturnValue, sizeof result);
-    if (result != 0) return;  // it did not begin
-    captures_.fetch_add(1, std::memory_order_acq_rel);
-    ++own_captures.count;
+    if (result == 0)
+      ++own_captures.count;
+    else
+      one_capture_less();  // it did not begin
     return;
   }
-  // Whatever it answers: a capture that was broken has ended, too. One that began before start() is
-  // not among those that are counted.
-  std::uint32_t count = captures_.load(std::memory_order_relaxed);
-  while (count != 0 &&
-         !captures_.compare_exchange_weak(count, count - 1, std::memory_order_acq_rel)) {
-  }
+  // Whatever it answers: a capture that was broken has ended, too.
+  one_capture_less();
   if (own_captures.count != 0) --own_captures.count;
 }
 
-bool ApiCallbacks::is_this_thread_capturing() {
-  return own_captures.count != 0 &&
-         own_captures.round == instance().round_.load(std::memory_order_acquire);
+// One that began before start() is not among those that are counted.
+void ApiCallbacks::one_capture_less() {
+  std::uint32_t count = captures_.load();
+  while (count != 0 && !captures_.compare_exchange_weak(count, count - 1)) {
+  }
 }
+
+ApiCallbacks::HeldCaptures::HeldCaptures(std::chrono::milliseconds most) {
+  ApiCallbacks& calls = instance();
+  calls.held_.store(true);
+  const bool is_own =
+      own_captures.count != 0 && own_captures.round == calls.round_.load(std::memory_order_acquire);
+  const auto deadline = std::chrono::steady_clock::now() + most;
+  while (!is_own && calls.captures_.load() != 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(kLookAgain);
+  none_ = !is_own && calls.captures_.load() == 0;
+}
+
+ApiCallbacks::HeldCaptures::~HeldCaptures() { instance().held_.store(false); }
 
 void ApiCallbacks::write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                               const CUpti_CallbackData& data, std::uint64_t begin,

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -38,6 +39,10 @@ constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding t
 // How often CUPTI looks for buffers whose work is all done. What a kill takes is this and the work
 // of one buffer (BufferSizing), which together are half a second.
 constexpr std::uint32_t kFlushPeriodMs = 350;
+// At the end of a recording: between looks for the last buffers, until the device itself is waited
+// for, and before that for captures.
+constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{2000};
+constexpr auto kNothingCame = std::chrono::seconds(1);
 constexpr auto kMostCaptureWait = std::chrono::seconds(1);
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 // From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
@@ -88,10 +93,11 @@ class CuptiSource {
   static void CUPTIAPI finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*);
   bool set_up(std::string* line);
   bool attach(std::string* line);
-  bool wait_for_captures();
+  bool wait_for_buffers();
+  CUresult wait_for_devices();
   void detach();
   bool enable(std::uint32_t options, std::string* line);
-  void disable();
+  void disable_records();
   void enable_calls(bool all);
   void decode_completed();
   void run();
@@ -105,13 +111,14 @@ class CuptiSource {
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
   enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
-  Detach detach_ = Detach::kNever;  // in this window
-  bool stays_attached_ = false;     // though asked not to
-  bool not_waited_ = false;         // for the GPU at the last stop: a graph was being captured
+  Detach detach_ = Detach::kNever;      // in this window
+  bool stays_attached_ = false;         // though asked not to
+  CUresult not_waited_ = CUDA_SUCCESS;  // at the last stop, and why
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
   pthread_t detaching_{};
   std::uint64_t cupti_drops_ = 0;
+  std::size_t lost_buffers_ = 0;  // that another profiler's callbacks took
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
   BufferSizing sizing_;
@@ -208,14 +215,12 @@ void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, c
   if (call->callbackSite != CUPTI_API_EXIT || !pthread_equal(source.detaching_, pthread_self()) ||
       !source.attached_)
     return;
-  // A device that does not get idle (a capture of another thread forbids to wait) keeps CUPTI.
-  const auto* result = static_cast<const CUresult*>(call->functionReturnValue);
-  if (result && *result != CUDA_SUCCESS) return;
   source.attached_ = source.cupti_->cuptiFinalize() != CUPTI_SUCCESS;
 }
 
-// CUPTI leaves the process only from the end of a call of CUDA (its documentation asks for that):
-// here of a cuCtxSynchronize of our own. Other profilers' subscriptions would go with it.
+// CUPTI leaves the process from the end of a call of CUDA (its documentation asks for that), here
+// of one of our own that does nothing; unlike a wait it breaks no capture that has begun meanwhile.
+// Other profilers' subscriptions would go with it.
 void CuptiSource::detach() {
   if (detach_ == Detach::kNever) return;
   const bool must = detach_ == Detach::kAlways;
@@ -226,11 +231,12 @@ void CuptiSource::detach() {
     return;
   }
   detaching_ = pthread_self();
-  for (const CUpti_CallbackId cbid : {17, 800})  // cuCtxSynchronize
-    cupti_->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
-  synchronize_devices(*driver_);
+  cupti_->cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
+                              CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent);
+  CUcontext unused = nullptr;
+  driver_->cuCtxGetCurrent(&unused);
   if (!attached_) return;
-  cupti_->cuptiUnsubscribe(subscriber);  // no context was there, or it did not get idle
+  cupti_->cuptiUnsubscribe(subscriber);  // it refused
   stays_attached_ = must;
 }
 
@@ -256,7 +262,8 @@ int CuptiSource::prepare(char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
-  disable();
+  disable_records();
+  ApiCallbacks::instance().stop();
   prepared_ = true;
   return 0;
 }
@@ -303,10 +310,8 @@ bool CuptiSource::enable(std::uint32_t options, std::string* line) {
   return true;
 }
 
-void CuptiSource::disable() {
-  if (ApiCallbacks::instance().is_on())
-    ApiCallbacks::instance().stop();
-  else
+void CuptiSource::disable_records() {
+  if (!ApiCallbacks::instance().is_on())
     for (const CUpti_ActivityKind kind : kCallKinds) cupti_->cuptiActivityDisable(kind);
   for (const CUpti_ActivityKind kind : kKinds) cupti_->cuptiActivityDisable(kind);
 }
@@ -327,17 +332,35 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   return 0;
 }
 
-// Waiting for a device while a stream is captured breaks the capture, which is the program's.
-// False: one goes on.
-bool CuptiSource::wait_for_captures() {
-  const ApiCallbacks& calls = ApiCallbacks::instance();
-  const auto deadline = std::chrono::steady_clock::now() + kMostCaptureWait;
-  while (calls.captures() != 0) {
-    if (ApiCallbacks::is_this_thread_capturing() || std::chrono::steady_clock::now() >= deadline)
-      return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+// CUPTI gives a buffer back when all the work in it is done, and work that was launched before its
+// kind was switched off is finished there: when the last one is back, all is there. Unlike a wait
+// for the device this breaks no capture of a graph. False: nothing came for a while.
+bool CuptiSource::wait_for_buffers() {
+  std::size_t outside = pool_.outside();
+  auto last_came = std::chrono::steady_clock::now();
+  for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
+    cupti_->cuptiActivityFlushAll(0);
+    decode_completed();
+    const std::size_t left = pool_.outside();
+    if (left <= lost_buffers_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (std::exchange(outside, left) != left) last_came = now;
+    if (now - last_came >= kNothingCame) return false;
+    std::this_thread::sleep_for(pause);
   }
-  return true;
+}
+
+// For long work, and for buffers that another profiler's callbacks took.
+CUresult CuptiSource::wait_for_devices() {
+  const ApiCallbacks::HeldCaptures held(kMostCaptureWait);
+  if (!held.none()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  const CUresult result = synchronize_devices(*driver_);
+  // At the end of the process CUDA may be gone, and its work with it.
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) return result;
+  cupti_->cuptiActivityFlushAll(0);
+  decode_completed();
+  lost_buffers_ = pool_.outside();
+  return CUDA_SUCCESS;
 }
 
 void CuptiSource::stop() {
@@ -346,12 +369,11 @@ void CuptiSource::stop() {
   if (forked_) return;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
-  not_waited_ = !wait_for_captures();
-  if (!not_waited_) synchronize_devices(*driver_);
-  disable();
-  cupti_->cuptiActivityFlushAll(0);
-  decode_completed();
-  if (!not_waited_) detach();
+  disable_records();
+  not_waited_ = wait_for_buffers() ? CUDA_SUCCESS : wait_for_devices();
+  ApiCallbacks::instance().stop();
+  stays_attached_ = false;
+  if (not_waited_ == CUDA_SUCCESS) detach();
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
@@ -419,16 +441,21 @@ void CuptiSource::write_metadata() {
 
 int CuptiSource::cost_line(char* line, std::size_t size) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(not_waited_, false)) {
+  if (const CUresult why = std::exchange(not_waited_, CUDA_SUCCESS); why != CUDA_SUCCESS) {
+    const bool is_capture = why >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+                            why <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     say(line, size,
-        "a CUDA graph was being captured when the recording ended, so the GPU was not waited for: "
-        "its last work may be missing");
+        (is_capture
+             ? std::string("a CUDA graph was being captured when the recording ended, so the GPU")
+             : "CUDA answered " + std::to_string(why) +
+                   " when the recording ended and the GPU's work was to be waited for, so it") +
+            " was not waited for: its last work may be missing");
     return 0;
   }
   if (std::exchange(stays_attached_, false)) {
     say(line, size,
         "CUPTI stays in the process after the recording, though asked to leave: another profiler "
-        "holds it, or no CUDA context that could become idle is there");
+        "holds it");
     return 0;
   }
   if (!prepared_ || cupti_drops_ == 0) return 1;

@@ -125,11 +125,17 @@ RelaxedCaptureMode::~RelaxedCaptureMode() {
   if (exchanged_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
-void synchronize_devices(const CudaDriver& driver) {
+CUresult synchronize_devices(const CudaDriver& driver) {
+  CUresult first_problem = CUDA_SUCCESS;
+  const auto wait = [&] {
+    const CUresult result = driver.cuCtxSynchronize();
+    if (first_problem == CUDA_SUCCESS) first_problem = result;
+  };
   int count = 0;
-  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS) return;  // CUDA was never initialised
+  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+    return CUDA_SUCCESS;  // CUDA was never initialised, or is gone
   CUcontext current = nullptr;
-  if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) driver.cuCtxSynchronize();
+  if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) wait();
   for (int number = 0; number < count; ++number) {
     CUdevice device = 0;
     unsigned flags = 0;
@@ -140,11 +146,12 @@ void synchronize_devices(const CudaDriver& driver) {
         driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
       continue;
     if (context != current && driver.cuCtxPushCurrent(context) == CUDA_SUCCESS) {
-      driver.cuCtxSynchronize();
+      wait();
       driver.cuCtxPopCurrent(&context);
     }
     driver.cuDevicePrimaryCtxRelease(device);
   }
+  return first_problem;
 }
 
 }  // namespace lanescope::record_cupti
