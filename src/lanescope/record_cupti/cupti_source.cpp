@@ -48,6 +48,9 @@ constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequest
 // From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
 constexpr std::uint32_t kCuptiLeavesWell = 130000;
 constexpr int kDriverLeavesWell = 13000;
+// From here on work under way is finished when its kind is switched off; CUPTI of CUDA 12.6
+// and 12.8 gives it back unfinished (docs/measurements/gpu.md).
+constexpr std::uint32_t kFinishesWork = 130000;
 
 // Room for calls that later versions add; what a version does not know it refuses.
 constexpr CUpti_CallbackId kMostCalls = 1200;
@@ -332,10 +335,12 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   return 0;
 }
 
-// CUPTI gives a buffer back when all the work in it is done, and work that was launched before its
-// kind was switched off is finished there: when the last one is back, all is there. Unlike a wait
-// for the device this breaks no capture of a graph. False: nothing came for a while.
+// CUPTI gives a buffer back when all the work in it is done: when the last one is back, all is
+// there. Unlike a wait for the device this breaks no capture of a graph. False: nothing came for a
+// while, or this CUPTI is too old.
 bool CuptiSource::wait_for_buffers() {
+  if (cupti_->version < kFinishesWork) return false;
+  disable_records();
   std::size_t outside = pool_.outside();
   auto last_came = std::chrono::steady_clock::now();
   for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
@@ -350,11 +355,14 @@ bool CuptiSource::wait_for_buffers() {
   }
 }
 
-// For long work, and for buffers that another profiler's callbacks took.
+// For an old CUPTI, long work, and buffers that another profiler's callbacks took.
 CUresult CuptiSource::wait_for_devices() {
   const ApiCallbacks::HeldCaptures held(kMostCaptureWait);
   if (!held.none()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const CUresult result = synchronize_devices(*driver_);
+  CUresult result = synchronize_devices(*driver_);
+  disable_records();
+  // What other threads launched before that: CUPTI must not leave while it measures it.
+  if (result == CUDA_SUCCESS) result = synchronize_devices(*driver_);
   // At the end of the process CUDA may be gone, and its work with it.
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) return result;
   cupti_->cuptiActivityFlushAll(0);
@@ -369,9 +377,11 @@ void CuptiSource::stop() {
   if (forked_) return;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
-  disable_records();
   not_waited_ = wait_for_buffers() ? CUDA_SUCCESS : wait_for_devices();
+  disable_records();
   ApiCallbacks::instance().stop();
+  cupti_->cuptiActivityFlushAll(0);
+  decode_completed();
   stays_attached_ = false;
   if (not_waited_ == CUDA_SUCCESS) detach();
   decode_completed();  // buffers that CUPTI gave back when it left
