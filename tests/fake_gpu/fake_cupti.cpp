@@ -314,10 +314,6 @@ CUptiResult CUPTIAPI cuptiActivityDisable(CUpti_ActivityKind kind) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
   f.kinds.erase(kind);
-  // Those of CUDA 12.6 and 12.8 do not wait for what is under way.
-  if (f.version < 130000 && kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
-      std::chrono::steady_clock::now() < f.work_ends)
-    f.used = 0;
   return CUPTI_SUCCESS;
 }
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, std::uint8_t enable) {

@@ -280,7 +280,6 @@ TEST_F(GpuSourceTest, ItStaysUnaskedBesideAnotherProfilerAndSaysNothing) {
 }
 
 TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDoneAndNoDeviceIsWaitedFor) {
-  fake_gpu_set_version(130000);
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());
   fake_gpu_begin_capture(1);  // of a stream, which a wait for the device would break
@@ -296,18 +295,7 @@ TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDoneAndNoDeviceIsWaitedFor)
   EXPECT_THAT(recorder->notes(), IsEmpty());
 }
 
-TEST_F(GpuSourceTest, ACuptiThatLosesWorkUnderWayIsSwitchedOffWhenTheDeviceIsIdle) {
-  auto recorder = open();
-  ASSERT_TRUE(recorder->start());
-  fake_gpu_be_busy(100);
-  fake_gpu_launch("long", 1);
-  recorder->stop();
-  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
-  EXPECT_NE(fake_gpu_stats().synchronized, 0u);
-}
-
 TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedForAtTheDevice) {
-  fake_gpu_set_version(130000);
   auto recorder = open();
   ASSERT_TRUE(recorder->start());
   fake_gpu_be_busy(2000);
@@ -318,7 +306,6 @@ TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedForAtTheDevice) {
 }
 
 TEST_F(GpuSourceTest, ABufferThatNeverComesBackIsWaitedForOnce) {
-  fake_gpu_set_version(130000);
   auto recorder = open();
   ASSERT_TRUE(recorder->start());
   fake_gpu_launch("taken", 1);
@@ -366,13 +353,13 @@ TEST_F(GpuSourceTest, ACaptureOfAnotherThreadIsWaitedForBeforeTheDeviceIs) {
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());
   fake_gpu_end_capture(1);  // of one that began before
-  fake_gpu_be_busy(300);
+  fake_gpu_be_busy(1500);
   fake_gpu_launch("long", 2);
   std::atomic<bool> begun = false;
   std::thread thread([&] {
     fake_gpu_begin_capture(3);
     begun = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));
     fake_gpu_end_capture(4);
   });
   while (!begun) std::this_thread::yield();
@@ -388,7 +375,7 @@ TEST_F(GpuSourceTest, ACaptureOfAnotherThreadIsWaitedForBeforeTheDeviceIs) {
 TEST_F(GpuSourceTest, NoCaptureBeginsWhileTheDeviceIsWaitedFor) {
   auto recorder = open(LANESCOPE_RECORD_DETACH);
   ASSERT_TRUE(recorder->start());
-  fake_gpu_be_busy(300);
+  fake_gpu_be_busy(1500);
   fake_gpu_launch("long", 1);
   fake_gpu_be_busy(0);
   std::atomic<bool> done = false;

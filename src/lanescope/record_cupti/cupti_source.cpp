@@ -335,12 +335,10 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   return 0;
 }
 
-// CUPTI gives a buffer back when all the work in it is done: when the last one is back, all is
-// there. Unlike a wait for the device this breaks no capture of a graph. False: nothing came for a
-// while, or this CUPTI is too old.
+// CUPTI gives a buffer back when all the work in it is done, and finishes what is under way when
+// its kind is switched off (docs/measurements/gpu.md): when the last buffer is back, all is there.
+// Unlike a wait for the device this breaks no capture of a graph. False: nothing came for a while.
 bool CuptiSource::wait_for_buffers() {
-  if (cupti_->version < kFinishesWork) return false;
-  disable_records();
   std::size_t outside = pool_.outside();
   auto last_came = std::chrono::steady_clock::now();
   for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
@@ -355,14 +353,11 @@ bool CuptiSource::wait_for_buffers() {
   }
 }
 
-// For an old CUPTI, long work, and buffers that another profiler's callbacks took.
+// For long work, and for buffers that another profiler's callbacks took.
 CUresult CuptiSource::wait_for_devices() {
   const ApiCallbacks::HeldCaptures held(kMostCaptureWait);
   if (!held.none()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  CUresult result = synchronize_devices(*driver_);
-  disable_records();
-  // What other threads launched before that: CUPTI must not leave while it measures it.
-  if (result == CUDA_SUCCESS) result = synchronize_devices(*driver_);
+  const CUresult result = synchronize_devices(*driver_);
   // At the end of the process CUDA may be gone, and its work with it.
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) return result;
   cupti_->cuptiActivityFlushAll(0);
@@ -377,8 +372,8 @@ void CuptiSource::stop() {
   if (forked_) return;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
-  not_waited_ = wait_for_buffers() ? CUDA_SUCCESS : wait_for_devices();
   disable_records();
+  not_waited_ = wait_for_buffers() ? CUDA_SUCCESS : wait_for_devices();
   ApiCallbacks::instance().stop();
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
