@@ -9,8 +9,9 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   programs      compare.py: layers and models                                           300 s
   cuda_program  examples/02_cuda_program under `lanescope record`                       60 s
   readme        readme_commands.py: README's section about the GPU, to the letter       90 s
-  floor         cupti_floor.py: what CUPTI alone costs                                  90 s
+  floor         cupti_floor.py: what CUPTI alone costs                                  120 s
   samples       cupti_samples.py: in which library the time goes                        60 s
+  ending        cupti_ending.cu: which calls break a capture; when all records are there  60 s
   leaving       leaving.py: CUPTI leaves busy processes; with NCCL where there are 2 GPUs 180 s
   cost          cost.py                                                                 480 s
   residual      residual.py: what a profiler leaves behind                              150 s
@@ -33,8 +34,8 @@ set -uo pipefail
 case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 limit_of() {
   case "$1" in
-    build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; floor | readme) echo 90 ;; cost | faults) echo 480 ;;
-    ddp2 | ddp4 | leaving) echo 180 ;; samples) echo 60 ;; residual) echo 150 ;; kill9 | faults2) echo 300 ;; *) echo unknown ;;
+    build | models) echo 240 ;; ladder) echo 360 ;; programs) echo 300 ;; cuda_program) echo 60 ;; readme) echo 90 ;; floor) echo 120 ;; cost | faults) echo 480 ;;
+    ddp2 | ddp4 | leaving) echo 180 ;; ending | samples) echo 60 ;; residual) echo 150 ;; kill9 | faults2) echo 300 ;; *) echo unknown ;;
   esac
 }
 if [ "${1:-}" != --only ]; then
@@ -80,11 +81,17 @@ readme() {
   nvcc -O2 -std=c++17 examples/02_cuda_program/main.cu -o "$work/cuda_program" -ldl &&
     "$python" bench/gpu/readme_commands.py --cuda-program "$work/cuda_program"
 }
-floor_library() {
+with_cupti() {  # with_cupti options and files of nvcc
   local cuda
   cuda=$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")
-  nvcc -O2 -std=c++17 -shared -Xcompiler -fPIC -I"$cuda/extras/CUPTI/include" bench/gpu/cupti_floor.cpp \
-    -o "$work/cupti_floor.so" -ldl
+  nvcc -O2 -std=c++17 -I"$cuda/extras/CUPTI/include" "$@" -ldl
+}
+floor_library() {
+  with_cupti -shared -Xcompiler -fPIC bench/gpu/cupti_floor.cpp -o "$work/cupti_floor.so"
+}
+ending() {
+  with_cupti bench/gpu/cupti_ending.cu -o "$work/cupti_ending" -lcuda &&
+    "$work/cupti_ending" "$(cd bench/gpu && "$python" -c 'import cupti_floor; print(cupti_floor.find_cupti())')"
 }
 floor() {  # floor SECONDS
   floor_library &&
@@ -130,6 +137,7 @@ section() {  # section NAME SECONDS: what runs, without the limit
     readme) readme ;;
     floor) floor "$2" ;;
     samples) samples ;;
+    ending) ending ;;
     leaving) leaving "$2" ;;
     cost) "$python" bench/gpu/cost.py --device "$device" --seconds $(($2 * 8 / 10)) --out "$work/cost" \
       --after-variants "$([ "$device" = cpu ] && echo 'lanescope everything,torch cpu' ||
@@ -158,7 +166,7 @@ if [ "${1:-}" = --only ]; then
 fi
 pack() {  # small results after each section, so that a visit cut short still brings them; traces apart
   cp "$work/summary.txt" "$out/summary.txt"
-  tar -C "$work" --exclude=traces --exclude='*.lspool' --exclude=cuda_program -czf "$out/results.tar.gz" .
+  tar -C "$work" --exclude=traces --exclude='*.lspool' --exclude=cuda_program --exclude=cupti_ending -czf "$out/results.tar.gz" .
   find "$work" -type d -name traces -printf '%P\n' | tar -C "$work" -czf "$out/traces.tar.gz" --exclude='*.log' -T -
 }
 

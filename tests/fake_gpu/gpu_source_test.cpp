@@ -318,6 +318,11 @@ TEST_F(GpuSourceTest, ABufferThatNeverComesBackIsWaitedForOnce) {
   recorder->stop();
   EXPECT_EQ(fake_gpu_stats().synchronized, waits);
   EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  recorder->close();
+  EXPECT_THAT(recorder->notes(),
+              Contains(HasSubstr("another profiler of this process took 1 buffer(s)")));
+  EXPECT_THAT(read(recorder->spool_path()).metadata("lanescope_cupti"),
+              HasSubstr("\"lost_buffers\": 1"));
 }
 
 TEST_F(GpuSourceTest, ItStaysWhereADeviceDoesNotGetIdle) {

@@ -121,7 +121,8 @@ class CuptiSource {
   std::thread thread_;
   pthread_t detaching_{};
   std::uint64_t cupti_drops_ = 0;
-  std::size_t lost_buffers_ = 0;  // that another profiler's callbacks took
+  // That another profiler's callbacks took; and those of them that nobody was told of yet.
+  std::size_t lost_buffers_ = 0, lost_now_ = 0;
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
   BufferSizing sizing_;
@@ -359,10 +360,12 @@ CUresult CuptiSource::wait_for_devices() {
   if (!held.none()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const CUresult result = synchronize_devices(*driver_);
   // At the end of the process CUDA may be gone, and its work with it.
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) return result;
+  if (result != CUDA_SUCCESS) return result == CUDA_ERROR_DEINITIALIZED ? CUDA_SUCCESS : result;
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
-  lost_buffers_ = pool_.outside();
+  const std::size_t lost = pool_.outside();
+  lost_now_ += lost - std::min(lost, lost_buffers_);
+  lost_buffers_ = lost;
   return CUDA_SUCCESS;
 }
 
@@ -432,15 +435,16 @@ void CuptiSource::write_metadata() {
   lanescope_source_metadata("cuda_driver_version", std::to_string(driver_->version).c_str());
   lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
   const std::lock_guard lock(decode_mutex_);
-  char counts[256];
-  std::snprintf(
-      counts, sizeof counts,
-      "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
-      "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu, \"detached\": %s}",
-      static_cast<unsigned long long>(decoder_->decoded()),
-      static_cast<unsigned long long>(decoder_->unknown()),
-      static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
-      static_cast<unsigned long long>(pool_.refused()), attached_ ? "false" : "true");
+  char counts[384];
+  std::snprintf(counts, sizeof counts,
+                "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
+                "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu, "
+                "\"lost_buffers\": %zu, \"detached\": %s}",
+                static_cast<unsigned long long>(decoder_->decoded()),
+                static_cast<unsigned long long>(decoder_->unknown()),
+                static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
+                static_cast<unsigned long long>(pool_.refused()), lost_buffers_,
+                attached_ ? "false" : "true");
   lanescope_source_metadata("lanescope_cupti", counts);
 }
 
@@ -455,6 +459,13 @@ int CuptiSource::cost_line(char* line, std::size_t size) {
              : "CUDA answered " + std::to_string(why) +
                    " when the recording ended and the GPU's work was to be waited for, so it") +
             " was not waited for: its last work may be missing");
+    return 0;
+  }
+  if (const std::size_t lost = std::exchange(lost_now_, 0); lost != 0) {
+    say(line, size,
+        "another profiler of this process took " + std::to_string(lost) +
+            " buffer(s) of GPU records from CUPTI while this one recorded: work of the GPU is "
+            "missing");
     return 0;
   }
   if (std::exchange(stays_attached_, false)) {
