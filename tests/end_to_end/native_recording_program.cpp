@@ -84,6 +84,12 @@ int do_word(const std::string& word, char** rest) {
     for (int tries = 0; tries < 240'000 && (dumps_there() == before || threads_there() != threads);
          ++tries)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } else if (word == "begin-dump") {  // and waits until a thread is at it
+    const auto threads = threads_there();
+    kill(getpid(), SIGUSR2);
+    for (int tries = 0; tries < 240'000 && dumps_there() == 0 && threads_there() == threads;
+         ++tries)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   } else if (word == "environment") {
     const char* owner = getenv("LANESCOPE_RECORD_OWNER");
     printf("owner %s, process %d\n", owner ? owner : "none", getpid());

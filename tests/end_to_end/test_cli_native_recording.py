@@ -204,6 +204,13 @@ def test_a_flight_recorder_keeps_the_last_and_dumps_on_a_signal(record_natively,
     assert "SIGUSR2" in done.stderr and dump.name in done.stderr
 
 
+def test_a_dump_under_way_at_the_end_becomes_a_trace_too(record_natively, tmp_path):
+    done = record_natively("start", "work=30000", "begin-dump", LAST="10m")
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path) == ["native_recording_program_N.json", "native_recording_program_N.txt",
+                               "native_recording_program_N_dump1.json", "native_recording_program_N_dump1.txt"]
+
+
 def test_a_flight_recorder_of_a_moment_forgets_what_was_before(record_natively, tmp_path):
     for last_ms in (300, 3000, 20_000):  # a busy machine may need longer than a moment from the last range to the end
         folder = tmp_path / str(last_ms)

@@ -30,9 +30,9 @@ void Recorder::stop() { ActiveRecorder::instance().stop(state_->session); }
 
 void Recorder::close() {
   state_->windows = window_count();
-  state_->last_dumps = dumps();
   if (auto notes = ActiveRecorder::instance().close(state_->session); !notes.empty())
     state_->last_notes = std::move(notes);
+  state_->last_dumps = dumps();  // with those that were under way
 }
 
 Result<void> Recorder::dump(const std::string& path) {

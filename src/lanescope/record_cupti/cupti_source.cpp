@@ -48,9 +48,6 @@ constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequest
 // From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
 constexpr std::uint32_t kCuptiLeavesWell = 130000;
 constexpr int kDriverLeavesWell = 13000;
-// From here on work under way is finished when its kind is switched off; CUPTI of CUDA 12.6
-// and 12.8 gives it back unfinished (docs/measurements/gpu.md).
-constexpr std::uint32_t kFinishesWork = 130000;
 
 // Room for calls that later versions add; what a version does not know it refuses.
 constexpr CUpti_CallbackId kMostCalls = 1200;

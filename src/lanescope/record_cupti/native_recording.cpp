@@ -223,8 +223,8 @@ void finish() {
   NativeRecording* const r = std::exchange(recording, nullptr);
   const std::string spool = r->recorder->spool_path();
   r->recorder->stop();
+  r->recorder->close();  // ends a dump that is being written
   const std::vector<std::string> dumps = r->recorder->dumps();
-  r->recorder->close();
   for (const std::string& note : r->recorder->notes()) say(note);
   for (const std::string& dump : dumps)
     turn_into_results(r->settings, dump.substr(0, dump.rfind(".lspool")), dump);
