@@ -23,12 +23,13 @@
 #include <functional>
 #include <thread>
 
-#define FUNCTIONS(X)                                                                                           \
-  X(cuptiGetVersion)                                                                                           \
-  X(cuptiActivityEnable)                                                                                       \
-  X(cuptiActivityDisable) X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod) X(cuptiActivityGetNextRecord)   \
-      X(cuptiActivityRegisterCallbacks) X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute) \
-          X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiFinalize)
+#define FUNCTIONS(X)                                                                                                   \
+  X(cuptiGetVersion)                                                                                                   \
+  X(cuptiActivityEnable)                                                                                               \
+  X(cuptiActivityDisable)                                                                                              \
+  X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterCallbacks) \
+      X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute) X(cuptiSubscribe) X(cuptiUnsubscribe)     \
+          X(cuptiEnableCallback) X(cuptiFinalize)
 
 namespace {
 struct {
@@ -214,6 +215,12 @@ void recorded(const char* name, const Work& work, bool off_first) {
       sleep_us(200);
     } while (outside != 0 && ms_since(since) < 2000);
     const double back_ms = ms_since(since);
+    cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+    cudaStreamIsCapturing(one, &capturing);
+    if (capturing != cudaStreamCaptureStatusNone) {
+      cudaGraph_t graph = nullptr;
+      std::printf("the capture meanwhile: %s; ", cudaGetErrorName(cudaStreamEndCapture(one, &graph)));
+    }
     const bool idle = cudaStreamQuery(one) == cudaSuccess && cudaStreamQuery(two) == cudaSuccess;
     std::printf(
         "%-42s %-16s buffers outside %d after %6.1f ms; GPU %s; %d kernels of %.2f to %.2f ms, %d unfinished; %d copies, "

@@ -8,9 +8,6 @@
 
 #undef cuDeviceTotalMem
 #undef cuDeviceGetUuid
-#undef cuCtxPushCurrent
-#undef cuCtxPopCurrent
-#undef cuDevicePrimaryCtxRelease
 
 extern "C" {
 
@@ -19,9 +16,11 @@ CUresult CUDAAPI cuDriverGetVersion(int* version) {
   *version = 13000;
   return CUDA_SUCCESS;
 }
+CUresult counted = CUDA_SUCCESS;
+void fake_cuda_refuse_to_count(int result) { counted = static_cast<CUresult>(result); }
 CUresult CUDAAPI cuDeviceGetCount(int* count) {
   *count = 1;
-  return CUDA_SUCCESS;
+  return counted;
 }
 CUresult CUDAAPI cuDeviceGet(CUdevice* device, int number) {
   *device = number;
@@ -52,11 +51,6 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
       return CUDA_ERROR_INVALID_VALUE;
   }
 }
-CUresult CUDAAPI cuCtxSynchronize() {
-  // The fake libcupti, where the process has it, is told as CUPTI would be.
-  auto* told = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_synchronize"));
-  return told ? static_cast<CUresult>(told()) : CUDA_SUCCESS;
-}
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
   static int one;
   if (auto* told = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_get_context")))
@@ -64,12 +58,6 @@ CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
   *context = reinterpret_cast<CUcontext>(&one);
   return CUDA_SUCCESS;
 }
-CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
-  *flags = 0;
-  *active = 0;
-  return CUDA_SUCCESS;
-}
-CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext*, CUdevice) { return CUDA_ERROR_UNKNOWN; }
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   std::swap(*mode, capture_mode);
@@ -88,7 +76,4 @@ CUresult CUDAAPI cuDeviceGetUuid(CUuuid* uuid, CUdevice) {
 CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   return cuDeviceGetUuid(uuid, device);
 }
-CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext) { return CUDA_SUCCESS; }
-CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext*) { return CUDA_SUCCESS; }
-CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
 }

@@ -29,9 +29,8 @@ struct Fake {
   std::set<std::pair<int, CUpti_CallbackId>> callbacks;
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, used = 0, dropped = 0;
-  int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_synchronize = 0;
+  int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_leave = 0;
   std::uint32_t version = 28;  // CUDA 12.9: structs without the fields that CUDA 13 added
-  int captures = 0;            // that go on
   int work_ms = 0;             // of each launch
   std::chrono::steady_clock::time_point work_ends{};
   FakeGpuStats stats{};
@@ -242,50 +241,20 @@ void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation) {
             [&] { wait_for_stream(correlation + 1); });
 }
 
-void fake_gpu_begin_capture(std::uint32_t correlation) {
-  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 315, correlation}, [&] {
-    make_call({CUPTI_CB_DOMAIN_DRIVER_API, 539, correlation}, [] {
-      const std::lock_guard lock(fake().mutex);
-      ++fake().captures;
-    });
-  });
-}
-void fake_gpu_end_capture(std::uint32_t correlation) {
-  make_call({CUPTI_CB_DOMAIN_RUNTIME_API, 319, correlation}, [&] {
-    make_call({CUPTI_CB_DOMAIN_DRIVER_API, 497, correlation}, [] {
-      const std::lock_guard lock(fake().mutex);
-      if (fake().captures != 0) --fake().captures;
-    });
-  });
-}
-
-int fake_gpu_synchronize(void) {
-  Fake& f = fake();
-  const auto look = [&f] {
-    const std::lock_guard lock(f.mutex);
-    if (f.captures != 0) ++f.stats.broken_captures;
-    return f.work_ends;
-  };
-  make_call({CUPTI_CB_DOMAIN_DRIVER_API, 17, 0xffff, nullptr, f.refuse_to_synchronize}, [&] {
-    const auto work_ends = look();
-    if (f.refuse_to_synchronize == 0) std::this_thread::sleep_until(work_ends);
-    look();
-  });
-  const std::lock_guard lock(f.mutex);
-  ++f.stats.synchronized;
-  return f.refuse_to_synchronize;
-}
 void fake_gpu_get_context(void) {
   make_call({CUPTI_CB_DOMAIN_DRIVER_API, 304, 0xffff}, [] {});
 }
 
 void fake_gpu_refuse_subscriber(int result) { fake().refuse_subscriber = result; }
 void fake_gpu_refuse_kernels(int result) { fake().refuse_kernels = result; }
-void fake_gpu_refuse_to_synchronize(int result) { fake().refuse_to_synchronize = result; }
+void fake_gpu_refuse_to_leave(int result) { fake().refuse_to_leave = result; }
 void fake_gpu_be_busy(int milliseconds) { fake().work_ms = milliseconds; }
-void fake_gpu_lose_buffer(void) {
+std::uint8_t* fake_gpu_lose_buffer(void) {
   const std::lock_guard lock(fake().mutex);
-  fake().buffer = nullptr;
+  return std::exchange(fake().buffer, nullptr);
+}
+void fake_gpu_give_back(std::uint8_t* buffer, std::size_t size) {
+  fake().complete(nullptr, 0, buffer, size, size);
 }
 void fake_gpu_set_version(std::uint32_t version) { fake().version = version; }
 
@@ -420,6 +389,7 @@ CUptiResult CUPTIAPI cuptiGetStreamIdEx(CUcontext, CUstream, std::uint8_t, std::
 CUptiResult CUPTIAPI cuptiFinalize(void) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
+  if (f.refuse_to_leave != 0) return static_cast<CUptiResult>(f.refuse_to_leave);
   ++f.stats.finalized;
   hand_over(f);
   f.stats.subscribers = 0;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <thread>
 
 #include "lanescope/record/thread_writer.h"
 #include "lanescope/record/tick_clock.h"
@@ -12,8 +11,6 @@
 namespace lanescope::record_cupti {
 namespace {
 
-constexpr auto kLongestHold = std::chrono::seconds(10);
-constexpr auto kLookAgain = std::chrono::microseconds(50);
 constexpr std::size_t kMostEvents = 65'536;  // forgotten and begun anew beyond: a wait is unknown
 
 // The call that this thread is in. A driver call inside a runtime call is that one's own work; of
@@ -26,10 +23,6 @@ struct OpenCall {
 };
 thread_local OpenCall open_call;
 thread_local std::uint32_t os_tid = 0;
-struct OwnCaptures {
-  std::uint32_t round = 0, count = 0;
-};
-thread_local OwnCaptures own_captures;
 
 std::uint32_t this_thread() {
   if (os_tid == 0) os_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
@@ -98,37 +91,6 @@ WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   }
 }
 
-CaptureCall capture_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
-    switch (cbid) {
-      case 315:  // cudaStreamBeginCapture
-      case 316:
-      case 452:  // cudaStreamBeginCaptureToGraph
-      case 453:
-        return CaptureCall::kBegins;
-      case 319:  // cudaStreamEndCapture
-      case 320:
-        return CaptureCall::kEnds;
-      default:
-        return CaptureCall::kNone;
-    }
-  }
-  switch (cbid) {
-    case 495:  // cuStreamBeginCapture
-    case 496:
-    case 539:
-    case 540:
-    case 720:  // cuStreamBeginCaptureToGraph
-    case 721:
-      return CaptureCall::kBegins;
-    case 497:  // cuStreamEndCapture
-    case 498:
-      return CaptureCall::kEnds;
-    default:
-      return CaptureCall::kNone;
-  }
-}
-
 ApiCallbacks& ApiCallbacks::instance() {
   static auto* callbacks = new ApiCallbacks();  // CUPTI's hooks outlive static destructors
   return *callbacks;
@@ -138,7 +100,6 @@ bool ApiCallbacks::start(const CuptiLibrary& cupti, const ApiFilter& filter, boo
   cupti_ = &cupti;
   CUpti_SubscriberHandle handle = nullptr;
   if (cupti.cuptiSubscribe(&handle, on_call, nullptr) != CUPTI_SUCCESS) return false;
-  captures_.store(0, std::memory_order_relaxed);
   round_.fetch_add(1, std::memory_order_release);
   subscriber_ = handle;
   const CUpti_CallbackDomain domains[] = {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_CB_DOMAIN_DRIVER_API};
@@ -170,8 +131,6 @@ void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId 
     const std::uint32_t round = self.round_.load(std::memory_order_acquire);
     if (open_call.round == round) return;  // inside another one
     open_call = {round, call.correlationId, domain, record::ticks()};
-    if (capture_call_of(domain, cbid) == CaptureCall::kBegins) [[unlikely]]
-      self.before_capture();
     return;
   }
   const std::uint64_t end = record::ticks();
@@ -179,61 +138,8 @@ void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId 
       open_call.round != self.round_.load(std::memory_order_acquire))
     return;
   open_call.round = 0;
-  const CaptureCall capture = capture_call_of(domain, cbid);
-  if (capture != CaptureCall::kNone) [[unlikely]]
-    self.after_capture_call(capture, call);
   self.write_call(domain, cbid, call, open_call.begin, end);
 }
-
-// Counted first, then looked whether captures are held, while who holds them looks at the count
-// afterwards: one of the two sees the other (both in sequential order).
-void ApiCallbacks::before_capture() {
-  const auto deadline = std::chrono::steady_clock::now() + kLongestHold;
-  captures_.fetch_add(1);
-  while (held_.load() && std::chrono::steady_clock::now() < deadline) {
-    one_capture_less();
-    while (held_.load() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(kLookAgain);
-    captures_.fetch_add(1);
-  }
-}
-
-void ApiCallbacks::after_capture_call(CaptureCall kind, const CUpti_CallbackData& data) {
-  const std::uint32_t round = round_.load(std::memory_order_relaxed);
-  if (own_captures.round != round) own_captures = {round, 0};
-  if (kind == CaptureCall::kBegins) {
-    int result = 0;
-    if (data.functionReturnValue) std::memcpy(&result, data.functionReturnValue, sizeof result);
-    if (result == 0)
-      ++own_captures.count;
-    else
-      one_capture_less();  // it did not begin
-    return;
-  }
-  // Whatever it answers: a capture that was broken has ended, too.
-  one_capture_less();
-  if (own_captures.count != 0) --own_captures.count;
-}
-
-// One that began before start() is not among those that are counted.
-void ApiCallbacks::one_capture_less() {
-  std::uint32_t count = captures_.load();
-  while (count != 0 && !captures_.compare_exchange_weak(count, count - 1)) {
-  }
-}
-
-ApiCallbacks::HeldCaptures::HeldCaptures(std::chrono::milliseconds most) {
-  ApiCallbacks& calls = instance();
-  calls.held_.store(true);
-  const bool is_own =
-      own_captures.count != 0 && own_captures.round == calls.round_.load(std::memory_order_acquire);
-  const auto deadline = std::chrono::steady_clock::now() + most;
-  while (!is_own && calls.captures_.load() != 0 && std::chrono::steady_clock::now() < deadline)
-    std::this_thread::sleep_for(kLookAgain);
-  none_ = !is_own && calls.captures_.load() == 0;
-}
-
-ApiCallbacks::HeldCaptures::~HeldCaptures() { instance().held_.store(false); }
 
 void ApiCallbacks::write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                               const CUpti_CallbackData& data, std::uint64_t begin,

@@ -7,7 +7,6 @@
 #include <cupti.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -32,10 +31,6 @@ struct WaitCall {
 };
 WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
-// Whether a call begins or ends the capture of a stream into a graph.
-enum class CaptureCall : std::uint8_t { kNone, kBegins, kEnds };
-CaptureCall capture_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
-
 // One a process, as CUPTI has one subscriber. start() and stop() from one thread at a time.
 class ApiCallbacks {
  public:
@@ -47,22 +42,6 @@ class ApiCallbacks {
   void stop();
   bool is_on() const { return subscriber_ != nullptr; }
 
-  // While it lives no stream begins to be captured into a graph, since to wait for a device breaks
-  // captures: threads that want to begin one wait, ten seconds at most. Knows of the captures that
-  // began after start(). One at a time.
-  class HeldCaptures {
-   public:
-    // Waits so long for captures that go on; not on a thread that captures itself.
-    explicit HeldCaptures(std::chrono::milliseconds most);
-    ~HeldCaptures();
-    HeldCaptures(const HeldCaptures&) = delete;
-    HeldCaptures& operator=(const HeldCaptures&) = delete;
-    bool none() const { return none_; }  // goes on
-
-   private:
-    bool none_;
-  };
-
  private:
   struct Event {  // of the program, by its handle
     std::uint32_t number = 0;
@@ -71,9 +50,6 @@ class ApiCallbacks {
 
   static void CUPTIAPI on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                                const void* data);
-  void before_capture();
-  void after_capture_call(CaptureCall kind, const CUpti_CallbackData& data);
-  void one_capture_less();
   void write_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                   const CUpti_CallbackData& data, std::uint64_t begin, std::uint64_t end);
   void write_wait(WaitCall wait, const CUpti_CallbackData& data, std::uint64_t begin,
@@ -84,10 +60,7 @@ class ApiCallbacks {
   const CuptiLibrary* cupti_ = nullptr;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::atomic<std::uint32_t> round_{0};  // counts starts; a call of an earlier one never ends here
-  // Streams that are being captured, or are about to be.
-  std::atomic<std::uint32_t> captures_{0};
-  std::atomic<bool> held_{false};
-  std::mutex events_mutex_;  // guards what follows
+  std::mutex events_mutex_;              // guards what follows
   std::unordered_map<const void*, Event> events_;
   std::uint64_t event_records_ = 0;
   std::uint32_t event_numbers_ = 0;

@@ -11,8 +11,10 @@ constexpr std::size_t kMaxSpills = 1024;
 }
 
 BufferPool::BufferPool(std::size_t bytes, std::size_t limit) : bytes_(bytes), limit_(limit) {
-  ready_.reserve(limit);
-  completed_.resize(limit + kMaxSpills);
+  const std::size_t most = 2 * limit + kMaxSpills;  // as many given up as there are
+  places_.reserve(most);
+  ready_.reserve(most);
+  completed_.resize(most);
 }
 
 // Touched by the kernel at once, zero as every fresh mapping. Pages are aligned far beyond CUPTI's
@@ -23,43 +25,78 @@ std::uint8_t* BufferPool::make() noexcept {
   return at == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(at);
 }
 
+// With the lock held, where there is room (see take).
+std::uint32_t BufferPool::place_for(std::uint8_t* data, State state, bool is_spill) noexcept {
+  const auto free = std::find_if(places_.begin(), places_.end(),
+                                 [](const Place& place) { return place.state == State::kFree; });
+  const auto at = static_cast<std::uint32_t>(free - places_.begin());
+  if (free == places_.end())
+    places_.push_back({data, state, is_spill});
+  else
+    *free = {data, state, is_spill};
+  return at;
+}
+
 std::uint8_t* BufferPool::take() noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (!ready_.empty()) {
-      std::uint8_t* buffer = ready_.back();
+      Place& place = places_[ready_.back()];
       ready_.pop_back();
-      return buffer;
+      place.state = State::kOutside;
+      ++outside_;
+      return place.data;
     }
-    if (made_ == limit_) {
+    if (made_ >= limit_ || made_ + given_up_ >= 2 * limit_) {
       ++refused_;
       return nullptr;
     }
     ++made_;
   }
   std::uint8_t* buffer = make();
+  const std::lock_guard lock(mutex_);
   if (!buffer) {
-    const std::lock_guard lock(mutex_);
     --made_;
     ++refused_;
+    return nullptr;
   }
+  place_for(buffer, State::kOutside, false);
+  ++outside_;
   return buffer;
 }
 
 std::uint8_t* BufferPool::take_spill() noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (spills_ == kMaxSpills) return nullptr;  // 64 MiB of them: something else is wrong
-    ++spills_;
-  }
   void* at = mmap(nullptr, kSpillBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return at == MAP_FAILED ? nullptr : static_cast<std::uint8_t*>(at);
+  if (at == MAP_FAILED) return nullptr;
+  auto* buffer = static_cast<std::uint8_t*>(at);
+  const std::lock_guard lock(mutex_);
+  if (spills_ + given_up_ >= kMaxSpills) {  // 64 MiB of them: something else is wrong
+    munmap(at, kSpillBytes);
+    return nullptr;
+  }
+  ++spills_;
+  place_for(buffer, State::kOutside, true);
+  ++outside_;
+  return buffer;
 }
 
-void BufferPool::complete(Buffer buffer) noexcept {
+bool BufferPool::complete(Buffer buffer) noexcept {
   const std::lock_guard lock(mutex_);
-  if (completed_count_ == completed_.size()) return;  // more than were made: not ours
+  const auto place = std::find_if(places_.begin(), places_.end(), [&](const Place& candidate) {
+    return candidate.data == buffer.data &&
+           (candidate.state == State::kOutside || candidate.state == State::kGivenUp);
+  });
+  if (place == places_.end()) return false;
+  if (place->state == State::kGivenUp) {
+    --given_up_;
+    ++(place->is_spill ? spills_ : made_);
+    ++outside_;
+  }
+  place->state = State::kCompleted;
+  ++completed_so_far_;
+  buffer.place = static_cast<std::uint32_t>(place - places_.begin());
   completed_[(first_completed_ + completed_count_++) % completed_.size()] = buffer;
+  return true;
 }
 
 Buffer BufferPool::next_completed() noexcept {
@@ -72,22 +109,26 @@ Buffer BufferPool::next_completed() noexcept {
 }
 
 void BufferPool::recycle(Buffer buffer) noexcept {
-  if (is_spill(buffer)) {
+  if (!is_spill(buffer))  // more than it wrote may be touched
+    std::memset(buffer.data, 0, std::min(buffer.bytes, bytes_));
+  const std::lock_guard lock(mutex_);
+  Place& place = places_[buffer.place];
+  --outside_;
+  if (place.is_spill) {
     munmap(buffer.data, kSpillBytes);
-    const std::lock_guard lock(mutex_);
+    place = {};
     --spills_;
     return;
   }
-  std::memset(buffer.data, 0, std::min(buffer.bytes, bytes_));  // more than it wrote may be touched
-  const std::lock_guard lock(mutex_);
-  if (ready_.size() < limit_) ready_.push_back(buffer.data);
+  place.state = State::kReady;
+  ready_.push_back(buffer.place);
 }
 
 void BufferPool::prepare(std::size_t count) noexcept {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      if (ready_.size() >= count || made_ == limit_) return;
+      if (ready_.size() >= count || made_ >= limit_ || made_ + given_up_ >= 2 * limit_) return;
       ++made_;
     }
     std::uint8_t* buffer = make();
@@ -96,8 +137,22 @@ void BufferPool::prepare(std::size_t count) noexcept {
       --made_;
       return;
     }
-    ready_.push_back(buffer);
+    ready_.push_back(place_for(buffer, State::kReady, false));
   }
+}
+
+std::size_t BufferPool::give_up() noexcept {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (Place& place : places_) {
+    if (place.state != State::kOutside) continue;
+    place.state = State::kGivenUp;
+    --(place.is_spill ? spills_ : made_);
+    ++count;
+  }
+  outside_ -= count;
+  given_up_ += count;
+  return count;
 }
 
 std::size_t BufferPool::ready() const noexcept {
@@ -110,7 +165,15 @@ std::size_t BufferPool::made() const noexcept {
 }
 std::size_t BufferPool::outside() const noexcept {
   const std::lock_guard lock(mutex_);
-  return made_ - ready_.size();
+  return outside_;
+}
+std::size_t BufferPool::given_up() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return given_up_;
+}
+std::uint64_t BufferPool::completed() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return completed_so_far_;
 }
 std::uint64_t BufferPool::refused() const noexcept {
   const std::lock_guard lock(mutex_);

@@ -126,11 +126,7 @@ bool load_driver(CudaDriver* driver, std::string* line) {
   load(&driver->cuDeviceTotalMem, "cuDeviceTotalMem_v2");
   load(&driver->cuDeviceGetUuid, "cuDeviceGetUuid");
   load(&driver->cuDeviceGetMigUuid, "cuDeviceGetUuid_v2");
-  load(&driver->cuCtxPushCurrent, "cuCtxPushCurrent_v2");
-  load(&driver->cuCtxPopCurrent, "cuCtxPopCurrent_v2");
-  load(&driver->cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2");
-  whole = whole && driver->cuDeviceTotalMem && driver->cuCtxPushCurrent &&
-          driver->cuCtxPopCurrent && driver->cuDevicePrimaryCtxRelease;
+  whole = whole && driver->cuDeviceTotalMem;
   if (!whole) {
     *line = "the NVIDIA driver is older than CUDA 12 needs";
     return false;

@@ -59,10 +59,7 @@ struct CudaDriver {
   X(cuDeviceGet)                    \
   X(cuDeviceGetName)                \
   X(cuDeviceGetAttribute)           \
-  X(cuCtxSynchronize)               \
   X(cuCtxGetCurrent)                \
-  X(cuDevicePrimaryCtxGetState)     \
-  X(cuDevicePrimaryCtxRetain)       \
   X(cuThreadExchangeStreamCaptureMode)
 #define LANESCOPE_DECLARE(name) decltype(&::name) name = nullptr;
   LANESCOPE_CUDA_FUNCTIONS(LANESCOPE_DECLARE)
@@ -71,9 +68,6 @@ struct CudaDriver {
   CUresult (*cuDeviceTotalMem)(std::size_t*, CUdevice) = nullptr;
   CUresult (*cuDeviceGetUuid)(CUuuid*, CUdevice) = nullptr;     // of the GPU
   CUresult (*cuDeviceGetMigUuid)(CUuuid*, CUdevice) = nullptr;  // of the MIG instance, if it is one
-  CUresult (*cuCtxPushCurrent)(CUcontext) = nullptr;
-  CUresult (*cuCtxPopCurrent)(CUcontext*) = nullptr;
-  CUresult (*cuDevicePrimaryCtxRelease)(CUdevice) = nullptr;
 };
 const CudaDriver* find_driver(std::string* line);
 

@@ -39,11 +39,11 @@ constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding t
 // How often CUPTI looks for buffers whose work is all done. What a kill takes is this and the work
 // of one buffer (BufferSizing), which together are half a second.
 constexpr std::uint32_t kFlushPeriodMs = 350;
-// At the end of a recording: between looks for the last buffers, until the device itself is waited
-// for, and before that for captures.
+// At the end of a recording: between looks for the last buffers, and how long none may come before
+// they are given up. Less where another profiler holds CUPTI's subscription and may have taken
+// them.
 constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{2000};
-constexpr auto kNothingCame = std::chrono::seconds(1);
-constexpr auto kMostCaptureWait = std::chrono::seconds(1);
+constexpr std::chrono::seconds kNothingCame{10}, kNothingCameBesideAnother{3};
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 // From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
 constexpr std::uint32_t kCuptiLeavesWell = 130000;
@@ -94,7 +94,6 @@ class CuptiSource {
   bool set_up(std::string* line);
   bool attach(std::string* line);
   bool wait_for_buffers();
-  CUresult wait_for_devices();
   void detach();
   bool enable(std::uint32_t options, std::string* line);
   void disable_records();
@@ -107,19 +106,20 @@ class CuptiSource {
   std::mutex mutex_;  // guards what follows; never taken by CUPTI's callbacks
   const CuptiLibrary* cupti_ = nullptr;
   const CudaDriver* driver_ = nullptr;
-  bool prepared_ = false, forked_ = false;
+  bool prepared_ = false;
+  std::atomic<bool> forked_{false};  // looked at before the lock, which a fork may have kept
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
   enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
-  Detach detach_ = Detach::kNever;      // in this window
-  bool stays_attached_ = false;         // though asked not to
-  CUresult not_waited_ = CUDA_SUCCESS;  // at the last stop, and why
+  Detach detach_ = Detach::kNever;  // in this window
+  // What the next line says of this recording.
+  const char* stays_because_ = nullptr;  // though asked to leave
+  std::size_t missing_buffers_ = 0;
+  std::uint64_t told_drops_ = 0;
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
   pthread_t detaching_{};
   std::uint64_t cupti_drops_ = 0;
-  // That another profiler's callbacks took; and those of them that nobody was told of yet.
-  std::size_t lost_buffers_ = 0, lost_now_ = 0;
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
   BufferSizing sizing_;
@@ -144,8 +144,8 @@ void CuptiSource::complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::
                            std::size_t valid) {
   if (!buffer) return;
   CuptiSource& source = instance();
+  if (!source.pool_.complete({buffer, valid, size})) return;  // another profiler's
   source.sizing_.completed(valid);
-  source.pool_.complete({buffer, valid, size});
   sem_post(&source.completed_);
 }
 
@@ -220,15 +220,14 @@ void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, c
 }
 
 // CUPTI leaves the process from the end of a call of CUDA (its documentation asks for that), here
-// of one of our own that does nothing; unlike a wait it breaks no capture that has begun meanwhile.
-// Other profilers' subscriptions would go with it.
+// of one of our own that does nothing. Other profilers' subscriptions would go with it.
 void CuptiSource::detach() {
   if (detach_ == Detach::kNever) return;
   const bool must = detach_ == Detach::kAlways;
   if (!must && (cupti_->version < kCuptiLeavesWell || driver_->version < kDriverLeavesWell)) return;
   CUpti_SubscriberHandle subscriber = nullptr;
   if (cupti_->cuptiSubscribe(&subscriber, finalize_here, nullptr) != CUPTI_SUCCESS) {
-    stays_attached_ = must;
+    if (must) stays_because_ = "another profiler holds it";
     return;
   }
   detaching_ = pthread_self();
@@ -237,16 +236,16 @@ void CuptiSource::detach() {
   CUcontext unused = nullptr;
   driver_->cuCtxGetCurrent(&unused);
   if (!attached_) return;
-  cupti_->cuptiUnsubscribe(subscriber);  // it refused
-  stays_attached_ = must;
+  cupti_->cuptiUnsubscribe(subscriber);
+  if (must) stays_because_ = "it refused";
 }
 
 int CuptiSource::prepare(char* line, std::size_t size) {
-  const std::lock_guard lock(mutex_);
   if (forked_) {
     say(line, size, "CUPTI does not work in a forked child of a process that used it");
     return 1;
   }
+  const std::lock_guard lock(mutex_);
   if (prepared_ && attached_) return 0;
   std::string problem;
   if (!set_up(&problem)) {
@@ -335,58 +334,51 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
 
 // CUPTI gives a buffer back when all the work in it is done, and finishes what is under way when
 // its kind is switched off (docs/measurements/gpu.md): when the last buffer is back, all is there.
-// Unlike a wait for the device this breaks no capture of a graph. False: nothing came for a while.
+// To wait for the device instead would break each capture of a graph that goes on in any thread.
+// False: nothing came for a while; what is missing then is counted.
 bool CuptiSource::wait_for_buffers() {
-  std::size_t outside = pool_.outside();
+  const auto most = ApiCallbacks::instance().is_on() ? kNothingCame : kNothingCameBesideAnother;
+  std::uint64_t completed = pool_.completed();
   auto last_came = std::chrono::steady_clock::now();
   for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
-    cupti_->cuptiActivityFlushAll(0);
+    const CUptiResult flushed = cupti_->cuptiActivityFlushAll(0);
     decode_completed();
-    const std::size_t left = pool_.outside();
-    if (left <= lost_buffers_) return true;
+    int devices = 0;  // at the end of the process CUDA may be gone, and its work with it
+    if (driver_->cuDeviceGetCount(&devices) == CUDA_ERROR_DEINITIALIZED) return false;
+    if (pool_.outside() == 0) return true;
     const auto now = std::chrono::steady_clock::now();
-    if (std::exchange(outside, left) != left) last_came = now;
-    if (now - last_came >= kNothingCame) return false;
+    if (std::exchange(completed, pool_.completed()) != completed) last_came = now;
+    if (now - last_came >= most || flushed != CUPTI_SUCCESS) break;
     std::this_thread::sleep_for(pause);
   }
-}
-
-// For long work, and for buffers that another profiler's callbacks took.
-CUresult CuptiSource::wait_for_devices() {
-  const ApiCallbacks::HeldCaptures held(kMostCaptureWait);
-  if (!held.none()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-  const CUresult result = synchronize_devices(*driver_);
-  // At the end of the process CUDA may be gone, and its work with it.
-  if (result != CUDA_SUCCESS) return result == CUDA_ERROR_DEINITIALIZED ? CUDA_SUCCESS : result;
-  cupti_->cuptiActivityFlushAll(0);
-  decode_completed();
-  const std::size_t lost = pool_.outside();
-  lost_now_ += lost - std::min(lost, lost_buffers_);
-  lost_buffers_ = lost;
-  return CUDA_SUCCESS;
+  missing_buffers_ += pool_.give_up();
+  return false;
 }
 
 void CuptiSource::stop() {
+  if (forked_) return;
   const std::lock_guard lock(mutex_);
   running_ = false;
-  if (forked_) return;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushPeriod(0);
   disable_records();
-  not_waited_ = wait_for_buffers() ? CUDA_SUCCESS : wait_for_devices();
-  ApiCallbacks::instance().stop();
-  cupti_->cuptiActivityFlushAll(0);
-  decode_completed();
-  stays_attached_ = false;
-  if (not_waited_ == CUDA_SUCCESS) detach();
+  bool is_whole = false;
+  {
+    struct CallbacksEnd {  // whatever happens: nobody else could subscribe
+      ~CallbacksEnd() { ApiCallbacks::instance().stop(); }
+    } const callbacks_end;
+    is_whole = wait_for_buffers();
+  }
+  if (is_whole) detach();
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
 
 // Work that is finished; what runs now comes later.
 void CuptiSource::flush() {
+  if (forked_) return;
   const std::lock_guard lock(mutex_);
-  if (!running_ || forked_) return;
+  if (!running_) return;
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
 }
@@ -436,45 +428,35 @@ void CuptiSource::write_metadata() {
   std::snprintf(counts, sizeof counts,
                 "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
                 "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu, "
-                "\"lost_buffers\": %zu, \"detached\": %s}",
+                "\"missing_buffers\": %zu, \"detached\": %s}",
                 static_cast<unsigned long long>(decoder_->decoded()),
                 static_cast<unsigned long long>(decoder_->unknown()),
                 static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
-                static_cast<unsigned long long>(pool_.refused()), lost_buffers_,
+                static_cast<unsigned long long>(pool_.refused()), missing_buffers_,
                 attached_ ? "false" : "true");
   lanescope_source_metadata("lanescope_cupti", counts);
 }
 
+// Of the recording that ends; each thing once.
 int CuptiSource::cost_line(char* line, std::size_t size) {
+  if (forked_) return 1;
   const std::lock_guard lock(mutex_);
-  if (const CUresult why = std::exchange(not_waited_, CUDA_SUCCESS); why != CUDA_SUCCESS) {
-    const bool is_capture = why >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
-                            why <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-    say(line, size,
-        (is_capture
-             ? std::string("a CUDA graph was being captured when the recording ended, so the GPU")
-             : "CUDA answered " + std::to_string(why) +
-                   " when the recording ended and the GPU's work was to be waited for, so it") +
-            " was not waited for: its last work may be missing");
-    return 0;
-  }
-  if (const std::size_t lost = std::exchange(lost_now_, 0); lost != 0) {
-    say(line, size,
-        "another profiler of this process took " + std::to_string(lost) +
-            " buffer(s) of GPU records from CUPTI while this one recorded: work of the GPU is "
-            "missing");
-    return 0;
-  }
-  if (std::exchange(stays_attached_, false)) {
-    say(line, size,
-        "CUPTI stays in the process after the recording, though asked to leave: another profiler "
-        "holds it");
-    return 0;
-  }
-  if (!prepared_ || cupti_drops_ == 0) return 1;
-  say(line, size,
-      std::to_string(cupti_drops_) +
-          " GPU records were dropped: all buffers, 96 MiB, were waiting to be read");
+  std::string text;
+  const auto add = [&text](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  if (const std::size_t missing = std::exchange(missing_buffers_, 0); missing != 0)
+    add(std::to_string(missing) +
+        " buffer(s) of GPU records did not come back from CUPTI when the recording ended: the GPU "
+        "was still at their work, or another profiler of this process took them; what is in them "
+        "is missing");
+  if (const char* why = std::exchange(stays_because_, nullptr))
+    add(std::string("CUPTI stays in the process after the recording, though asked to leave: ") +
+        why);
+  if (const std::uint64_t drops = cupti_drops_ - std::exchange(told_drops_, cupti_drops_);
+      drops != 0)
+    add(std::to_string(drops) +
+        " GPU records were dropped: all buffers, 96 MiB, were waiting to be read");
+  if (text.empty()) return 1;
+  say(line, size, text);
   return 0;
 }
 

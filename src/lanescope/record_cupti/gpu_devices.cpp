@@ -125,33 +125,4 @@ RelaxedCaptureMode::~RelaxedCaptureMode() {
   if (exchanged_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
-CUresult synchronize_devices(const CudaDriver& driver) {
-  CUresult first_problem = CUDA_SUCCESS;
-  const auto wait = [&] {
-    const CUresult result = driver.cuCtxSynchronize();
-    if (first_problem == CUDA_SUCCESS) first_problem = result;
-  };
-  int count = 0;
-  if (driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
-    return CUDA_SUCCESS;  // CUDA was never initialised, or is gone
-  CUcontext current = nullptr;
-  if (driver.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current) wait();
-  for (int number = 0; number < count; ++number) {
-    CUdevice device = 0;
-    unsigned flags = 0;
-    int active = 0;
-    CUcontext context = nullptr;
-    if (driver.cuDeviceGet(&device, number) != CUDA_SUCCESS ||
-        driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || !active ||
-        driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS)
-      continue;
-    if (context != current && driver.cuCtxPushCurrent(context) == CUDA_SUCCESS) {
-      wait();
-      driver.cuCtxPopCurrent(&context);
-    }
-    driver.cuDevicePrimaryCtxRelease(device);
-  }
-  return first_problem;
-}
-
 }  // namespace lanescope::record_cupti

@@ -25,11 +25,6 @@ class RelaxedCaptureMode {
   bool exchanged_;
 };
 
-// Waits until all work of this process's primary contexts, and of the calling thread's context, is
-// done. Breaks the captures of streams into graphs that go on meanwhile. CUDA_SUCCESS, or what the
-// first context answered that could not be waited for.
-CUresult synchronize_devices(const CudaDriver& driver);
-
 // Text as a JSON string.
 std::string json_text(const std::string& text);
 
