@@ -43,7 +43,7 @@ constexpr std::uint32_t kFlushPeriodMs = 350;
 // they are given up. Less where another profiler holds CUPTI's subscription and may have taken
 // them.
 constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{2000};
-constexpr std::chrono::seconds kNothingCame{10}, kNothingCameBesideAnother{3};
+constexpr std::chrono::seconds kNothingCame{10}, kNothingCameBesideAnother{3}, kFlushFails{1};
 constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
 // From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
 constexpr std::uint32_t kCuptiLeavesWell = 130000;
@@ -348,7 +348,7 @@ bool CuptiSource::wait_for_buffers() {
     if (pool_.outside() == 0) return true;
     const auto now = std::chrono::steady_clock::now();
     if (std::exchange(completed, pool_.completed()) != completed) last_came = now;
-    if (now - last_came >= most || flushed != CUPTI_SUCCESS) break;
+    if (now - last_came >= (flushed == CUPTI_SUCCESS ? most : kFlushFails)) break;
     std::this_thread::sleep_for(pause);
   }
   missing_buffers_ += pool_.give_up();
