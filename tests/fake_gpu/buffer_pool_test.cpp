@@ -83,6 +83,19 @@ TEST(BufferPoolTest, WhatIsGivenUpCountsNoLongerUntilItComesBack) {
   EXPECT_EQ(pool.take(), second);
 }
 
+TEST(BufferPoolTest, WhatWasGivenUpCanCountAgain) {
+  BufferPool pool(kBytes, 2);
+  std::uint8_t* const buffer = pool.take();
+  EXPECT_EQ(pool.give_up(), 1u);
+  pool.hope_again();
+  EXPECT_EQ(pool.outside(), 1u);
+  EXPECT_EQ(pool.given_up(), 0u);
+  EXPECT_EQ(pool.made(), 1u);
+  EXPECT_TRUE(pool.complete({buffer, 8, kBytes}));
+  pool.recycle(pool.next_completed());
+  EXPECT_EQ(pool.outside(), 0u);
+}
+
 TEST(BufferPoolTest, GivingUpForEverEndsWithRefusalsAndNotWithMoreMemory) {
   BufferPool pool(kBytes, 3);
   std::size_t given = 0;

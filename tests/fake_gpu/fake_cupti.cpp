@@ -29,7 +29,7 @@ struct Fake {
   std::set<std::pair<int, CUpti_CallbackId>> callbacks;
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, used = 0, dropped = 0;
-  int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_leave = 0;
+  int refuse_subscriber = 0, refuse_kernels = 0, refuse_to_leave = 0, refuse_to_flush = 0;
   std::uint32_t version = 28;  // CUDA 12.9: structs without the fields that CUDA 13 added
   int work_ms = 0;             // of each launch
   std::chrono::steady_clock::time_point work_ends{};
@@ -247,6 +247,7 @@ void fake_gpu_get_context(void) {
 
 void fake_gpu_refuse_subscriber(int result) { fake().refuse_subscriber = result; }
 void fake_gpu_refuse_kernels(int result) { fake().refuse_kernels = result; }
+void fake_gpu_refuse_to_flush(int result) { fake().refuse_to_flush = result; }
 void fake_gpu_refuse_to_leave(int result) { fake().refuse_to_leave = result; }
 void fake_gpu_be_busy(int milliseconds) { fake().work_ms = milliseconds; }
 std::uint8_t* fake_gpu_lose_buffer(void) {
@@ -326,6 +327,7 @@ CUptiResult CUPTIAPI cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t,
 CUptiResult CUPTIAPI cuptiActivityFlushAll(std::uint32_t flag) {
   Fake& f = fake();
   const std::lock_guard lock(f.mutex);
+  if (f.refuse_to_flush != 0) return static_cast<CUptiResult>(f.refuse_to_flush);
   ++(flag == 0 ? f.stats.flushes : f.stats.forced_flushes);
   if (flag != 0 || std::chrono::steady_clock::now() >= f.work_ends) hand_over(f);
   return CUPTI_SUCCESS;

@@ -36,6 +36,8 @@ void fake_gpu_refuse_subscriber(int result);
 void fake_gpu_refuse_kernels(int result);
 // What each cuDeviceGetCount answers from now on (a CUresult).
 void fake_cuda_refuse_to_count(int result);
+// What each cuptiActivityFlushAll answers from now on (a CUptiResult), doing nothing unless it is 0.
+void fake_gpu_refuse_to_flush(int result);
 // What each cuptiFinalize answers from now on (a CUptiResult).
 void fake_gpu_refuse_to_leave(int result);
 // How long each launch takes from now on. The buffer is given back when the last one is done.

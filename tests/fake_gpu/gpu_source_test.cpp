@@ -382,7 +382,54 @@ TEST_F(GpuSourceTest, NothingIsWaitedForWhenCudaIsGone) {
   recorder->stop();
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
   recorder->close();
-  EXPECT_THAT(recorder->notes(), IsEmpty());
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("or CUDA had ended")));
+}
+
+// Its buffer has room: what is launched later lands there, too.
+TEST_F(GpuSourceTest, AHungGpuIsSaidInTheNextRecordingToo) {
+  for (int window = 0; window < 2; ++window) {
+    auto recorder = open(LANESCOPE_RECORD_DETACH);
+    ASSERT_TRUE(recorder->start());
+    fake_gpu_be_busy(3'600'000);
+    fake_gpu_launch("hung", 1);
+    recorder->stop();
+    EXPECT_EQ(fake_gpu_stats().finalized, 0u);
+    recorder->close();
+    EXPECT_THAT(recorder->notes(), Contains(HasSubstr("1 buffer(s) of GPU records did not")));
+    EXPECT_THAT(recorder->notes(), Contains(HasSubstr("CUPTI stays in the process")));
+  }
+}
+
+TEST_F(GpuSourceTest, AFlushThatFailsIsTriedAgain) {
+  auto recorder = open();
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("in", 1);
+  fake_gpu_refuse_to_flush(1);
+  std::thread mends([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    fake_gpu_refuse_to_flush(0);
+  });
+  recorder->stop();
+  mends.join();
+  EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
+  ASSERT_TRUE(recorder->start());
+  fake_gpu_launch("in", 2);
+  fake_gpu_refuse_to_flush(1);
+  recorder->stop();
+  recorder->close();
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("did not come back")));
+}
+
+TEST_F(GpuSourceTest, ARecordingInsideAnotherHasItsKernels) {
+  auto outer = open();
+  ASSERT_TRUE(outer->start());
+  auto inner = open();
+  ASSERT_TRUE(inner->start());
+  fake_gpu_launch("in", 1);
+  inner->stop();
+  EXPECT_EQ(read(inner->spool_path()).count(ActivityKind::kKernel), 1u);
+  inner->close();
+  outer->stop();
 }
 
 TEST_F(GpuSourceTest, WhatCuptiAllocatesIsNotForbiddenByACapture) {

@@ -462,6 +462,8 @@ void ActiveRecorder::stop_session(Session& session) {
   if (last) {
     stop_sources();
     spool_->set_window_open(false);
+  } else {
+    flush_sources();  // they go on for the others; what is done by now is for this one, too
   }
   spool_->write_anchor();
   name_threads();

@@ -155,6 +155,17 @@ std::size_t BufferPool::give_up() noexcept {
   return count;
 }
 
+void BufferPool::hope_again() noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Place& place : places_) {
+    if (place.state != State::kGivenUp) continue;
+    place.state = State::kOutside;
+    ++(place.is_spill ? spills_ : made_);
+    --given_up_;
+    ++outside_;
+  }
+}
+
 std::size_t BufferPool::ready() const noexcept {
   const std::lock_guard lock(mutex_);
   return ready_.size();

@@ -47,6 +47,8 @@ class BufferPool {
   void prepare(std::size_t count) noexcept;
   // Those that CUPTI has count no longer, neither here nor for the limit. How many they were.
   std::size_t give_up() noexcept;
+  // Those given up count again.
+  void hope_again() noexcept;
 
   std::size_t ready() const noexcept;
   std::size_t made() const noexcept;

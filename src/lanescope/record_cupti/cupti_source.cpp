@@ -84,7 +84,7 @@ class CuptiSource {
   void stop();
   void flush();
   int cost_line(char* line, std::size_t size);
-  void forked() { forked_ = prepared_; }
+  void forked() { forked_ = touched_.load(); }
 
  private:
   static void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* records);
@@ -98,6 +98,7 @@ class CuptiSource {
   bool enable(std::uint32_t options, std::string* line);
   void disable_records();
   void enable_calls(bool all);
+  bool decode(const CUpti_Activity* record) noexcept;
   void decode_completed();
   void run();
   void write_metadata();
@@ -107,7 +108,8 @@ class CuptiSource {
   const CuptiLibrary* cupti_ = nullptr;
   const CudaDriver* driver_ = nullptr;
   bool prepared_ = false;
-  std::atomic<bool> forked_{false};  // looked at before the lock, which a fork may have kept
+  std::atomic<bool> touched_{false};  // before the lock, by who prepares
+  std::atomic<bool> forked_{false};   // looked at before the lock, which a fork may have kept
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
   enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
@@ -115,17 +117,18 @@ class CuptiSource {
   // What the next line says of this recording.
   const char* stays_because_ = nullptr;  // though asked to leave
   std::size_t missing_buffers_ = 0;
+  bool are_buffers_ours_ = false;  // nobody else can have taken those given up
   std::uint64_t told_drops_ = 0;
   ApiFilter calls_ = calls_that_matter();
   std::thread thread_;
   pthread_t detaching_{};
-  std::uint64_t cupti_drops_ = 0;
 
   BufferPool pool_{kBufferBytes, kMaxBuffers};
   BufferSizing sizing_;
   sem_t completed_{};
-  std::mutex decode_mutex_;  // guards the decoder
+  std::mutex decode_mutex_;  // guards the decoder and the count of drops
   std::unique_ptr<ActivityDecoder> decoder_;
+  std::uint64_t cupti_drops_ = 0;
 };
 
 void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
@@ -245,10 +248,12 @@ int CuptiSource::prepare(char* line, std::size_t size) {
     say(line, size, "CUPTI does not work in a forked child of a process that used it");
     return 1;
   }
+  touched_ = true;
   const std::lock_guard lock(mutex_);
   if (prepared_ && attached_) return 0;
   std::string problem;
   if (!set_up(&problem)) {
+    touched_ = false;
     say(line, size, problem);
     return 1;
   }
@@ -324,6 +329,7 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
+  if (are_buffers_ours_) pool_.hope_again();  // new work may land in them
   detach_ = options & LANESCOPE_RECORD_DETACH                ? Detach::kAlways
             : options & LANESCOPE_RECORD_DETACH_WHERE_TESTED ? Detach::kWhereTested
                                                              : Detach::kNever;
@@ -337,18 +343,23 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
 // To wait for the device instead would break each capture of a graph that goes on in any thread.
 // False: nothing came for a while; what is missing then is counted.
 bool CuptiSource::wait_for_buffers() {
-  const auto most = ApiCallbacks::instance().is_on() ? kNothingCame : kNothingCameBesideAnother;
+  are_buffers_ours_ = ApiCallbacks::instance().is_on();
+  const auto most = are_buffers_ours_ ? kNothingCame : kNothingCameBesideAnother;
   std::uint64_t completed = pool_.completed();
-  auto last_came = std::chrono::steady_clock::now();
+  auto last_came = std::chrono::steady_clock::now(), last_flush = last_came;
   for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
-    const CUptiResult flushed = cupti_->cuptiActivityFlushAll(0);
+    const bool flushed = cupti_->cuptiActivityFlushAll(0) == CUPTI_SUCCESS;
     decode_completed();
     int devices = 0;  // at the end of the process CUDA may be gone, and its work with it
-    if (driver_->cuDeviceGetCount(&devices) == CUDA_ERROR_DEINITIALIZED) return false;
-    if (pool_.outside() == 0) return true;
+    const bool is_gone = driver_->cuDeviceGetCount(&devices) == CUDA_ERROR_DEINITIALIZED;
+    if (pool_.outside() == 0) return !is_gone && pool_.given_up() == 0;
     const auto now = std::chrono::steady_clock::now();
-    if (std::exchange(completed, pool_.completed()) != completed) last_came = now;
-    if (now - last_came >= (flushed == CUPTI_SUCCESS ? most : kFlushFails)) break;
+    if (const std::uint64_t came = pool_.completed(); came != completed) {
+      completed = came;
+      last_came = now;
+    }
+    if (flushed) last_flush = now;
+    if (is_gone || now - last_came >= most || now - last_flush >= kFlushFails) break;
     std::this_thread::sleep_for(pause);
   }
   missing_buffers_ += pool_.give_up();
@@ -369,7 +380,10 @@ void CuptiSource::stop() {
     } const callbacks_end;
     is_whole = wait_for_buffers();
   }
-  if (is_whole) detach();
+  if (is_whole)
+    detach();
+  else if (detach_ == Detach::kAlways)
+    stays_because_ = "work that it measures did not end";
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
@@ -379,8 +393,17 @@ void CuptiSource::flush() {
   if (forked_) return;
   const std::lock_guard lock(mutex_);
   if (!running_) return;
+  const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushAll(0);
   decode_completed();
+}
+
+// With decode_mutex_ held. False: no memory.
+bool CuptiSource::decode(const CUpti_Activity* record) noexcept try {
+  decoder_->decode(record);
+  return true;
+} catch (...) {
+  return false;
 }
 
 // Called by the decoding thread, and by who stops or flushes.
@@ -395,8 +418,8 @@ void CuptiSource::decode_completed() {
            CUPTI_SUCCESS) {
       if (BufferPool::is_spill(buffer))
         ++spilled;
-      else
-        decoder_->decode(record);
+      else if (!decode(record))
+        ++spilled;
     }
     pool_.recycle(buffer);
     std::size_t dropped = 0;
@@ -420,7 +443,8 @@ void CuptiSource::run() {
 }
 
 void CuptiSource::write_metadata() {
-  lanescope_source_metadata("deviceProperties", devices_json(*driver_).c_str());
+  if (const std::string devices = devices_json(*driver_); devices != "[]")
+    lanescope_source_metadata("deviceProperties", devices.c_str());
   lanescope_source_metadata("cuda_driver_version", std::to_string(driver_->version).c_str());
   lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
   const std::lock_guard lock(decode_mutex_);
@@ -446,15 +470,19 @@ int CuptiSource::cost_line(char* line, std::size_t size) {
   if (const std::size_t missing = std::exchange(missing_buffers_, 0); missing != 0)
     add(std::to_string(missing) +
         " buffer(s) of GPU records did not come back from CUPTI when the recording ended: the GPU "
-        "was still at their work, or another profiler of this process took them; what is in them "
-        "is missing");
+        "was still at their work, another profiler of this process took them, or CUDA had ended; "
+        "what is in them is missing");
   if (const char* why = std::exchange(stays_because_, nullptr))
     add(std::string("CUPTI stays in the process after the recording, though asked to leave: ") +
         why);
-  if (const std::uint64_t drops = cupti_drops_ - std::exchange(told_drops_, cupti_drops_);
-      drops != 0)
+  std::uint64_t drops = 0;
+  {
+    const std::lock_guard decoding(decode_mutex_);
+    drops = cupti_drops_ - std::exchange(told_drops_, cupti_drops_);
+  }
+  if (drops != 0)
     add(std::to_string(drops) +
-        " GPU records were dropped: all buffers, 96 MiB, were waiting to be read");
+        " GPU records were dropped: no buffer was free, of the 96 MiB that there may be");
   if (text.empty()) return 1;
   say(line, size, text);
   return 0;
