@@ -383,7 +383,8 @@ void CuptiSource::stop() {
   if (is_whole)
     detach();
   else if (detach_ == Detach::kAlways)
-    stays_because_ = "work that it measures did not end";
+    stays_because_ =
+        are_buffers_ours_ ? "work that it measures did not end" : "another profiler holds it";
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
