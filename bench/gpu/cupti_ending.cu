@@ -8,7 +8,6 @@
 // it.
 #include <cuda.h>
 #include <cupti.h>
-#include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -30,14 +29,9 @@
   X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterCallbacks) \
       X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute) X(cuptiSubscribe) X(cuptiUnsubscribe)     \
           X(cuptiEnableCallback) X(cuptiFinalize)
+#include "cupti_functions.h"
 
 namespace {
-struct {
-#define DECLARE(name) decltype(&::name) name = nullptr;
-  FUNCTIONS(DECLARE)
-#undef DECLARE
-} cupti;
-
 constexpr std::size_t kBufferBytes = 8192;
 constexpr long long kCyclesPerMs = 1'700'000;  // about
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -81,17 +75,6 @@ void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size
   std::free(buffer);
   --outside;
 }
-std::uint64_t CUPTIAPI ticks() { return __rdtsc(); }
-
-bool load(const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-  if (!library) return false;
-  bool whole = true;
-#define LOAD(name) whole = (cupti.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name))) && whole;
-  FUNCTIONS(LOAD)
-#undef LOAD
-  return whole;
-}
 
 // Neither CUDA nor CUPTI is there before the fork.
 const char* library_path = nullptr;
@@ -100,7 +83,7 @@ bool in_a_process(const char* name, const Scene& scene) {
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
-    const bool is_loaded = load(library_path);
+    const bool is_loaded = load_cupti(library_path);
     if (is_loaded) scene();
     std::fflush(stdout);
     _exit(is_loaded ? 0 : 2);

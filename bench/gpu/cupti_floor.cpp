@@ -1,7 +1,6 @@
 // The least that CUPTI itself costs: kinds of records and callbacks switched on in a running program, records counted and
 // thrown away. Loaded by cupti_floor.py, which measures the program.
 #include <cupti.h>
-#include <dlfcn.h>
 #include <x86intrin.h>
 
 #include <cstdint>
@@ -16,14 +15,9 @@
   X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityFlushAll) X(cuptiActivityEnableRuntimeApi)        \
   X(cuptiActivityEnableDriverApi) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiFinalize)   \
   X(cuptiActivityGetNextRecord)
+#include "cupti_functions.h"
 
 namespace {
-struct {
-#define DECLARE(name) decltype(&::name) name = nullptr;
-  FUNCTIONS(DECLARE)
-#undef DECLARE
-} cupti;
-
 constexpr std::size_t kBufferBytes = 1 << 20;
 std::mutex mutex;
 std::vector<std::uint8_t*> ready;
@@ -50,8 +44,6 @@ void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size
   records += found;
   ready.push_back(buffer);
 }
-std::uint64_t CUPTIAPI ticks() { return __rdtsc(); }
-
 struct Call {
   std::uint64_t begin, end;
   std::uint32_t correlation, unused;
@@ -98,13 +90,7 @@ const struct {
 
 extern "C" {
 int floor_load(const char* path) {
-  void* library = dlopen(path, RTLD_NOW);
-  if (!library) return 1;
-  bool whole = true;
-#define LOAD(name) whole = (cupti.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name))) && whole;
-  FUNCTIONS(LOAD)
-#undef LOAD
-  return whole ? 0 : 1;
+  return load_cupti(path) ? 0 : 1;
 }
 // Letters: kinds and attributes as above; n: CUPTI's own clock; f: of R and D only the calls of kRuntime and kDriver; b, c:
 // callbacks of kRuntime, of kDriver.

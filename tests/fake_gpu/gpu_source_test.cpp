@@ -134,6 +134,15 @@ class GpuSourceTest : public ::testing::Test {
     recorder->stop();
     return recorder;
   }
+  // Started and stopped, with one launch between that takes so long.
+  std::unique_ptr<record::Recorder> window_of(int busy_ms, std::uint32_t options = 0) {
+    auto recorder = open(options);
+    EXPECT_TRUE(recorder->start());
+    fake_gpu_be_busy(busy_ms);
+    fake_gpu_launch("one", 1);
+    recorder->stop();
+    return recorder;
+  }
   std::filesystem::path folder_;
 };
 
@@ -288,11 +297,7 @@ TEST_F(GpuSourceTest, ItStaysWhereCuptiRefusesToLeaveAndSaysSo) {
 }
 
 TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDone) {
-  auto recorder = open(LANESCOPE_RECORD_DETACH);
-  ASSERT_TRUE(recorder->start());
-  fake_gpu_be_busy(100);
-  fake_gpu_launch("long", 1);
-  recorder->stop();
+  auto recorder = window_of(100, LANESCOPE_RECORD_DETACH);
   EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
   EXPECT_EQ(fake_gpu_stats().finalized, 1u);
   recorder->close();
@@ -301,11 +306,7 @@ TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDone) {
 
 // Longer than would be waited beside another profiler.
 TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedFor) {
-  auto recorder = open();
-  ASSERT_TRUE(recorder->start());
-  fake_gpu_be_busy(4000);
-  fake_gpu_launch("very long", 1);
-  recorder->stop();
+  auto recorder = window_of(4000);
   EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
   recorder->close();
   EXPECT_THAT(recorder->notes(), IsEmpty());
@@ -313,11 +314,7 @@ TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedFor) {
 
 TEST_F(GpuSourceTest, WorkThatDoesNotEndIsMissingAndSaid) {
   fake_gpu_refuse_subscriber(39);  // waits less
-  auto recorder = open(LANESCOPE_RECORD_DETACH);
-  ASSERT_TRUE(recorder->start());
-  fake_gpu_be_busy(3'600'000);
-  fake_gpu_launch("endless", 1);
-  recorder->stop();
+  auto recorder = window_of(3'600'000, LANESCOPE_RECORD_DETACH);
   EXPECT_EQ(fake_gpu_stats().finalized, 0u);
   recorder->close();
   EXPECT_THAT(recorder->notes(),
@@ -327,11 +324,7 @@ TEST_F(GpuSourceTest, WorkThatDoesNotEndIsMissingAndSaid) {
   EXPECT_THAT(found.metadata("lanescope_cupti"), HasSubstr("\"missing_buffers\": 1"));
 
   // It is done by now, and its buffer comes back in a later recording, which is whole.
-  auto next = open();
-  ASSERT_TRUE(next->start());
-  fake_gpu_be_busy(0);
-  fake_gpu_launch("short", 2);
-  next->stop();
+  auto next = window_of(0);
   next->close();
   EXPECT_THAT(next->notes(), IsEmpty());
   const Activities later = read(next->spool_path());
@@ -348,11 +341,7 @@ TEST_F(GpuSourceTest, ABufferThatAnotherProfilerTookIsSaidOnce) {
   recorder->stop();
   recorder->close();
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("another profiler of this process took them")));
-  auto next = open();
-  ASSERT_TRUE(next->start());
-  fake_gpu_be_busy(100);  // is waited for as ever
-  fake_gpu_launch("in", 2);
-  next->stop();
+  auto next = window_of(100);
   next->close();
   EXPECT_THAT(next->notes(), IsEmpty());
   EXPECT_EQ(read(next->spool_path()).count(ActivityKind::kKernel), 1u);
@@ -388,11 +377,7 @@ TEST_F(GpuSourceTest, NothingIsWaitedForWhenCudaIsGone) {
 // Its buffer has room: what is launched later lands there, too.
 TEST_F(GpuSourceTest, AHungGpuIsSaidInTheNextRecordingToo) {
   for (int window = 0; window < 2; ++window) {
-    auto recorder = open(LANESCOPE_RECORD_DETACH);
-    ASSERT_TRUE(recorder->start());
-    fake_gpu_be_busy(3'600'000);
-    fake_gpu_launch("hung", 1);
-    recorder->stop();
+    auto recorder = window_of(3'600'000, LANESCOPE_RECORD_DETACH);
     EXPECT_EQ(fake_gpu_stats().finalized, 0u);
     recorder->close();
     EXPECT_THAT(recorder->notes(), Contains(HasSubstr("1 buffer(s) of GPU records did not")));

@@ -37,6 +37,13 @@ std::uint32_t BufferPool::place_for(std::uint8_t* data, State state, bool is_spi
   return at;
 }
 
+// With the lock held, of one that was given up.
+void BufferPool::count_again(const Place& place) noexcept {
+  --given_up_;
+  ++(place.is_spill ? spills_ : made_);
+  ++outside_;
+}
+
 std::uint8_t* BufferPool::take() noexcept {
   {
     const std::lock_guard lock(mutex_);
@@ -87,11 +94,7 @@ bool BufferPool::complete(Buffer buffer) noexcept {
            (candidate.state == State::kOutside || candidate.state == State::kGivenUp);
   });
   if (place == places_.end()) return false;
-  if (place->state == State::kGivenUp) {
-    --given_up_;
-    ++(place->is_spill ? spills_ : made_);
-    ++outside_;
-  }
+  if (place->state == State::kGivenUp) count_again(*place);
   place->state = State::kCompleted;
   ++completed_so_far_;
   buffer.place = static_cast<std::uint32_t>(place - places_.begin());
@@ -160,9 +163,7 @@ void BufferPool::hope_again() noexcept {
   for (Place& place : places_) {
     if (place.state != State::kGivenUp) continue;
     place.state = State::kOutside;
-    ++(place.is_spill ? spills_ : made_);
-    --given_up_;
-    ++outside_;
+    count_again(place);
   }
 }
 

@@ -65,6 +65,7 @@ class BufferPool {
     bool is_spill = false;
   };
   std::uint8_t* make() noexcept;
+  void count_again(const Place& place) noexcept;
   std::uint32_t place_for(std::uint8_t* data, State state, bool is_spill) noexcept;
 
   const std::size_t bytes_, limit_;

@@ -410,22 +410,19 @@ bool CuptiSource::decode(const CUpti_Activity* record) noexcept try {
 // Called by the decoding thread, and by who stops or flushes.
 void CuptiSource::decode_completed() {
   const std::lock_guard lock(decode_mutex_);
-  std::size_t spilled = 0;
+  std::size_t lost = 0;
   while (true) {
     const Buffer buffer = pool_.next_completed();
     if (!buffer.data) break;
     CUpti_Activity* record = nullptr;
     while (cupti_->cuptiActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) ==
            CUPTI_SUCCESS) {
-      if (BufferPool::is_spill(buffer))
-        ++spilled;
-      else if (!decode(record))
-        ++spilled;
+      if (BufferPool::is_spill(buffer) || !decode(record)) ++lost;
     }
     pool_.recycle(buffer);
     std::size_t dropped = 0;
     cupti_->cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-    dropped += std::exchange(spilled, 0);
+    dropped += std::exchange(lost, 0);
     if (dropped != 0) {
       lanescope_source_count_drops(dropped);
       cupti_drops_ += dropped;
