@@ -1,9 +1,13 @@
 // `lanescope convert`: any trace again as clean Kineto JSON.
+#include <fmt/format.h>
+
 #include <memory>
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/save_recording.h"
 #include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/text.h"
 
 namespace lanescope::cli {
 namespace {
@@ -13,12 +17,28 @@ struct ConvertFlags {
   bool force = false;
 };
 
+int convert_recording(const ConvertFlags& flags, Output& output) {
+  const Result<SavedRecording> saved = save_recording(flags.in, flags.out, output);
+  if (!saved) {
+    output.complain(message_of(saved.error()));
+    return saved.error().code == Errc::kIo ? kFailed : kUsage;
+  }
+  for (const std::string& line : damage_lines(saved->stats, flags.in)) output.complain(line);
+  if (saved->is_empty) {
+    output.complain(fmt::format("nothing was recorded in '{}', so nothing was written", flags.in));
+    return kFailed;
+  }
+  if (flags.out != "-") say_written(saved->written, flags.out, output);
+  return kOk;
+}
+
 int run_convert(const ConvertFlags& flags, Output& output) {
   if (const Result<void> free = check_target(flags.out, flags.force);
       !free) {  // before a long read
     output.complain("convert: " + message_of(free.error()));
     return kUsage;
   }
+  if (is_recording(flags.in)) return convert_recording(flags, output);
   int code = kOk;
   const std::optional<Trace> trace = open_trace(flags.in, output, &code);
   if (!trace) return code;

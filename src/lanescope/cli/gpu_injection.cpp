@@ -77,9 +77,6 @@ std::vector<std::string> set_injection(const std::string& library) {
   }
   setenv("LANESCOPE_RECORD_NATIVE", "1", 1);
   setenv("LANESCOPE_RECORD_OWNER", "0000000000", 1);
-  std::error_code failed;
-  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
-  if (!failed) setenv("LANESCOPE_RECORD_COMMAND", self.c_str(), 1);
   return lines;
 }
 

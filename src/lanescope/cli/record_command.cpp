@@ -26,7 +26,7 @@ struct RecordFlags {
   std::string folder = "lanescope_traces";
   std::string schedule;
   std::string activities;  // empty: cpu,cuda, and nothing is said where no GPU is
-  bool shapes = false, memory = false, stack = false, all_api = false, gzip = false,
+  bool shapes = false, memory = false, stack = false, all_api = false, json = false, gzip = false,
        keep_spool = false, children = false, quiet = false;
   FlightFlags flight;
   std::vector<std::string> program;
@@ -128,6 +128,9 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
     if (wanted) set(name, "1");
   };
   set("LANESCOPE_RECORD_DIR", folder);
+  std::error_code failed;
+  const fs::path self = fs::read_symlink("/proc/self/exe", failed);
+  if (!failed) set("LANESCOPE_RECORD_COMMAND", self);
   if (!flags.activities.empty()) set("LANESCOPE_RECORD_ACTIVITIES", flags.activities);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
   set_flight_environment(flags.flight);
@@ -135,6 +138,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
   set_if(flags.stack, "LANESCOPE_RECORD_STACK");
   set_if(flags.all_api, "LANESCOPE_RECORD_ALL_API");
+  set_if(flags.json, "LANESCOPE_RECORD_JSON");
   set_if(flags.gzip, "LANESCOPE_RECORD_GZIP");
   set_if(flags.keep_spool, "LANESCOPE_RECORD_KEEP_SPOOL");
   set_if(flags.children, "LANESCOPE_RECORD_CHILDREN");
@@ -269,7 +273,10 @@ void add_record_command(CommandLine& line) {
   command.switch_flag("--all-api", &flags->all_api,
                       "record every call of the CUDA runtime and driver, not only those that start "
                       "or wait for work");
-  command.switch_flag("--gzip", &flags->gzip, "write .json.gz in place of .json");
+  command.switch_flag("--json", &flags->json,
+                      "write the .json however large the recording is; the program's end waits for "
+                      "it (default: only of recordings up to 16 MiB)");
+  command.switch_flag("--gzip", &flags->gzip, "write .json.gz instead of .json");
   command.switch_flag("--keep-spool", &flags->keep_spool,
                       "leave the recorder's own files after a clean exit");
   command.switch_flag("--children", &flags->children,
@@ -283,9 +290,10 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
-open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
-program leaves there, `lanescope recover` opens.
+The program itself is not changed. It records into <script>_<pid>.lspool, which every lanescope command opens. At its exit
+a process of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
+350,000 events) into <script>_<pid>.json for Perfetto and <script>_<pid>.txt, the table. A larger one stays as it is;
+`lanescope recover` makes the .json later, --json at once. Under torchrun each rank has its own, <script>_rank<RANK>_<pid>.
 With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says

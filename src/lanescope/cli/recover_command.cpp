@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <vector>
 
+#include "lanescope/cli/background.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/save_recording.h"
 #include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/table_text.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/spool/read_spool.h"
 
@@ -18,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct RecoverFlags {
   std::string folder, out;
-  bool force = false;
+  bool force = false, table = false, remove = false, background = false;
 };
 
 // Recordings in the folder, and in the folders in it: `lanescope record -o DIR` makes one for each
@@ -46,14 +50,12 @@ Result<std::vector<fs::path>> find_recordings(const std::string& folder) {
                                                    folder)};
 }
 
-// "1,234 ranges of 3 threads; 2 chunks were still open, their complete records are in".
-std::string summary(const Trace& trace) {
-  const ImportStats& stats = trace.import_stats();
-  const auto threads = std::count_if(trace.tracks().begin(), trace.tracks().end(),
-                                     [](const Track& track) { return track.slice_count > 0; });
+// "1,234 ranges on 3 tracks; 2 chunks were still open, their complete records are in".
+std::string summary(const SavedRecording& saved) {
+  const ImportStats& stats = saved.stats;
   std::string text =
-      fmt::format("{} range{} on {} track{}", with_commas(trace.slices().size()),
-                  trace.slices().size() == 1 ? "" : "s", threads, threads == 1 ? "" : "s");
+      fmt::format("{} range{} on {} track{}", with_commas(saved.slices),
+                  saved.slices == 1 ? "" : "s", saved.tracks, saved.tracks == 1 ? "" : "s");
   const auto add = [&](ImportIssue issue, const char* one, const char* many) {
     const std::uint64_t count = stats[issue].count;
     if (count > 0) text += fmt::format("; {} {}", with_commas(count), count == 1 ? one : many);
@@ -73,27 +75,58 @@ std::string summary(const Trace& trace) {
   return text;
 }
 
-int recover_one(const fs::path& recording, const std::string& target, bool force, Output& output) {
-  if (const Result<void> free = check_target(target, force); !free) {
+// The name of the trace without .json, .gz and .zst, and ".txt".
+std::string table_path(const std::string& trace) {
+  std::string stem = trace;
+  for (const char* end : {".gz", ".zst", ".json"})
+    if (stem.ends_with(end)) stem.resize(stem.size() - std::strlen(end));
+  return stem + ".txt";
+}
+
+// True: it was written and said.
+bool write_table(const fs::path& recording, const std::string& path, Output& output) {
+  const Result<Trace> trace = format::read_spool(recording);
+  const Result<std::string> text =
+      trace ? usual_table_text(*trace, 100) : Result<std::string>(trace.error());
+  if (!text) {
+    output.complain(message_of(text.error()));
+    return false;
+  }
+  return save_text(*text, path, output) == kOk;
+}
+
+int recover_one(const fs::path& recording, const std::string& target, const RecoverFlags& flags,
+                Output& output) {
+  if (const Result<void> free = check_target(target, flags.force); !free) {
     output.complain("recover: " + message_of(free.error()));
     return kUsage;
   }
-  const Result<Trace> trace = format::read_spool(recording);
-  if (!trace) {
-    output.complain(message_of(trace.error()));
-    return kUsage;
+  const Result<SavedRecording> saved = save_recording(recording, target, output);
+  if (!saved) {
+    output.complain(message_of(saved.error()));
+    return saved.error().code == Errc::kIo ? kFailed : kUsage;
   }
-  if (target == "-") return save_trace(*trace, target, output);
-  output.write(fmt::format("{}: {}\n", recording.string(), summary(*trace)));
-  if (trace->slices().size() == 0) {
+  if (saved->is_empty) {
     output.complain(
         fmt::format("nothing was recorded in '{}', so nothing was written", recording.string()));
+    if (flags.remove && !saved->stats.lost_anything()) fs::remove(recording);
     return kFailed;
   }
-  return save_trace(*trace, target, output);
+  if (target == "-") return kOk;
+  output.write(fmt::format("{}: {}\n", recording.string(), summary(*saved)));
+  say_written(saved->written, target, output);
+  if (flags.table && !write_table(recording, table_path(target), output)) return kFailed;
+  std::error_code failed;
+  if (flags.remove && !fs::remove(recording, failed)) {
+    output.complain(
+        fmt::format("the recording stays: {}: {}", recording.string(), failed.message()));
+    return kFailed;
+  }
+  return kOk;
 }
 
 int run_recover(const RecoverFlags& flags, Output& output) {
+  if (flags.background) go_into_background();
   const Result<std::vector<fs::path>> recordings = find_recordings(flags.folder);
   if (!recordings) {
     output.complain("recover: " + message_of(recordings.error()));
@@ -113,7 +146,7 @@ int run_recover(const RecoverFlags& flags, Output& output) {
     const fs::path target = flags.out.empty() ? beside
                             : into_folder     ? flags.out / beside.filename()
                                               : fs::path(flags.out);
-    worst = std::max(worst, recover_one(recording, target.string(), flags.force, output));
+    worst = std::max(worst, recover_one(recording, target.string(), flags, output));
   }
   return worst;
 }
@@ -132,12 +165,19 @@ void add_recover_command(CommandLine& line) {
       "recordings (default: a .json beside each)",
       {Completes::kFile});
   command.switch_flag("--force", &flags->force, "write over files that exist");
+  command.switch_flag("--table", &flags->table, "write the table as well, as .txt");
+  command.switch_flag("--remove", &flags->remove,
+                      "remove the recording when everything is written");
+  command.switch_flag("--background", &flags->background,
+                      "lowest priority, at most 200 MB of memory; ended first when memory is "
+                      "short (what `record` uses at the end of a program)");
   command.epilogue(R"(Examples:
   lanescope recover lanescope_traces
-  lanescope recover lanescope_traces/train_4711.spool -o train.json.gz
+  lanescope recover lanescope_traces/train_4711.lspool -o train.json.gz
 
-The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay untouched,
-and every reading command opens them as they are: lanescope table lanescope_traces/train_4711.spool
+The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay untouched
+without --remove, and every reading command opens them as they are: lanescope table lanescope_traces/train_4711.lspool
+Memory does not grow with the recording: some 100 MB are enough for one of any length. Only --table reads all of it at once.
 )");
   command.runs([flags](Output& output) -> int { return run_recover(*flags, output); });
 }

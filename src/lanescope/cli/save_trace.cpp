@@ -61,12 +61,16 @@ int save_trace(const Trace& trace, const std::string& path, Output& output) {
     output.complain(message_of(written.error()));
     return kFailed;
   }
-  const bool packed = written->file_bytes != written->text_bytes;
-  output.write(
-      fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written->events),
-                  megabytes(written->file_bytes),
-                  packed ? fmt::format(" ({} of JSON)", megabytes(written->text_bytes)) : ""));
+  say_written(*written, path, output);
   return kOk;
+}
+
+void say_written(const format::WriteStats& written, const std::string& path, Output& output) {
+  const bool packed = written.file_bytes != written.text_bytes;
+  output.write(
+      fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written.events),
+                  megabytes(written.file_bytes),
+                  packed ? fmt::format(" ({} of JSON)", megabytes(written.text_bytes)) : ""));
 }
 
 int save_text(const std::string& text, const std::string& path, Output& output) {

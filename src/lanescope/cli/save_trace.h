@@ -5,6 +5,7 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/cli/output.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::cli {
@@ -17,6 +18,9 @@ Result<void> check_target(const std::string& path, bool force);
 // As Kineto JSON; "-" is standard output. Returns the exit code: kOk after "wrote ...", kFailed
 // after one line of why not.
 int save_trace(const Trace& trace, const std::string& path, Output& output);
+
+// "wrote trace.json.gz: 1,234 events, 1.2 MB (10.1 MB of JSON)".
+void say_written(const format::WriteStats& written, const std::string& path, Output& output);
 
 // A finished text, under the same rules: beside the target first, then renamed.
 int save_text(const std::string& text, const std::string& path, Output& output);

@@ -8,6 +8,7 @@
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/table_text.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/key_averages_table.h"
@@ -104,7 +105,7 @@ int run_table(const TableFlags& flags, Output& output) {
   RecordFunction stage("key averages");
   const Result<analysis::KeyAverages> table = analysis::compute_key_averages(*trace, grouping);
   if (table && options->sort_by.empty() && !torch_style) {
-    options->sort_by = table->device.empty() ? "self_cpu_time_total" : "self_device_time_total";
+    options->sort_by = usual_sort_key(!table->device.empty());
   }
   stage.end();
   RecordFunction text_stage("table text");

@@ -55,6 +55,13 @@ const ImportIssueInfo& import_issue_info(ImportIssue issue) {
   return kIssues[static_cast<std::size_t>(issue)];
 }
 
+void ImportStats::add(const ImportStats& other) {
+  for (std::size_t i = 0; i < kImportIssueCount; ++i)
+    if (other.counters_[i].count != 0)
+      count(static_cast<ImportIssue>(i), other.counters_[i].first_offset, other.counters_[i].count);
+  events += other.events;
+}
+
 bool ImportStats::lost_anything() const {
   for (std::size_t i = 0; i < kImportIssueCount; ++i)
     if (kIssues[i].severity == Severity::kLost && counters_[i].count > 0) return true;

@@ -77,6 +77,8 @@ class ImportStats {
     return counters_[static_cast<std::size_t>(issue)];
   }
   bool lost_anything() const;
+  // Counts of another part of the same input; its sizes are not added.
+  void add(const ImportStats& other);
 
   std::uint64_t input_bytes = 0;     // as on disk
   std::uint64_t unpacked_bytes = 0;  // after gzip or zstd

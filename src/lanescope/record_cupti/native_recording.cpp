@@ -1,15 +1,10 @@
 #include "lanescope/record_cupti/native_recording.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +19,7 @@
 
 #include "lanescope/base/duration.h"
 #include "lanescope/record/recorder.h"
+#include "lanescope/record/write_results.h"
 
 extern char** environ;
 
@@ -129,92 +125,16 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
   return options;
 }
 
-// What `command` may see: not what made us record, or it would record itself.
-std::vector<std::string> clean_environment() {
-  std::vector<std::string> clean;
-  for (char** entry = environ; entry && *entry; ++entry) {
-    const std::string_view text = *entry;
-    if (!text.starts_with("LANESCOPE_RECORD") && !text.starts_with("CUDA_INJECTION64_PATH=") &&
-        !text.starts_with("NVTX_INJECTION64_PATH="))
-      clean.emplace_back(text);
-  }
-  return clean;
-}
-
-std::vector<char*> pointers_to(std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// Runs it without a shell, standard output into `out`, and waits. True: it ended with 0, or
-// somebody else took its exit code; the caller looks at the files.
-bool run(std::vector<std::string> words, const std::string& out) {
-  std::vector<std::string> environment = clean_environment();
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t child = 0;
-  const int failed = posix_spawn(&child, words.front().c_str(), &files, &attributes,
-                                 pointers_to(words).data(), pointers_to(environment).data());
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  if (failed != 0) {
-    say(fmt::format("{}: {}", words.front(), strerror(failed)));
-    return false;
-  }
-  int status = 0;
-  pid_t ended = -1;
-  while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
-  }
-  return ended != child || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-bool has_content(const std::string& path) {
-  struct stat found;
-  return stat(path.c_str(), &found) == 0 && found.st_size > 0;
-}
-
-// The results of a finished spool, named `base` and an ending. True: both are there.
-bool write_results(const Settings& settings, const std::string& base, const std::string& spool) {
-  const std::string command(value(settings, "COMMAND"));
-  if (command.empty()) return false;
-  const std::string trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json");
-  const std::string table = base + ".txt";
-  // While the children run, a handler of the program must not collect them.
-  struct sigaction before, standard = {};
-  standard.sa_handler = SIG_DFL;
-  const bool changed = sigaction(SIGCHLD, &standard, &before) == 0;
-  const bool converted =
-      run({command, "convert", "--force", spool, trace}, "/dev/null") && has_content(trace);
-  const bool tabled = converted && run({command, "table", "--row-limit", "100", spool}, table) &&
-                      has_content(table);
-  if (changed) sigaction(SIGCHLD, &before, nullptr);
-  if (!tabled) return false;
-  if (!is_on(settings, "QUIET")) {
-    say("trace " + trace);
-    say("table " + table);
-  }
-  return true;
-}
-
 void turn_into_results(const Settings& settings, const std::string& base,
                        const std::string& spool) {
-  if (!write_results(settings, base, spool)) {
-    say("what was recorded is in " + spool + "; every lanescope command reads it");
-  } else if (!is_on(settings, "KEEP_SPOOL")) {
-    unlink(spool.c_str());
-  }
+  const std::vector<std::string> lines =
+      record::write_results({.command = std::string(value(settings, "COMMAND")),
+                             .recording = spool,
+                             .trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json"),
+                             .always_json = is_on(settings, "JSON"),
+                             .keep_recording = is_on(settings, "KEEP_SPOOL")});
+  if (is_on(settings, "QUIET")) return;
+  for (const std::string& line : lines) say(line);
 }
 
 void finish() {

@@ -11,7 +11,9 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/event_order.h"
 #include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
 namespace {
@@ -74,6 +77,7 @@ class Text {
     return std::move(status_);
   }
   bool failed() const { return !status_.has_value(); }
+  const Result<void>& status() const { return status_; }
   std::uint64_t text_bytes() const { return flushed_ + buffer_.size(); }
 
  private:
@@ -88,12 +92,22 @@ class Text {
   Result<void> status_;
 };
 
+// The file in the making; a Trace that is written in pieces has one for all of them.
+struct Output {
+  Output(codec::ByteSink& sink, bool comes_in_pieces) : text(sink), in_pieces(comes_in_pieces) {}
+  Text text;
+  std::uint64_t events = 0;
+  bool in_pieces;
+  std::unordered_set<std::string> labels;  // written by earlier pieces
+};
+
 class Writer {
  public:
-  Writer(const Trace& trace, const WriteOptions& options, codec::ByteSink& sink)
+  Writer(const Trace& trace, const WriteOptions& options, Output& output)
       : trace_(trace),
         options_(options),
-        text_(sink),
+        output_(output),
+        text_(output.text),
         string_state_(trace.strings().size(), kUnknown) {
     for (const Category& category : trace.categories()) {
       std::string& fragment = categories_.emplace_back();
@@ -105,21 +119,25 @@ class Writer {
     for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
   }
 
-  Result<WriteStats> run() {
-    WriteStats stats;
+  void begin() {
     text_.add("{\n");
     write_head();
     text_.add("\"traceEvents\":[\n");
+  }
+  void add_events() {
     write_labels();
     const std::vector<EventRef> order = order_events(trace_);
     for (std::size_t i = 0; i < order.size() && !text_.failed(); ++i) {
-      text_.flush_if_full();  // before the event: the comma behind the last one is still at hand
+      text_.flush_if_full();  // before the event: the comma after the last one is still at hand
       write_event(order[i]);
       if (options_.progress && i % 65536 == 0) options_.progress(i, order.size());
     }
-    stats.events = events_;
-    if (events_ > 0)
-      text_.raw().erase(text_.raw().size() - 2, 1);  // the comma behind the last event
+  }
+  Result<WriteStats> end() {
+    WriteStats stats;
+    stats.events = output_.events;
+    if (output_.events > 0)
+      text_.raw().erase(text_.raw().size() - 2, 1);  // the comma after the last event
     text_.add(']');
     write_tail();
     text_.add("\n}\n");
@@ -226,22 +244,30 @@ class Writer {
 
   void end_event() {
     text_.add("},\n");
-    ++events_;
+    ++output_.events;
   }
   void write_label(const char* name, const std::string& place, const char* key, StringId value) {
     if (value == kNone<StringId>) return;
+    const std::size_t before = text_.raw().size();
     begin_label(name, place, key);
     add_string(value);
-    text_.add('}');
-    end_event();
+    end_label(before);
   }
   void write_label(const char* name, const std::string& place, const char* key,
                    std::optional<std::int64_t> value) {
     if (!value) return;
+    const std::size_t before = text_.raw().size();
     begin_label(name, place, key);
     text_.add_integer(*value);
+    end_label(before);
+  }
+  // A label that an earlier piece has written is taken back.
+  void end_label(std::size_t before) {
     text_.add('}');
-    end_event();
+    if (output_.in_pieces && !output_.labels.insert(text_.raw().substr(before)).second)
+      text_.raw().resize(before);
+    else
+      end_event();
   }
   void begin_label(const char* name, const std::string& place, const char* key) {
     text_.add("{\"ph\":\"M\",\"name\":\"");
@@ -289,7 +315,7 @@ class Writer {
     for (const StringId event : trace_.other_metadata_events()) {
       text_.add(trace_.text(event));
       text_.add(",\n");
-      ++events_;
+      ++output_.events;
     }
   }
 
@@ -460,20 +486,33 @@ class Writer {
 
   const Trace& trace_;
   const WriteOptions& options_;
-  Text text_;
+  Output& output_;
+  Text& text_;
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
   std::vector<std::uint8_t> string_state_, json_state_;
-  std::uint64_t events_ = 0;
 };
+
+Result<WriteStats> write_whole(const Trace& trace, const WriteOptions& options,
+                               codec::ByteSink& sink) {
+  Output output(sink, false);
+  Writer writer(trace, options, output);
+  writer.begin();
+  writer.add_events();
+  return writer.end();
+}
+
+Result<std::unique_ptr<codec::ByteSink>> open_sink(const std::filesystem::path& path,
+                                                   const WriteOptions& options) {
+  LANESCOPE_TRY(auto file, codec::create_file(path));
+  return codec::pack_into(std::move(file), codec::packing_of_name(path), options.compression_level);
+}
 
 }  // namespace
 
 Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path,
                                      const WriteOptions& options) {
-  LANESCOPE_TRY(auto file, codec::create_file(path));
-  LANESCOPE_TRY(auto sink, codec::pack_into(std::move(file), codec::packing_of_name(path),
-                                            options.compression_level));
-  LANESCOPE_TRY(WriteStats stats, Writer(trace, options, *sink).run());
+  LANESCOPE_TRY(const auto sink, open_sink(path, options));
+  LANESCOPE_TRY(WriteStats stats, write_whole(trace, options, *sink));
   LANESCOPE_TRY_VOID(sink->finish());
   stats.file_bytes = sink->written_bytes();
   return stats;
@@ -482,8 +521,54 @@ Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::
 std::string kineto_json_text(const Trace& trace, const WriteOptions& options) {
   std::string text;
   const auto sink = codec::string_sink(text);
-  LANESCOPE_CHECK(Writer(trace, options, *sink).run().has_value());
+  LANESCOPE_CHECK(write_whole(trace, options, *sink).has_value());
   return text;
+}
+
+struct KinetoJsonPieces::State {
+  State(std::unique_ptr<codec::ByteSink> to, WriteOptions how)
+      : options(std::move(how)), sink(std::move(to)), output(*sink, true) {}
+  WriteOptions options;
+  std::unique_ptr<codec::ByteSink> sink;
+  Output output;
+  bool begun = false;
+};
+
+KinetoJsonPieces::KinetoJsonPieces(std::unique_ptr<State> state) : state_(std::move(state)) {}
+KinetoJsonPieces::KinetoJsonPieces(KinetoJsonPieces&&) noexcept = default;
+KinetoJsonPieces& KinetoJsonPieces::operator=(KinetoJsonPieces&&) noexcept = default;
+KinetoJsonPieces::~KinetoJsonPieces() = default;
+
+Result<KinetoJsonPieces> KinetoJsonPieces::create(const std::filesystem::path& path,
+                                                  const WriteOptions& options) {
+  LANESCOPE_TRY(auto sink, open_sink(path, options));
+  return KinetoJsonPieces(std::make_unique<State>(std::move(sink), options));
+}
+
+KinetoJsonPieces KinetoJsonPieces::create(std::unique_ptr<codec::ByteSink> sink,
+                                          const WriteOptions& options) {
+  return KinetoJsonPieces(std::make_unique<State>(std::move(sink), options));
+}
+
+Result<void> KinetoJsonPieces::add(const Trace& piece) {
+  State& s = *state_;
+  Writer writer(piece, s.options, s.output);
+  if (!s.begun) writer.begin();
+  s.begun = true;
+  writer.add_events();
+  return s.output.text.status();
+}
+
+Result<WriteStats> KinetoJsonPieces::finish() {
+  State& s = *state_;
+  TraceBuilder empty;
+  LANESCOPE_TRY(const Trace nothing, std::move(empty).finish());
+  Writer writer(nothing, s.options, s.output);
+  if (!s.begun) writer.begin();
+  LANESCOPE_TRY(WriteStats stats, writer.end());
+  LANESCOPE_TRY_VOID(s.sink->finish());
+  stats.file_bytes = s.sink->written_bytes();
+  return stats;
 }
 
 }  // namespace lanescope::format

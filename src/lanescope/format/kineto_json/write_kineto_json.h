@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "lanescope/base/result.h"
+#include "lanescope/codec/byte_sink.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::format {
@@ -31,5 +33,28 @@ Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::
                                      const WriteOptions& options = {});
 // Plain JSON in memory.
 std::string kineto_json_text(const Trace& trace, const WriteOptions& options = {});
+
+// The same of a trace that comes in pieces, one after the other in order of time: each piece is
+// sorted, events of different pieces are not. The first piece's top-level entries count; threads
+// and processes are named once. Without finish() no file stays. One thread.
+class KinetoJsonPieces {
+ public:
+  // Errors of both and of add() and finish(): as write_kineto_json().
+  static Result<KinetoJsonPieces> create(const std::filesystem::path& path,
+                                         const WriteOptions& options = {});
+  static KinetoJsonPieces create(std::unique_ptr<codec::ByteSink> sink,
+                                 const WriteOptions& options = {});
+  KinetoJsonPieces(KinetoJsonPieces&&) noexcept;
+  KinetoJsonPieces& operator=(KinetoJsonPieces&&) noexcept;
+  ~KinetoJsonPieces();
+
+  Result<void> add(const Trace& piece);
+  Result<WriteStats> finish();
+
+ private:
+  struct State;
+  explicit KinetoJsonPieces(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace lanescope::format

@@ -6,6 +6,10 @@
 namespace lanescope::format {
 namespace {
 
+std::size_t index_in(const SpoolWindows& windows, std::uint64_t tick) {
+  return static_cast<std::size_t>(windows.at(tick) - windows.all().data());
+}
+
 class Linker {
  public:
   Linker(const ActivityContext& context, const SpoolActivities& activities, ImportStats* stats)
@@ -34,11 +38,11 @@ class Linker {
     std::int64_t start, end;
   };
   // An end before its begin is kept: the trace's builder reads it as no length, and counts it.
-  std::optional<Times> times(std::uint64_t begin, std::uint64_t end) {
+  std::optional<Times> times(std::uint64_t begin, std::uint64_t end, bool counts) {
     const auto start_ns = context_.time_ns(begin);
     const auto end_ns = end != 0 ? context_.time_ns(end) : start_ns;
     if (start_ns && end_ns) return Times{*start_ns, *end_ns};
-    stats_->count(ImportIssue::kBadTime);
+    if (counts) stats_->count(ImportIssue::kBadTime);
     return std::nullopt;
   }
 
@@ -47,12 +51,13 @@ class Linker {
     for (const std::uint32_t record : activities_.calls) {
       LinkedCall call;
       call.record = activities_.as<spool::ApiCallRecord>(record);
-      const auto when = times(call.record.begin_tsc, call.record.end_tsc);
+      call.in_piece = context_.piece.holds(call.record.begin_tsc);
+      const auto when = times(call.record.begin_tsc, call.record.end_tsc, call.in_piece);
       if (!when) continue;
       call.start_ns = when->start;
       call.end_ns = when->end;
       call.in_window = context_.windows.at(call.record.begin_tsc) != nullptr;
-      if (call.in_window) call.track = context_.thread_track(call.record.os_tid);
+      if (call.in_window && call.in_piece) call.track = context_.thread_track(call.record.os_tid);
       out_.calls.push_back(call);
     }
   }
@@ -86,7 +91,7 @@ class Linker {
 
   void find_open() {
     for (LinkedCall& call : out_.calls) {
-      if (!call.in_window || call.is_inner) continue;
+      if (!call.in_window || !call.in_piece || call.is_inner) continue;
       call.open = static_cast<std::uint32_t>(out_.open.size());
       out_.open.push_back({.track = call.track, .time_ns = call.start_ns});
     }
@@ -117,22 +122,20 @@ class Linker {
       if (moments[i].innermost != kNoIndex) out_.calls[i].step = numbers[moments[i].innermost];
   }
 
-  // By window; the earliest call that has an id.
   void find_first_calls() {
-    first_call_.assign(context_.windows.all().size(), nullptr);
-    for (const LinkedCall& call : out_.calls) {
-      if (!call.in_window || call.record.correlation == 0) continue;
-      const LinkedCall*& first = first_call_[window_index(call.record.begin_tsc)];
-      if (!first || call.start_ns < first->start_ns) first = &call;
-    }
-  }
-  std::size_t window_index(std::uint64_t tick) const {
-    return static_cast<std::size_t>(context_.windows.at(tick) - context_.windows.all().data());
+    first_calls_ = context_.first_calls;
+    if (!first_calls_.empty()) return;
+    own_first_calls_.resize(context_.windows.all().size());
+    for (const LinkedCall& call : out_.calls)
+      if (call.in_window)
+        note_first_call(context_.windows, call.record, call.start_ns, &own_first_calls_);
+    first_calls_ = own_first_calls_;
   }
 
   void link_work(std::uint32_t index, const CallsById& by_id) {
     const GpuEvent& event = activities_.work[index];
-    const auto when = times(event.begin, event.end);
+    const bool begins_in_piece = context_.piece.holds(event.begin);
+    const auto when = times(event.begin, event.end, begins_in_piece);
     if (!when) return;
     LinkedWork work;
     work.event = index;
@@ -141,9 +144,10 @@ class Linker {
     work.call = by_id.find(event.correlation, work.start_ns);
     const bool begins_inside = context_.windows.at(event.begin) != nullptr;
     if (work.call != kNoIndex && out_.calls[work.call].in_window) {
-      out_.work.push_back(work);
+      if (out_.calls[work.call].in_piece) out_.work.push_back(work);
       return;
     }
+    if (!begins_in_piece) return;
     if (!begins_inside) {
       if (!context_.all_windows.at(event.begin)) stats_->count(ImportIssue::kOutOfWindow);
       return;
@@ -154,9 +158,10 @@ class Linker {
     out_.work.push_back(work);
   }
   bool is_older_than_window(const GpuEvent& event) const {
-    const LinkedCall* first = first_call_[window_index(event.begin)];
-    return first && event.correlation != 0 &&
-           static_cast<std::int32_t>(event.correlation - first->record.correlation) < 0;
+    const std::size_t window = index_in(context_.windows, event.begin);
+    const std::uint32_t first = first_calls_[window].correlation;
+    return first != 0 && event.correlation != 0 &&
+           static_cast<std::int32_t>(event.correlation - first) < 0;
   }
 
   void link_others(const std::vector<std::uint32_t>& records, const CallsById& by_id,
@@ -164,13 +169,14 @@ class Linker {
     for (const std::uint32_t record : records) {
       const spool::Record& raw_record = activities_.records[record];
       if (raw_record.begin_tsc == 0) continue;  // an event whose time is not known is no row
-      const auto when = times(raw_record.begin_tsc, raw_record.end_tsc);
+      const bool begins_in_piece = context_.piece.holds(raw_record.begin_tsc);
+      const auto when = times(raw_record.begin_tsc, raw_record.end_tsc, begins_in_piece);
       if (!when) continue;
-      // The correlation id stands at the same place in all three.
-      const auto correlation = activities_.as<spool::SyncRecord>(record).correlation;
-      LinkedOther other{record, when->start, when->end, by_id.find(correlation, when->start)};
-      const bool launched_inside = other.call != kNoIndex && out_.calls[other.call].in_window;
-      if (launched_inside || context_.windows.at(raw_record.begin_tsc)) out->push_back(other);
+      const std::uint32_t call = by_id.find(correlation_of(raw_record), when->start);
+      const bool launched_inside = call != kNoIndex && out_.calls[call].in_window;
+      if (launched_inside ? out_.calls[call].in_piece
+                          : begins_in_piece && context_.windows.at(raw_record.begin_tsc) != nullptr)
+        out->push_back({record, when->start, when->end, call});
     }
   }
 
@@ -178,15 +184,18 @@ class Linker {
   const SpoolActivities& activities_;
   ImportStats* stats_;
   ActivityLinks out_;
-  std::vector<const LinkedCall*> first_call_;
+  std::span<const FirstCall> first_calls_;
+  std::vector<FirstCall> own_first_calls_;
 };
 
-static_assert(offsetof(spool::SyncRecord, correlation) ==
-                  offsetof(spool::CudaEventRecord, correlation) &&
-              offsetof(spool::SyncRecord, correlation) ==
-                  offsetof(spool::OverheadRecord, correlation));
-
 }  // namespace
+
+void note_first_call(const SpoolWindows& windows, const spool::ApiCallRecord& call,
+                     std::int64_t start_ns, std::vector<FirstCall>* first_calls) {
+  if (call.correlation == 0) return;
+  FirstCall& first = (*first_calls)[index_in(windows, call.begin_tsc)];
+  if (first.correlation == 0 || start_ns < first.start_ns) first = {start_ns, call.correlation};
+}
 
 ActivityLinks link_activities(const ActivityContext& context, const SpoolActivities& activities,
                               ImportStats* stats) {

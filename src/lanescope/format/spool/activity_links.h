@@ -9,15 +9,24 @@
 
 #include "lanescope/format/spool/launch_joins.h"
 #include "lanescope/format/spool/spool_activities.h"
+#include "lanescope/format/spool/spool_piece.h"
 #include "lanescope/format/spool/spool_windows.h"
 
 namespace lanescope::format {
 
+// The earliest API call in a window that has a correlation id; 0: none.
+struct FirstCall {
+  std::int64_t start_ns = 0;
+  std::uint32_t correlation = 0;
+};
+
 // Of the recording that the activities belong to; everything is borrowed.
 struct ActivityContext {
+  SpoolPiece piece;                                      // that becomes rows
   const SpoolWindows& windows;                           // that the trace is made of
   const SpoolWindows& all_windows;                       // of the whole recording
-  std::span<const SpoolRange> ranges;                    // of the trace
+  std::span<const FirstCall> first_calls;                // by window; empty: from `activities`
+  std::span<const SpoolRange> ranges;                    // around the calls of the piece
   std::span<const std::optional<std::int64_t>> step_of;  // by range: N of a ProfilerStep#N
   std::function<std::optional<std::int64_t>(std::uint64_t)> time_ns;  // of a tick
   std::function<TrackId(std::uint32_t)> thread_track;                 // of an OS thread id
@@ -26,8 +35,9 @@ struct ActivityContext {
 struct LinkedCall {
   spool::ApiCallRecord record{};
   std::int64_t start_ns = 0, end_ns = 0;
-  TrackId track = kNone<TrackId>;  // calls of the trace only
+  TrackId track = kNone<TrackId>;  // calls of the piece only
   bool in_window = false;          // a row of the trace
+  bool in_piece = false;           // ... of this piece
   // A driver call that a runtime call of its number made on the same thread: not drawn, as it is
   // the same call seen twice.
   bool is_inner = false;
@@ -53,7 +63,7 @@ struct ActivityLinks {
   std::vector<LinkedCall> calls;  // in the file's order
   std::vector<OpenRanges> open;
   std::vector<std::uint32_t> annotations;  // what `open` points into
-  std::vector<LinkedWork> work;            // what belongs to the trace, in the file's order
+  std::vector<LinkedWork> work;            // what belongs to the piece, in the file's order
   std::vector<LinkedOther> syncs, events, overheads;
 };
 
@@ -62,8 +72,14 @@ struct ActivityLinks {
 // or when no call has its correlation id and the id is older than that of the first call in the
 // window in which it begins (ids count upwards, modulo 2^32). Counted: kOutOfWindow (only what lies
 // outside all windows of the recording), kLaunchedBeforeWindow, kLaunchUnknown (no call has the id,
-// and it is not older), kBadTime. Cost: O(n log n).
+// and it is not older), kBadTime. Work, waits and events go with the piece of their call, those
+// without a call with the piece in which they begin. Of calls outside the piece, `activities` holds
+// those that its own work and waits may have. Cost: O(n log n).
 ActivityLinks link_activities(const ActivityContext& context, const SpoolActivities& activities,
                               ImportStats* stats);
+
+// For a call inside a window: keeps the earliest one of its window. `first_calls`: one a window.
+void note_first_call(const SpoolWindows& windows, const spool::ApiCallRecord& call,
+                     std::int64_t start_ns, std::vector<FirstCall>* first_calls);
 
 }  // namespace lanescope::format

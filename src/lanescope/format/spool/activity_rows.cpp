@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "lanescope/format/spool/activity_words.h"
+#include "lanescope/format/spool/args_writer.h"
 #include "lanescope/format/spool/gpu_annotations.h"
 #include "lanescope/model/gpu_occupancy.h"
 
@@ -34,61 +35,12 @@ std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
   return out;
 }
 
-// A list of arguments in the making; keys are interned once.
-class ArgsWriter {
- public:
-  explicit ArgsWriter(TraceBuilder& builder) : builder_(builder) {}
-  void begin() { builder_.args().begin(); }
-  ArgsId end() { return builder_.args().end(); }
-  void integer(const char* key, std::int64_t value) {
-    const Key& k = key_of(key);
-    builder_.args().add_int(k.text, k.known, value);
-  }
-  void unsigned_integer(const char* key, std::uint64_t value) {
-    const Key& k = key_of(key);
-    builder_.args().add_uint(k.text, k.known, value);
-  }
-  void real(const char* key, double value) {
-    const Key& k = key_of(key);
-    builder_.args().add_double(k.text, k.known, value);
-  }
-  void text(const char* key, std::string_view value) {
-    const Key& k = key_of(key);
-    builder_.args().add_string(k.text, k.known, builder_.intern(value));
-  }
-  void text(const char* key, StringId value) {
-    const Key& k = key_of(key);
-    builder_.args().add_string(k.text, k.known, value);
-  }
-  void json(const char* key, StringId value) {
-    const Key& k = key_of(key);
-    builder_.args().add_json(k.text, k.known, value);
-  }
-  void is_true(const char* key) {
-    const Key& k = key_of(key);
-    builder_.args().add(k.text, k.known, ArgType::kTrue);
-  }
-
- private:
-  struct Key {
-    StringId text{};
-    ArgKey known{};
-  };
-  // Keys are literals, told apart by their address: a few of them may be interned twice.
-  const Key& key_of(const char* key) {
-    const auto [known, is_new] = keys_.try_emplace(key);
-    if (is_new) known->second = {builder_.intern(key), arg_key(key)};
-    return known->second;
-  }
-  TraceBuilder& builder_;
-  std::unordered_map<const char*, Key> keys_;
-};
-
 class RowWriter {
  public:
   RowWriter(const ActivityRowsContext& context, const SpoolActivities& activities,
             const ActivityLinks& links)
       : context_(context),
+        carry_(context.carry),
         builder_(context.builder),
         activities_(activities),
         links_(links),
@@ -100,13 +52,14 @@ class RowWriter {
     find_devices();
     find_forward_annotations();
     for (const LinkedCall& call : links_.calls)
-      if (call.in_window && !call.is_inner) add_call(call);
+      if (call.open != kNoIndex) add_call(call);
     for (const LinkedWork& work : links_.work) add_work(work);
     add_arrows();
     add_syncs();
     for (const LinkedOther& event : links_.events) add_event(event);
     for (const LinkedOther& overhead : links_.overheads) add_overhead(overhead);
     add_annotations();
+    if (!context_.piece.is_last()) remember_forward_ops();
   }
 
  private:
@@ -126,44 +79,49 @@ class RowWriter {
       return static_cast<std::size_t>(hash ^ (hash >> 32));
     }
   };
-  struct Stream {
-    std::int64_t device, stream;
-    TrackId track;
-  };
 
   // --- devices and streams
 
   void find_devices() {
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
-      if (event.device != spool::kNoDeviceNumber) device_of_context_[event.context] = event.device;
+      if (event.device != spool::kNoDeviceNumber)
+        carry_.device_of_context[event.context] = event.device;
     }
     // Before CUDA 13 events do not name their device; work does.
-    for (const GpuEvent& event : activities_.work) device_of_context_[event.context] = event.device;
+    for (const GpuEvent& event : activities_.work)
+      carry_.device_of_context[event.context] = event.device;
     for (const GpuDevice& device : context_.devices)
       if (device.id) device_by_id_.emplace(*device.id, &device);
   }
   std::int64_t device_of(std::uint32_t context) const {
-    const auto known = device_of_context_.find(context);
-    return known == device_of_context_.end() ? kNoDevice : known->second;
+    const auto known = carry_.device_of_context.find(context);
+    return known == carry_.device_of_context.end() ? kNoDevice : known->second;
   }
 
   std::uint32_t stream_of(std::int64_t device, std::int64_t stream) {
-    const auto [known, is_new] = stream_index_.try_emplace(
-        std::pair(device, stream), static_cast<std::uint32_t>(streams_.size()));
-    if (!is_new) return known->second;
+    const auto [known, is_new] = carry_.stream_index.try_emplace(
+        std::pair(device, stream), static_cast<std::uint32_t>(carry_.streams.size()));
+    if (is_new) carry_.streams.emplace_back(device, stream);
+    return known->second;
+  }
+  TrackId track_of(std::uint32_t index) {
+    if (index >= stream_tracks_.size()) stream_tracks_.resize(index + 1, kNone<TrackId>);
+    TrackId& track = stream_tracks_[index];
+    if (track != kNone<TrackId>) return track;
+    const auto [device, stream] = carry_.streams[index];
     Scalar pid, tid;
     pid.number = device;
     tid.number = stream;
     name_device(device);
-    streams_.push_back({device, stream, builder_.track(pid, tid, true)});
+    track = builder_.track(pid, tid, true);
     if (stream >= 0)
       builder_.set_thread_name(pid, tid, builder_.intern(fmt::format("stream {} ", stream)));
     builder_.set_thread_sort_index(pid, tid, stream);
-    return known->second;
+    return track;
   }
   TrackId track_of(std::int64_t device, std::int64_t stream) {
-    return streams_[stream_of(device, stream)].track;
+    return track_of(stream_of(device, stream));
   }
   void name_device(std::int64_t device) {
     Scalar pid;
@@ -239,7 +197,7 @@ class RowWriter {
     for (const Field& field : collective)
       builder_.args().add(field.key, arg_key(builder_.text(field.key)), field.type, field.bits);
     const ArgsId args = args_.end();
-    builder_.add_slice(streams_[stream].track,
+    builder_.add_slice(track_of(stream),
                        builder_.category(is_copy       ? "gpu_memcpy"
                                          : is_transfer ? "gpu_memset"
                                                        : "kernel"),
@@ -421,15 +379,36 @@ class RowWriter {
   // --- waits, events, overhead
 
   void add_syncs() {
-    std::vector<EventRecord> known;
-    known.reserve(activities_.events.size());
+    std::vector<EventRecord>& known = carry_.events;
+    known.reserve(known.size() + activities_.events.size());
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
       known.push_back(
           {event.event_sync_id, event.context, event.event_id, event.correlation, event.stream});
     }
-    const EventRecords events(std::move(known));
+    const bool waits =
+        std::any_of(links_.syncs.begin(), links_.syncs.end(), [&](const LinkedOther& sync) {
+          return is_event_wait(activities_.as<spool::SyncRecord>(sync.record).sync_kind);
+        });
+    const EventRecords events(waits ? known : std::vector<EventRecord>());
     for (const LinkedOther& sync : links_.syncs) add_sync(sync, events);
+    if (!context_.piece.is_last()) forget_old_events();
+  }
+  // Several pieces may have met the same event.
+  void forget_old_events() {
+    std::vector<EventRecord>& known = carry_.events;
+    if (known.size() < 2 * ActivityCarry::kMostEvents) return;
+    const auto key = [](const EventRecord& event) {
+      return std::tuple(event.correlation, event.context, event.event_id, event.sync_id);
+    };
+    std::sort(known.begin(), known.end(),
+              [&](const EventRecord& a, const EventRecord& b) { return key(a) < key(b); });
+    known.erase(
+        std::unique(known.begin(), known.end(),
+                    [&](const EventRecord& a, const EventRecord& b) { return key(a) == key(b); }),
+        known.end());
+    if (known.size() > ActivityCarry::kMostEvents)
+      known.erase(known.begin(), known.end() - ActivityCarry::kMostEvents);
   }
   void add_sync(const LinkedOther& sync, const EventRecords& events) {
     const auto record = activities_.as<spool::SyncRecord>(sync.record);
@@ -490,75 +469,119 @@ class RowWriter {
 
   // --- annotations on streams
 
-  // For each backward op that launched work, the annotations around its forward op.
+  AnnotationRef ref_of(std::uint32_t annotation) const {
+    const SpoolRange& range = context_.ranges[annotation];
+    return {range.external_id, range.end_ns, range.text};
+  }
+  std::vector<AnnotationRef> refs_of(const OpenRanges& open,
+                                     const std::vector<std::uint32_t>& list) const {
+    std::vector<AnnotationRef> refs;
+    for (std::uint32_t i = 0; i < open.annotations_count; ++i)
+      refs.push_back(ref_of(list[open.annotations_first + i]));
+    return refs;
+  }
+
+  // For each backward op that launched work, the annotations around its forward op: the last of
+  // those in this piece and before it. One that is still open was remembered with all of its own.
   void find_forward_annotations() {
+    std::vector<OpenRanges> moments;
+    std::vector<std::uint32_t> backward_of;  // by moment
     for (const LinkedWork& work : links_.work) {
       const OpenRanges* open = open_at(work.call);
       if (!open || open->backward == kNoIndex) continue;
-      const auto [known, is_new] = forward_of_.try_emplace(open->backward, kNoIndex);
+      const auto [known, is_new] = forward_of_.try_emplace(open->backward);
       if (!is_new) continue;
-      const std::uint32_t forward = forward_ops_.find(open->backward);
-      if (forward == kNoIndex) continue;
-      known->second = static_cast<std::uint32_t>(forward_open_.size());
-      forward_open_.push_back(
-          {.track = context_.ranges[forward].track, .time_ns = context_.ranges[forward].start_ns});
+      const SpoolRange& backward = context_.ranges[open->backward];
+      const std::uint32_t here = forward_ops_.find(open->backward);
+      const ActivityCarry::ForwardOp* const before =
+          carry_.forward_ops.find({backward.forward_thread, backward.sequence});
+      if (before && (here == kNoIndex || context_.ranges[here].start_ns <= before->start_ns)) {
+        known->second = *before->annotations;
+      } else if (here != kNoIndex) {
+        moments.push_back(
+            {.track = context_.ranges[here].track, .time_ns = context_.ranges[here].start_ns});
+        backward_of.push_back(open->backward);
+      }
     }
-    find_open_ranges(context_.ranges, forward_open_, &forward_annotations_);
+    std::vector<std::uint32_t> annotations;
+    find_open_ranges(context_.ranges, moments, &annotations);
+    for (std::size_t i = 0; i < moments.size(); ++i)
+      forward_of_[backward_of[i]] = refs_of(moments[i], annotations);
   }
 
-  static std::span<const std::uint32_t> annotations_of(const OpenRanges& open,
-                                                       const std::vector<std::uint32_t>& list) {
-    return std::span(list).subspan(open.annotations_first, open.annotations_count);
+  // For backward ops of later pieces.
+  void remember_forward_ops() {
+    std::vector<OpenRanges> moments;
+    std::vector<std::uint32_t> range_of;  // by moment
+    for (std::uint32_t i = 0; i < context_.ranges.size(); ++i) {
+      const SpoolRange& range = context_.ranges[i];
+      if (range.sequence < 0 || range.is_backward || range.forward_thread == 0) continue;
+      if (!range.in_piece) continue;  // remembered already
+      moments.push_back({.track = range.track, .time_ns = range.start_ns});
+      range_of.push_back(i);
+    }
+    std::vector<std::uint32_t> annotations;
+    find_open_ranges(context_.ranges, moments, &annotations);
+    std::shared_ptr<const std::vector<AnnotationRef>> last;
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      std::vector<AnnotationRef> refs = refs_of(moments[i], annotations);
+      const auto is_same = [](const AnnotationRef& a, const AnnotationRef& b) {
+        return a.external_id == b.external_id;
+      };
+      if (!last || !std::equal(last->begin(), last->end(), refs.begin(), refs.end(), is_same))
+        last = std::make_shared<const std::vector<AnnotationRef>>(std::move(refs));
+      const SpoolRange& range = context_.ranges[range_of[i]];
+      const NodeKey node{range.forward_thread, range.sequence};
+      const ActivityCarry::ForwardOp* const known = carry_.forward_ops.find(node);
+      if (!known || known->start_ns <= range.start_ns)
+        carry_.forward_ops.put(node, {range.start_ns, last});
+    }
   }
 
   void project(const LinkedWork& work, const OpenRanges& open, std::uint32_t stream) {
-    std::span<const std::uint32_t> forward;
+    std::span<const AnnotationRef> forward;
     if (open.backward != kNoIndex)
-      if (const auto known = forward_of_.find(open.backward);
-          known != forward_of_.end() && known->second != kNoIndex)
-        forward = annotations_of(forward_open_[known->second], forward_annotations_);
-    projected_.add_work(annotations_of(open, links_.annotations), forward, stream, work.start_ns,
-                        std::max(work.start_ns, work.end_ns));
+      if (const auto known = forward_of_.find(open.backward); known != forward_of_.end())
+        forward = known->second;
+    enclosing_.clear();
+    for (std::uint32_t i = 0; i < open.annotations_count; ++i)
+      enclosing_.push_back(ref_of(links_.annotations[open.annotations_first + i]));
+    carry_.annotations.add_work(enclosing_, forward, stream, work.start_ns,
+                                std::max(work.start_ns, work.end_ns));
   }
 
   // Kineto draws them one nanosecond longer at both ends, so that viewers nest the work in them.
   void add_annotations() {
-    if (projected_.rows().empty()) return;  // a category without rows would name a device
-    std::vector<GpuAnnotation> rows(projected_.rows().begin(), projected_.rows().end());
-    std::sort(rows.begin(), rows.end(), [](const GpuAnnotation& a, const GpuAnnotation& b) {
-      return std::tuple(a.annotation, a.stream, a.work == AnnotationWork::kBackward) <
-             std::tuple(b.annotation, b.stream, b.work == AnnotationWork::kBackward);
-    });
+    const std::vector<GpuAnnotation> rows =
+        context_.piece.is_last() ? carry_.annotations.take_all()
+                                 : carry_.annotations.take_ended(context_.piece_end_ns);
+    if (rows.empty()) return;  // a category without rows would name a device
     const CategoryId category = builder_.category("gpu_user_annotation");
     for (const GpuAnnotation& row : rows) {
-      const SpoolRange& range = context_.ranges[row.annotation];
       args_.begin();
-      args_.integer("External id", range.external_id);
+      args_.integer("External id", row.annotation.external_id);
       args_.text("launches", row.work == AnnotationWork::kOwn      ? "own"
                              : row.work == AnnotationWork::kNested ? "nested"
                                                                    : "backward");
-      builder_.add_slice(streams_[row.stream].track, category, range.name, row.start_ns - 1,
-                         row.end_ns - row.start_ns + 2, args_.end());
+      builder_.add_slice(track_of(row.stream), category, context_.name_of(row.annotation.text),
+                         row.start_ns - 1, row.end_ns - row.start_ns + 2, args_.end());
     }
   }
 
   const ActivityRowsContext& context_;
+  ActivityCarry& carry_;
   TraceBuilder& builder_;
   const SpoolActivities& activities_;
   const ActivityLinks& links_;
   ArgsWriter args_;
   ForwardOps forward_ops_;
-  std::unordered_map<std::uint32_t, std::uint32_t> forward_of_;  // backward op -> forward_open_
-  std::vector<OpenRanges> forward_open_;
-  std::vector<std::uint32_t> forward_annotations_;
-  GpuAnnotations projected_;
-  std::vector<StringId> kernel_names_;  // by text id
+  std::unordered_map<std::uint32_t, std::vector<AnnotationRef>> forward_of_;  // by backward op
+  std::vector<AnnotationRef> enclosing_;                                      // of the work at hand
+  std::vector<StringId> kernel_names_;                                        // by text id
   std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
   std::unordered_map<std::uint64_t, StringId> call_names_;
-  std::unordered_map<std::uint32_t, std::int64_t> device_of_context_;
   std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> stream_index_;
-  std::vector<Stream> streams_;
+  std::vector<TrackId> stream_tracks_;  // by index in the carry
   std::map<std::int64_t, bool> named_devices_;
 };
 

@@ -1,8 +1,11 @@
 // Device activities become the rows that torch.profiler would have written of them, and some more
 // arguments. The table of rows and arguments: docs/formats/spool.md.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <span>
 
+#include "lanescope/format/spool/activity_carry.h"
 #include "lanescope/format/spool/activity_links.h"
 #include "lanescope/model/gpu_device.h"
 #include "lanescope/model/trace_builder.h"
@@ -12,13 +15,18 @@ namespace lanescope::format {
 struct ActivityRowsContext {
   TraceBuilder& builder;
   const SpoolIndex& index;
-  std::span<const SpoolRange> ranges;
+  SpoolPiece piece;
+  std::int64_t piece_end_ns;           // of its last tick; not looked at for the last piece
+  std::span<const SpoolRange> ranges;  // those of earlier pieces first
   std::span<const GpuDevice> devices;  // of the trace's deviceProperties
+  std::function<StringId(std::uint32_t)> name_of;  // of a text's id
+  ActivityCarry& carry;
 };
 
 // Rows of API calls, device work, waits, events and overhead, arrows from calls to work,
-// annotations on streams, names of devices and streams. Rows of one stream may overlap. Cost:
-// linear in activities, and in the annotations around each launch (64 at most).
+// annotations on streams, names of devices and streams. Rows of one stream may overlap. An
+// annotation's rows come with the piece in which it ends, those of its backward work with the last
+// piece. Cost: linear in activities, and in the annotations around each launch (64 at most).
 void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
                        const ActivityLinks& links);
 

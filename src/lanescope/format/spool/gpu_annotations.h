@@ -15,29 +15,59 @@ enum class AnnotationWork : std::uint8_t {
   kBackward,  // launched by the backward op of an op inside this one
 };
 
+// An annotation wherever its recording is read from.
+struct AnnotationRef {
+  std::int64_t external_id = 0;
+  std::int64_t end_ns = 0;
+  std::uint32_t text = 0;  // id of its name in the recording
+};
+
 // One row: from the first start to the last end of the work. Nanoseconds.
 struct GpuAnnotation {
-  std::uint32_t annotation = 0;  // index of the range
-  std::uint32_t stream = 0;      // index of the (device, stream) pair
+  AnnotationRef annotation;
+  std::uint32_t stream = 0;  // index of the (device, stream) pair
   std::int64_t start_ns = 0, end_ns = 0;
   // kOwn when any of it is; backward work has rows of its own.
   AnnotationWork work = AnnotationWork::kOwn;
 };
 
-// O(1) an addition; rows in order of first addition.
+// O(1) an addition. Memory: 100 bytes a row that is not complete.
 class GpuAnnotations {
  public:
-  void add(std::uint32_t annotation, std::uint32_t stream, AnnotationWork work,
+  // More rows of backward work wait for the end: the oldest half is taken as complete.
+  static constexpr std::size_t kMostBackwardRows = 200'000;
+
+  void add(const AnnotationRef& annotation, std::uint32_t stream, AnnotationWork work,
            std::int64_t start_ns, std::int64_t end_ns);
   // `enclosing`: annotations around a launch, innermost first; `forward`: those around the forward
   // op of the backward op that launched it. Each annotation counts once.
-  void add_work(std::span<const std::uint32_t> enclosing, std::span<const std::uint32_t> forward,
+  void add_work(std::span<const AnnotationRef> enclosing, std::span<const AnnotationRef> forward,
                 std::uint32_t stream, std::int64_t start_ns, std::int64_t end_ns);
-  std::span<const GpuAnnotation> rows() const { return rows_; }
+  // The rows of annotations that ended at or before `time_ns`, to which no launch can be added any
+  // more, by annotation and stream; they are forgotten here. Backward work comes at any time after
+  // its annotation, so its rows wait for take_all().
+  std::vector<GpuAnnotation> take_ended(std::int64_t time_ns);
+  std::vector<GpuAnnotation> take_all();
 
  private:
-  std::vector<GpuAnnotation> rows_;
-  std::unordered_map<std::uint64_t, std::uint32_t> row_of_[2];  // forward, backward
+  struct RowKey {
+    std::int64_t external_id;
+    std::uint32_t stream;
+    bool backward;
+    bool operator==(const RowKey&) const = default;
+  };
+  struct RowKeyHash {
+    std::size_t operator()(const RowKey& key) const {
+      return (static_cast<std::uint64_t>(key.external_id) << 1 | (key.backward ? 1 : 0)) *
+                 0x9e3779b97f4a7c15u ^
+             key.stream;
+    }
+  };
+  template <typename Wanted>
+  std::vector<GpuAnnotation> take(const Wanted& wanted);
+
+  std::unordered_map<RowKey, GpuAnnotation, RowKeyHash> rows_;
+  std::size_t backward_rows_ = 0;
 };
 
 }  // namespace lanescope::format

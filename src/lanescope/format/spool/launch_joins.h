@@ -19,11 +19,12 @@ struct SpoolRange {
   std::uint64_t forward_thread = 0;  // torch's number of the thread that ran the forward op: of a
                                      // backward op its Fwd thread id, else the thread's own
   TrackId track = kNone<TrackId>;
-  StringId name = kNone<StringId>;
+  std::uint32_t text = 0;  // id of its name in the recording
   ArgsId args = kNone<ArgsId>;
   bool is_annotation = false;
   bool is_backward = false;
   bool is_collective = false;  // record_param_comms
+  bool in_piece = true;        // began in the piece that becomes rows, not before
 };
 
 // A moment on a thread, and what was open there. Indexes into the ranges, kNoIndex where there is

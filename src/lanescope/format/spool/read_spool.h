@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +33,26 @@ bool is_spool(std::string_view first_bytes);
 // a launch and 100 a range when there are activities. Any thread, one is used.
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options = {});
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options = {});
+
+// Memory of reading in pieces: about 60 MB for 100,000 rows a piece, and the recording's texts (64
+// MiB at most), however long it is; 16 to 40 bytes more a range that ended in another chunk or by
+// another thread.
+inline constexpr std::uint64_t kRowsPerPiece = 100'000;
+// Pieces come in order of time, the `number`-th of `count`, from 1. Together they hold the rows
+// that read_spool() gives, each once: an event is in the piece in which it begins, work of a device
+// in that of its API call, an annotation's rows on streams in that of its end (those of backward
+// work in the last). The first piece has the metadata, the last the windows. Arrows of the autograd
+// engine look back over 250,000 forward ops, annotations of backward work over 100,000.
+using SpoolPieceSink =
+    std::function<Result<void>(const Trace& piece, std::size_t number, std::size_t count)>;
+// An error of the sink ends it and is returned. Everything else as read_spool(); each chunk is read
+// three times, those with activities more often.
+Result<ImportStats> read_spool_pieces(const std::filesystem::path& path,
+                                      std::uint64_t rows_per_piece, const SpoolPieceSink& sink,
+                                      const ReadSpoolOptions& options = {});
+Result<ImportStats> read_spool_bytes_pieces(std::string_view bytes, std::uint64_t rows_per_piece,
+                                            const SpoolPieceSink& sink,
+                                            const ReadSpoolOptions& options = {});
 
 // The *.lspool files of a directory, by name. kIo when it cannot be listed.
 Result<std::vector<std::filesystem::path>> find_spools(const std::filesystem::path& directory);

@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "lanescope/codec/activity_layout.h"
@@ -39,14 +41,36 @@ struct SpoolActivities {
   }
 };
 
-// Damage is counted at the chunk's place: kEventLost (a kind that is none, a second half without
-// its first), kFieldLost (a first half without its second), kUnmeasuredTime (no begin: the event is
-// left out). Cost: linear; 48 bytes a record and 56 more a kernel, copy or memset.
-// `of_threads`: calls, waits and events that lay in the chunks of the threads that made them.
-SpoolActivities read_activities(const SpoolBytes& bytes, const SpoolIndex& index,
-                                std::span<const spool::Record> of_threads,
-                                std::span<std::byte> buffer, ImportStats* stats);
+// Records become activities. Damage is counted at the chunk's place: kEventLost (a kind that is
+// none, a second half without its first), kFieldLost (a first half without its second),
+// kUnmeasuredTime (no begin: the event is left out). Cost: linear; 48 bytes a record and 56 more a
+// kernel, copy or memset.
+class ActivityDecoder {
+ public:
+  explicit ActivityDecoder(ImportStats* stats) : stats_(stats) {}
+  // `records`: about how many are to come.
+  void expect(std::size_t records) { out_.records.reserve(records); }
+  void add_chunk(std::span<const spool::Record> records, std::uint64_t offset);
+  SpoolActivities take() { return std::move(out_); }
+
+ private:
+  bool add(std::uint32_t at, bool has_more);
+  void note_times(std::uint32_t at);
+  bool is_measured(std::uint32_t at);
+  void add_other(std::vector<std::uint32_t>& list, std::uint32_t at);
+  void add_kernel(std::uint32_t at, bool has_more);
+  template <typename T>
+  void add_transfer(const T& transfer, std::uint32_t at, bool has_more);
+  void add_work(const GpuEvent& event);
+
+  ImportStats* stats_;
+  std::uint64_t offset_ = 0;
+  SpoolActivities out_;
+};
+
 // Kinds that may lie in a thread's chunk.
 bool is_thread_activity(const spool::Record& record);
+// The id that joins an activity to its API call; 0: none. Not of a second half.
+std::uint32_t correlation_of(const spool::Record& record);
 
 }  // namespace lanescope::format

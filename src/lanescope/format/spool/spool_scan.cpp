@@ -1,0 +1,198 @@
+#include "lanescope/format/spool/spool_scan.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_set>
+
+#include "lanescope/format/spool/spool_activities.h"
+
+namespace lanescope::format {
+namespace {
+
+using spool::Record;
+using spool::RecordKind;
+
+// Kineto counts from the last multiple of this before the recording, so that times stay short.
+constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
+// 36 years from the base: further is damage, and a trace written with it could not be read again.
+constexpr std::int64_t kFarthestNs = std::int64_t{1} << 60;
+
+class Scanner {
+ public:
+  Scanner(const SpoolBytes& bytes, const ReadSpoolOptions& options, ImportStats* stats)
+      : bytes_(bytes), options_(options), stats_(stats) {}
+
+  Result<SpoolScan> run() {
+    LANESCOPE_TRY(scan_.index, read_spool_index(bytes_, options_.live, stats_));
+    for (const SpoolChunk& chunk : scan_.index.record_chunks) scan_records(chunk);
+    for (const SpoolChunk& chunk : scan_.index.activity_chunks) scan_activities(chunk);
+    for (const SpoolChunk& chunk : scan_.index.kept_chunks) read_kept(chunk);
+    std::sort(scan_.kept_ranges.begin(), scan_.kept_ranges.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.first.thread, a.first.sequence, a.first.slot) <
+             std::tie(b.first.thread, b.first.sequence, b.first.slot);
+    });
+    std::sort(scan_.ends_by_handle.begin(), scan_.ends_by_handle.end());
+    for (const TickAnchor& anchor : scan_.index.anchors) note_tick(anchor.ticks);
+    find_windows();
+    choose_base();
+    count_lost_begins();
+    return std::move(scan_);
+  }
+
+ private:
+  void note_tick(std::uint64_t tick) { scan_.last_tick = std::max(scan_.last_tick, tick); }
+
+  void scan_records(const SpoolChunk& chunk) {
+    ChunkSpan& span = scan_.record_spans.emplace_back();
+    for (const Record& record : read_records(bytes_, chunk, buffer_, stats_)) {
+      if (is_thread_activity(record)) {
+        add_activity(record, chunk.offset, &span);
+        continue;
+      }
+      const auto kind = static_cast<RecordKind>(record.kind);
+      const bool is_memory = kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory;
+      note_tick(std::max(record.begin_tsc, is_memory ? 0 : record.end_tsc));
+      if (is_memory || kind == RecordKind::kRange || kind == RecordKind::kInstant)
+        add_row(record.begin_tsc, &span);
+      else if (kind == RecordKind::kRangeEnd)
+        scan_.end_by_slot[place_of(chunk.thread, record.a)] = record.end_tsc;
+      else if (kind == RecordKind::kEndByHandle)
+        scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
+      else if (kind != RecordKind::kCollective)
+        stats_->count(ImportIssue::kEventLost, chunk.offset);
+    }
+  }
+
+  static void add_row(std::uint64_t begin, ChunkSpan* span) {
+    span->first = std::min(span->first, begin);
+    span->last = std::max(span->last, begin);
+    ++span->rows;
+  }
+
+  // Of the thread whose chunk it lies in.
+  void add_activity(const Record& record, std::uint64_t offset, ChunkSpan* span) {
+    const auto kind = static_cast<spool::ActivityKind>(record.kind);
+    if (record.begin_tsc == 0 && kind != spool::ActivityKind::kCudaEvent)
+      return stats_->count(ImportIssue::kUnmeasuredTime, offset);
+    note_activity(record, span);
+  }
+
+  void scan_activities(const SpoolChunk& chunk) {
+    ActivityDecoder decoder(stats_);
+    decoder.add_chunk(read_records(bytes_, chunk, buffer_, stats_), chunk.offset);
+    const SpoolActivities found = decoder.take();
+    ChunkSpan& span = scan_.activity_spans.emplace_back();
+    for (const GpuEvent& work : found.work) note_activity(found.records[work.record], &span);
+    for (const auto* list : {&found.calls, &found.syncs, &found.events, &found.overheads})
+      for (const std::uint32_t at : *list) note_activity(found.records[at], &span);
+  }
+
+  // An event without a time is no row; it still says what was waited for.
+  void note_activity(const Record& record, ChunkSpan* span) {
+    note_tick(std::max(record.begin_tsc, record.end_tsc));
+    if (record.begin_tsc != 0) add_row(record.begin_tsc, span);
+    const std::uint32_t id = correlation_of(record);
+    span->ids.add(id);
+    if (static_cast<spool::ActivityKind>(record.kind) == spool::ActivityKind::kApiCall)
+      span->calls.add(id);
+  }
+
+  // Ranges, and ends by handle, of chunks that a ring gave back.
+  void read_kept(const SpoolChunk& chunk) {
+    const auto records = read_records(bytes_, chunk, buffer_, stats_);
+    for (std::size_t i = 0; i + 1 < records.size(); i += 2) {
+      if (static_cast<RecordKind>(records[i].kind) != RecordKind::kKeptFrom) continue;
+      const Record& record = records[i + 1];
+      const SlotKey place = place_of(records[i].b, records[i].a);
+      const auto kind = static_cast<RecordKind>(record.kind);
+      if (kind == RecordKind::kEndByHandle)
+        scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
+      // A process that was killed between the two leaves the chunk and the copy.
+      else if (kind == RecordKind::kRange && !scan_.has_chunk(place.thread, place.sequence))
+        scan_.kept_ranges.emplace_back(place, record);
+    }
+  }
+
+  void find_windows() {
+    scan_.clock.emplace(scan_.index.anchors, scan_.index.ticks_per_second);
+    scan_.windows =
+        SpoolWindows(scan_.index, options_.session, options_.cycle, scan_.last_tick, &*scan_.clock);
+    scan_.all_windows =
+        SpoolWindows(scan_.index, std::nullopt, std::nullopt, scan_.last_tick, nullptr);
+  }
+
+  void choose_base() {
+    const auto windows = scan_.windows.all();
+    std::uint64_t first = windows.empty() ? 0 : windows.front().start;
+    if (first == 0 && !scan_.index.anchors.empty()) first = scan_.index.anchors.front().ticks;
+    const std::int64_t unix_ns = scan_.clock->unix_ns(first).value_or(0);
+    scan_.base_ns = unix_ns > 0 ? unix_ns / kBaseStepNs * kBaseStepNs : 0;
+  }
+
+  // Ends in a ring's window whose range is nowhere.
+  void count_lost_begins() {
+    if (scan_.index.kept_chunks.empty() && scan_.index.ring_lost_until == 0 &&
+        !scan_.windows.has_ring())
+      return;
+    std::unordered_set<SlotKey, SlotKeyHash> kept;
+    for (const auto& [place, record] : scan_.kept_ranges) kept.insert(place);
+    for (const auto& [place, end] : scan_.end_by_slot)
+      if (scan_.windows.at(end) && !scan_.has_chunk(place.thread, place.sequence) &&
+          !kept.contains(place))
+        stats_->count(ImportIssue::kLostBegin);
+  }
+
+  const SpoolBytes& bytes_;
+  const ReadSpoolOptions& options_;
+  ImportStats* stats_;
+  SpoolScan scan_;
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
+};
+
+}  // namespace
+
+void IdSpan::add(std::uint32_t id) {
+  if (id == 0) return;
+  first = std::min(first, id);
+  last = std::max(last, id);
+}
+
+std::optional<std::int64_t> SpoolScan::time_ns(std::uint64_t tick) const {
+  const auto unix_ns = clock->unix_ns(tick);
+  std::int64_t time = 0;
+  if (!unix_ns || __builtin_sub_overflow(*unix_ns, base_ns, &time)) return std::nullopt;
+  if (time > kFarthestNs || time < -kFarthestNs) return std::nullopt;
+  return time;
+}
+
+std::optional<std::uint64_t> SpoolScan::end_of(const Record& range, const SlotKey& place) const {
+  if (range.end_tsc != 0) return range.end_tsc;
+  if (!end_by_slot.empty())
+    if (const auto end = end_by_slot.find(place); end != end_by_slot.end()) return end->second;
+  if (range.d == 0 || ends_by_handle.empty()) return std::nullopt;
+  const auto end = std::lower_bound(ends_by_handle.begin(), ends_by_handle.end(),
+                                    std::pair(range.d, range.begin_tsc));
+  if (end == ends_by_handle.end() || end->first != range.d) return std::nullopt;
+  return end->second;
+}
+
+bool SpoolScan::has_chunk(std::uint32_t thread, std::uint32_t sequence) const {
+  const auto at = std::lower_bound(
+      index.record_chunks.begin(), index.record_chunks.end(), std::pair(thread, sequence),
+      [](const SpoolChunk& chunk, const std::pair<std::uint32_t, std::uint32_t>& place) {
+        return std::pair(chunk.thread, chunk.sequence) < place;
+      });
+  return at != index.record_chunks.end() && at->thread == thread && at->sequence == sequence;
+}
+
+SlotKey place_of(std::uint32_t thread, std::int64_t place) {
+  const auto bits = static_cast<std::uint64_t>(place);
+  return {thread, static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
+}
+
+Result<SpoolScan> scan_spool(const SpoolBytes& bytes, const ReadSpoolOptions& options,
+                             ImportStats* stats) {
+  return Scanner(bytes, options, stats).run();
+}
+
+}  // namespace lanescope::format
