@@ -74,6 +74,18 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
       R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
 }
 
+// The thread's slice is met before the arrow, and the stream's after it; in the written file, which
+// is in order of time, the stream comes first.
+TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWas) {
+  const Trace again = round_trip(read(
+      R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","pid":0,"tid":7,"ts":9,"dur":1},)"
+      R"({"ph":"s","id":1,"cat":"ac2g","name":"ac2g","pid":5,"tid":5,"ts":1},)"
+      R"({"ph":"f","id":1,"cat":"ac2g","name":"ac2g","pid":0,"tid":7,"ts":2,"bp":"e"},)"
+      R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":2,"dur":3}]})"));
+  ASSERT_EQ(again.flows().size(), 1u);
+  EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
+}
+
 TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
   const Trace again = round_trip(Trace());
   EXPECT_EQ(again.slices().size(), 0u);
