@@ -106,6 +106,17 @@ TEST(TraceBuilderTest, AnArrowEndsOnTheStreamInEveryOrderOfTheFile) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST(TraceBuilderTest, TheLastOfEqualTopLevelKeysCounts) {
+  TraceBuilder builder;
+  builder.add_metadata("host_name", "\"first\"");
+  builder.add_metadata("other", "1");
+  builder.add_metadata("host_name", "\"last\"");
+  const auto trace = std::move(builder).finish();
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->metadata_json("host_name"), "\"last\"");
+  EXPECT_EQ(trace->metadata_json("none"), std::nullopt);
+}
+
 TEST(TraceBuilderTest, ReusedFlowIdsPairByTime) {
   Builder b;
   const CategoryId flow = b.category("async");
