@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,7 @@ class Writer {
       fragment += '"';
     }
     for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
+    for (const Metadata& entry : trace.metadata()) last_metadata_[raw(entry.key)] = &entry;
   }
 
   Result<WriteStats> run() {
@@ -180,11 +182,10 @@ class Writer {
       add_string(id);
   }
 
+  // The last entry of that key; nullptr when there is none. One look-up.
   const Metadata* find_metadata(std::string_view key) const {
-    const Metadata* found = nullptr;
-    for (const Metadata& entry : trace_.metadata())
-      if (trace_.text(entry.key) == key) found = &entry;
-    return found;
+    const auto it = last_metadata_.find(raw(trace_.strings().find(key)));
+    return it == last_metadata_.end() ? nullptr : it->second;
   }
   void write_entry(const Metadata& entry) {
     text_.add("  ");
@@ -204,7 +205,9 @@ class Writer {
       if (const Metadata* entry = find_metadata(key)) write_entry(*entry);
     for (const Metadata& entry : trace_.metadata()) {
       const std::string_view key = trace_.text(entry.key);
-      if (!is_placed(key) && find_metadata(key) == &entry) write_entry(entry);
+      if (is_placed(key) || find_metadata(key) != &entry) continue;
+      text_.flush_if_full();
+      write_entry(entry);
     }
     if (const Metadata* entry = find_metadata("displayTimeUnit")) write_entry(*entry);
     if (trace_.base_time_ns() != 0 || find_metadata("baseTimeNanoseconds")) {
@@ -244,6 +247,7 @@ class Writer {
     end_event();
   }
   void begin_label(const char* name, const std::string& place, const char* key) {
+    text_.flush_if_full();
     text_.add("{\"ph\":\"M\",\"name\":\"");
     text_.add(name);
     text_.add('"');
@@ -281,12 +285,12 @@ class Writer {
       write_label("process_sort_index", place, "sort_index", process.sort_index);
     }
     for (const std::uint32_t i : labelled_tracks()) {
-      text_.flush_if_full();
       const Track& track = trace_.tracks()[i];
       write_label("thread_name", tracks_[i], "name", track.name);
       write_label("thread_sort_index", tracks_[i], "sort_index", track.sort_index);
     }
     for (const StringId event : trace_.other_metadata_events()) {
+      text_.flush_if_full();
       text_.add(trace_.text(event));
       text_.add(",\n");
       ++events_;
@@ -462,6 +466,7 @@ class Writer {
   const WriteOptions& options_;
   Text text_;
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
+  std::unordered_map<std::uint32_t, const Metadata*> last_metadata_;  // by StringId of the key
   std::vector<std::uint8_t> string_state_, json_state_;
   std::uint64_t events_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/sketch.h"
 #include "lanescope/testing/trace_text.h"
 
@@ -84,6 +85,19 @@ TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWa
       R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":2,"dur":3}]})"));
   ASSERT_EQ(again.flows().size(), 1u);
   EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
+}
+
+// Looking each key up among all others takes an hour at this size: beyond the limit of any test.
+TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
+  const int kEntries = testing::rounds(1'000'000);
+  testing::Sketch sketch;
+  for (int i = 0; i < kEntries; ++i)
+    sketch.metadata("key " + std::to_string(i), std::to_string(i));
+  sketch.metadata("key 5", "\"the last one counts\"");
+  const Trace again = read(kineto_json_text(sketch.trace()));
+  EXPECT_EQ(again.metadata().size(), static_cast<std::size_t>(kEntries));
+  EXPECT_EQ(again.metadata_json("key 5"), "\"the last one counts\"");
+  EXPECT_EQ(again.metadata_json("key 99999"), "99999");
 }
 
 TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
