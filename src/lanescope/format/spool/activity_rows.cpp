@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "lanescope/codec/json_text.h"
 #include "lanescope/format/spool/activity_words.h"
 #include "lanescope/format/spool/gpu_annotations.h"
 #include "lanescope/model/gpu_occupancy.h"
@@ -200,7 +201,7 @@ class RowWriter {
   StringId call_name(const spool::ApiCallRecord& record, bool is_driver) {
     const SpoolIndex& index = context_.index;
     if (record.name_given != 0 && record.name < index.texts.size() && index.has_text[record.name])
-      return builder_.intern(index.texts[record.name]);
+      return builder_.intern(codec::valid_utf8(index.texts[record.name]));
     const auto [known, is_new] =
         call_names_.try_emplace(std::uint64_t{record.cbid} << 1 | (is_driver ? 1 : 0));
     if (is_new) known->second = builder_.intern(api_call_name(is_driver, record.cbid));
@@ -257,7 +258,7 @@ class RowWriter {
       return builder_.intern(fmt::format("(lost name {})", id));
     }
     if (kernel_names_[id] == kNone<StringId>)
-      kernel_names_[id] = builder_.intern(kernel_name(index.texts[id]));
+      kernel_names_[id] = builder_.intern(codec::valid_utf8(kernel_name(index.texts[id])));
     return kernel_names_[id];
   }
 

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/spool/activity_links.h"
 #include "lanescope/format/spool/activity_rows.h"
@@ -193,7 +194,7 @@ class SpoolReader {
     };
     for (const SpoolMetadata& entry : index_.metadata) {
       if (options_.session && entry.session != 0 && entry.session != *options_.session) continue;
-      if (entry.json.empty())
+      if (!codec::is_strict_json(entry.json))
         builder_.stats().count(ImportIssue::kMetadataLost);
       else
         set(entry.key, entry.json);
@@ -252,7 +253,11 @@ class SpoolReader {
       builder_.stats().count(ImportIssue::kMissingField);
       return builder_.intern(fmt::format("(lost name {})", id));
     }
-    if (name_ids_[id] == kNone<StringId>) name_ids_[id] = builder_.intern(index_.texts[id]);
+    if (name_ids_[id] == kNone<StringId>) {
+      bool replaced = false;
+      name_ids_[id] = builder_.intern(codec::valid_utf8(index_.texts[id], &replaced));
+      if (replaced) builder_.stats().count(ImportIssue::kInvalidUtf8);
+    }
     return name_ids_[id];
   }
 
