@@ -30,7 +30,7 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 // Text that grows and is handed on in large pieces.
 class Text {
  public:
-  explicit Text(codec::ByteSink& sink) : sink_(sink) { buffer_.reserve(kFlushBytes + (64 << 10)); }
+  explicit Text(codec::ByteSink& sink) : sink_(sink) {}
   void add(std::string_view text) { buffer_ += text; }
   void add(char c) { buffer_ += c; }
   std::string& raw() { return buffer_; }
