@@ -251,6 +251,14 @@ TEST(ReadTraceTest, ABaseTimeIsKeptAsTheNumberThatItIs) {
   EXPECT_EQ(count(damaged, ImportIssue::kBadTime), 1u);
 }
 
+TEST(ReadTraceTest, MetadataEventsHaveNoTimeThatCouldBeBad) {
+  const Trace trace = read(
+      R"([{"ph":"M","name":"other","ts":18446744073709551615,"pid":1,"args":{"x":1}},)"
+      R"({"ph":"X","name":"a","ts":1,"dur":1}])");
+  EXPECT_EQ(trace.other_metadata_events().size(), 1u);
+  EXPECT_TRUE(nothing_counted(trace));
+}
+
 TEST(ReadTraceTest, TheSizeOfTheWindowChangesNothing) {
   std::string text = "[";
   for (int i = 0; i < 500; ++i)
