@@ -42,8 +42,9 @@ class Run:
         command = [binary, f"-max_total_time={options.seconds}", f"-seed={options.seed}", f"-max_len={LONGEST.get(target, 4096)}",
                    "-entropic=0",  # its bookkeeping took three quarters of the time
                    "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-", *corpus]
-        # A sanitizer's report ends the run, whatever it is about.
-        environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+        # Any report of a sanitizer ends the run. Short stacks of allocations, and few freed blocks held back, save time.
+        environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+                       "ASAN_OPTIONS": "malloc_context_size=4:quarantine_size_mb=32"}
         begin = time.monotonic()
         self.cpu_seconds = 0.0
         try:
