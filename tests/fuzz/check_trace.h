@@ -12,8 +12,8 @@ format::ReadOptions small_reads();
 // same, and is written again byte for byte.
 void check_round_trip(const Trace& trace);
 
-// info, table, tree, memory, explain (text, JSON, page) and diff: none crashes, each says something,
-// self times are no longer than total times and the parts of a wall add up.
+// info, table, tree, memory, explain (text, JSON, page) and diff: none crashes, each says
+// something, self times are no longer than total times and the parts of a wall add up.
 void check_analyses(const Trace& trace);
 
 }  // namespace lanescope::fuzz

@@ -8,7 +8,9 @@
 namespace lanescope::fuzz {
 namespace {
 
-int shown(std::string_view text) { return static_cast<int>(std::min<std::size_t>(text.size(), 4000)); }
+int shown(std::string_view text) {
+  return static_cast<int>(std::min<std::size_t>(text.size(), 4000));
+}
 
 std::string_view line_at(std::string_view text, std::size_t at) {
   at = std::min(at, text.size());

@@ -21,11 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::require(codec::is_strict_json(mended), "what was mended is strict", mended);
     std::string again;
     const codec::MendResult second = codec::mend_json(mended, true, again);
-    fuzz::require(second.status == MendStatus::kDone && !second.mends.any(), "once is enough", mended);
+    fuzz::require(second.status == MendStatus::kDone && !second.mends.any(), "once is enough",
+                  mended);
     fuzz::require_equal(mended, again, "strict text stays as it was");
   }
   if (codec::is_strict_json(text)) {
-    fuzz::require(result.status == MendStatus::kDone && !result.mends.any(), "strict text is taken");
+    fuzz::require(result.status == MendStatus::kDone && !result.mends.any(),
+                  "strict text is taken");
     fuzz::require_equal(text, mended, "byte for byte");
   }
   const std::size_t start = codec::find_event_start(text, 0);

@@ -63,8 +63,8 @@ std::string mutate_packed(std::string_view bytes, fuzz::Random& random) {
   std::string out;
   pack(std::string_view(text).substr(0, cut), packing, random.pick({0, 1, 6}), out);
   if (cut < text.size())
-    pack(std::string_view(text).substr(cut),
-         random.one_in(4) ? codec::Packing::kZstd : packing, 0, out);
+    pack(std::string_view(text).substr(cut), random.one_in(4) ? codec::Packing::kZstd : packing, 0,
+         out);
   for (std::size_t flips = random.below(3); flips > 0 && !out.empty(); --flips)
     out[random.below(out.size())] = static_cast<char>(random.next());
   if (random.one_in(8)) out.resize(random.below(out.size() + 1));

@@ -23,7 +23,8 @@ std::vector<std::string> blocks_of(std::string_view input) {
   std::vector<std::string> blocks;
   for (std::size_t at = 1; at + 2 <= input.size();) {
     const std::size_t size = static_cast<unsigned char>(input[at]) |
-                             static_cast<std::size_t>(static_cast<unsigned char>(input[at + 1])) << 8;
+                             static_cast<std::size_t>(static_cast<unsigned char>(input[at + 1]))
+                                 << 8;
     blocks.emplace_back(input.substr(at + 2, size));
     at += 2 + size;
   }
@@ -122,10 +123,24 @@ void change_chunk_header(std::string& block, Random& random) {
 
 // One field of a record, with the sizes that Record and the records of activities have them in.
 void change_record(std::string& block, std::size_t at, std::size_t other, Random& random) {
-  const Field field = random.pick<Field>({{0, 8},  {8, 8},  {16, 4}, {20, 1}, {21, 1}, {22, 2},
-                                          {24, 8}, {24, 4}, {28, 4}, {32, 4}, {36, 4}, {40, 8},
-                                          {40, 4}, {44, 4}, {36, 2}, {38, 2}});
-  if (field.offset == offsetof(spool::Record, kind) && !random.one_in(4) && at + 48 <= block.size()) {
+  const Field field = random.pick<Field>({{0, 8},
+                                          {8, 8},
+                                          {16, 4},
+                                          {20, 1},
+                                          {21, 1},
+                                          {22, 2},
+                                          {24, 8},
+                                          {24, 4},
+                                          {28, 4},
+                                          {32, 4},
+                                          {36, 4},
+                                          {40, 8},
+                                          {40, 4},
+                                          {44, 4},
+                                          {36, 2},
+                                          {38, 2}});
+  if (field.offset == offsetof(spool::Record, kind) && !random.one_in(4) &&
+      at + 48 <= block.size()) {
     block[at + 20] = static_cast<char>(random.pick(
         {1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36, 37, 38, 39, 47}));
     return;
@@ -141,7 +156,8 @@ void change_text(std::string& block, Random& random) {
   }
   if (starts.empty()) return;
   const std::size_t at = starts[random.below(starts.size())];
-  if (random.one_in(3)) return change_field(block, at, 4, starts[random.below(starts.size())], random);
+  if (random.one_in(3))
+    return change_field(block, at, 4, starts[random.below(starts.size())], random);
   if (random.one_in(3)) return change_field(block, at + 4, 4, at + 4, random);
   const std::size_t size = get<std::uint32_t>(block.data() + at + 4);
   for (std::size_t bytes = 1 + random.below(3); bytes > 0 && size > 0; --bytes)
@@ -227,7 +243,8 @@ std::string_view unfold_spool(std::string_view input) {
   }
   std::size_t kept = size;
   if (flags & kCut)
-    kept -= std::min(size, static_cast<std::size_t>(static_cast<unsigned char>(input.back())) * 1021);
+    kept -=
+        std::min(size, static_cast<std::size_t>(static_cast<unsigned char>(input.back())) * 1021);
   return std::string_view(buffer).substr(0, kept);
 }
 

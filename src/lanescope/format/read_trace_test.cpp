@@ -252,9 +252,9 @@ TEST(ReadTraceTest, ABaseTimeIsKeptAsTheNumberThatItIs) {
 }
 
 TEST(ReadTraceTest, MetadataEventsHaveNoTimeThatCouldBeBad) {
-  const Trace trace = read(
-      R"([{"ph":"M","name":"other","ts":18446744073709551615,"pid":1,"args":{"x":1}},)"
-      R"({"ph":"X","name":"a","ts":1,"dur":1}])");
+  const Trace trace =
+      read(R"([{"ph":"M","name":"other","ts":18446744073709551615,"pid":1,"args":{"x":1}},)"
+           R"({"ph":"X","name":"a","ts":1,"dur":1}])");
   EXPECT_EQ(trace.other_metadata_events().size(), 1u);
   EXPECT_TRUE(nothing_counted(trace));
 }

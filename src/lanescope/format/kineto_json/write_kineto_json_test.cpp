@@ -91,8 +91,7 @@ TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWa
 TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
   const int kEntries = testing::rounds(1'000'000);
   testing::Sketch sketch;
-  for (int i = 0; i < kEntries; ++i)
-    sketch.metadata("key " + std::to_string(i), std::to_string(i));
+  for (int i = 0; i < kEntries; ++i) sketch.metadata("key " + std::to_string(i), std::to_string(i));
   sketch.metadata("key 5", "\"the last one counts\"");
   const Trace again = read(kineto_json_text(sketch.trace()));
   EXPECT_EQ(again.metadata().size(), static_cast<std::size_t>(kEntries));
