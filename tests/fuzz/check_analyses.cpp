@@ -40,7 +40,7 @@ void check_table(const Trace& trace) {
     const auto table = analysis::compute_key_averages(trace, grouping);
     require(table.has_value(), "every trace has a table");
     for (const analysis::KeyAverage& row : table->rows) {
-      require(row.count > 0, "a row stands for a call");
+      require(row.count > 0, "a row counts a call");
       if (style == analysis::TableStyle::kLanescope && !row.is_async)
         require(row.self_cpu_time_total_ns <= row.cpu_time_total_ns, "self CPU is within total CPU",
                 row.name);

@@ -248,7 +248,7 @@ std::size_t any_token(const std::vector<Token>& tokens, Random& random, Is is) {
 }
 
 void edit_events(std::string& text, const std::vector<Token>& tokens, Random& random) {
-  // An object that a list holds: what stands before it is a bracket, or a comma behind an object.
+  // An object that a list holds: before it comes a bracket, or a comma after an object.
   const auto is_event = [&](std::size_t i) {
     return tokens[i].kind == '{' && tokens[i].partner != kNoToken && i > 0 &&
            (tokens[i - 1].kind == '[' ||
