@@ -2,6 +2,8 @@
 """Counts the tests of all JUnit files in a folder, names skips and failures, and ends with one line.
 
 usage: count_tests.py FOLDER [--seconds N] [BROKEN_STAGE...]     exit code 1 when a test failed or a stage broke
+
+A test is a <testcase>: one of ctest, one of pytest, one fuzz target (run_fuzzers.py --junit), however many inputs it tried.
 """
 import argparse
 import collections

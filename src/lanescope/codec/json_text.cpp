@@ -21,6 +21,22 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   return 0;
 }
 
+std::string valid_utf8(std::string_view text, bool* replaced) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = utf8_length(text, at);
+    if (length > 0) {
+      out.append(text, at, length);
+    } else {
+      out += "\xef\xbf\xbd";
+      if (replaced) *replaced = true;
+    }
+    at += length > 0 ? length : 1;
+  }
+  return out;
+}
+
 void append_escaped_json(std::string& out, std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::size_t run = 0;

@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <limits>
 
+#include "lanescope/codec/json_text.h"
+
 namespace lanescope::codec {
 namespace {
 
 void append_json_string(std::string_view text, std::string* out) {
   out->push_back('"');
-  for (const char c : text) {
+  for (const char c : valid_utf8(text)) {
     if (c == '"' || c == '\\') {
       out->push_back('\\');
       out->push_back(c);
@@ -155,7 +157,7 @@ class Reader {
   void read_keywords() {
     while (ok_ && !bytes_.empty()) {
       DetailKeyword keyword;
-      keyword.key = take_text();
+      keyword.key = valid_utf8(take_text());
       read_value(&keyword);
       if (ok_) out_->keywords.push_back(std::move(keyword));
     }
@@ -181,7 +183,7 @@ class Reader {
         keyword->integer = tag == DetailTag::kTrue;
         break;
       case DetailTag::kText:
-        keyword->text = take_text();
+        keyword->text = valid_utf8(take_text());
         break;
       case DetailTag::kTextList:
         keyword->kind = DetailKeyword::Kind::kJson;

@@ -34,6 +34,18 @@ TEST_F(OpDetailsTest, TensorsAndAScalarReadAsTorchProfilerWritesThem) {
   EXPECT_EQ(details.concrete_inputs, R"(["", "", "2"])");
 }
 
+TEST_F(OpDetailsTest, BytesThatAreNotUtf8BecomeReplacementCharacters) {
+  writer_.tensor("flo\xff", Dims{4, 4}, Dims{4, 1});
+  writer_.keywords();
+  writer_.key("k\x80");
+  writer_.string("\xc3");
+  const OpDetails details = decoded();
+  EXPECT_EQ(details.input_types, "[\"flo\xef\xbf\xbd\"]");
+  ASSERT_EQ(details.keywords.size(), 1u);
+  EXPECT_EQ(details.keywords[0].key, "k\xef\xbf\xbd");
+  EXPECT_EQ(details.keywords[0].text, "\xef\xbf\xbd");
+}
+
 TEST_F(OpDetailsTest, TensorListsNestAndLongOnesAreEmpty) {
   writer_.tensor_list(2);
   writer_.list_tensor(Dims{4, 4}, Dims{4, 1});

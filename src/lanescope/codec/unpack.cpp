@@ -20,7 +20,7 @@ constexpr std::size_t kInputBytes = 256 * 1024;
 class Input {
  public:
   explicit Input(std::unique_ptr<ByteSource> source)
-      : source_(std::move(source)), buffer_(kInputBytes) {}
+      : source_(std::move(source)), buffer_(bytes_for(source_->total_bytes())) {}
 
   // Bytes at hand, at least `want` unless the source ends before.
   Result<std::string_view> peek(std::size_t want) {
@@ -45,6 +45,12 @@ class Input {
   ByteSource& source() { return *source_; }
 
  private:
+  // Small inputs get by with little; 0: a pipe, whose size nobody knows.
+  static std::size_t bytes_for(std::uint64_t total) {
+    if (total == 0 || total > kInputBytes) return kInputBytes;
+    return std::max<std::size_t>(static_cast<std::size_t>(total), 64);
+  }
+
   std::unique_ptr<ByteSource> source_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;

@@ -240,6 +240,44 @@ TEST(ReadTraceTest, EntriesBesideTheEventsAreKeptInAnyOrder) {
   EXPECT_TRUE(nothing_counted(trace));
 }
 
+TEST(ReadTraceTest, ABaseTimeIsKeptAsTheNumberThatItIs) {
+  const std::string events = R"("traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}]})";
+  const Trace quoted = read(R"({"baseTimeNanoseconds": "17e3",)" + events);
+  EXPECT_EQ(quoted.base_time_ns(), 17000);
+  EXPECT_EQ(quoted.metadata_json("baseTimeNanoseconds"), "17000");
+  const Trace damaged = read(R"({"baseTimeNanoseconds": "179'000",)" + events);
+  EXPECT_EQ(damaged.base_time_ns(), 0);
+  EXPECT_EQ(damaged.metadata_json("baseTimeNanoseconds"), std::nullopt);
+  EXPECT_EQ(count(damaged, ImportIssue::kBadTime), 1u);
+}
+
+TEST(ReadTraceTest, MetadataEventsHaveNoTimeThatCouldBeBad) {
+  const Trace trace =
+      read(R"([{"ph":"M","name":"other","ts":18446744073709551615,"pid":1,"args":{"x":1}},)"
+           R"({"ph":"X","name":"a","ts":1,"dur":1}])");
+  EXPECT_EQ(trace.other_metadata_events().size(), 1u);
+  EXPECT_TRUE(nothing_counted(trace));
+}
+
+TEST(ReadTraceTest, TheSizeOfTheWindowChangesNothing) {
+  std::string text = "[";
+  for (int i = 0; i < 500; ++i)
+    text += R"({"ph":"X","cat":"cpu_op","name":"op \u00e9","pid":1,"tid":1,"ts":)" +
+            std::to_string(10 * i) + R"(,"dur":9,"args":{"Input Dims":[[64, 64]],"k":"{,"}},)";
+  text.back() = ']';
+  const auto whole = read_trace_bytes(text);
+  ASSERT_TRUE(whole);
+  for (const std::uint32_t bytes : {1u, 7u, 100u, 5000u}) {
+    ReadOptions options;
+    options.window_bytes = bytes;
+    const auto trace = read_trace_bytes(text, options);
+    ASSERT_TRUE(trace) << bytes;
+    EXPECT_TRUE(nothing_counted(*trace)) << bytes;
+    EXPECT_EQ(trace->slices().start_ns, whole->slices().start_ns) << bytes;
+    EXPECT_EQ(trace->slices().name, whole->slices().name) << bytes;
+  }
+}
+
 TEST(ReadTraceTest, AnEmptyArrayOfEventsIsAnEmptyTrace) {
   for (const char* text :
        {"[]", " [ ] ", R"({"traceEvents":[]})", R"({"traceEvents":[ ], "x": 1})"}) {

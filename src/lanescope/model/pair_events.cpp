@@ -113,8 +113,26 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
 // Points of one (category, name, id), in time order: each step or end is reached from the latest
 // start or step before it. Ids are reused in old files; time decides. One start with many ends is a
 // CUDA graph launch.
+// An arrow's end names a pid and a tid and nothing else. When both a thread and a stream are called
+// so, the stream is meant, wherever in the file either was first met: the same events in another
+// order must give the same trace.
+void TraceBuilder::move_arrows_to_streams() {
+  std::vector<TrackId> target;
+  target.reserve(trace_.tracks_.size());
+  for (const Track& track : trace_.tracks_) {
+    const auto own = TrackId{static_cast<std::uint32_t>(target.size())};
+    const auto stream = track.kind == TrackKind::kThread
+                            ? track_by_key_.find({TrackKind::kStream, track.process, track.tid,
+                                                  kNone<StringId>, kNone<StringId>})
+                            : track_by_key_.end();
+    target.push_back(stream == track_by_key_.end() ? own : stream->second);
+  }
+  for (FlowPoint& point : flow_points_) point.track = target[raw(point.track)];
+}
+
 void TraceBuilder::pair_flows() {
   if (flow_points_.empty()) return;
+  move_arrows_to_streams();
   const auto key_less = [](const FlowPoint& a, const FlowPoint& b) {
     if (a.category != b.category) return a.category < b.category;
     if (a.id.is_text != b.id.is_text) return b.id.is_text;

@@ -1,5 +1,7 @@
 #include "lanescope/model/trace.h"
 
+#include <algorithm>
+
 namespace lanescope {
 namespace {
 
@@ -11,9 +13,11 @@ std::size_t held(const std::vector<T>& column) {
 }  // namespace
 
 std::optional<std::string_view> Trace::metadata_json(std::string_view key) const {
-  for (const Metadata& entry : metadata_)
-    if (text(entry.key) == key) return text(entry.json);
-  return std::nullopt;
+  const StringId id = strings_.find(key);
+  const auto last = std::find_if(metadata_.rbegin(), metadata_.rend(),
+                                 [id](const Metadata& entry) { return entry.key == id; });
+  if (last == metadata_.rend()) return std::nullopt;
+  return text(last->json);
 }
 
 std::size_t Trace::memory_bytes() const {

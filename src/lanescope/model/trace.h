@@ -146,6 +146,7 @@ class Trace {
   const Track& track(TrackId id) const { return tracks_[raw(id)]; }
   const Track& track(SliceId id) const { return tracks_[raw(slices_.track[raw(id)])]; }
   const Process& process(ProcessId id) const { return processes_[raw(id)]; }
+  // The JSON of that top-level key; of several equal keys, of the last one, as other readers do.
   std::optional<std::string_view> metadata_json(std::string_view key) const;
 
   std::int64_t base_time_ns() const {

@@ -124,6 +124,7 @@ class TraceBuilder {
   std::vector<TrackId> pairing_tracks() const;  // of each track: a stream's is the thread beside it
   void pair_begin_end(std::vector<OpenEvent>& events);
   ArgsId merge_args(ArgsId first, ArgsId second);
+  void move_arrows_to_streams();
   void pair_flows();
   void apply_thread_labels();
   void sort_slices();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -77,6 +79,42 @@ TEST(TraceBuilderTest, OneFlowStartMayHaveManyEndsAndOrphansAreCounted) {
   EXPECT_EQ(trace.flows()[1].to_ns, 30);
   EXPECT_EQ(trace.flows()[2].to_ns, 13);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kOrphanFlow].count, 2u);
+}
+
+// A thread and a stream may have the same pid and tid. The arrow's end is then on the stream,
+// whichever of the three came first.
+TEST(TraceBuilderTest, AnArrowEndsOnTheStreamInEveryOrderOfTheFile) {
+  std::array<int, 4> order{0, 1, 2, 3};
+  do {
+    TraceBuilder builder;
+    const Scalar pid{false, 0}, tid{false, 7}, id{false, 1};
+    const StringId name = builder.intern("n");
+    const CategoryId cpu = builder.category("cpu_op"), gpu = builder.category("kernel");
+    for (const int event : order) {
+      if (event == 0)
+        builder.add_slice(builder.track(pid, tid, false), cpu, name, 0, 9, kNone<ArgsId>);
+      if (event == 1)
+        builder.add_slice(builder.track(pid, tid, true), gpu, name, 5, 9, kNone<ArgsId>);
+      if (event == 2) builder.add_flow('s', builder.flow_track(pid, tid), cpu, name, id, 1, false);
+      if (event == 3) builder.add_flow('f', builder.flow_track(pid, tid), cpu, name, id, 5, true);
+    }
+    const auto trace = std::move(builder).finish();
+    ASSERT_TRUE(trace && trace->flows().size() == 1);
+    EXPECT_EQ(trace->tracks().size(), 2u);
+    EXPECT_EQ(trace->track(trace->flows()[0].from_track).kind, TrackKind::kStream);
+    EXPECT_EQ(trace->track(trace->flows()[0].to_track).kind, TrackKind::kStream);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(TraceBuilderTest, TheLastOfEqualTopLevelKeysCounts) {
+  TraceBuilder builder;
+  builder.add_metadata("host_name", "\"first\"");
+  builder.add_metadata("other", "1");
+  builder.add_metadata("host_name", "\"last\"");
+  const auto trace = std::move(builder).finish();
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->metadata_json("host_name"), "\"last\"");
+  EXPECT_EQ(trace->metadata_json("none"), std::nullopt);
 }
 
 TEST(TraceBuilderTest, ReusedFlowIdsPairByTime) {

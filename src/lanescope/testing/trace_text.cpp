@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -58,6 +59,10 @@ class Writer {
       out += " " + std::string(trace_.text(field.key)) + "=" +
              std::to_string(static_cast<int>(field.type)) + ":";
       const std::uint64_t bits = view.bits(field);
+      if (field.type == ArgType::kDouble && std::isnan(std::bit_cast<double>(bits))) {
+        out.replace(out.size() - 2, 2, "0:0");  // JSON has no such number: null
+        continue;
+      }
       if (field.type == ArgType::kString || field.type == ArgType::kJson)
         out += text(StringId{static_cast<std::uint32_t>(bits)});
       else

@@ -13,6 +13,9 @@ namespace lanescope::format {
 void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
                     std::uint64_t offset) {
   ImportStats& stats = builder_.stats();
+  // Metadata has no time, and what is more than a name or an index is kept as its whole text.
+  if (event.phase == 'M')
+    notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
     stats.count(static_cast<ImportIssue>(std::countr_zero(left)), offset);
   if (!event.has_phase) {

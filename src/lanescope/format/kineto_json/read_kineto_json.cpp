@@ -18,8 +18,6 @@
 namespace lanescope::format {
 namespace {
 
-constexpr std::size_t kWindowBytes =
-    256 * 1024;  // stays in a core's second-level cache, tokens included
 constexpr int kEnd = -1;
 
 class DocumentReader {
@@ -28,7 +26,7 @@ class DocumentReader {
       : source_(source),
         name_(name),
         options_(options),
-        window_(source, kWindowBytes, static_cast<std::size_t>(options.max_event_bytes)),
+        window_(source, options.window_bytes, static_cast<std::size_t>(options.max_event_bytes)),
         events_(builder_) {}
 
   Result<Trace> run() {
@@ -137,8 +135,10 @@ class DocumentReader {
     if (value.status != codec::MendStatus::kDone) return lost_entry(value);
     count_mends(value.mends);
     window_.consume(value.used);
-    if (plain == "baseTimeNanoseconds") read_base_time();
-    builder_.add_metadata(plain, mended_);
+    if (plain == "baseTimeNanoseconds")
+      read_base_time();
+    else
+      builder_.add_metadata(plain, mended_);
     return true;
   }
   bool lost_entry(const codec::MendResult& result) {
@@ -150,10 +150,9 @@ class DocumentReader {
     std::string_view text = mended_;
     if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
     const codec::Decimal base = codec::parse_decimal(text, 0);
-    if (base.status == codec::DecimalStatus::kOk)
-      builder_.set_base_time_ns(base.value);
-    else
-      count(ImportIssue::kBadTime);
+    if (base.status != codec::DecimalStatus::kOk) return count(ImportIssue::kBadTime);
+    builder_.set_base_time_ns(base.value);
+    builder_.add_metadata("baseTimeNanoseconds", std::to_string(base.value));
   }
 
   // After metadata that could not be understood: on to the events, if they are still to come.
@@ -215,7 +214,7 @@ class DocumentReader {
         if (size == 0) {
           // One very long event, or a writer whose events start with another key: looking again for
           // each would be quadratic.
-          if (text.size() >= 4 * kWindowBytes || !grow())
+          if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
             careful_until = window_.offset() + text.size();
           continue;
         }

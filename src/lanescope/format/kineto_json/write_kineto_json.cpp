@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ constexpr std::size_t kFlushBytes = 1 << 20;
 // Text that grows and is handed on in large pieces.
 class Text {
  public:
-  explicit Text(codec::ByteSink& sink) : sink_(sink) { buffer_.reserve(kFlushBytes + (64 << 10)); }
+  explicit Text(codec::ByteSink& sink) : sink_(sink) {}
   void add(std::string_view text) { buffer_ += text; }
   void add(char c) { buffer_ += c; }
   std::string& raw() { return buffer_; }
@@ -69,11 +70,13 @@ class Text {
     add(text);
     if (text.find_first_of(".e") == std::string_view::npos) add(".0");
   }
+  // Keeps the comma and the newline after the last event at hand: who ends the list takes them
+  // back.
   void flush_if_full() {
-    if (buffer_.size() >= kFlushBytes) flush();
+    if (buffer_.size() >= kFlushBytes) flush(2);
   }
   Result<void> finish() {
-    flush();
+    flush(0);
     return std::move(status_);
   }
   bool failed() const { return !status_.has_value(); }
@@ -81,10 +84,11 @@ class Text {
   std::uint64_t text_bytes() const { return flushed_ + buffer_.size(); }
 
  private:
-  void flush() {
-    flushed_ += buffer_.size();
-    if (!failed()) status_ = sink_.write(buffer_);
-    buffer_.clear();
+  void flush(std::size_t kept) {
+    const std::string_view out = std::string_view(buffer_).substr(0, buffer_.size() - kept);
+    flushed_ += out.size();
+    if (!failed()) status_ = sink_.write(out);
+    buffer_.erase(0, out.size());
   }
   codec::ByteSink& sink_;
   std::string buffer_;
@@ -117,6 +121,7 @@ class Writer {
       fragment += '"';
     }
     for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
+    for (const Metadata& entry : trace.metadata()) last_metadata_[raw(entry.key)] = &entry;
   }
 
   void begin() {
@@ -128,7 +133,7 @@ class Writer {
     write_labels();
     const std::vector<EventRef> order = order_events(trace_);
     for (std::size_t i = 0; i < order.size() && !text_.failed(); ++i) {
-      text_.flush_if_full();  // before the event: the comma after the last one is still at hand
+      text_.flush_if_full();
       write_event(order[i]);
       if (options_.progress && i % 65536 == 0) options_.progress(i, order.size());
     }
@@ -198,11 +203,10 @@ class Writer {
       add_string(id);
   }
 
+  // The last entry of that key; nullptr when there is none. One look-up.
   const Metadata* find_metadata(std::string_view key) const {
-    const Metadata* found = nullptr;
-    for (const Metadata& entry : trace_.metadata())
-      if (trace_.text(entry.key) == key) found = &entry;
-    return found;
+    const auto it = last_metadata_.find(raw(trace_.strings().find(key)));
+    return it == last_metadata_.end() ? nullptr : it->second;
   }
   void write_entry(const Metadata& entry) {
     text_.add("  ");
@@ -222,7 +226,9 @@ class Writer {
       if (const Metadata* entry = find_metadata(key)) write_entry(*entry);
     for (const Metadata& entry : trace_.metadata()) {
       const std::string_view key = trace_.text(entry.key);
-      if (!is_placed(key) && find_metadata(key) == &entry) write_entry(entry);
+      if (is_placed(key) || find_metadata(key) != &entry) continue;
+      text_.flush_if_full();
+      write_entry(entry);
     }
     if (const Metadata* entry = find_metadata("displayTimeUnit")) write_entry(*entry);
     if (trace_.base_time_ns() != 0 || find_metadata("baseTimeNanoseconds")) {
@@ -248,6 +254,7 @@ class Writer {
   }
   void write_label(const char* name, const std::string& place, const char* key, StringId value) {
     if (value == kNone<StringId>) return;
+    text_.flush_if_full();
     const std::size_t before = text_.raw().size();
     begin_label(name, place, key);
     add_string(value);
@@ -256,6 +263,7 @@ class Writer {
   void write_label(const char* name, const std::string& place, const char* key,
                    std::optional<std::int64_t> value) {
     if (!value) return;
+    text_.flush_if_full();
     const std::size_t before = text_.raw().size();
     begin_label(name, place, key);
     text_.add_integer(*value);
@@ -307,12 +315,12 @@ class Writer {
       write_label("process_sort_index", place, "sort_index", process.sort_index);
     }
     for (const std::uint32_t i : labelled_tracks()) {
-      text_.flush_if_full();
       const Track& track = trace_.tracks()[i];
       write_label("thread_name", tracks_[i], "name", track.name);
       write_label("thread_sort_index", tracks_[i], "sort_index", track.sort_index);
     }
     for (const StringId event : trace_.other_metadata_events()) {
+      text_.flush_if_full();
       text_.add(trace_.text(event));
       text_.add(",\n");
       ++output_.events;
@@ -489,6 +497,7 @@ class Writer {
   Output& output_;
   Text& text_;
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
+  std::unordered_map<std::uint32_t, const Metadata*> last_metadata_;  // by StringId of the key
   std::vector<std::uint8_t> string_state_, json_state_;
 };
 

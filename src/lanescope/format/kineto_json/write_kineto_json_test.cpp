@@ -11,6 +11,7 @@
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/read_trace.h"
+#include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/sketch.h"
 #include "lanescope/testing/trace_text.h"
 
@@ -72,6 +73,30 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
       R"({"ph":"C","name":"a","pid":9,"ts":1,"args":{"v":3}},)"
       R"({"ph":"s","name":"q","cat":"q","id":2,"pid":9,"tid":2,"ts":5},{"ph":"f","name":"q","cat":"q","id":2,"pid":9,"tid":1,"ts":5},)"
       R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
+}
+
+// The thread's slice is met before the arrow, and the stream's after it; in the written file, which
+// is in order of time, the stream comes first.
+TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWas) {
+  const Trace again = round_trip(read(
+      R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","pid":0,"tid":7,"ts":9,"dur":1},)"
+      R"({"ph":"s","id":1,"cat":"ac2g","name":"ac2g","pid":5,"tid":5,"ts":1},)"
+      R"({"ph":"f","id":1,"cat":"ac2g","name":"ac2g","pid":0,"tid":7,"ts":2,"bp":"e"},)"
+      R"({"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":2,"dur":3}]})"));
+  ASSERT_EQ(again.flows().size(), 1u);
+  EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
+}
+
+// Looking each key up among all others takes an hour at this size: beyond the limit of any test.
+TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
+  const int kEntries = testing::rounds(1'000'000);
+  testing::Sketch sketch;
+  for (int i = 0; i < kEntries; ++i) sketch.metadata("key " + std::to_string(i), std::to_string(i));
+  sketch.metadata("key 5", "\"the last one counts\"");
+  const Trace again = read(kineto_json_text(sketch.trace()));
+  EXPECT_EQ(again.metadata().size(), static_cast<std::size_t>(kEntries));
+  EXPECT_EQ(again.metadata_json("key 5"), "\"the last one counts\"");
+  EXPECT_EQ(again.metadata_json("key 99999"), "99999");
 }
 
 TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {

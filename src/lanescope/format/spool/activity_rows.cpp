@@ -10,6 +10,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "lanescope/codec/json_text.h"
 #include "lanescope/format/spool/activity_words.h"
 #include "lanescope/format/spool/args_writer.h"
 #include "lanescope/format/spool/gpu_annotations.h"
@@ -158,7 +159,7 @@ class RowWriter {
   StringId call_name(const spool::ApiCallRecord& record, bool is_driver) {
     const SpoolIndex& index = context_.index;
     if (record.name_given != 0 && record.name < index.texts.size() && index.has_text[record.name])
-      return builder_.intern(index.texts[record.name]);
+      return builder_.intern(codec::valid_utf8(index.texts[record.name]));
     const auto [known, is_new] =
         call_names_.try_emplace(std::uint64_t{record.cbid} << 1 | (is_driver ? 1 : 0));
     if (is_new) known->second = builder_.intern(api_call_name(is_driver, record.cbid));
@@ -215,7 +216,7 @@ class RowWriter {
       return builder_.intern(fmt::format("(lost name {})", id));
     }
     if (kernel_names_[id] == kNone<StringId>)
-      kernel_names_[id] = builder_.intern(kernel_name(index.texts[id]));
+      kernel_names_[id] = builder_.intern(codec::valid_utf8(kernel_name(index.texts[id])));
     return kernel_names_[id];
   }
 

@@ -585,5 +585,39 @@ TEST(ReadSpoolTest, ALengthOfARingThatMakesNoSenseIsDamage) {
   }
 }
 
+// A C++ program may name its ranges in any encoding; Python and JSON know UTF-8 only.
+TEST(ReadSpoolTest, NamesThatAreNotUtf8AreMendedAndCounted) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.metadata(
+      "Stra\xdf"
+      "e",
+      "1");
+  spool.records(0, 1,
+                {spool.range("gr\xfc"
+                             "n",
+                             3000, 4000),
+                 spool.range("gr\xc3\xbcn", 5000, 6000)});
+  const Trace trace = read(spool.bytes());
+  EXPECT_NE(find(trace, "gr\xef\xbf\xbdn"), kNone<SliceId>);
+  EXPECT_NE(find(trace, "gr\xc3\xbcn"), kNone<SliceId>);
+  EXPECT_EQ(trace.metadata_json("Stra\xef\xbf\xbd"
+                                "e"),
+            "1");
+  EXPECT_EQ(issues(trace, ImportIssue::kInvalidUtf8), 1u);
+}
+
+TEST(ReadSpoolTest, MetadataThatIsNoJsonIsCountedAsLost) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.metadata("whole", "[1, 2]");
+  spool.metadata("damaged", "[1, 2");
+  const Trace trace = read(spool.bytes());
+  EXPECT_EQ(trace.metadata_json("whole"), "[1, 2]");
+  EXPECT_EQ(trace.metadata_json("damaged"), std::nullopt);
+  EXPECT_EQ(issues(trace, ImportIssue::kMetadataLost), 1u);
+}
+
 }  // namespace
 }  // namespace lanescope::format

@@ -1,11 +1,16 @@
-// A piece of a real recording of an H200, tests/data/h200_spool: what CUPTI wrote, read back.
+// Recordings as recorders wrote them: a piece of one of an H200, tests/data/h200_spool, and one of
+// each layout, tests/data/spools.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "lanescope/codec/spool_layout.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/model/trace.h"
@@ -85,6 +90,102 @@ TEST(RecordedSpoolTest, EachKernelOfARealRecordingBelongsToItsOperator) {
   }
   EXPECT_EQ(kernels["mm"], 455);
   EXPECT_EQ(kernels["add"], 454);
+}
+
+// tests/data/spools/record_spool.cpp is the program; the counts are worked out from it.
+struct Recorded {
+  Trace trace;
+  std::uint32_t layout = 0;
+  std::map<std::string, std::uint64_t> counts;             // slices by name, without the window
+  std::map<std::string, std::set<std::string>> by_thread;  // their names, by the thread's name
+};
+
+Recorded read_layout(const std::string& name) {
+  Recorded found;
+  const std::string bytes =
+      unpacked(LANESCOPE_SOURCE_DIR "/tests/data/spools/" + name + ".lspool.gz");
+  EXPECT_GT(bytes.size(), spool::kHeaderBytes) << name;
+  if (bytes.size() <= spool::kHeaderBytes) return found;
+  std::memcpy(&found.layout, bytes.data() + offsetof(spool::FileHeader, layout_version), 4);
+  auto trace = read_spool_bytes(bytes);
+  EXPECT_TRUE(trace) << name << ": " << trace.error().message;
+  if (!trace) return found;
+  for (const Slice& slice : slices(*trace)) {
+    if (slice.name.starts_with("PyTorch Profiler (")) continue;
+    ++found.counts[slice.name];
+    // "thread 123 (helper)" without its number.
+    std::string thread(trace->text(trace->track(slice.track).name));
+    thread.erase(0, std::min(thread.find('('), thread.size()));
+    found.by_thread[thread].insert(slice.name);
+    EXPECT_GE(slice.end_ns, slice.start_ns);
+  }
+  for (std::size_t i = 0; i < kImportIssueCount; ++i) {
+    const ImportIssueInfo& info = import_issue_info(static_cast<ImportIssue>(i));
+    if (info.severity == Severity::kNote) continue;
+    EXPECT_EQ(trace->import_stats()[static_cast<ImportIssue>(i)].count, 0u)
+        << name << ": " << info.name;
+  }
+  found.trace = *std::move(trace);
+  return found;
+}
+
+using Counts = std::map<std::string, std::uint64_t>;
+constexpr const char* kOddName = "\"odd\" \\ name \xc3\xa9";
+
+TEST(RecordedSpoolTest, ACpuRecordingOfEachLayoutSaysWhatTheProgramDid) {
+  for (const std::uint32_t layout : {1u, 2u, 3u, 4u}) {
+    const Recorded found = read_layout("layout" + std::to_string(layout) + "_cpu");
+    EXPECT_EQ(found.layout, layout);
+    EXPECT_EQ(found.counts, (Counts{{"work 0", 1},
+                                    {"work 1", 1},
+                                    {"work 2", 1},
+                                    {"inner", 6},
+                                    {"helper work", 2},
+                                    {kOddName, 1}}));
+    EXPECT_EQ(found.by_thread.size(), 2u);
+    EXPECT_EQ(found.by_thread.at("(helper)"), std::set<std::string>{"helper work"});
+    EXPECT_EQ(found.trace.metadata_json("program"), "\"record_spool cpu\"");
+  }
+}
+
+TEST(RecordedSpoolTest, AGpuRecordingOfEachLayoutHasItsLaunchesKernelsAndCopies) {
+  for (const std::uint32_t layout : {3u, 4u}) {
+    const Recorded found = read_layout("layout" + std::to_string(layout) + "_gpu");
+    EXPECT_EQ(found.layout, layout);
+    EXPECT_EQ(found.counts.at("launch"), 8u);  // and each once more, above its kernel
+    EXPECT_EQ(found.counts.at("inner"), 6u);
+    std::map<std::int64_t, const Slice*> call_of;
+    const std::vector<Slice> all = slices(found.trace);
+    for (const Slice& slice : all)
+      if (slice.category == "cuda_runtime") call_of[slice.correlation] = &slice;
+    int kernels = 0, copies = 0;
+    for (const Slice& slice : all) {
+      if (slice.category != "kernel" && slice.category != "gpu_memcpy") continue;
+      ASSERT_TRUE(call_of[slice.correlation]) << slice.name;
+      if (slice.category == "kernel") {
+        ++kernels;
+        EXPECT_EQ(slice.name, "gemm");
+        EXPECT_EQ(call_of[slice.correlation]->name, "cudaLaunchKernel");
+      } else {
+        ++copies;
+        EXPECT_EQ(slice.correlation, 5);
+      }
+    }
+    EXPECT_EQ(kernels, 4);
+    EXPECT_EQ(copies, 1);
+    EXPECT_EQ(found.trace.metadata_json("program"), "\"record_spool gpu\"");
+  }
+}
+
+// 6,000 ticks are older than the two seconds that count; the range around them all is still there,
+// from a kept chunk.
+TEST(RecordedSpoolTest, ARingOfEachLayoutHoldsItsEndAndWhatWasOpen) {
+  for (const std::uint32_t layout : {3u, 4u}) {
+    const Recorded found = read_layout("layout" + std::to_string(layout) + "_ring");
+    EXPECT_EQ(found.layout, layout);
+    EXPECT_EQ(found.counts, (Counts{{"outer", 1}, {"tock", 100}}));
+    EXPECT_EQ(found.trace.metadata_json("program"), "\"record_spool ring\"");
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "lanescope/codec/json_text.h"
+
 namespace lanescope::format {
 
 const SpoolDetails::Detail& SpoolDetails::detail_of(std::uint32_t id) {
@@ -42,7 +44,7 @@ StringId SpoolDetails::call_stack_of(std::uint32_t id) {
       builder_.stats().count(ImportIssue::kMissingField);
       break;
     }
-    text.append(index_.texts[node.frame]).push_back(';');
+    text.append(codec::valid_utf8(index_.texts[node.frame])).push_back(';');
     id = node.caller;
   }
   if (!text.empty()) known->second = builder_.intern(text);

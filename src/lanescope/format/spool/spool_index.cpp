@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lanescope/codec/json_text.h"
+
 namespace lanescope::format {
 namespace {
 
@@ -18,7 +20,7 @@ T load(const std::byte* at) {
 
 std::string until_zero(const std::byte* at, std::size_t size) {
   const auto* text = reinterpret_cast<const char*>(at);
-  return std::string(text, strnlen(text, size));
+  return codec::valid_utf8({text, strnlen(text, size)});  // it may be cut inside a character
 }
 
 SpoolChunk read_chunk_header(const std::byte* at, std::uint64_t offset) {
@@ -41,12 +43,13 @@ std::uint32_t unit_of(spool::ChunkKind kind) {
   return kind == spool::ChunkKind::kTexts ? 1 : sizeof(spool::Record);
 }
 
-// The whole chunk into `buffer`; `used` is cut to what is there.
+// What is used of the chunk into `buffer`; `used` is cut to what is there.
 std::size_t read_chunk(const SpoolBytes& bytes, const SpoolChunk& chunk,
                        std::span<std::byte> buffer, ImportStats* stats) {
-  const std::size_t got = bytes.read(chunk.offset, buffer.first(spool::kChunkBytes));
-  if (got < spool::kChunkBytes)
-    std::fill(buffer.begin() + static_cast<std::ptrdiff_t>(got), buffer.end(), std::byte{0});
+  const std::span<std::byte> wanted =
+      buffer.first(spool::kChunkHeaderBytes + spool::used_bytes(chunk.kind, chunk.used));
+  const std::size_t got = bytes.read(chunk.offset, wanted);
+  std::fill(wanted.begin() + static_cast<std::ptrdiff_t>(got), wanted.end(), std::byte{0});
   // Slots of threads go on counting drops after the checksum only when a thread could not be
   // stopped.
   if (chunk.closed && !chunk.cut &&
@@ -117,7 +120,7 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
       return;
     case RecordKind::kMetadata:
       index->metadata.push_back(
-          {record.b, text_of(*index, record.name), text_of(*index, record.c)});
+          {record.b, codec::valid_utf8(text_of(*index, record.name)), text_of(*index, record.c)});
       return;
     case RecordKind::kSourceNote:
       index->notes.emplace_back(record.b, text_of(*index, record.name));

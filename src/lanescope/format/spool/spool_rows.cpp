@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
@@ -171,7 +172,8 @@ class RowReader {
   std::string_view device_properties() const {
     std::string_view json = "[]";
     for (const SpoolMetadata& entry : index_.metadata)
-      if (is_asked_for(entry) && !entry.json.empty() && entry.key == "deviceProperties")
+      if (entry.key == "deviceProperties" && is_asked_for(entry) &&
+          codec::is_strict_json(entry.json))
         json = entry.json;
     for (const auto& [key, value] : options_.metadata)
       if (key == "deviceProperties") json = value;
@@ -199,7 +201,7 @@ class RowReader {
     };
     for (const SpoolMetadata& entry : index_.metadata) {
       if (!is_asked_for(entry)) continue;
-      if (entry.json.empty())
+      if (!codec::is_strict_json(entry.json))
         builder_.stats().count(ImportIssue::kMetadataLost);
       else
         set(entry.key, entry.json);
@@ -257,7 +259,11 @@ class RowReader {
       builder_.stats().count(ImportIssue::kMissingField);
       return builder_.intern(fmt::format("(lost name {})", id));
     }
-    if (name_ids_[id] == kNone<StringId>) name_ids_[id] = builder_.intern(index_.texts[id]);
+    if (name_ids_[id] == kNone<StringId>) {
+      bool replaced = false;
+      name_ids_[id] = builder_.intern(codec::valid_utf8(index_.texts[id], &replaced));
+      if (replaced) builder_.stats().count(ImportIssue::kInvalidUtf8);
+    }
     return name_ids_[id];
   }
 

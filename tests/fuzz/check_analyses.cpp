@@ -1,0 +1,106 @@
+#include "check_trace.h"
+#include "fuzz_support.h"
+#include "lanescope/analysis/dispatch_tree.h"
+#include "lanescope/analysis/key_averages.h"
+#include "lanescope/analysis/memory_timeline.h"
+#include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/codec/json_mend.h"
+#include "lanescope/explain/compare.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/report/diff_text.h"
+#include "lanescope/report/dispatch_tree_text.h"
+#include "lanescope/report/explain_html.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/key_averages_table.h"
+#include "lanescope/report/memory_text.h"
+#include "lanescope/report/trace_info_text.h"
+
+namespace lanescope::fuzz {
+namespace {
+
+void require_json(std::string_view text, std::string_view what) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  require(codec::is_strict_json(text), what, text);
+}
+
+void check_times(const Trace& trace) {
+  const analysis::SliceNesting nesting = analysis::compute_slice_nesting(trace);
+  for (std::size_t i = 0; i < nesting.self_ns.size(); ++i)
+    require(nesting.self_ns[i] <= trace.slices().dur_ns[i], "self time is within total time");
+}
+
+void check_table(const Trace& trace) {
+  for (const auto style : {analysis::TableStyle::kTorch, analysis::TableStyle::kLanescope}) {
+    analysis::KeyAveragesOptions grouping;
+    grouping.style = style;
+    grouping.group_by_input_shape = true;
+    grouping.group_by_stack_n = 3;
+    const auto table = analysis::compute_key_averages(trace, grouping);
+    require(table.has_value(), "every trace has a table");
+    for (const analysis::KeyAverage& row : table->rows) {
+      require(row.count > 0, "a row counts a call");
+      if (style == analysis::TableStyle::kLanescope && !row.is_async)
+        require(row.self_cpu_time_total_ns <= row.cpu_time_total_ns, "self CPU is within total CPU",
+                row.name);
+    }
+    require(report::key_averages_text(*table).has_value(), "a table has a text");
+    const auto json = report::key_averages_json(*table);
+    require(json.has_value(), "a table has its JSON");
+    require_json(*json, "the table's JSON is JSON");
+    require(report::key_averages_csv(*table).has_value(), "a table has its CSV");
+  }
+}
+
+void check_tree_and_memory(const Trace& trace) {
+  const auto tree = analysis::compute_dispatch_tree(trace);
+  require(tree.has_value(), "every trace has a tree");
+  report::dispatch_tree_text(*tree);
+  require_json(report::dispatch_tree_json(*tree), "the tree's JSON is JSON");
+  const analysis::MemoryTimeline memory = analysis::compute_memory_timeline(trace);
+  report::memory_text(trace, memory, 10);
+  require_json(report::memory_json(trace, memory), "the memory's JSON is JSON");
+  const analysis::TraceInfo info = analysis::compute_trace_info(trace);
+  require(!report::trace_info_text(info).empty(), "info says something");
+  require_json(report::trace_info_json(info), "the info's JSON is JSON");
+}
+
+void check_explanation(const Trace& trace) {
+  auto facts = explain::gather_facts(trace);
+  require(facts.has_value(), "every trace has its facts");
+  explain::leave_out_long_step(*facts);
+  for (const explain::DeviceFacts& device : facts->devices) {
+    for (const explain::WallTimes& wall : device.walls) {
+      const analysis::WallPartition& parts = wall.partition;
+      require(parts.compute_ns + parts.exposed_communication_ns + parts.exposed_copy_ns +
+                      parts.idle_ns ==
+                  parts.wall_ns,
+              "the parts of a wall add up");
+    }
+  }
+  const auto explanation = explain::run_rules(*facts);
+  require(explanation.has_value(), "all rules run");
+  require(!report::explanation_text(*facts, *explanation).empty(), "explain says something");
+  report::explanation_text(*facts, *explanation, {.markdown = true, .every_rule = true});
+  require_json(report::explanation_json(*facts, *explanation), "explain's JSON is JSON");
+  require(report::explanation_html(*facts, *explanation).ends_with("</html>\n"),
+          "the page is whole");
+  const explain::Comparison same = explain::compare(*facts, *facts);
+  require(same.verdict == explain::CompareVerdict::kEqual ||
+              same.verdict == explain::CompareVerdict::kNotCompared,
+          "a trace equals itself");
+  require(!report::diff_text(same, {}).empty(), "diff says something");
+  require_json(report::diff_json(same, {}), "diff's JSON is JSON");
+}
+
+}  // namespace
+
+void check_analyses(const Trace& trace) {
+  check_times(trace);
+  check_table(trace);
+  check_tree_and_memory(trace);
+  check_explanation(trace);
+}
+
+}  // namespace lanescope::fuzz

@@ -1,0 +1,26 @@
+#include "check_trace.h"
+#include "fuzz_support.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/testing/trace_text.h"
+
+namespace lanescope::fuzz {
+
+format::ReadOptions small_reads() {
+  format::ReadOptions options;
+  options.window_bytes = 8192;
+  return options;
+}
+
+void check_round_trip(const Trace& trace) {
+  require(trace.memory_bytes() < (8u << 20) + 200 * trace.import_stats().unpacked_bytes,
+          "memory fits the input");
+  const std::string written = format::kineto_json_text(trace);
+  const auto again = format::read_trace_bytes(written, small_reads());
+  require(again.has_value(), "what was written can be read", written);
+  require(!again->import_stats().lost_anything(), "nothing of it is lost", written);
+  require_equal(testing::trace_text(trace), testing::trace_text(*again), "it says the same");
+  require_equal(written, format::kineto_json_text(*again), "it is written again as it was");
+}
+
+}  // namespace lanescope::fuzz

@@ -1,0 +1,100 @@
+// gzip and zstd, any bytes: the text that comes out does not depend on the size of the reads, stays
+// within its limits, and is read as a trace or refused with a message. The mutator unpacks, changes
+// the JSON and packs it again, in one member or two, so that the text inside is reached.
+#include <algorithm>
+#include <array>
+
+#include "check_trace.h"
+#include "fuzz_support.h"
+#include "json_mutator.h"
+#include "lanescope/codec/byte_sink.h"
+#include "lanescope/codec/unpack.h"
+
+namespace {
+
+using namespace lanescope;
+
+struct Unpacked {
+  std::string text;
+  bool refused = false;
+  codec::UnpackReport report;
+};
+
+Unpacked unpack(std::string_view bytes, std::size_t step, const codec::UnpackOptions& options) {
+  Unpacked result;
+  const auto source = codec::open_unpacked(codec::memory_source(bytes), options);
+  if (!source) {
+    fuzz::require(!source.error().message.empty(), "an error says what was found");
+    result.refused = true;
+    return result;
+  }
+  std::array<char, 8192> buffer;
+  for (;;) {
+    const auto count = (*source)->read(std::span(buffer).first(step));
+    if (!count) {
+      fuzz::require(!count.error().message.empty(), "an error says what was found");
+      result.refused = true;
+      return result;
+    }
+    fuzz::require(*count <= step, "a read fits its buffer");
+    if (*count == 0) break;
+    result.text.append(buffer.data(), *count);
+  }
+  fuzz::require((*source)->unpacked_bytes() == result.text.size(), "all bytes are counted");
+  result.report = (*source)->report();
+  if (result.report.damage)
+    fuzz::require(!result.report.damage_reason.empty(), "damage has a reason");
+  return result;
+}
+
+void pack(std::string_view text, codec::Packing packing, int level, std::string& out) {
+  std::string packed;
+  auto sink = codec::pack_into(codec::string_sink(packed), packing, level);
+  if (sink && (*sink)->write(text) && (*sink)->finish()) out += packed;
+}
+
+std::string mutate_packed(std::string_view bytes, fuzz::Random& random) {
+  codec::UnpackOptions small;
+  small.free_bytes = 1 << 16;
+  std::string text = unpack(bytes, 8192, small).text;
+  if (!random.one_in(3)) text = fuzz::mutate_json(text, random);
+  const auto packing = random.one_in(2) ? codec::Packing::kGzip : codec::Packing::kZstd;
+  const std::size_t cut = random.one_in(3) ? random.below(text.size() + 1) : text.size();
+  std::string out;
+  pack(std::string_view(text).substr(0, cut), packing, random.pick({0, 1, 6}), out);
+  if (cut < text.size())
+    pack(std::string_view(text).substr(cut), random.one_in(4) ? codec::Packing::kZstd : packing, 0,
+         out);
+  for (std::size_t flips = random.below(3); flips > 0 && !out.empty(); --flips)
+    out[random.below(out.size())] = static_cast<char>(random.next());
+  if (random.one_in(8)) out.resize(random.below(out.size() + 1));
+  return out;
+}
+
+}  // namespace
+
+LANESCOPE_FUZZ_MUTATOR(mutate_packed)
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view bytes = fuzz::view(data, size);
+  codec::UnpackOptions options;
+  options.free_bytes = 1 << 16;
+  const Unpacked whole = unpack(bytes, 8192, options);
+  fuzz::require(whole.text.size() <= options.free_bytes + options.max_ratio * size + 8192,
+                "the text is no longer than its limit");
+  const Unpacked pieces = unpack(bytes, 61, options);
+  if (!whole.refused && !pieces.refused) {
+    // Whether and when a library notices damage depends on its room: zstd checks the size that a
+    // frame names only when all of it fits.
+    const bool damaged = whole.report.damage || pieces.report.damage;
+    fuzz::require(damaged || whole.report.trailing == pieces.report.trailing,
+                  "the size of the reads changes no report");
+    const std::size_t common =
+        damaged ? std::min(whole.text.size(), pieces.text.size()) : std::string::npos;
+    fuzz::require_equal(whole.text.substr(0, common), pieces.text.substr(0, common),
+                        "the size of the reads changes nothing");
+  }
+  const auto trace = format::read_trace_bytes(bytes, fuzz::small_reads());
+  if (!trace) fuzz::require(!trace.error().message.empty(), "an error says what was found");
+  return 0;
+}
