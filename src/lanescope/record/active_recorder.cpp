@@ -318,7 +318,7 @@ void ActiveRecorder::note(Session& session, std::string line) {
   spool::Record record;
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kSourceNote);
   record.begin_tsc = ticks();
-  record.name = texts().intern(line);
+  record.name = texts().intern_for_spool(line);
   record.b = session.id;
   if (spool_) spool_->write_control(record);
   session.notes.push_back(std::move(line));
@@ -606,7 +606,7 @@ Result<void> ActiveRecorder::add_metadata(std::uint32_t id, std::string_view key
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
   record.begin_tsc = ticks();
   record.name = texts().intern(key);
-  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.c = texts().intern_for_spool(json, Recorder::kMaxMetadataBytes);
   record.b = id;
   spool_->write_control(record);
   return {};
@@ -686,7 +686,7 @@ bool ActiveRecorder::source_metadata(std::string_view key, std::string_view json
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
   record.begin_tsc = ticks();
   record.name = texts().intern(key);
-  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.c = texts().intern_for_spool(json, Recorder::kMaxMetadataBytes);
   record.b = kEverySession;
   source_spool_->write_control(record);
   return true;
