@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +15,17 @@
 namespace lanescope::python {
 namespace {
 
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // Calls may come from any Python thread; the GIL is released inside, so they are serialised here.
+// Python's collector does not look in here: the two callables must not keep the profile alive that
+// owns this object (lanescope/profiler.py passes weak ones).
 class PyProfiler {
  public:
   PyProfiler(py::object schedule, int first_action, py::object on_trace_ready,
@@ -25,10 +36,16 @@ class PyProfiler {
     if (!schedule_.is_none())
       options.schedule = [this](std::int64_t step) { return action_at(step); };
     options.on_trace_ready = [this](Profiler&) { call_trace_ready(); };
-    profiler_.emplace(std::move(options));
+    profiler_ = std::make_unique<Profiler>(std::move(options));
   }
   ~PyProfiler() {
     on_trace_ready_ = py::none();  // nobody is left to hear an exception of it
+    // The interpreter ends while this records: the recorder's own exit handler finishes the file
+    // and says where it is, so the file must not go with this object.
+    if (running_ && is_finalizing()) {
+      static_cast<void>(profiler_.release());
+      return;
+    }
     py::gil_scoped_release release;
     profiler_.reset();
   }
@@ -38,6 +55,7 @@ class PyProfiler {
   void start() {
     step_ = 0;
     value_or_raise(without_gil([&] { return profiler_->start(); }));
+    running_ = true;
     throw_pending();
   }
   void step(int action) {
@@ -47,6 +65,7 @@ class PyProfiler {
     throw_pending();
   }
   void stop() {
+    running_ = false;
     without_gil([&] { profiler_->stop(); });
     throw_pending();
   }
@@ -108,7 +127,8 @@ class PyProfiler {
   ProfilerAction next_action_;
   std::exception_ptr pending_;
   std::size_t warnings_taken_ = 0;
-  std::optional<Profiler> profiler_;
+  bool running_ = false;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 std::unique_ptr<PyProfiler> make_profiler(

@@ -354,7 +354,12 @@ Result<void> Profiler::add_metadata_json(std::string_view key, std::string_view 
   if (json.size() > record::Recorder::kMaxMetadataBytes)
     return Error{Errc::kLimit, fmt::format("metadata \"{}\": {} bytes; at most {} fit", key,
                                            json.size(), record::Recorder::kMaxMetadataBytes)};
-  s.metadata.emplace_back(key, json);
+  const auto known = std::find_if(s.metadata.begin(), s.metadata.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
+  if (known == s.metadata.end())
+    s.metadata.emplace_back(key, json);
+  else
+    known->second = json;  // as the trace id of each cycle: the last one counts
   s.trace = nullptr;
   // Also into the file at once, for the case that the process is killed.
   if (s.running) static_cast<void>(s.recorder->add_metadata_json(key, json));
