@@ -167,6 +167,7 @@ class profile:
         self._dump_signal = 0 if dump_signal is None else int(dump_signal)
         self._quiet_dumps = False
         self._spool_path = ""  # `lanescope record` names the file itself
+        self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
         self._job_json = ""  # the distributedInfo that was written last
         self._owner_pid = 0
@@ -232,6 +233,7 @@ class profile:
             accumulate=self.acc_events,
             output_dir=self._output_dir,
             spool_path=self._spool_path,
+            free_name=self._free_name,
             last_ns=self._last_ns,
             slow_step=self._slow_step,
             max_dumps=self._max_dumps,

@@ -12,6 +12,7 @@ import shutil
 import sys
 from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 
+from ._autorecord import run_stamp
 from ._flight import parse_last, parse_slow_step
 
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
@@ -73,6 +74,7 @@ def environment(
         del env[name]
     env["LANESCOPE_RECORD"] = "1"
     env["LANESCOPE_RECORD_DIR"] = os.path.abspath(out)
+    env["LANESCOPE_RECORD_STARTED"] = run_stamp()
     if schedule is not None:
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule

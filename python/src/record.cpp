@@ -11,6 +11,7 @@
 
 #include "bindings.h"
 #include "lanescope/profiler/profiler.h"
+#include "lanescope/record/recording_name.h"
 
 namespace lanescope::python {
 namespace {
@@ -135,7 +136,7 @@ std::unique_ptr<PyProfiler> make_profiler(
     py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
     bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
     bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
-    std::string output_dir, std::string spool_path, std::int64_t last_ns, double slow_step,
+    std::string output_dir, std::string spool_path, bool free_name, std::int64_t last_ns, double slow_step,
     std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
@@ -150,6 +151,7 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
   options.spool_path = std::move(spool_path);
+  options.free_name = free_name;
   options.last_ns = last_ns;
   options.slow_step = slow_step;
   options.max_dumps = max_dumps;
@@ -172,14 +174,21 @@ bool native_settings(const std::string& library, const std::optional<std::string
 }  // namespace
 
 void bind_record(py::module_& m) {
+  m.def(
+      "recording_name",
+      [](const std::string& program, std::optional<std::uint32_t> rank,
+         const std::string& started) {
+        return to_str(record::recording_name(program, rank, started));
+      },
+      py::arg("program"), py::arg("rank"), py::arg("started"));
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"), py::arg("detach"),
            py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
            py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
-           py::arg("output_dir"), py::arg("spool_path"), py::arg("last_ns") = 0,
-           py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8, py::arg("dump_signal") = 0,
+           py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
+           py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8, py::arg("dump_signal") = 0,
            py::arg("quiet_dumps") = false)
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))

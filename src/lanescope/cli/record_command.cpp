@@ -17,6 +17,7 @@
 #include "lanescope/cli/gpu_injection.h"
 #include "lanescope/cli/python_package.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/record/recording_name.h"
 
 namespace lanescope::cli {
 namespace {
@@ -128,6 +129,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
     if (wanted) set(name, "1");
   };
   set("LANESCOPE_RECORD_DIR", folder);
+  set("LANESCOPE_RECORD_STARTED", record::run_stamp());
   if (!flags.activities.empty()) set("LANESCOPE_RECORD_ACTIVITIES", flags.activities);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
   set_flight_environment(flags.flight);
@@ -283,10 +285,11 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. At its exit the folder holds <script>_<pid>.json, which `lanescope table` and Perfetto
-open, and the table as <script>_<pid>.txt; under torchrun <script>_rank<RANK>_<pid>.json, one for each rank. What a killed
-program leaves there, `lanescope recover` opens.
-With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.lspool: a line on stderr says where and why.
+The program itself is not changed. At its exit the folder holds NAME.json, which `lanescope table` and Perfetto open, and
+the table as NAME.txt. NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
+<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC. Nothing is written over.
+What a killed program leaves there, `lanescope recover` opens.
+With --last, `kill -USR2 <pid>` and slow steps leave NAME_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says
 whether the GPU can be recorded here.

@@ -233,6 +233,7 @@ Result<void> Profiler::start() {
   LANESCOPE_TRY_VOID(s.check_options());
   record::RecorderOptions options;
   options.spool_path = s.options.spool_path;
+  options.free_name = s.options.free_name;
   options.directory = s.options.output_dir;
   options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
   options.max_bytes = s.options.max_spool_bytes;
