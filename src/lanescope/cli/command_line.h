@@ -108,6 +108,7 @@ void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_recover_command(CommandLine& line);
+void add_clean_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 void add_version_command(CommandLine& line);

@@ -287,8 +287,8 @@ void add_record_command(CommandLine& line) {
 
 The program itself is not changed. At its exit the folder holds NAME.json, which `lanescope table` and Perfetto open, and
 the table as NAME.txt. NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
-<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC. Nothing is written over.
-What a killed program leaves there, `lanescope recover` opens.
+<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC. No file is written
+over. What a killed program leaves there, `lanescope recover` opens.
 With --last, `kill -USR2 <pid>` and slow steps leave NAME_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says

@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lanescope/record/gpu_source.h"
+#include "lanescope/record/leftovers.h"
 #include "lanescope/record/new_spool.h"
 #include "lanescope/record/thread_writer.h"
 
@@ -200,6 +202,8 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     LANESCOPE_TRY(spool_, create_new_spool(options, settings, &texts()));
     name_ = std::make_shared<SpoolName>(spool_->path(), options.temporary);
     if (options.temporary) {
+      if (!std::exchange(looked_for_leftovers_, true))
+        remove_old_temporary_spools(name_->path.substr(0, name_->path.rfind('/')));
       std::erase_if(temporary_names_, [](const auto& known) { return known.expired(); });
       temporary_names_.push_back(name_);
     }
