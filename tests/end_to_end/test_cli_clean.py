@@ -139,3 +139,44 @@ def test_clean_needs_a_folder(run, tmp_path):
         assert ran.code == 2 and "clean: expected a folder that can be listed" in ran.complaint()
 
 
+# --- recover ----------------------------------------------------------------------------------------------------------
+
+
+def test_recover_writes_beside_recordings_in_folders_below_only_when_told(run, tmp_path, killed):
+    top = tmp_path / "top"
+    for folder in ("a", "b", "b/deeper"):
+        (top / folder).mkdir(parents=True)
+        (top / folder / "one.lspool").write_bytes(killed)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "one.lspool").write_bytes(killed)
+    (top / "link").symlink_to(elsewhere)
+
+    ran = run("recover", top)
+    assert ran.code == 2 and ran.out == ""
+    assert f"2 recordings in folders of '{top}' are left alone: '{top}/a', '{top}/b'; name the folder" in ran.complaint()
+    assert not list(tmp_path.rglob("*.json"))
+
+    (top / "here.lspool").write_bytes(killed)
+    ran = run("recover", top)
+    assert ran.code == 0 and "are left alone" in ran.err
+    assert list(tmp_path.rglob("*.json")) == [top / "here.json"]
+
+    ran = run("recover", top, "--yes", "--force")
+    assert ran.code == 0, ran.err
+    assert sorted(tmp_path.rglob("*.json")) == [top / "a" / "one.json", top / "b" / "one.json", top / "here.json"]
+
+
+def test_recover_enters_no_other_file_system(run, tmp_path, killed):
+    """`recover /` must not write into /proc, /dev/shm or a disk of other people."""
+    shm = pathlib.Path("/dev/shm")
+    if not shm.is_dir() or shm.stat().st_dev == pathlib.Path("/dev").stat().st_dev or not os.access(shm, os.W_OK):
+        pytest.skip("NO SECOND FILE SYSTEM: /dev/shm is none, or cannot be written")
+    spool = shm / f"lanescope_test_{os.getpid()}.lspool"
+    spool.write_bytes(killed)
+    try:
+        ran = run("recover", "/dev", "-o", tmp_path)
+        assert ran.code == 2 and "found none" in ran.err
+    finally:
+        spool.unlink()
+    assert not list(tmp_path.glob("lanescope_test_*"))
