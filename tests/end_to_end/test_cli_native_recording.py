@@ -300,6 +300,7 @@ def test_record_without_cuda_leaves_the_driver_alone(fake_gpu, tmp_path):
     assert variables["CUDA_INJECTION64_PATH"] == variables["NVTX_INJECTION64_PATH"]
     assert pathlib.Path(variables["CUDA_INJECTION64_PATH"]).name == "liblanescope_record_cupti.so"
     recorded = {key: value for key, value in variables.items() if key.startswith("LANESCOPE_RECORD")}
+    assert re.fullmatch(r"\d{8}T\d{6}Z", recorded.pop("LANESCOPE_RECORD_STARTED"))
     assert recorded == {
         "LANESCOPE_RECORD_DIR": f"{tmp_path}/lanescope_traces",
         "LANESCOPE_RECORD_ACTIVITIES": "cuda",
