@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import sys
+import time
 import weakref
 from types import FrameType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
@@ -61,6 +62,11 @@ def program_of(argv: Sequence[str]) -> str:
     return ""
 
 
+def run_stamp() -> str:
+    """Now, as the names of results tell when their run started (record/recording_name.h)."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+
 def name_of(program: str) -> str:
     """A file name for the results of ``program``."""
     stem = {"": "python", "-c": "command"}.get(program)
@@ -95,6 +101,8 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         return
     program = program_of(command_line())
     launcher = is_launcher(program)
+    # All processes of a run have the time of its start in their files' names.
+    settings = {"LANESCOPE_RECORD_STARTED": run_stamp(), **settings}
     rank = rank_of(os.environ, settings)
     if rank is None:
         _job.ignore_launcher(os.environ)
@@ -163,9 +171,10 @@ class AutoRecording:
     def __init__(self, settings: Mapping[str, str], name: str, rank: Optional[int] = None) -> None:
         self._settings = settings
         self._directory = settings.get("LANESCOPE_RECORD_DIR", "lanescope_traces")
-        of_rank = "" if rank is None else f"_rank{rank}"
-        self._name = f"{name}{of_rank}"
-        self._base = os.path.join(self._directory, f"{self._name}_{os.getpid()}")
+        self._name = name
+        self._rank = rank
+        self._base = ""  # of the results' files, without an ending; chosen when the recording begins
+        self._base_ending = ""
         self._pid = os.getpid()
         self._profile: Any = None
         self._problem = ""
@@ -184,18 +193,26 @@ class AutoRecording:
             return
         values = {k[len("LANESCOPE_RECORD_") :]: v for k, v in self._settings.items() if k.startswith("LANESCOPE_RECORD_")}
         values.update(OWNER=f"{self._pid:010}", PROGRAM=self._name)
+        if self._rank is not None:
+            values["RANK"] = str(self._rank)
         _native("\n".join(f"{key}={value}" for key, value in values.items()))
 
     def begin(self) -> None:
         global _active
         try:
             if _native(""):
-                self._base += "_torch"  # two recordings of one process: CUDA came first
+                self._base_ending = "_torch"  # two recordings of one process: CUDA came first
             self._begin()
             _active = self
         except Exception as error:
             self._problem = str(error)
             say(f"this process is not recorded: {error}")
+
+    def _wanted_base(self) -> str:
+        from . import _core
+
+        name = _core.recording_name(self._name, self._rank, self._settings.get("LANESCOPE_RECORD_STARTED", ""))
+        return os.path.join(self._directory, name + self._base_ending)
 
     def _begin(self) -> None:
         import lanescope
@@ -229,8 +246,13 @@ class AutoRecording:
             detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")
+        self._base = self._wanted_base()
         self._profile._spool_path = self._base + ".lspool"
+        self._profile._free_name = True
         self._profile.start()
+        spool = self._profile.spool_path
+        if spool.startswith(self._base):  # else a profile of the program came first, and both share its file
+            self._base = spool[: -len(".lspool")]
         self._watch_steps()
         try:
             if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
@@ -315,7 +337,7 @@ class AutoRecording:
         except Exception as error:
             say(f"the results could not be written: {error}")
             if self._profile is not None and os.path.exists(self._base + ".lspool"):
-                say(f"what was recorded is in {self._base}.lspool; every lanescope command reads it")
+                say(f"what was recorded is in {self._base}.lspool; every lanescope command opens it")
 
     def _finish(self) -> None:
         if self._profile is None:
@@ -327,50 +349,27 @@ class AutoRecording:
             self._range = None
         self._profile.stop()
         for dump in self._profile.dumps():
-            self._convert(dump)
-        reason = self._profile.empty_reason
+            self._write(dump)
+        reason = self._profile._never_recorded()
         if reason:
             say(reason)
-            return
-        self._write(self._profile, self._base)
+        else:
+            self._write(self._base + ".lspool")
 
-    def _convert(self, dump: str) -> None:
-        import lanescope
+    def _write(self, recording: str) -> None:
+        """Has a process of its own make trace and table; this one never reads what it recorded."""
+        from . import _core
 
-        try:
-            trace = lanescope.read_trace(dump)
-            averages = lanescope.KeyAverages(trace, profile_memory=self._on("MEMORY"))
-            self._write(Dump(trace, averages), dump[: -len(".lspool")])
-        except Exception as error:
-            say(f"{dump}: could not be turned into a trace: {error}; every lanescope command reads it as it is")
-
-    def _write(self, recorded: Any, base: str) -> None:
-        trace_path = base + (".json.gz" if self._on("GZIP") else ".json")
-        table_path = base + ".txt"
-        recorded.export_chrome_trace(trace_path)
-        with open(table_path, "w", encoding="utf-8") as file:
-            file.write(str(recorded.key_averages().table(sort_by="cpu_time_total", row_limit=100)))
-        spool = base + ".lspool"
-        if not self._on("KEEP_SPOOL") and os.path.exists(spool):
-            os.unlink(spool)
+        lines = _core.write_results(
+            command=self._settings.get("LANESCOPE_RECORD_COMMAND", ""),
+            recording=recording,
+            trace=recording[: -len(".lspool")] + (".json.gz" if self._on("GZIP") else ".json"),
+            always_json=self._on("JSON"),
+            keep_recording=self._on("KEEP_SPOOL"),
+        )
         if not self._on("QUIET"):
-            say(f"trace {trace_path}")
-            say(f"table {table_path}")
-
-
-class Dump:
-    """What a dump of a flight recorder holds, with the two methods of a profile that write results."""
-
-    def __init__(self, trace: Any, averages: Any) -> None:
-        self._trace, self._averages = trace, averages
-
-    def export_chrome_trace(self, path: str) -> None:
-        import lanescope
-
-        lanescope.write_kineto_json(self._trace, path)
-
-    def key_averages(self) -> Any:
-        return self._averages
+            for line in lines:
+                say(line)
 
 
 def step() -> None:

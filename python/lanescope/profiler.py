@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 import time
 import uuid
 import warnings
+import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Type, Union
 
@@ -31,10 +33,22 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 def _warn(message: str, *, once: bool = False, stacklevel: int = 3) -> None:
-    if once and message in _warned:
-        return
-    _warned.add(message)
+    if once:
+        if message in _warned:
+            return
+        _warned.add(message)
     warnings.warn("lanescope: " + message, UserWarning, stacklevel=stacklevel + 1)
+
+
+def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., Any]:
+    """Calls the bound ``method`` as long as its object lives, and keeps nothing alive."""
+    reference = weakref.WeakMethod(method)
+
+    def call(*args: Any) -> Any:
+        found = reference()
+        return when_gone if found is None else found(*args)
+
+    return call
 
 
 # Where torch._C._profiler._ExperimentalConfig keeps a field: it shows few of them, but pickles all, in this order.
@@ -55,6 +69,9 @@ class profile:
 
     Replaces ``torch.profiler.profile``: same arguments, same methods. Needs no torch; with torch imported its operators
     are recorded on all threads.
+
+    Its results live as long as this object. A profile that is dropped while it records ends there, with a warning;
+    ``on_trace_ready`` is not called then.
 
     Args:
         activities: what to record, of :class:`ProfilerActivity`; default: what :func:`supported_activities` gives, and
@@ -112,6 +129,7 @@ class profile:
         all_api: bool = False,
         detach: Optional[bool] = None,
     ) -> None:
+        self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities`", FutureWarning, stacklevel=2)
@@ -149,9 +167,10 @@ class profile:
         self._dump_signal = 0 if dump_signal is None else int(dump_signal)
         self._quiet_dumps = False
         self._spool_path = ""  # `lanescope record` names the file itself
+        self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
         self._job_json = ""  # the distributedInfo that was written last
-        self._running = False
+        self._owner_pid = 0
         self._holds_flag = False
         self._warn_about_what_is_missing()
         self.step_num = 0
@@ -199,9 +218,10 @@ class profile:
         if ProfilerActivity.CUDA in self.activities:
             offer_nvtx()
         core = _core.Profiler(
-            schedule=(lambda step: action_value(self.schedule(step)).value) if self.record_steps else None,
+            # The core must not keep this object alive: it would never be freed.
+            schedule=_weak(self._planned_action, ProfilerAction.NONE.value) if self.record_steps else None,
             first_action=self.current_action.value,
-            on_trace_ready=self._trace_ready,
+            on_trace_ready=_weak(self._trace_ready),
             activities=self._activity_bits,
             all_api=self.all_api,
             detach=self.detach,
@@ -213,6 +233,7 @@ class profile:
             accumulate=self.acc_events,
             output_dir=self._output_dir,
             spool_path=self._spool_path,
+            free_name=self._free_name,
             last_ns=self._last_ns,
             slow_step=self._slow_step,
             max_dumps=self._max_dumps,
@@ -220,9 +241,14 @@ class profile:
             quiet_dumps=self._quiet_dumps,
         )
         self._core = core
-        self._running = True
         self._before(self.current_action)
-        core.start()
+        try:
+            core.start()
+        except BaseException:
+            self._after(ProfilerAction.NONE)
+            raise
+        self._running = True
+        self._owner_pid = os.getpid()
         self._describe(core)
         _job.listen(self.describe_job)
 
@@ -239,6 +265,33 @@ class profile:
         finally:
             self._after(ProfilerAction.NONE)
             self._pass_on(core.take_warnings())
+
+    def __del__(self) -> None:
+        # A running profile that nobody can stop any more. At the interpreter's end it is left to the recorder, which
+        # finishes its file and says where it is.
+        if not getattr(self, "_running", False) or sys.is_finalizing():
+            return
+        try:
+            self._end_dropped()
+        except BaseException:  # nobody can catch it here
+            pass
+
+    def _end_dropped(self) -> None:
+        core = self._core
+        self._running = False
+        self.on_trace_ready = None  # the program's code does not run while an object is freed
+        if core is None or self._owner_pid != os.getpid():
+            return
+        try:
+            _job.listen_no_more(self.describe_job)
+            core.stop()
+        finally:
+            self._after(ProfilerAction.NONE)
+        kept = f"what it recorded is in {core.spool_path()}" if self._output_dir or self._spool_path else "its results are gone"
+        _warn(
+            f"a profile was dropped while it recorded, which ended it; {kept}. "
+            "Keep it and call stop(), or use it in a `with` statement"
+        )
 
     def step(self) -> None:
         """Says that the next step begins. Stopping a window and ``on_trace_ready`` happen inside this call."""
@@ -281,6 +334,9 @@ class profile:
             _torch.release_flag()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
+
+    def _planned_action(self, step: int) -> int:
+        return action_value(self.schedule(step)).value
 
     def _trace_ready(self) -> None:
         if self.on_trace_ready is not None:
@@ -401,6 +457,11 @@ class profile:
         from .explanations import explain
 
         return explain(self.trace, step=step, question=question)
+
+    def _never_recorded(self) -> str:
+        """Why no window was ever opened; empty when one was. Unlike :attr:`empty_reason` it reads no recording."""
+        core = self._result()
+        return core.empty_reason() if core.window_count() == 0 else ""
 
     @property
     def empty_reason(self) -> str:

@@ -12,6 +12,7 @@ import shutil
 import sys
 from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 
+from ._autorecord import run_stamp
 from ._flight import parse_last, parse_slow_step
 
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
@@ -49,6 +50,12 @@ def inject_dir() -> str:
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "_inject")
 
 
+def results_command() -> str:
+    """The ``lanescope`` command, which makes trace and table at the end: beside this Python, else in PATH; else ""."""
+    beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
+    return beside if os.access(beside, os.X_OK) else shutil.which("lanescope") or ""
+
+
 def environment(
     out: str,
     *,
@@ -56,6 +63,7 @@ def environment(
     shapes: bool = False,
     memory: bool = False,
     stack: bool = False,
+    json: bool = False,
     gzip: bool = False,
     keep_spool: bool = False,
     children: bool = False,
@@ -73,17 +81,19 @@ def environment(
         del env[name]
     env["LANESCOPE_RECORD"] = "1"
     env["LANESCOPE_RECORD_DIR"] = os.path.abspath(out)
+    env["LANESCOPE_RECORD_STARTED"] = run_stamp()
     if schedule is not None:
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
     env.update(flight_environment(last, slow_step, max_dumps, schedule))
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
-    flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "GZIP": gzip, "ALL_API": all_api}
+    flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
     flags.update({"KEEP_SPOOL": keep_spool, "CHILDREN": children, "QUIET": quiet})
     for name, wanted in flags.items():
         if wanted:
             env["LANESCOPE_RECORD_" + name] = "1"
+    env["LANESCOPE_RECORD_COMMAND"] = results_command()
     before = env.get("PYTHONPATH", "")
     env["LANESCOPE_RECORD_PYTHONPATH"] = before
     env["PYTHONPATH"] = inject_dir() + (os.pathsep + before if before else "")
@@ -147,7 +157,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
     add("--stack", action="store_true", help="record the Python lines that operators are called from")
-    add("--gzip", action="store_true", help="write .json.gz in place of .json")
+    add("--json", action="store_true", help="write the .json however large the recording is (default: up to 16 MiB)")
+    add("--gzip", action="store_true", help="write .json.gz instead of .json")
     add("--keep-spool", action="store_true", help="leave the recorder's own files after a clean exit")
     add("--children", action="store_true", help="record Python processes that the program starts, too")
     add("--quiet", action="store_true", help="do not print where the files are")
@@ -174,6 +185,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             shapes=arguments.shapes,
             memory=arguments.memory,
             stack=arguments.stack,
+            json=arguments.json,
             gzip=arguments.gzip,
             keep_spool=arguments.keep_spool,
             children=arguments.children,

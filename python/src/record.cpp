@@ -4,17 +4,30 @@
 #include <pybind11/stl.h>
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "bindings.h"
 #include "lanescope/profiler/profiler.h"
+#include "lanescope/record/recording_name.h"
+#include "lanescope/record/write_results.h"
 
 namespace lanescope::python {
 namespace {
 
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 // Calls may come from any Python thread; the GIL is released inside, so they are serialised here.
+// Python's collector does not look in here: the two callables must not keep the profile alive that
+// owns this object (lanescope/profiler.py passes weak ones).
 class PyProfiler {
  public:
   PyProfiler(py::object schedule, int first_action, py::object on_trace_ready,
@@ -25,10 +38,16 @@ class PyProfiler {
     if (!schedule_.is_none())
       options.schedule = [this](std::int64_t step) { return action_at(step); };
     options.on_trace_ready = [this](Profiler&) { call_trace_ready(); };
-    profiler_.emplace(std::move(options));
+    profiler_ = std::make_unique<Profiler>(std::move(options));
   }
   ~PyProfiler() {
     on_trace_ready_ = py::none();  // nobody is left to hear an exception of it
+    // The interpreter ends while this records: the recorder's own exit handler finishes the file
+    // and says where it is, so the file must not go with this object.
+    if (running_ && is_finalizing()) {
+      static_cast<void>(profiler_.release());
+      return;
+    }
     py::gil_scoped_release release;
     profiler_.reset();
   }
@@ -38,6 +57,7 @@ class PyProfiler {
   void start() {
     step_ = 0;
     value_or_raise(without_gil([&] { return profiler_->start(); }));
+    running_ = true;
     throw_pending();
   }
   void step(int action) {
@@ -47,6 +67,7 @@ class PyProfiler {
     throw_pending();
   }
   void stop() {
+    running_ = false;
     without_gil([&] { profiler_->stop(); });
     throw_pending();
   }
@@ -108,15 +129,16 @@ class PyProfiler {
   ProfilerAction next_action_;
   std::exception_ptr pending_;
   std::size_t warnings_taken_ = 0;
-  std::optional<Profiler> profiler_;
+  bool running_ = false;
+  std::unique_ptr<Profiler> profiler_;
 };
 
 std::unique_ptr<PyProfiler> make_profiler(
     py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
     bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
     bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
-    std::string output_dir, std::string spool_path, std::int64_t last_ns, double slow_step,
-    std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
+    std::string output_dir, std::string spool_path, bool free_name, std::int64_t last_ns,
+    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
@@ -130,6 +152,7 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
   options.spool_path = std::move(spool_path);
+  options.free_name = free_name;
   options.last_ns = last_ns;
   options.slow_step = slow_step;
   options.max_dumps = max_dumps;
@@ -152,15 +175,38 @@ bool native_settings(const std::string& library, const std::optional<std::string
 }  // namespace
 
 void bind_record(py::module_& m) {
+  m.def(
+      "write_results",
+      [](std::string command, std::string recording, std::string trace, bool always_json,
+         bool keep_recording) {
+        const record::ResultOptions options{.command = std::move(command),
+                                            .recording = std::move(recording),
+                                            .trace = std::move(trace),
+                                            .always_json = always_json,
+                                            .keep_recording = keep_recording};
+        py::list lines;
+        for (const std::string& line : without_gil([&] { return record::write_results(options); }))
+          lines.append(to_str(line));
+        return lines;
+      },
+      py::arg("command"), py::arg("recording"), py::arg("trace"), py::arg("always_json"),
+      py::arg("keep_recording"));
+  m.def(
+      "recording_name",
+      [](const std::string& program, std::optional<std::uint32_t> rank,
+         const std::string& started) {
+        return to_str(record::recording_name(program, rank, started));
+      },
+      py::arg("program"), py::arg("rank"), py::arg("started"));
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"), py::arg("detach"),
            py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
            py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
-           py::arg("output_dir"), py::arg("spool_path"), py::arg("last_ns") = 0,
-           py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8, py::arg("dump_signal") = 0,
-           py::arg("quiet_dumps") = false)
+           py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
+           py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
+           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false)
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)
@@ -176,6 +222,7 @@ void bind_record(py::module_& m) {
            [](PyProfiler& self) {
              return to_str(without_gil([&] { return self.profiler().empty_reason(); }));
            })
+      .def("window_count", [](PyProfiler& self) { return self.profiler().window_count(); })
       .def("spool_path", [](PyProfiler& self) { return to_str(self.profiler().spool_path()); })
       .def(
           "dump",

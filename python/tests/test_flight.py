@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -230,14 +231,16 @@ def test_a_slow_step_of_a_training_leaves_a_dump(start):
     assert 20 in sure
     assert int(step) in possible and int(step) <= sure[0] and float(times) >= 5
     pid = process.pid
-    assert path == str(out / f"script_{pid}_dump1.lspool")
-    assert sorted(f for f in os.listdir(out)) == sorted(
-        f"script_{pid}{kind}" for kind in (".json", ".txt", "_dump1.json", "_dump1.txt"))
-    dump = lanescope.read_trace(out / f"script_{pid}_dump1.json")
+    base = path[: -len("_dump1.lspool")]
+    assert path == f"{base}_dump1.lspool" and os.path.dirname(base) == str(out)
+    assert re.fullmatch(rf"script_\d{{8}}T\d{{6}}Z_[^_]+_{pid}", os.path.basename(base))
+    assert sorted(str(f) for f in out.iterdir()) == sorted(
+        f"{base}{kind}" for kind in (".json", ".txt", "_dump1.json", "_dump1.txt"))
+    dump = lanescope.read_trace(f"{base}_dump1.json")
     names = names_of(dump)
     assert f"batch {step}" in names and f"ProfilerStep#{step}" in names and "aten::linear" in names
-    assert "aten::linear" in (out / f"script_{pid}_dump1.txt").read_text()
-    with open(out / f"script_{pid}_dump1.json", encoding="utf-8") as file:
+    assert "aten::linear" in pathlib.Path(f"{base}_dump1.txt").read_text()
+    with open(f"{base}_dump1.json", encoding="utf-8") as file:
         assert json.load(file)["lanescope_dump"]["reason"].startswith(f"step {step} took ")
 
 
@@ -254,9 +257,9 @@ def test_a_signal_dumps_a_program_that_hangs_and_a_kill_leaves_the_ring(start):
     assert "batch 5" in names and "aten::linear" in names
     process.kill()
     process.communicate()
-    left = [f for f in os.listdir(out) if f.endswith(".lspool")]
-    assert sorted(left) == sorted([f"script_{process.pid}.lspool", f"script_{process.pid}_dump1.lspool"])
-    assert "batch 5" in names_of(lanescope.read_trace(out / f"script_{process.pid}.lspool"))
+    ring, dump = sorted(path for path in out.iterdir() if path.suffix == ".lspool")
+    assert ring.stem.endswith(f"_{process.pid}") and dump.name == f"{ring.stem}_dump1.lspool"
+    assert "batch 5" in names_of(lanescope.read_trace(ring))
 
 
 def test_a_signal_before_torch_is_imported_kills_nothing(start, tmp_path):
@@ -275,7 +278,8 @@ torch.ones(2).sin()
     (tmp_path / "go").touch()
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
-    assert "aten::sin" in names_of(lanescope.read_trace(out / f"script_{process.pid}.json"))
+    (trace,) = (path for path in out.iterdir() if path.suffix == ".json")
+    assert "aten::sin" in names_of(lanescope.read_trace(trace))
 
 
 def test_a_handler_of_the_program_wins(start):
@@ -291,4 +295,6 @@ time.sleep(0.1)
     output, errors = process.communicate(timeout=300)
     assert (process.returncode, output) == (0, "mine\n"), errors
     assert "SIGUSR2 makes no dumps: the program has a handler of its own for it" in errors
-    assert sorted(os.listdir(out)) == [f"script_{process.pid}.json", f"script_{process.pid}.txt"]
+    trace, table = sorted(out.iterdir())
+    assert (trace.suffix, table.suffix, trace.stem) == (".json", ".txt", table.stem)
+    assert trace.stem.endswith(f"_{process.pid}")

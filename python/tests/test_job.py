@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import socket
 
 import pytest
 
@@ -38,8 +40,12 @@ def test_a_child_of_a_rank_is_not_that_rank():
 
 def test_the_rank_is_in_the_names_of_the_files(tmp_path):
     settings = {"LANESCOPE_RECORD_DIR": str(tmp_path)}
-    assert _autorecord.AutoRecording(settings, "train", 12)._base == str(tmp_path / f"train_rank12_{os.getpid()}")
-    assert _autorecord.AutoRecording(settings, "train")._base == str(tmp_path / f"train_{os.getpid()}")
+    settings["LANESCOPE_RECORD_STARTED"] = "20261123T061902Z"
+    here = f"{re.sub('[^A-Za-z0-9]', '-', socket.gethostname().split('.')[0])[:40]}_{os.getpid()}"
+    ranked = _autorecord.AutoRecording(settings, "train", 12)._wanted_base()
+    assert ranked == str(tmp_path / f"train_20261123T061902Z_rank12_{here}")
+    alone = _autorecord.AutoRecording(settings, "train")._wanted_base()
+    assert alone == str(tmp_path / f"train_20261123T061902Z_{here}")
 
 
 def test_a_job_too_large_for_the_recorder_loses_its_lists_and_not_its_rank():

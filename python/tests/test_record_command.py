@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -182,7 +183,10 @@ def test_each_rank_of_torchrun_has_its_own_files_and_says_which_it_is(tmp_path, 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=env)
     assert done.returncode == 0, done.stderr
     names = sorted(path.name for path in (tmp_path / "out").iterdir() if path.name.endswith(".json"))
-    assert [name.rsplit("_", 1)[0] for name in names] == ["command"] * children + ["job_rank0", "job_rank1"], names
+    (stamp,) = {name.split("_")[1] for name in names}  # one run
+    parts = ["_".join(name.split("_")[:3]) for name in names]
+    assert parts[children:] == [f"job_{stamp}_rank0", f"job_{stamp}_rank1"], names
+    assert [part.rsplit("_", 1)[0] for part in parts[:children]] == [f"command_{stamp}"] * children, names
     for rank, name in enumerate(names[-2:]):
         trace = json.loads((tmp_path / "out" / name).read_text())
         assert "c10d::allreduce_" in {event["name"] for event in trace["traceEvents"]}
@@ -244,6 +248,7 @@ def test_the_environment_is_what_the_readme_says(tmp_path):
     env = record.environment(
         str(tmp_path), schedule="active=2", shapes=True, base={"PYTHONPATH": "/mine", "LANESCOPE_RECORD_QUIET": "1", "A": "b"}
     )
+    assert re.fullmatch(r"\d{8}T\d{6}Z", env.pop("LANESCOPE_RECORD_STARTED"))
     assert env == {
         "A": "b",
         "LANESCOPE_RECORD": "1",

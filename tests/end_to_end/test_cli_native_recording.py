@@ -21,6 +21,10 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 
+STARTED = "20261123T061902Z"
+NAME_END = re.compile(r"_\d{8}T\d{6}Z_[^_]+_\d+")
+
+
 def built(name: str) -> pathlib.Path:
     # The sanitizers of other builds would report what a process that ends by exit() still holds.
     found = [path for preset in ("dev", "release") for path in SOURCE.glob(f"build/{preset}/tests/end_to_end/{name}")]
@@ -45,9 +49,9 @@ def record_natively(binary, tmp_path):
 
 
 def files(tmp_path: pathlib.Path) -> List[str]:
-    """Names in the results' folder, process ids as N."""
+    """Names in the results' folder; time, host and process id as N."""
     folder = tmp_path / "out dir"
-    return sorted(re.sub(r"_\d{2,}", "_N", name) for name in os.listdir(folder)) if folder.exists() else []
+    return sorted(NAME_END.sub("_N", name) for name in os.listdir(folder)) if folder.exists() else []
 
 
 def names_in(path: pathlib.Path) -> Dict[str, int]:
@@ -154,9 +158,45 @@ def test_children_are_recorded_only_when_asked(record_natively, tmp_path):
 
 
 def test_a_process_that_becomes_another_program_writes_over_nothing(record_natively, tmp_path):
-    done = record_natively("start", "work=1", "exec", "start", "work=2", PROGRAM="both")
+    done = record_natively("start", "work=1", "exec", "start", "work=2", PROGRAM="both", STARTED=STARTED)
     assert done.returncode == 0, done.stderr
     assert files(tmp_path) == ["both_N.lspool", "both_N_2.json", "both_N_2.txt"]
+
+
+def test_what_an_earlier_run_left_stops_nothing_and_is_not_touched(record_natively, tmp_path):
+    """As in a container that starts again: same program, host and process id, and a run of the same second."""
+    before = {}
+    words = ["start", "work=1", "exec", "start", "work=2", "exec", "start", "work=3"]
+    done = record_natively(*words, PROGRAM="train", STARTED=STARTED, COMMAND="")
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path) == ["train_N.lspool", "train_N_2.lspool", "train_N_3.lspool"]
+    for path in (tmp_path / "out dir").iterdir():
+        before[path] = path.read_bytes()
+    done = record_natively("start", "work=1", PROGRAM="train", STARTED=STARTED)
+    assert done.returncode == 0 and "not recorded" not in done.stderr
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("settings, rank", [({}, None), ({"RANK": "3"}, 3)])
+def test_names_follow_the_same_rule_as_those_of_recorded_python_programs(record_natively, tmp_path, settings, rank):
+    done = record_natively("start", "work=1", PROGRAM="/a b/my prog (2)", STARTED=STARTED, COMMAND="", **settings)
+    assert done.returncode == 0, done.stderr
+    code = f"from lanescope import _autorecord as a; print(a.AutoRecording({{'LANESCOPE_RECORD_STARTED': {STARTED!r}}}, "
+    code += f"a.name_of('/a b/my prog (2)'), {rank})._wanted_base())"
+    python = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    without_pid = re.compile(r"_\d+$")
+    native = only(tmp_path, ".lspool").name[: -len(".lspool")]
+    assert without_pid.sub("", native) == without_pid.sub("", os.path.basename(python))
+    assert ("_rank3_" in native) == (rank == 3)
+
+
+def test_a_launchers_rank_is_in_the_name_and_not_in_that_of_a_ranks_child(record_natively, tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "5")
+    record_natively("start", "work=1", COMMAND="")
+    assert "Z_rank5_" in only(tmp_path, ".lspool").name
+    record_natively("start", "work=1", COMMAND="", PARENT_RANK="5", DIR=str(tmp_path / "child"))
+    (child,) = (tmp_path / "child").iterdir()
+    assert "rank" not in child.name
 
 
 def test_a_folder_that_cannot_be_made_costs_one_line(record_natively, tmp_path):
@@ -260,6 +300,7 @@ def test_record_without_cuda_leaves_the_driver_alone(fake_gpu, tmp_path):
     assert variables["CUDA_INJECTION64_PATH"] == variables["NVTX_INJECTION64_PATH"]
     assert pathlib.Path(variables["CUDA_INJECTION64_PATH"]).name == "liblanescope_record_cupti.so"
     recorded = {key: value for key, value in variables.items() if key.startswith("LANESCOPE_RECORD")}
+    assert re.fullmatch(r"\d{8}T\d{6}Z", recorded.pop("LANESCOPE_RECORD_STARTED"))
     assert recorded == {
         "LANESCOPE_RECORD_DIR": f"{tmp_path}/lanescope_traces",
         "LANESCOPE_RECORD_ACTIVITIES": "cuda",

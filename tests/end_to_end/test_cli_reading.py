@@ -48,16 +48,24 @@ def test_an_empty_file(run, tmp_path):
     assert ran.code == 2 and ran.out == "" and "empty" in ran.complaint()
 
 
-def test_a_folder_names_the_newest_trace_in_it(run, tmp_path):
+def test_of_a_folder_the_newest_trace_is_opened(run, tmp_path):
     folder = tmp_path / "traces"
     folder.mkdir()
     assert "found a folder without one" in run("table", folder).complaint()
-    write(folder / "old.json", trace_json([]))
+    (folder / "inner").mkdir()
+    write(folder / "inner" / "other.json", trace_json([]))
+    assert "found a folder without one" in run("table", folder).complaint()
+    one = {"ph": "X", "cat": "cpu_op", "name": "aten::one", "pid": 1, "tid": 1, "ts": 0, "dur": 5}
+    write(folder / "old.json", trace_json([one]))
     os.utime(folder / "old.json", (1, 1))
-    assert f"in it lies '{folder}/old.json'" in run("table", folder).complaint()
+    for command in ("table", "info", "tree"):
+        ran = run(command, folder)
+        assert ran.code == 0 and f"opened '{folder}/old.json', the only trace in '{folder}'" in ran.err, ran.err
+    assert "aten::one" in run("table", folder).out
     write(folder / "new.json.gz", b"")
     ran = run("table", folder)
-    assert ran.code == 2 and f"of its 2 traces the newest is '{folder}/new.json.gz'" in ran.complaint()
+    assert f"opened '{folder}/new.json.gz', the newest of 2 traces in '{folder}'" in ran.err
+    assert ran.code == 2 and "empty" in ran.err
 
 
 def test_a_database_is_named_as_such(run, tmp_path):

@@ -13,7 +13,7 @@ from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
 COMMANDS = ["table", "explain", "diff", "check", "kernels", "roofline", "tree", "info", "memory", "name", "convert", "record", "recover",
-            "doctor", "completion", "version", "help"]
+            "clean", "doctor", "completion", "version", "help"]
 
 
 def check_golden(name: str, text: str) -> None:
@@ -182,13 +182,14 @@ def test_record_sets_the_environment_and_becomes_the_program(run, fake_python, t
     assert ran.err == ""
     assert ran.code == 7, "the program's own exit code"
     inject = tmp_path / "site" / "lanescope" / "_inject"
-    assert ran.out.splitlines() == [
+    assert re.sub(r"(?<=STARTED=)\d{8}T\d{6}Z$", "NOW", ran.out, flags=re.M).splitlines() == [
         "arg=train.py", "arg=--shapes", "arg=-o", "arg=x",
         "LANESCOPE_RECORD=1",
         f"LANESCOPE_RECORD_DIR={tmp_path}/out dir",
         "LANESCOPE_RECORD_PYTHONPATH=/before",
         "LANESCOPE_RECORD_SCHEDULE=wait=1,active=3",
         "LANESCOPE_RECORD_SHAPES=1",
+        "LANESCOPE_RECORD_STARTED=NOW",
         f"PYTHONPATH={inject}:/before",
     ]
     assert (tmp_path / "out dir").is_dir()
@@ -197,7 +198,7 @@ def test_record_sets_the_environment_and_becomes_the_program(run, fake_python, t
 def test_record_hands_the_flight_recorder_on(run, fake_python):
     ran = run("record", "--last", "2.5s", "--slow-step", "2x", "--max-dumps", "3", "--", fake_python, "train.py")
     assert ran.code == 7, ran.err
-    assert [line for line in ran.out.splitlines() if line.startswith(("LANESCOPE_RECORD_LAST", "LANESCOPE_RECORD_S",
+    assert [line for line in ran.out.splitlines() if line.startswith(("LANESCOPE_RECORD_LAST", "LANESCOPE_RECORD_SL",
                                                                       "LANESCOPE_RECORD_M"))] == [
         "LANESCOPE_RECORD_LAST=2.5s", "LANESCOPE_RECORD_MAX_DUMPS=3", "LANESCOPE_RECORD_SLOW_STEP=2x"]
 

@@ -143,6 +143,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_convert_command(*this);
   add_record_command(*this);
   add_recover_command(*this);
+  add_clean_command(*this);
   add_doctor_command(*this);
   add_completion_command(*this);
   add_version_command(*this);

@@ -91,8 +91,8 @@ class CommandLine {
 };
 
 inline constexpr char kTraceArgument[] =
-    "a trace: JSON of torch.profiler, Kineto or lanescope, also .gz or .zst; - reads standard "
-    "input";
+    "a trace: JSON of torch.profiler, Kineto or lanescope, also .gz or .zst; a recording; a "
+    "folder, which stands for the newest in it; - reads standard input";
 
 // Each in its own <name>_command.cpp: declares flags and what running does.
 void add_table_command(CommandLine& line);
@@ -108,6 +108,7 @@ void add_name_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_recover_command(CommandLine& line);
+void add_clean_command(CommandLine& line);
 void add_doctor_command(CommandLine& line);
 void add_completion_command(CommandLine& line);
 void add_version_command(CommandLine& line);

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/read_trace.h"
-#include "lanescope/format/spool/read_spool.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -55,35 +55,6 @@ Error missing_file(const std::string& path) {
                                  close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
 }
 
-bool looks_like_trace(const std::string& name) {
-  return name.ends_with(".json") || name.ends_with(".json.gz") || name.ends_with(".json.zst");
-}
-
-Error is_folder(const std::string& path) {
-  std::string newest;
-  std::size_t count = 0;
-  fs::file_time_type newest_time{};
-  for (const std::string& name : names_in(path)) {
-    if (!looks_like_trace(name)) continue;
-    std::error_code failed;
-    const fs::file_time_type time = fs::last_write_time(fs::path(path) / name, failed);
-    if (failed) continue;
-    if (count++ == 0 || time > newest_time) {
-      newest = (fs::path(path) / name).string();
-      newest_time = time;
-    }
-  }
-  if (count == 0) {
-    return {Errc::kInvalidArgument,
-            fmt::format("expected a trace file, found a folder without one: '{}'", path)};
-  }
-  return {
-      Errc::kInvalidArgument,
-      fmt::format("expected a trace file, found a folder: '{}'; {} '{}'", path,
-                  count == 1 ? "in it lies" : fmt::format("of its {} traces the newest is", count),
-                  newest)};
-}
-
 // Sockets cannot be opened again through /dev/stdin, so they are taken into memory.
 Result<Trace> read_socket(const format::ReadOptions& options) {
   std::string bytes;
@@ -122,10 +93,6 @@ Result<Trace> read(const std::string& path, const format::ReadOptions& options) 
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found) return missing_file(path);
-  if (status.type() == fs::file_type::directory) {
-    const auto recordings = format::find_spools(path);  // a recording's folder is read like a trace
-    if (!recordings || recordings->empty()) return is_folder(path);
-  }
   return format::read_trace(path, options);
 }
 
@@ -184,8 +151,19 @@ std::optional<std::string> no_times_text(const Trace& trace, const std::string& 
       first ? fmt::format(" (the first at byte {})", with_commas(*first)) : "");
 }
 
-std::optional<Trace> open_trace(const std::string& path, Output& output, int* code, Damage damage) {
+std::optional<Trace> open_trace(const std::string& file, Output& output, int* code, Damage damage) {
   RecordFunction stage("read trace");
+  std::string path = file;
+  if (std::error_code failed; fs::is_directory(file, failed)) {
+    Result<NewestTrace> newest = newest_trace_in(file);
+    if (!newest) {
+      output.complain(message_of(newest.error()));
+      *code = kUsage;
+      return std::nullopt;
+    }
+    output.complain(newest->line);
+    path = newest->path;
+  }
   Result<Trace> trace = [&] {
     ProgressLine line(
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));

@@ -13,9 +13,10 @@ namespace lanescope::cli {
 
 enum class Damage : std::uint8_t { kSaid, kShownByCaller };
 
-// `path` "-" is standard input. On failure one line has been printed and `*code` is the exit code.
-// On success, what the file lost or what was mended has been said on standard error, at most two
-// lines.
+// `path` "-" is standard input; a folder stands for the newest trace in it, which a line on
+// standard error names (newest_trace.h). On failure one line has been printed and `*code` is the
+// exit code. On success, what the file lost or what was mended has been said on standard error, at
+// most two lines.
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code,
                                 Damage damage = Damage::kSaid);
 

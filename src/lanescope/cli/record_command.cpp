@@ -17,6 +17,7 @@
 #include "lanescope/cli/gpu_injection.h"
 #include "lanescope/cli/python_package.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/record/recording_name.h"
 
 namespace lanescope::cli {
 namespace {
@@ -128,6 +129,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
     if (wanted) set(name, "1");
   };
   set("LANESCOPE_RECORD_DIR", folder);
+  set("LANESCOPE_RECORD_STARTED", record::run_stamp());
   std::error_code failed;
   const fs::path self = fs::read_symlink("/proc/self/exe", failed);
   if (!failed) set("LANESCOPE_RECORD_COMMAND", self);
@@ -290,11 +292,13 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. It records into <script>_<pid>.lspool, which every lanescope command opens. At its exit
-a process of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
-350,000 events) into <script>_<pid>.json for Perfetto and <script>_<pid>.txt, the table. A larger one stays as it is;
-`lanescope recover` makes the .json later, --json at once. Under torchrun each rank has its own, <script>_rank<RANK>_<pid>.
-With --last, `kill -USR2 <pid>` and slow steps leave <script>_<pid>_dump<K>.lspool: a line on stderr says where and why.
+The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit a process
+of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about 350,000 events)
+into NAME.json for Perfetto and NAME.txt, the table. A larger one stays as it is; `lanescope recover` makes the .json later,
+--json at once. NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
+<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC. No file is written
+over. What a killed program leaves there, `lanescope recover` opens.
+With --last, `kill -USR2 <pid>` and slow steps leave NAME_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says
 whether the GPU can be recorded here.

@@ -1,6 +1,7 @@
 // `lanescope recover`: what a killed process left in the recorder's own files becomes a trace that
 // every tool opens.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,32 +23,67 @@ namespace fs = std::filesystem;
 
 struct RecoverFlags {
   std::string folder, out;
-  bool force = false, table = false, remove = false, background = false;
+  bool force = false, yes = false, table = false, remove = false, background = false;
 };
 
-// Recordings in the folder, and in the folders in it: `lanescope record -o DIR` makes one for each
-// process.
-Result<std::vector<fs::path>> find_recordings(const std::string& folder) {
+struct Recordings {
+  std::vector<fs::path> here;   // in the named folder, or the named file
+  std::vector<fs::path> below;  // in the folders in it
+};
+
+std::vector<fs::path> recordings_below(const fs::path& folder) {
+  std::vector<fs::path> found;
+  struct stat top;
+  if (stat(folder.c_str(), &top) != 0) return found;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    struct stat inner;  // no links, no other file systems
+    if (lstat(at->path().c_str(), &inner) != 0 || !S_ISDIR(inner.st_mode) ||
+        inner.st_dev != top.st_dev)
+      continue;
+    if (const Result<std::vector<fs::path>> spools = format::find_spools(at->path()))
+      found.insert(found.end(), spools->begin(), spools->end());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// In the folder, and in the folders in it, not deeper.
+Result<Recordings> find_recordings(const std::string& folder) {
   std::error_code failed;
   if (!fs::exists(folder, failed)) {
     return Error{
         Errc::kIo,
         fmt::format("expected the folder that a recorded process wrote to, found no '{}'", folder)};
   }
-  if (!fs::is_directory(folder, failed)) return std::vector<fs::path>{folder};
-  LANESCOPE_TRY(std::vector<fs::path> found, format::find_spools(folder));
-  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    if (!at->is_directory(failed)) continue;
-    if (const Result<std::vector<fs::path>> inner = format::find_spools(at->path())) {
-      found.insert(found.end(), inner->begin(), inner->end());
-    }
-  }
-  std::sort(found.begin(), found.end());
-  if (!found.empty()) return found;
+  if (!fs::is_directory(folder, failed)) return Recordings{{folder}, {}};
+  Recordings found;
+  LANESCOPE_TRY(found.here, format::find_spools(folder));
+  found.below = recordings_below(folder);
+  if (!found.here.empty() || !found.below.empty()) return found;
   return Error{Errc::kInvalidArgument, fmt::format("expected recordings (*.lspool) in '{}', found "
                                                    "none; a program that ended by itself leaves "
-                                                   "finished .json traces in their place",
+                                                   "finished .json traces instead",
                                                    folder)};
+}
+
+// Whoever names a folder may not know what lies below it: `recover /` must write nowhere.
+void say_what_is_below(const RecoverFlags& flags, const Recordings& found, Output& output) {
+  constexpr std::size_t kMostFolders = 8;
+  std::vector<std::string> folders;
+  for (const fs::path& path : found.below)
+    if (folders.empty() || folders.back() != path.parent_path().string())
+      folders.push_back(path.parent_path().string());
+  std::string list;
+  for (std::size_t i = 0; i < std::min(folders.size(), kMostFolders); ++i)
+    list += fmt::format("{}'{}'", i == 0 ? "" : ", ", folders[i]);
+  if (folders.size() > kMostFolders)
+    list += fmt::format(" and {} more", with_commas(folders.size() - kMostFolders));
+  output.complain(fmt::format(
+      "recover: {} recording{} in folders of '{}' {} left alone: {}; name the folder, or add --yes "
+      "to write a trace beside each",
+      with_commas(found.below.size()), found.below.size() == 1 ? "" : "s", flags.folder,
+      found.below.size() == 1 ? "is" : "are", list));
 }
 
 // "1,234 ranges on 3 tracks; 2 chunks were still open, their complete records are in".
@@ -127,13 +163,20 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
 
 int run_recover(const RecoverFlags& flags, Output& output) {
   if (flags.background) go_into_background();
-  const Result<std::vector<fs::path>> recordings = find_recordings(flags.folder);
-  if (!recordings) {
-    output.complain("recover: " + message_of(recordings.error()));
+  const Result<Recordings> found = find_recordings(flags.folder);
+  if (!found) {
+    output.complain("recover: " + message_of(found.error()));
     return kUsage;
   }
   std::error_code failed;
   const bool into_folder = fs::is_directory(flags.out, failed);
+  std::vector<fs::path> all = found->here;
+  if (flags.yes || into_folder)
+    all.insert(all.end(), found->below.begin(), found->below.end());
+  else if (!found->below.empty())
+    say_what_is_below(flags, *found, output);
+  if (all.empty()) return kUsage;
+  const std::vector<fs::path>* const recordings = &all;
   if (recordings->size() > 1 && !flags.out.empty() && !into_folder) {
     output.complain(fmt::format(
         "recover: expected -o to name a folder, because '{}' holds {} recordings; found '{}'",
@@ -171,13 +214,17 @@ void add_recover_command(CommandLine& line) {
   command.switch_flag("--background", &flags->background,
                       "lowest priority, at most 200 MB of memory; ended first when memory is "
                       "short (what `record` uses at the end of a program)");
+  command.switch_flag("--yes", &flags->yes,
+                      "also recordings in the folders in DIR, each trace beside its recording");
   command.epilogue(R"(Examples:
   lanescope recover lanescope_traces
-  lanescope recover lanescope_traces/train_4711.lspool -o train.json.gz
+  lanescope recover lanescope_traces/train_20261123T061902Z_node7_4711.lspool -o train.json.gz
 
 The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay untouched
-without --remove, and every reading command opens them as they are: lanescope table lanescope_traces/train_4711.lspool
-Memory does not grow with the recording: some 100 MB are enough for one of any length. Only --table reads all of it at once.
+without --remove, and every reading command opens them as they are: lanescope table lanescope_traces
+Memory does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
+Recordings in the folders in DIR are named and left alone, unless --yes is given or -o names a folder. Links to folders
+and other file systems are not entered.
 )");
   command.runs([flags](Output& output) -> int { return run_recover(*flags, output); });
 }

@@ -233,6 +233,7 @@ Result<void> Profiler::start() {
   LANESCOPE_TRY_VOID(s.check_options());
   record::RecorderOptions options;
   options.spool_path = s.options.spool_path;
+  options.free_name = s.options.free_name;
   options.directory = s.options.output_dir;
   options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
   options.max_bytes = s.options.max_spool_bytes;
@@ -354,7 +355,12 @@ Result<void> Profiler::add_metadata_json(std::string_view key, std::string_view 
   if (json.size() > record::Recorder::kMaxMetadataBytes)
     return Error{Errc::kLimit, fmt::format("metadata \"{}\": {} bytes; at most {} fit", key,
                                            json.size(), record::Recorder::kMaxMetadataBytes)};
-  s.metadata.emplace_back(key, json);
+  const auto known = std::find_if(s.metadata.begin(), s.metadata.end(),
+                                  [&](const auto& entry) { return entry.first == key; });
+  if (known == s.metadata.end())
+    s.metadata.emplace_back(key, json);
+  else
+    known->second = json;  // as the trace id of each cycle: the last one counts
   s.trace = nullptr;
   // Also into the file at once, for the case that the process is killed.
   if (s.running) static_cast<void>(s.recorder->add_metadata_json(key, json));
@@ -364,6 +370,10 @@ Result<void> Profiler::add_metadata_json(std::string_view key, std::string_view 
 const std::string& Profiler::spool_path() const {
   static const std::string none;
   return state_->recorder ? state_->recorder->spool_path() : none;
+}
+
+std::uint32_t Profiler::window_count() const {
+  return state_->recorder ? state_->recorder->window_count() : 0;
 }
 
 record::RecorderStats Profiler::stats() const {

@@ -57,6 +57,7 @@ struct ProfilerOptions {
   std::string output_dir = {};  // where the recording goes and stays; empty: a temporary file that
                                 // goes with the profiler
   std::string spool_path = {};  // the recording's own path; stays
+  bool free_name = false;       // with spool_path: see record::RecorderOptions
   std::uint64_t max_spool_bytes = std::uint64_t{4} << 30;
   // A flight recorder: record for ever, keep the last so many nanoseconds. Excludes a schedule. See
   // record::RecorderOptions for these three.
@@ -118,6 +119,7 @@ class Profiler {
   Result<void> add_metadata_json(std::string_view key, std::string_view json);
 
   const std::string& spool_path() const;  // empty before start()
+  std::uint32_t window_count() const;     // opened since start()
   record::RecorderStats stats() const;
   // One line each, in order, only added to: schedule misuse, sources that could not start, drops.
   std::vector<std::string> warnings() const;

@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <utility>
 
 #include "lanescope/record/gpu_source.h"
+#include "lanescope/record/leftovers.h"
+#include "lanescope/record/new_spool.h"
 #include "lanescope/record/thread_writer.h"
 
 #ifndef MADV_WIPEONFORK
@@ -145,32 +147,6 @@ void take_chunk_away(LanescopeWriter* writer, ChunkPool& pool) {
   ++writer->sequence;  // tokens of that chunk are strangers from now on
 }
 
-Result<std::string> new_spool_path(const RecorderOptions& options) {
-  namespace fs = std::filesystem;
-  if (!options.spool_path.empty()) {
-    std::error_code error;
-    const fs::path parent = fs::path(options.spool_path).parent_path();
-    if (!parent.empty()) fs::create_directories(parent, error);
-    return options.spool_path;
-  }
-  fs::path directory = options.directory;
-  if (directory.empty()) {
-    const char* temporary = getenv("TMPDIR");
-    directory = temporary && *temporary ? temporary : "/tmp";
-  }
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error)
-    return Error{Errc::kIo, fmt::format("{}: cannot make the directory for the recording: {}",
-                                        directory.string(), error.message())};
-  for (int number = 0; number < 100'000; ++number) {
-    const fs::path path = directory / fmt::format("lanescope_{}_{}.lspool", getpid(), number);
-    if (!fs::exists(path, error)) return path.string();
-  }
-  return Error{Errc::kIo, fmt::format("{}: too many recordings of this process are there",
-                                      directory.string())};
-}
-
 constexpr std::size_t kMaxSources = 16;
 constexpr std::size_t kMaxNotes = 64;
 
@@ -215,8 +191,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   const MutexLock lock(control_);
   const bool joins_no_ring = spool_ && !spool_->ring().is_on() && options.last_ns != 0;
   if (!spool_) {
-    LANESCOPE_TRY(const std::string new_path, new_spool_path(options));
-    SpoolOptions settings{.path = new_path,
+    SpoolOptions settings{.path = {},
                           .max_bytes = options.max_bytes,
                           .ready_chunks = options.ready_chunks,
                           .ring = options.last_ns != 0};
@@ -224,9 +199,11 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
       settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
     settings.dumps.quiet = options.quiet_dumps;
     settings.dumps.flush_sources = [] { instance().flush_sources(); };
-    LANESCOPE_TRY(spool_, Spool::create(settings, &texts()));
-    name_ = std::make_shared<SpoolName>(new_path, options.temporary);
+    LANESCOPE_TRY(spool_, create_new_spool(options, settings, &texts()));
+    name_ = std::make_shared<SpoolName>(spool_->path(), options.temporary);
     if (options.temporary) {
+      if (!std::exchange(looked_for_leftovers_, true))
+        remove_old_temporary_spools(name_->path.substr(0, name_->path.rfind('/')));
       std::erase_if(temporary_names_, [](const auto& known) { return known.expired(); });
       temporary_names_.push_back(name_);
     }
@@ -318,7 +295,7 @@ void ActiveRecorder::note(Session& session, std::string line) {
   spool::Record record;
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kSourceNote);
   record.begin_tsc = ticks();
-  record.name = texts().intern(line);
+  record.name = texts().intern_for_spool(line);
   record.b = session.id;
   if (spool_) spool_->write_control(record);
   session.notes.push_back(std::move(line));
@@ -606,7 +583,7 @@ Result<void> ActiveRecorder::add_metadata(std::uint32_t id, std::string_view key
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
   record.begin_tsc = ticks();
   record.name = texts().intern(key);
-  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.c = texts().intern_for_spool(json, Recorder::kMaxMetadataBytes);
   record.b = id;
   spool_->write_control(record);
   return {};
@@ -686,7 +663,7 @@ bool ActiveRecorder::source_metadata(std::string_view key, std::string_view json
   record.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
   record.begin_tsc = ticks();
   record.name = texts().intern(key);
-  record.c = texts().intern(json, nullptr, Recorder::kMaxMetadataBytes);
+  record.c = texts().intern_for_spool(json, Recorder::kMaxMetadataBytes);
   record.b = kEverySession;
   source_spool_->write_control(record);
   return true;

@@ -118,6 +118,7 @@ class ActiveRecorder {
   std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
   std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
   std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
+  bool looked_for_leftovers_ LANESCOPE_GUARDED_BY(control_) = false;
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
   std::pair<std::string, std::vector<std::string>> last_dumps_
       LANESCOPE_GUARDED_BY(control_);  // its path, and its dumps

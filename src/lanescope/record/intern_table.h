@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/base/string_pool.h"
 #include "lanescope/record/chunk_pool.h"
@@ -11,8 +12,8 @@
 
 namespace lanescope::record {
 
-// Any thread; nothing throws. Ids are never reused. Memory: at most kMaxBytes of texts and their
-// tables.
+// Any thread; nothing throws. Ids of intern() are never reused. Memory: at most kMaxBytes of texts
+// and their tables.
 class InternTable {
  public:
   static constexpr std::size_t kMaxBytes = 64u << 20;
@@ -22,6 +23,12 @@ class InternTable {
   // allows.
   std::uint32_t intern(std::string_view text, const char** stored = nullptr,
                        std::size_t max_bytes = spool::kMaxTextBytes) noexcept
+      LANESCOPE_EXCLUDES(mutex_);
+  // A text of the attached spool alone: metadata, notes. The next spool uses its id for another
+  // text, so recordings that come and go leave nothing in this table. 0: no spool is attached, or
+  // no room.
+  std::uint32_t intern_for_spool(std::string_view text,
+                                 std::size_t max_bytes = spool::kMaxTextBytes) noexcept
       LANESCOPE_EXCLUDES(mutex_);
   // From now on texts, those known already included, go to that spool; both must live until
   // detach().
@@ -37,7 +44,7 @@ class InternTable {
 
  private:
   void write_pending() LANESCOPE_REQUIRES(mutex_);
-  bool write(std::uint32_t id) LANESCOPE_REQUIRES(mutex_);
+  bool write(std::uint32_t id, std::string_view text) LANESCOPE_REQUIRES(mutex_);
 
   Mutex mutex_;
   StringPool texts_ LANESCOPE_GUARDED_BY(mutex_);
@@ -49,6 +56,10 @@ class InternTable {
   // it.
   int pid_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t written_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // ids below are in the spool
+  // Ids of intern_for_spool(), rising; texts_ has a placeholder for each, which no spool gets.
+  std::vector<std::uint32_t> spool_ids_ LANESCOPE_GUARDED_BY(mutex_);
+  std::size_t spool_ids_used_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  std::uint32_t lost_spool_texts_ LANESCOPE_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lanescope::record

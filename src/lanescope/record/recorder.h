@@ -18,6 +18,9 @@ namespace lanescope::record {
 
 struct RecorderOptions {
   std::string spool_path = {};  // empty: a new file in `directory`
+  // That name or, when a recording has it already, the next free one: <name>_2.lspool, ... False:
+  // a file that exists is an error.
+  bool free_name = false;
   std::string directory = {};   // empty: $TMPDIR or /tmp. Made when it does not exist
   bool temporary = false;       // the file goes when the last Recorder on it goes; one that was cut
                                 // short at exit stays

@@ -184,7 +184,7 @@ Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::st
   codec::append_escaped_json(json, why);
   json += "\"}";
   const std::uint32_t key_id = spool.texts().intern("lanescope_dump");
-  const std::uint32_t json_id = spool.texts().intern(json);
+  const std::uint32_t json_id = spool.texts().intern_for_spool(json);
   spool.texts().flush();
   const std::uint64_t now = ticks();
   std::vector<RingWindow> windows = ring.windows();

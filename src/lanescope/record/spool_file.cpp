@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -66,6 +67,8 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
                           "is not overwritten",
                           path)
             : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
+  // Never waits. For leftovers.h: as long as a process has it open, the file is no leftover.
+  static_cast<void>(flock(file->fd_, LOCK_EX | LOCK_NB));
   if (const int error = reserve(file->fd_, 0, spool::kHeaderBytes); error != 0) {
     unlink(path.c_str());
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string_view>
 
 extern char** environ;
@@ -142,6 +143,16 @@ class DefaultChildSignal {
   bool changed_ = false;
 };
 
+// False: somebody else still records into it.
+bool is_finished(const std::string& recording) {
+  const int fd = open(recording.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  spool::FileState state{};
+  const ssize_t got = pread(fd, &state, sizeof state, offsetof(spool::FileHeader, state));
+  close(fd);
+  return got == sizeof state && state == spool::FileState::kFinished;
+}
+
 std::vector<std::string> convert(const ResultOptions& options) {
   const std::string stays = fmt::format(
       "what was recorded is in {}; every lanescope command opens it", options.recording);
@@ -150,7 +161,7 @@ std::vector<std::string> convert(const ResultOptions& options) {
     return {fmt::format("the trace was not written: {}", strerror(errno)), stays};
   std::vector<std::string> words = {options.command, "recover", options.recording, "--out",
                                     options.trace,   "--table", "--background"};
-  if (!options.keep_recording) words.emplace_back("--remove");
+  if (!options.keep_recording && is_finished(options.recording)) words.emplace_back("--remove");
   const DefaultChildSignal quiet;
   pid_t child = 0;
   const int failed = spawn(std::move(words), ends[1], &child);

@@ -8,10 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
+#include <charconv>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 
 #include "lanescope/base/duration.h"
 #include "lanescope/record/recorder.h"
+#include "lanescope/record/recording_name.h"
 #include "lanescope/record/write_results.h"
 
 extern char** environ;
@@ -29,11 +31,12 @@ namespace {
 using Settings = std::map<std::string, std::string, std::less<>>;
 
 constexpr std::string_view kPrefix = "LANESCOPE_RECORD_";
+constexpr std::string_view kSpool = ".lspool";
 
 struct NativeRecording {
   pid_t pid = 0;
   Settings settings;
-  std::string base;  // <DIR>/<program>_<pid>
+  std::string base;  // <DIR>/<name>: record/recording_name.h
   std::unique_ptr<record::Recorder> recorder;
 };
 
@@ -76,35 +79,35 @@ bool take_ownership(const Settings& settings) {
   return true;
 }
 
-// As python/lanescope/_autorecord.py names its results.
-std::string file_name(std::string_view program) {
-  program = program.substr(program.rfind('/') + 1);
-  std::string name;
-  for (const char c : program.substr(0, 80))
-    name += isalnum(static_cast<unsigned char>(c)) || strchr("._-", c) ? c : '_';
-  return name.empty() ? "program" : name;
+std::optional<std::uint32_t> whole_number(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
-// A name that no file has: a process may become another program, which then records anew.
-std::string free_base(const Settings& settings) {
+// The rank of this process: what the Python package says of itself, or RANK of a launcher. A
+// process that a recorded rank starts inherits RANK without being that rank.
+std::optional<std::uint32_t> rank_of(const Settings& settings) {
+  if (settings.contains("PROGRAM")) return whole_number(value(settings, "RANK"));
+  const char* const rank = getenv("RANK");
+  if (!rank || value(settings, "PARENT_RANK") == rank) return std::nullopt;
+  return whole_number(rank);
+}
+
+// The name that results should have; the recorder counts on when it is taken.
+std::string wanted_base(const Settings& settings) {
   std::string_view folder = value(settings, "DIR"), program = value(settings, "PROGRAM");
   if (folder.empty()) folder = "lanescope_traces";
   if (program.empty()) program = program_invocation_short_name;
-  const std::string first = fmt::format("{}/{}_{}", folder, file_name(program), getpid());
-  std::string base = first;
-  for (int number = 2; number < 1000; ++number) {
-    bool taken = false;
-    for (const char* end : {".lspool", ".json", ".json.gz"})
-      taken |= access((base + end).c_str(), F_OK) == 0;
-    if (!taken) break;
-    base = fmt::format("{}_{}", first, number);
-  }
-  return base;
+  const std::string_view run = value(settings, "STARTED");
+  return fmt::format("{}/{}", folder, record::recording_name(program, rank_of(settings), run));
 }
 
 record::RecorderOptions recorder_options(const Settings& settings, const std::string& spool_path) {
   record::RecorderOptions options;
   options.spool_path = spool_path;
+  options.free_name = true;
   options.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
   const std::string_view activities = value(settings, "ACTIVITIES");
   if (!activities.empty()) {
@@ -125,14 +128,15 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
   return options;
 }
 
+// A recording of another name is the program's own, which ours shares: it stays.
 void turn_into_results(const Settings& settings, const std::string& base,
                        const std::string& spool) {
-  const std::vector<std::string> lines =
-      record::write_results({.command = std::string(value(settings, "COMMAND")),
-                             .recording = spool,
-                             .trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json"),
-                             .always_json = is_on(settings, "JSON"),
-                             .keep_recording = is_on(settings, "KEEP_SPOOL")});
+  const std::vector<std::string> lines = record::write_results(
+      {.command = std::string(value(settings, "COMMAND")),
+       .recording = spool,
+       .trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json"),
+       .always_json = is_on(settings, "JSON"),
+       .keep_recording = is_on(settings, "KEEP_SPOOL") || !spool.starts_with(base)});
   if (is_on(settings, "QUIET")) return;
   for (const std::string& line : lines) say(line);
 }
@@ -167,13 +171,16 @@ bool start() {
   auto r = std::make_unique<NativeRecording>();
   r->pid = getpid();
   r->settings = settings;
-  r->base = free_base(settings);
-  auto opened = record::Recorder::open(recorder_options(settings, r->base + ".lspool"));
+  r->base = wanted_base(settings);
+  auto opened = record::Recorder::open(recorder_options(settings, r->base + std::string(kSpool)));
   if (!opened) {
     say("this process is not recorded: " + opened.error().message);
     return false;
   }
   r->recorder = std::move(opened).value();
+  const std::string& spool = r->recorder->spool_path();
+  if (spool.starts_with(r->base))  // else the program records, too, and both share its file
+    r->base = spool.substr(0, spool.size() - kSpool.size());
   r->recorder->prepare();
   if (const auto running = r->recorder->start(); !running) {
     say("this process is not recorded: " + running.error().message);

@@ -7,21 +7,27 @@
 //                                    that records; its children see it and leave themselves alone
 //   LANESCOPE_RECORD_CHILDREN=1      they record themselves, too
 //   LANESCOPE_RECORD_DIR             folder of the results; default lanescope_traces
-//   LANESCOPE_RECORD_PROGRAM         names the results; default: the program's own name
+//   LANESCOPE_RECORD_PROGRAM         names the results; default: the program's own name, and the
+//                                    rank in RANK
+//   LANESCOPE_RECORD_STARTED         when the run started, for the names; default: now
+//   LANESCOPE_RECORD_RANK            with _PROGRAM: the rank
+//   LANESCOPE_RECORD_PARENT_RANK     RANK of the recorded process that started this one, which is
+//                                    not that rank
 //   LANESCOPE_RECORD_ACTIVITIES      "cpu,cuda" or one of them; default both
 //   LANESCOPE_RECORD_SHAPES, _MEMORY, _ALL_API, _GZIP, _KEEP_SPOOL, _QUIET   =1
 //   LANESCOPE_RECORD_COMMAND         the lanescope executable, which turns the recording into
-//                                    <program>_<pid>.json and .txt at exit
+//                                    <name>.json and .txt at exit; <name>: see
+//                                    record/recording_name.h
 //
 // At exit() or the return of main the results are written and two lines on standard error name
-// them. _exit(), a signal or kill -9 leave <program>_<pid>.lspool, which `lanescope recover` and
+// them. _exit(), a signal or kill -9 leave <name>.lspool, which `lanescope recover` and
 // every reading command open.
 #pragma once
 #include "lanescope/record/record_abi.h"
 
 namespace lanescope::record_cupti {
 
-// Opens <DIR>/<program>_<pid>.lspool and starts to record into it. False: not wanted here (see
+// Opens <DIR>/<name>.lspool and starts to record into it. False: not wanted here (see
 // above), running already, or it could not be, which one line on standard error says. The end is
 // registered with atexit() here, during cuInit(): handlers run in reverse order, so it comes before
 // those of libraries that were loaded earlier, the CUDA runtime's among them. Never throws. Slow:

@@ -1,0 +1,155 @@
+#include "lanescope/cli/leftover_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "lanescope/record/leftovers.h"
+#include "lanescope/record/recording_name.h"
+
+namespace lanescope::cli {
+namespace {
+namespace fs = std::filesystem;
+
+enum class Kind : std::uint8_t { kNone, kHalfWritten, kReadCopy, kTemporary, kRecording };
+
+struct Found {
+  Kind kind = Kind::kNone;
+  std::string host;  // empty: the file does not say
+  std::uint64_t pid = 0;
+  bool is_finished = false, is_written = false;
+};
+
+// The number after the last `mark`, when it ends the name.
+std::optional<std::uint64_t> number_after(std::string_view name, std::string_view mark) {
+  const std::size_t at = name.rfind(mark);
+  if (at == std::string_view::npos || at == 0) return std::nullopt;
+  const char* const first = name.data() + at + mark.size();
+  const char* const last = name.data() + name.size();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(first, last, number);
+  if (error != std::errc() || end != last) return std::nullopt;
+  return number;
+}
+
+bool is_trace_or_table(std::string_view name) {
+  for (const std::string_view ending : {".json", ".json.gz", ".json.zst", ".txt", ".html", ".svg"})
+    if (name.ends_with(ending)) return true;
+  return false;
+}
+
+// <name>.partial-<pid>: codec/byte_sink.h. <recording>.lspool.part and <recording>.lspool.read<pid>
+// are dumps and copies of a ring, made by the recording process.
+Found look_at(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const auto parts = record::parse_recording_name(name);
+  Found found;
+  if (parts) {
+    found.host = parts->host;
+    found.pid = parts->pid;
+  }
+  if (const auto pid = number_after(name, ".partial-")) {
+    if (!is_trace_or_table(name.substr(0, name.rfind(".partial-")))) return {};
+    found.kind = Kind::kHalfWritten;
+    found.pid = *pid;
+    return found;
+  }
+  const bool is_part = name.ends_with(".lspool.part");
+  const auto reader = number_after(name, ".lspool.read");
+  if (!is_part && !reader && !name.ends_with(".lspool")) return {};
+  const auto owner = record::read_spool_owner(path.string());
+  if (owner) {
+    found.host = owner->host;
+    found.pid = owner->pid;
+    found.is_finished = owner->is_finished;
+    found.is_written = owner->is_written;
+  } else if (!parts) {
+    return {};  // not ours, or it does not say whose
+  }
+  if (is_part) {
+    found.kind = Kind::kHalfWritten;
+  } else if (reader) {
+    found.kind = Kind::kReadCopy;
+    found.pid = *reader;
+  } else if (owner) {  // else an .lspool that is none
+    const bool is_temporary = parts && parts->program == record::kTemporaryProgram;
+    found.kind = is_temporary ? Kind::kTemporary : Kind::kRecording;
+  }
+  return found;
+}
+
+// That `lanescope recover` or the exit of the program made, with something in it.
+bool has_result(const fs::path& spool) {
+  for (const char* ending : {".json", ".json.gz", ".json.zst"}) {
+    std::error_code failed;
+    const fs::path result = fs::path(spool).replace_extension(ending);
+    if (fs::is_regular_file(result, failed) && fs::file_size(result, failed) > 0) return true;
+  }
+  return false;
+}
+
+const char* word_of(Kind kind) {
+  switch (kind) {
+    case Kind::kHalfWritten:
+      return "half-written file";
+    case Kind::kReadCopy:
+      return "copy for reading";
+    case Kind::kTemporary:
+      return "temporary recording";
+    default:
+      return "recording";
+  }
+}
+
+std::string why_it_stays(const Found& found, const fs::path& path, std::int64_t changed_s,
+                         const LeftoverOptions& options) {
+  const bool is_here = found.host == record::short_host_name();
+  if (found.is_written) return "a process is writing it";
+  if (!is_here && !options.any_host)
+    return found.host.empty() ? "it does not say of which machine it is; add --any-host"
+                              : fmt::format("it is of the machine {}; add --any-host", found.host);
+  if ((is_here || found.host.empty()) && record::may_be_writer(found.pid, changed_s))
+    return fmt::format("process {} lives", found.pid);
+  if (found.kind == Kind::kHalfWritten || found.kind == Kind::kReadCopy || options.recordings)
+    return "";
+  // A temporary one that is finished was named on standard error when its program ended.
+  if (found.kind == Kind::kTemporary)
+    return found.is_finished ? "it is complete, and its program named it; add --recordings" : "";
+  if (has_result(path)) return "";
+  return "it holds what a killed process recorded; recover it, or add --recordings";
+}
+
+}  // namespace
+
+Result<std::vector<LeftoverFile>> find_leftovers(const std::string& folder,
+                                                 const LeftoverOptions& options) {
+  std::vector<LeftoverFile> files;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    struct stat info;
+    if (lstat(at->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const Found found = look_at(at->path());
+    // A finished recording is a result, whatever is asked for.
+    const bool is_result = found.kind == Kind::kRecording && found.is_finished;
+    if (found.kind == Kind::kNone || is_result) continue;
+    LeftoverFile file;
+    file.path = at->path().string();
+    file.what = word_of(found.kind);
+    file.why_not = why_it_stays(found, at->path(), info.st_mtime, options);
+    file.bytes = static_cast<std::uint64_t>(info.st_blocks) * 512;
+    files.push_back(std::move(file));
+  }
+  if (failed)
+    return Error{Errc::kIo, fmt::format("expected a folder that can be listed, found '{}': {}",
+                                        folder, failed.message())};
+  std::sort(files.begin(), files.end(),
+            [](const LeftoverFile& a, const LeftoverFile& b) { return a.path < b.path; });
+  return files;
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,87 @@
+#include "lanescope/record/new_spool.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "lanescope/record/recording_name.h"
+
+namespace lanescope::record {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSpool = ".lspool";
+constexpr int kMostNames = 100'000;
+
+bool is_there(const std::string& path) {
+  struct stat found;
+  return lstat(path.c_str(), &found) == 0;
+}
+
+bool has_results(const std::string& base) {
+  for (const char* ending : {".json", ".json.gz", ".json.zst", ".txt"})
+    if (is_there(base + ending)) return true;
+  return false;
+}
+
+// Without .lspool. The folder is made when it is missing.
+Result<std::string> first_base(const RecorderOptions& options) {
+  std::error_code error;
+  if (!options.spool_path.empty()) {
+    const fs::path parent = fs::path(options.spool_path).parent_path();
+    if (!parent.empty()) fs::create_directories(parent, error);
+    std::string_view base = options.spool_path;
+    if (base.ends_with(kSpool)) base.remove_suffix(kSpool.size());
+    return std::string(base);
+  }
+  fs::path directory = options.directory;
+  if (directory.empty()) {
+    const char* temporary = getenv("TMPDIR");
+    directory = temporary && *temporary ? temporary : "/tmp";
+  }
+  fs::create_directories(directory, error);
+  if (error)
+    return Error{Errc::kIo, fmt::format("{}: cannot make the directory for the recording: {}",
+                                        directory.string(), error.message())};
+  const char* program = options.temporary ? kTemporaryProgram : "lanescope";
+  return (directory / recording_name(program, {}, "")).string();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
+                                                SpoolOptions settings, InternTable* texts) {
+  LANESCOPE_TRY(const std::string first, first_base(options));
+  if (!options.spool_path.empty() && !options.free_name) {
+    settings.path = options.spool_path;
+    return Spool::create(settings, texts);
+  }
+  std::string base = first;
+  for (int number = 2;; ++number) {
+    settings.path = base + std::string(kSpool);
+    if (!is_there(settings.path) && !has_results(base)) {
+      auto spool = Spool::create(settings, texts);
+      // The name is taken by whoever makes the .lspool, and that goes after the results are there.
+      // So they are looked for again: another process may have finished in between.
+      if (spool && !has_results(base)) return spool;
+      if (spool) {
+        (*spool)->finish(false);
+        unlink(settings.path.c_str());
+      } else if (!is_there(settings.path)) {
+        return spool;
+      }
+    }
+    if (number == kMostNames)
+      return Error{Errc::kIo,
+                   fmt::format("{}: {} recordings of that name are there; move them away", first,
+                               kMostNames)};
+    base = fmt::format("{}_{}", first, number);
+  }
+}
+
+}  // namespace lanescope::record
