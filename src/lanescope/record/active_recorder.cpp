@@ -724,15 +724,18 @@ bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
     writer->slot = slot;
     writer->thread_number = number;
     writer->owner = spool;
+    writer->chunks = 0;
   }
-  spool::ChunkHeader* chunk = spool->pool().take();
+  spool::ChunkHeader* chunk = spool->take_for_thread(writer->chunks);
   if (!chunk) return false;
+  ++writer->chunks;
   if (writer->first) spool->pool().hand_in(chunk_of(writer));
   SpoolFile::claim(chunk, spool::ChunkKind::kRecords, writer->thread_number, ++writer->sequence);
   writer->first = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
                                                    spool::kChunkHeaderBytes);
   writer->count = 0;
-  writer->capacity = spool::kRecordsPerChunk;
+  writer->capacity =
+      chunk->place != 0 ? spool::kRecordsPerSmallChunk : spool::kRecordsPerChunk;
   writer->used = &chunk->used;
   return true;
 }

@@ -16,6 +16,10 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
 constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
+// A thread's first chunks are small. When it has had as many as that it takes whole ones, and goes
+// on with small ones for a while when none is ready: many threads may have begun at once.
+constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
+constexpr std::uint64_t kAskAgainMs = 100;
 
 }  // namespace
 
@@ -125,12 +129,53 @@ void Spool::refill(std::uint32_t target) noexcept {
 }
 
 void Spool::close_full_chunks() noexcept {
+  // The pool's list begins with the newest; a thread's chunks are closed in their order.
+  spool::ChunkHeader* first = nullptr;
   for (spool::ChunkHeader* chunk = pool_.take_full(); chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
-    ring_->add(chunk, ticks());
-    file_->close_chunk(chunk);
+    chunk->in_memory_next = reinterpret_cast<std::uintptr_t>(first);
+    first = chunk;
     chunk = next;
   }
+  for (spool::ChunkHeader* chunk = first; chunk;) {
+    auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
+    if (chunk->place != 0)
+      close_small(chunk);
+    else
+      close_recorded(chunk);
+    chunk = next;
+  }
+}
+
+void Spool::close_recorded(spool::ChunkHeader* chunk) noexcept {
+  ring_->add(chunk, ticks());
+  file_->close_chunk(chunk);
+}
+
+void Spool::close_small(spool::ChunkHeader* chunk) noexcept {
+  SpoolFile::close_small_chunk(chunk);
+  ring_->add_small(chunk);
+  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared);
+}
+
+spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
+  if (chunks >= kFirstSmallChunks)
+    if (spool::ChunkHeader* chunk = pool_.take()) return chunk;
+  return chunks < kMostSmallChunks ? take_small() : nullptr;
+}
+
+spool::ChunkHeader* Spool::take_small() noexcept {
+  // Before the lock: on a full disk each record of each new thread comes here.
+  const std::uint64_t now = ticks();
+  if (now < no_room_until_.load(std::memory_order_relaxed) && pool_.ready_count() == 0)
+    return nullptr;
+  return small_.take([&]() -> spool::ChunkHeader* {
+    spool::ChunkHeader* chunk = take_or_make();
+    no_room_until_.store(
+        chunk ? 0 : now + file_->header().ticks_per_second * kAskAgainMs / 1000,
+        std::memory_order_relaxed);
+    return chunk;
+  });
 }
 
 spool::ChunkHeader* Spool::make_chunk() noexcept {
@@ -273,6 +318,7 @@ void Spool::finish(bool leave_mapped) noexcept {
     if (activities_) file_->close_chunk(activities_);
     activities_ = nullptr;
   }
+  if (spool::ChunkHeader* shared = small_.finish()) file_->close_chunk(shared);
   while (spool::ChunkHeader* chunk = pool_.take()) file_->discard_chunk(chunk);
   {
     const MutexLock lock(mutex_);

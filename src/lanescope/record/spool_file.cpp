@@ -50,6 +50,16 @@ std::uint64_t place_of(std::uint32_t number) {
   return spool::kHeaderBytes + std::uint64_t{number} * spool::kChunkBytes;
 }
 
+void seal(spool::ChunkHeader* chunk, std::size_t chunk_bytes) {
+  const std::uint32_t used = chunk->used.load(std::memory_order_acquire);
+  chunk->in_memory_next = 0;
+  chunk->checksum =
+      spool::chunk_checksum(reinterpret_cast<const std::byte*>(chunk), used, chunk_bytes);
+  // A process killed between the two leaves an open chunk, which is read without its checksum.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  chunk->state = spool::ChunkState::kClosed;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
@@ -105,33 +115,45 @@ void SpoolFile::refuse(const char* why) {
 }
 
 spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
-  const MutexLock lock(mutex_);
-  if (!given_back_.empty()) {
-    spool::ChunkHeader* chunk = make_at(given_back_.back(), true);
-    if (chunk) given_back_.pop_back();
-    return chunk;
+  std::uint32_t number = 0;
+  bool used_before = false;
+  {
+    const MutexLock lock(mutex_);
+    if (!take_place(&number, &used_before)) return nullptr;
+  }
+  // Without the lock: page faults take most of the time, and threads that begin may wait for it.
+  return map_at(number, used_before);
+}
+
+bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
+  *used_before = !given_back_.empty();
+  if (*used_before) {
+    *number = given_back_.back();
+    given_back_.pop_back();
+    return true;
   }
   const std::uint64_t offset = place_of(chunk_count_);
   if (offset + spool::kChunkBytes > max_bytes_) {
     refuse("the size limit of the recording was reached");
-    return nullptr;
+    return false;
   }
   if (const int error = reserve(fd_, offset, spool::kChunkBytes); error != 0) {
     refuse(strerror(error));
-    return nullptr;
+    return false;
   }
-  spool::ChunkHeader* chunk = make_at(chunk_count_, false);
-  if (!chunk) return nullptr;
-  ++chunk_count_;
+  *number = chunk_count_++;
   bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
-  return chunk;
+  return true;
 }
 
-spool::ChunkHeader* SpoolFile::make_at(std::uint32_t number, bool used_before) {
+spool::ChunkHeader* SpoolFile::map_at(std::uint32_t number, bool used_before) {
   void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
                   static_cast<off_t>(place_of(number)));
   if (at == MAP_FAILED) {
-    refuse(strerror(errno));
+    const int error = errno;
+    const MutexLock lock(mutex_);
+    refuse(strerror(error));
+    add_place(number);
     return nullptr;
   }
   madvise(at, spool::kChunkBytes, MADV_DONTFORK);
@@ -158,16 +180,15 @@ void SpoolFile::claim(spool::ChunkHeader* chunk, spool::ChunkKind kind, std::uin
 }
 
 void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
-  const std::uint32_t used = chunk->used.load(std::memory_order_acquire);
-  chunk->in_memory_next = 0;
-  chunk->checksum = spool::chunk_checksum(reinterpret_cast<const std::byte*>(chunk), used);
-  // A process killed between the two leaves an open chunk, which is read without its checksum.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  chunk->state = spool::ChunkState::kClosed;
+  seal(chunk, spool::kChunkBytes);
   const std::uint32_t number = chunk->number;
   munmap(chunk, spool::kChunkBytes);
   const MutexLock lock(mutex_);
   used_chunk_count_ = std::max(used_chunk_count_, number + 1);
+}
+
+void SpoolFile::close_small_chunk(spool::ChunkHeader* chunk) noexcept {
+  seal(chunk, spool::kSmallChunkBytes);
 }
 
 void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
@@ -192,6 +213,29 @@ void SpoolFile::give_back(std::uint32_t number) noexcept {
   add_place(number);
 }
 
+void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
+                          std::uint64_t end_tsc) noexcept {
+  alignas(spool::ChunkHeader) std::byte bytes[spool::kSmallChunkBytes];
+  const auto at = static_cast<off_t>(place_of(number) + place * spool::kSmallChunkBytes);
+  if (pread(fd_, bytes, sizeof bytes, at) != static_cast<ssize_t>(sizeof bytes)) return;
+  const auto* header = reinterpret_cast<const spool::ChunkHeader*>(bytes);
+  const std::uint32_t used = header->used.load(std::memory_order_relaxed);
+  if (slot >= std::min(used, spool::kRecordsPerSmallChunk)) return;
+  const std::size_t record = spool::kChunkHeaderBytes + slot * sizeof(spool::Record);
+  auto* range = reinterpret_cast<spool::Record*>(bytes + record);
+  if (range->kind != static_cast<std::uint8_t>(spool::RecordKind::kRange) || range->end_tsc != 0)
+    return;
+  range->end_tsc = end_tsc;
+  const std::uint32_t checksum = spool::chunk_checksum(bytes, used, sizeof bytes);
+  // One write, from the checksum to the end: a killed process leaves both or neither.
+  const std::size_t from = offsetof(spool::ChunkHeader, checksum);
+  memcpy(bytes + from, &checksum, sizeof checksum);
+  const std::size_t size = record + sizeof(spool::Record) - from;
+  if (pwrite(fd_, bytes + from, size, at + static_cast<off_t>(from)) !=
+      static_cast<ssize_t>(size))
+    return;  // the range looks open
+}
+
 bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept {
   const std::uint64_t offset = place_of(number);
   for (std::size_t got = 0; got < spool::kChunkBytes;) {
@@ -208,16 +252,26 @@ bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noe
   void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ, MAP_SHARED, fd_,
                   static_cast<off_t>(place_of(number)));
   if (at == MAP_FAILED) return false;
-  const auto* chunk = static_cast<const spool::ChunkHeader*>(at);
-  const std::uint32_t used =
-      chunk->used.load(std::memory_order_acquire);  // pairs with commit()'s release
+  // All counts before the words: what each covers is then in the copy.
+  std::uint32_t used[spool::kSmallChunks + 1] = {};
+  const auto* bytes = static_cast<const std::byte*>(at);
+  const auto used_at = [](std::size_t place) {
+    return place * spool::kSmallChunkBytes + offsetof(spool::ChunkHeader, used);
+  };
+  const bool is_shared =
+      static_cast<const spool::ChunkHeader*>(at)->kind == spool::ChunkKind::kShared;
+  const std::size_t parts = is_shared ? spool::kSmallChunks + 1 : 1;
+  for (std::size_t place = 0; place < parts; ++place)  // acquire: pairs with commit()'s release
+    used[place] = reinterpret_cast<const std::atomic<std::uint32_t>*>(bytes + used_at(place))
+                      ->load(std::memory_order_acquire);
   auto* words = static_cast<std::uint64_t*>(at);
   for (std::size_t i = 0; i < spool::kChunkBytes / sizeof *words; ++i) {
     // relaxed: an end_tsc that is filled in meanwhile is there or is 0
     const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
     memcpy(into + i * sizeof word, &word, sizeof word);
   }
-  memcpy(into + offsetof(spool::ChunkHeader, used), &used, sizeof used);
+  for (std::size_t place = 0; place < parts; ++place)
+    memcpy(into + used_at(place), &used[place], sizeof used[place]);
   munmap(at, spool::kChunkBytes);
   return true;
 }

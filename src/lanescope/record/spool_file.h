@@ -31,10 +31,15 @@ class SpoolFile {
                     std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0) noexcept;
   // Checksums it and unmaps it: nobody may write it any more.
   void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Checksums a small chunk; what it lies in stays mapped.
+  static void close_small_chunk(spool::ChunkHeader* chunk) noexcept;
   // A free chunk nobody needs.
   void discard_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
   // A closed chunk's place may be used again; readers find it free from now on.
   void give_back(std::uint32_t number) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Ends the range at that slot of a closed small chunk, unless it has an end.
+  void end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
+                 std::uint64_t end_tsc) noexcept;
   // One whole chunk as it is in the file; `into` holds kChunkBytes. False: it could not be read.
   bool read_chunk(std::uint32_t number, std::byte* into) const noexcept;
   // A chunk's bytes while others write them: whole 8-byte words, all records below the `used` that
@@ -54,7 +59,8 @@ class SpoolFile {
  private:
   SpoolFile() = default;
   void refuse(const char* why) LANESCOPE_REQUIRES(mutex_);
-  spool::ChunkHeader* make_at(std::uint32_t number, bool used_before) LANESCOPE_REQUIRES(mutex_);
+  bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
+  spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
   std::string path_;
