@@ -41,8 +41,7 @@ void for_each_part(const std::byte* chunk, const See& see) {
     const std::uint32_t used = std::min(own->used.load(std::memory_order_acquire), most);
     see(own->thread, own->sequence, std::span<const Record>(records_of(part), used));
   };
-  if (header->kind != spool::ChunkKind::kShared)
-    return see_one(chunk, spool::kRecordsPerChunk);
+  if (header->kind != spool::ChunkKind::kShared) return see_one(chunk, spool::kRecordsPerChunk);
   for (std::uint32_t place = 1; place <= spool::kSmallChunks; ++place)
     see_one(chunk + place * spool::kSmallChunkBytes, spool::kRecordsPerSmallChunk);
 }

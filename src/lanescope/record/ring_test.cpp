@@ -258,7 +258,9 @@ TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
 TEST_F(RingTest, SmallChunksFillASharedOneAndGiveItBackWhole) {
   SmallChunks small;
   std::uint32_t made = 0;
-  const auto make = [&]() -> spool::ChunkHeader* { return ++made > 2 ? nullptr : file_->make_chunk(); };
+  const auto make = [&]() -> spool::ChunkHeader* {
+    return ++made > 2 ? nullptr : file_->make_chunk();
+  };
   std::vector<spool::ChunkHeader*> taken;
   while (spool::ChunkHeader* chunk = small.take(make)) taken.push_back(chunk);
   ASSERT_EQ(taken.size(), 2u * spool::kSmallChunks);

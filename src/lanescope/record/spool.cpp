@@ -24,7 +24,7 @@ constexpr std::uint64_t kAskAgainMs = 100;
 }  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, InternTable* texts) {
-  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes));
+  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes, options.guard));
   std::unique_ptr<Spool> spool(new Spool());
   spool->file_ = std::move(file);
   spool->id_ = spool->file_->header().spool_id;
@@ -47,6 +47,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
   // The host's signals are the host's: the background thread takes none.
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // the guard's
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     spool->thread_ = std::thread([raw = spool.get()] { raw->run(); });
@@ -96,6 +97,7 @@ void Spool::run() noexcept {
       wake_.wait(mutex_);
     if (ending_) break;
     mutex_.unlock();
+    file_->look_for_cut();
     close_full_chunks();
     ring_->give_back_old(ticks());
     dumper_->look();
@@ -171,9 +173,8 @@ spool::ChunkHeader* Spool::take_small() noexcept {
     return nullptr;
   return small_.take([&]() -> spool::ChunkHeader* {
     spool::ChunkHeader* chunk = take_or_make();
-    no_room_until_.store(
-        chunk ? 0 : now + file_->header().ticks_per_second * kAskAgainMs / 1000,
-        std::memory_order_relaxed);
+    no_room_until_.store(chunk ? 0 : now + file_->header().ticks_per_second * kAskAgainMs / 1000,
+                         std::memory_order_relaxed);
     return chunk;
   });
 }

@@ -26,6 +26,7 @@ struct SpoolOptions {
   std::string path;
   std::uint64_t max_bytes = 0;
   std::uint32_t ready_chunks = 0;
+  BusGuard* guard = nullptr;
   bool ring = false;  // closed chunks that no window wants any more are used again
   DumpSettings dumps = {};
 };

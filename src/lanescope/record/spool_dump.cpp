@@ -32,8 +32,8 @@ void seal(std::byte* chunk, std::size_t chunk_bytes) {
   header.in_memory_next = 0;
   header.state = spool::ChunkState::kClosed;
   memcpy(chunk, static_cast<const void*>(&header), sizeof header);
-  header.checksum = spool::chunk_checksum(chunk, header.used.load(std::memory_order_relaxed),
-                                          chunk_bytes);
+  header.checksum =
+      spool::chunk_checksum(chunk, header.used.load(std::memory_order_relaxed), chunk_bytes);
   memcpy(chunk, static_cast<const void*>(&header), sizeof header);
 }
 
@@ -188,6 +188,9 @@ std::uint64_t to_ns(std::uint64_t ticks, std::uint64_t ticks_per_second) {
 Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::string& why) {
   SpoolFile& file = spool.file();
   Ring& ring = spool.ring();
+  if (file.is_cut())
+    return Error{Errc::kIo, fmt::format("{}: cut while it was written; there is nothing to copy",
+                                        file.path())};
   CopyFile copy(path);
   LANESCOPE_TRY_VOID(copy.open());
   std::string json = "{\"reason\": \"";

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,8 +64,10 @@ void seal(spool::ChunkHeader* chunk, std::size_t chunk_bytes) {
 }  // namespace
 
 Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
-                                                     std::uint64_t max_bytes) {
+                                                     std::uint64_t max_bytes, BusGuard* guard) {
   std::unique_ptr<SpoolFile> file(new SpoolFile());
+  file->guard_ = guard;
+  if (guard) file->faults_before_ = guard->faults();
   file->path_ = path;
   file->max_bytes_ = max_bytes;
   file->fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -81,13 +84,12 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
                                         strerror(error))};
   }
-  void* at = mmap(nullptr, spool::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd_, 0);
-  if (at == MAP_FAILED) {
+  void* at = file->map(0, spool::kHeaderBytes, PROT_READ | PROT_WRITE);
+  if (!at) {
     unlink(path.c_str());
     return Error{Errc::kIo,
                  fmt::format("{}: cannot map the recording's file: {}", path, strerror(errno))};
   }
-  madvise(at, spool::kHeaderBytes, MADV_DONTFORK);
   auto* header = static_cast<spool::FileHeader*>(at);
   file->header_ = header;
   std::copy_n(spool::kMagic, sizeof header->magic, header->magic);
@@ -95,7 +97,7 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
   header->header_bytes = spool::kHeaderBytes;
   header->chunk_bytes = spool::kChunkBytes;
   header->record_bytes = sizeof(spool::Record);
-  header->spool_id = random_id();
+  header->spool_id = file->id_ = random_id();
   header->pid = static_cast<std::uint64_t>(getpid());
   header->clock = kTickClock;
   header->max_bytes = max_bytes;
@@ -106,7 +108,10 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
 }
 
 SpoolFile::~SpoolFile() {
-  if (header_) munmap(header_, spool::kHeaderBytes);
+  if (header_) {
+    if (guard_) guard_->remove(header_);
+    munmap(header_, spool::kHeaderBytes);
+  }
   if (fd_ >= 0) close(fd_);
 }
 
@@ -125,7 +130,48 @@ spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
   return map_at(number, used_before);
 }
 
+void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept {
+  void* at = mmap(nullptr, bytes, protection, MAP_SHARED, fd_, static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_DONTFORK);
+  if (!guard_ || guard_->add(at, bytes)) return at;
+  munmap(at, bytes);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// Once the file was cut nobody can say any more which memory is whose: it stays.
+void SpoolFile::unmap(void* at, std::size_t bytes) const noexcept {
+  if (is_cut()) return;
+  if (guard_) guard_->remove(at);
+  munmap(at, bytes);
+}
+
+void SpoolFile::look_for_cut() noexcept {
+  const MutexLock lock(mutex_);
+  check_size();
+}
+
+void SpoolFile::check_size() {
+  if (is_cut()) return;
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) return;
+  // Also a file that grew again after it was cut: its first page is empty.
+  if (static_cast<std::uint64_t>(info.st_size) >= place_of(chunk_count_) &&
+      header_->spool_id == id_)
+    return;
+  cut_.store(true, std::memory_order_relaxed);
+  if (guard_) guard_->report();
+}
+
+bool SpoolFile::is_deleted() const noexcept {
+  struct stat info {};
+  return fstat(fd_, &info) == 0 && info.st_nlink == 0;
+}
+
 bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
+  check_size();
+  if (is_cut()) return false;
   *used_before = !given_back_.empty();
   if (*used_before) {
     *number = given_back_.back();
@@ -147,16 +193,14 @@ bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
 }
 
 spool::ChunkHeader* SpoolFile::map_at(std::uint32_t number, bool used_before) {
-  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                  static_cast<off_t>(place_of(number)));
-  if (at == MAP_FAILED) {
+  void* at = map(place_of(number), spool::kChunkBytes, PROT_READ | PROT_WRITE);
+  if (!at) {
     const int error = errno;
     const MutexLock lock(mutex_);
     refuse(strerror(error));
     add_place(number);
     return nullptr;
   }
-  madvise(at, spool::kChunkBytes, MADV_DONTFORK);
   // The kind of a place that was given back is kFree already, so a process that is killed here
   // leaves no half of a chunk. MAP_POPULATE only reads shared pages in; a store to each page now
   // keeps the write fault out of the hot path.
@@ -182,7 +226,7 @@ void SpoolFile::claim(spool::ChunkHeader* chunk, spool::ChunkKind kind, std::uin
 void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
   seal(chunk, spool::kChunkBytes);
   const std::uint32_t number = chunk->number;
-  munmap(chunk, spool::kChunkBytes);
+  unmap(chunk, spool::kChunkBytes);
   const MutexLock lock(mutex_);
   used_chunk_count_ = std::max(used_chunk_count_, number + 1);
 }
@@ -193,7 +237,8 @@ void SpoolFile::close_small_chunk(spool::ChunkHeader* chunk) noexcept {
 
 void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
   const std::uint32_t number = chunk->number;
-  munmap(chunk, spool::kChunkBytes);
+  unmap(chunk, spool::kChunkBytes);
+  if (is_cut()) return;
   const MutexLock lock(mutex_);
   add_place(number);
 }
@@ -206,6 +251,7 @@ void SpoolFile::add_place(std::uint32_t number) {
 }
 
 void SpoolFile::give_back(std::uint32_t number) noexcept {
+  if (is_cut()) return;
   const auto kind = static_cast<std::uint32_t>(spool::ChunkKind::kFree);
   const std::uint64_t at = place_of(number) + offsetof(spool::ChunkHeader, kind);
   if (pwrite(fd_, &kind, sizeof kind, static_cast<off_t>(at)) != sizeof kind) return;
@@ -231,8 +277,7 @@ void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32
   const std::size_t from = offsetof(spool::ChunkHeader, checksum);
   memcpy(bytes + from, &checksum, sizeof checksum);
   const std::size_t size = record + sizeof(spool::Record) - from;
-  if (pwrite(fd_, bytes + from, size, at + static_cast<off_t>(from)) !=
-      static_cast<ssize_t>(size))
+  if (pwrite(fd_, bytes + from, size, at + static_cast<off_t>(from)) != static_cast<ssize_t>(size))
     return;  // the range looks open
 }
 
@@ -249,9 +294,8 @@ bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept
 }
 
 bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept {
-  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ, MAP_SHARED, fd_,
-                  static_cast<off_t>(place_of(number)));
-  if (at == MAP_FAILED) return false;
+  void* at = map(place_of(number), spool::kChunkBytes, PROT_READ);
+  if (!at) return false;
   // All counts before the words: what each covers is then in the copy.
   std::uint32_t used[spool::kSmallChunks + 1] = {};
   const auto* bytes = static_cast<const std::byte*>(at);
@@ -272,8 +316,8 @@ bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noe
   }
   for (std::size_t place = 0; place < parts; ++place)
     memcpy(into + used_at(place), &used[place], sizeof used[place]);
-  munmap(at, spool::kChunkBytes);
-  return true;
+  unmap(at, spool::kChunkBytes);
+  return !is_cut();
 }
 
 std::uint32_t SpoolFile::chunk_count() const noexcept {
@@ -283,6 +327,8 @@ std::uint32_t SpoolFile::chunk_count() const noexcept {
 
 void SpoolFile::finish() noexcept {
   const MutexLock lock(mutex_);
+  check_size();
+  if (is_cut()) return;  // what is left of it stays as it is
   std::sort(given_back_.begin(), given_back_.end());
   for (; !given_back_.empty() && given_back_.back() + 1 >= used_chunk_count_;
        given_back_.pop_back())

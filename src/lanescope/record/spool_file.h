@@ -1,5 +1,6 @@
 // The spool as a file that grows by chunks. Space is reserved on the disk before a chunk is mapped,
-// so that a full disk is a refused chunk and never a signal in the host program.
+// so that a full disk is a refused chunk and never a signal in the host program. Somebody else may
+// cut the file meanwhile: then nothing more is written, and what is mapped stays mapped.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 #include "lanescope/base/result.h"
 #include "lanescope/codec/spool_layout.h"
+#include "lanescope/record/bus_guard.h"
 #include "lanescope/record/mutex.h"
 
 namespace lanescope::record {
@@ -17,8 +19,9 @@ namespace lanescope::record {
 class SpoolFile {
  public:
   // The file must not exist. kIo with the reason of the operating system.
-  static Result<std::unique_ptr<SpoolFile>> create(const std::string& path,
-                                                   std::uint64_t max_bytes);
+  // `guard` (may be null) outlives the file.
+  static Result<std::unique_ptr<SpoolFile>> create(const std::string& path, std::uint64_t max_bytes,
+                                                   BusGuard* guard = nullptr);
   ~SpoolFile();  // the file stays as it is
   SpoolFile(const SpoolFile&) = delete;
   SpoolFile& operator=(const SpoolFile&) = delete;
@@ -47,6 +50,15 @@ class SpoolFile {
   bool copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept;
   std::uint32_t chunk_count() const noexcept LANESCOPE_EXCLUDES(mutex_);
   std::uint64_t max_bytes() const { return max_bytes_; }
+  // Somebody cut the file, or it cannot be written: what was mapped may hold zeros. Ask after what
+  // was read, not before.
+  bool is_cut() const noexcept {
+    return cut_.load(std::memory_order_relaxed) || (guard_ && guard_->faults() != faults_before_);
+  }
+  // Looks whether the file is as long as it was made; a cut ends the recording.
+  void look_for_cut() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // The file has no name any more.
+  bool is_deleted() const noexcept;
   // After every chunk was closed or discarded: cuts unused space off and marks the file finished.
   void finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
@@ -61,11 +73,17 @@ class SpoolFile {
   void refuse(const char* why) LANESCOPE_REQUIRES(mutex_);
   bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
+  void check_size() LANESCOPE_REQUIRES(mutex_);
+  void* map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept;
+  void unmap(void* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
   std::string path_;
   int fd_ = -1;
-  std::uint64_t max_bytes_ = 0;
+  std::uint64_t max_bytes_ = 0, id_ = 0;
+  BusGuard* guard_ = nullptr;
+  std::uint32_t faults_before_ = 0;
+  std::atomic<bool> cut_{false};
   spool::FileHeader* header_ = nullptr;
   std::atomic<std::uint64_t> bytes_{0};  // relaxed: a number for people
   mutable Mutex mutex_;

@@ -129,8 +129,8 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
   }
 }
 
-// The small chunks of a shared one; `buffer` holds kChunkBytes. A place that holds none was not given
-// out, or is damaged.
+// The small chunks of a shared one; `buffer` holds kChunkBytes. A place that holds none was not
+// given out, or is damaged.
 void read_shared(const SpoolBytes& bytes, const SpoolChunk& shared, std::span<std::byte> buffer,
                  bool live, ImportStats* stats, SpoolIndex* index) {
   const std::size_t got = bytes.read(shared.offset, buffer.first(spool::kChunkBytes));

@@ -67,8 +67,8 @@ struct SpoolIndex {
 // `live`: open chunks are expected and not counted. Memory: texts, and 48 bytes a chunk.
 Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportStats* stats);
 
-// One chunk's payload, or a small chunk's, into `buffer` (kChunkBytes), its checksum checked and damage counted. Returns
-// the records there.
+// One chunk's payload, or a small chunk's, into `buffer` (kChunkBytes), its checksum checked and
+// damage counted. Returns the records there.
 std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
                                             std::span<std::byte> buffer, ImportStats* stats);
 

@@ -81,9 +81,8 @@ TEST(SpoolIndexTest, SmallChunksAreChunksOfTheirThreads) {
   ASSERT_THAT(found.index.record_chunks, SizeIs(3));
   EXPECT_EQ(found.index.record_chunks[1].sequence, 2u);
   EXPECT_EQ(found.index.record_chunks[2].thread, 1u);
-  EXPECT_THAT(found.begins,
-              ElementsAre(SizeIs(spool::kRecordsPerSmallChunk), ElementsAre(4000u, 5000u),
-                          ElementsAre(3000u)));
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(spool::kRecordsPerSmallChunk),
+                                        ElementsAre(4000u, 5000u), ElementsAre(3000u)));
   EXPECT_EQ(found.stats[ImportIssue::kOpenChunk].count, 1u);
   EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 0u);
   EXPECT_EQ(count_records(found.index.record_chunks), spool::kRecordsPerSmallChunk + 3u);
@@ -100,9 +99,9 @@ TEST(SpoolIndexTest, ASmallChunkHasAChecksumOfItsOwn) {
 TEST(SpoolIndexTest, ADamagedCountReadsNoFurtherThanTheSmallChunk) {
   std::string bytes = with_shared_chunk();
   const std::uint32_t far = 0xffffff;
-  std::memcpy(bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes +
-                  offsetof(ChunkHeader, used),
-              &far, sizeof far);
+  std::memcpy(
+      bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, used),
+      &far, sizeof far);
   const Read found = read(bytes);
   EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), SizeIs(2), SizeIs(18)));
   EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 1u);
@@ -121,9 +120,9 @@ TEST(SpoolIndexTest, AFileThatEndsInASharedChunkKeepsWhatIsThere) {
 TEST(SpoolIndexTest, ASmallChunkAtAWrongPlaceIsNone) {
   std::string bytes = with_shared_chunk();
   const std::uint32_t wrong = 7;
-  std::memcpy(bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes +
-                  offsetof(ChunkHeader, place),
-              &wrong, sizeof wrong);
+  std::memcpy(
+      bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, place),
+      &wrong, sizeof wrong);
   EXPECT_THAT(read(bytes).begins, ElementsAre(SizeIs(18), SizeIs(2)));
 }
 
