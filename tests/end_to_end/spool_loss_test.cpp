@@ -39,8 +39,7 @@ bool wait_until(const std::function<bool()>& what) {
 }
 std::size_t count_of(const Trace& trace, std::string_view name) {
   std::size_t count = 0;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    count += trace.name(SliceId{i}) == name;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) count += trace.name(SliceId{i}) == name;
   return count;
 }
 
@@ -92,7 +91,9 @@ class Workers {
     for (int t = 0; t < 3; ++t)
       threads_.emplace_back([this] {
         while (!end_) {
-          { LANESCOPE_RECORD_FUNCTION("work"); }
+          {
+            LANESCOPE_RECORD_FUNCTION("work");
+          }
           rounds_.fetch_add(1, std::memory_order_relaxed);
         }
       });

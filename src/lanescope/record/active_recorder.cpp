@@ -224,6 +224,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     SpoolOptions settings{.path = new_path,
                           .max_bytes = options.max_bytes,
                           .ready_chunks = options.ready_chunks,
+                          .disk_reserve_bytes = options.disk_reserve_bytes,
                           .guard = &bus_guard,
                           .ring = options.last_ns != 0};
     if (options.dump_signal != 0)
@@ -378,10 +379,8 @@ std::string ActiveRecorder::short_ring_note(const Session& session) {
   const double seconds = static_cast<double>(*covered) / rate;
   const double wanted = static_cast<double>(session.last_ns) * 1e-9;
   if (seconds >= wanted * 0.999) return "";
-  return fmt::format(
-      "{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit (size limit {} "
-      "bytes)",
-      spool_->path(), seconds, wanted, spool_->file().max_bytes());
+  return fmt::format("{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit: {}",
+                     spool_->path(), seconds, wanted, spool_->refusal());
 }
 
 void ActiveRecorder::flush_sources() {
@@ -524,7 +523,8 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
                        "than it keeps; they are not in the result",
                        lost));
   } else if (const std::string refusal = spool_->refusal(); !refusal.empty()) {
-    note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
+    note(session, fmt::format("{}: could not grow: {}; records that came later were dropped",
+                              spool_->path(), refusal));
   }
   std::vector<std::string> notes = std::move(session.notes);
   std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });

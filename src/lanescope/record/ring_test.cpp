@@ -102,6 +102,16 @@ class RingTest : public ::testing::Test {
   std::optional<Ring> ring_;
 };
 
+TEST(SpoolFileTest, TheDiskReserveLeavesRoomForARecording) {
+  constexpr std::uint64_t kGb = 1'000'000'000;
+  const auto reserve = SpoolFile::default_disk_reserve;
+  EXPECT_EQ(reserve(1000 * kGb, 500 * kGb), 50 * kGb);  // 5 %
+  EXPECT_EQ(reserve(10 * kGb, 9 * kGb), kGb);           // 5 % would be too little
+  EXPECT_EQ(reserve(1000 * kGb, 60 * kGb), 30 * kGb);   // half of what is free
+  EXPECT_EQ(reserve(60'000'000, 50'000'000), 25'000'000u);
+  EXPECT_EQ(reserve(60'000'000, 0), 0u);
+}
+
 TEST_F(RingTest, AChunkGoesWhenItsNewestTimeIsTooOldAndItsPlaceIsUsedAgain) {
   ring_->window_opened({1, 0, 1000, 0, 6400});  // 6400 ticks and a 64th: 6500
   const std::uint32_t old = close({range(2000, 3000)}, 3000);

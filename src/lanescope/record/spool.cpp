@@ -20,11 +20,13 @@ constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads
 // on with small ones for a while when none is ready: many threads may have begun at once.
 constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
 constexpr std::uint64_t kAskAgainMs = 100;
+constexpr std::uint32_t kReadyOnFullDisk = 4;  // 512 KiB to end with
 
 }  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, InternTable* texts) {
-  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes, options.guard));
+  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes, options.guard,
+                                             options.disk_reserve_bytes));
   std::unique_ptr<Spool> spool(new Spool());
   spool->file_ = std::move(file);
   spool->id_ = spool->file_->header().spool_id;
@@ -106,10 +108,12 @@ void Spool::run() noexcept {
     // Threads nearly emptied the pool between two looks: prepare more ahead.
     if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
     if (ready < target && now >= next_refill) {
-      refill(target);
-      // A full disk is not asked again a thousand times a second.
-      if (pool_.ready_count() == 0) next_refill = now + std::chrono::milliseconds(100);
+      const bool is_room = refill(target);
+      // A full disk is not asked again a thousand times a second; a ring makes room by itself.
+      if (!is_room && (!ring_->is_on() || pool_.ready_count() == 0))
+        next_refill = now + std::chrono::milliseconds(kAskAgainMs);
     }
+    if (file_->take_disk_refusal() && !ring_->is_on()) return_unused();
     texts_->flush();
     if (now >= next_anchor) {
       write_anchor();
@@ -121,13 +125,22 @@ void Spool::run() noexcept {
   mutex_.unlock();
 }
 
-void Spool::refill(std::uint32_t target) noexcept {
+bool Spool::refill(std::uint32_t target) noexcept {
   const MutexLock lock(refill_mutex_);
   for (std::uint32_t ready = pool_.ready_count(); ready < target; ++ready) {
     spool::ChunkHeader* chunk = make_chunk();
-    if (!chunk) return;
-    if (!pool_.put(chunk)) return file_->discard_chunk(chunk);
+    if (!chunk) return false;
+    if (pool_.put(chunk)) continue;
+    file_->discard_chunk(chunk);
+    break;
   }
+  return true;
+}
+
+// The program needs its disk more than we need chunks that wait. (A ring uses them for ever.)
+void Spool::return_unused() noexcept {
+  while (pool_.ready_count() > kReadyOnFullDisk)
+    if (spool::ChunkHeader* chunk = pool_.take()) file_->return_chunk(chunk);
 }
 
 void Spool::close_full_chunks() noexcept {

@@ -26,6 +26,7 @@ struct SpoolOptions {
   std::string path;
   std::uint64_t max_bytes = 0;
   std::uint32_t ready_chunks = 0;
+  std::optional<std::uint64_t> disk_reserve_bytes = {};
   BusGuard* guard = nullptr;
   bool ring = false;  // closed chunks that no window wants any more are used again
   DumpSettings dumps = {};
@@ -92,7 +93,8 @@ class Spool {
  private:
   Spool() = default;
   void run() noexcept;
-  void refill(std::uint32_t target) noexcept;
+  bool refill(std::uint32_t target) noexcept;  // false: there is no more room
+  void return_unused() noexcept;
   void close_full_chunks() noexcept;
   void hand_over_control(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* make_chunk() noexcept;

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,7 +65,8 @@ void seal(spool::ChunkHeader* chunk, std::size_t chunk_bytes) {
 }  // namespace
 
 Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
-                                                     std::uint64_t max_bytes, BusGuard* guard) {
+                                                     std::uint64_t max_bytes, BusGuard* guard,
+                                                     std::optional<std::uint64_t> disk_reserve) {
   std::unique_ptr<SpoolFile> file(new SpoolFile());
   file->guard_ = guard;
   if (guard) file->faults_before_ = guard->faults();
@@ -79,6 +81,13 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
                           "is not overwritten",
                           path)
             : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
+  if (struct statvfs disk{}; !disk_reserve && fstatvfs(file->fd_, &disk) == 0)
+    disk_reserve = default_disk_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize,
+                                        std::uint64_t{disk.f_bavail} * disk.f_frsize);
+  {
+    const MutexLock lock(file->mutex_);
+    file->reserve_ = disk_reserve.value_or(0);
+  }
   if (const int error = reserve(file->fd_, 0, spool::kHeaderBytes); error != 0) {
     unlink(path.c_str());
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
@@ -115,8 +124,13 @@ SpoolFile::~SpoolFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-void SpoolFile::refuse(const char* why) {
-  if (refusal_.empty()) refusal_ = why;
+void SpoolFile::refuse(std::string why) {
+  if (refusal_.empty()) refusal_ = std::move(why);
+}
+
+std::uint64_t SpoolFile::default_disk_reserve(std::uint64_t disk_bytes, std::uint64_t free_bytes) {
+  constexpr std::uint64_t kLeast = 1'000'000'000;
+  return std::min(std::max(disk_bytes / 20, kLeast), free_bytes / 2);
 }
 
 spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
@@ -178,17 +192,58 @@ bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
     given_back_.pop_back();
     return true;
   }
+  if (!returned_.empty()) {
+    if (!reserve_place(returned_.back())) return false;
+    *number = returned_.back();
+    returned_.pop_back();
+    return true;
+  }
   const std::uint64_t offset = place_of(chunk_count_);
   if (offset + spool::kChunkBytes > max_bytes_) {
-    refuse("the size limit of the recording was reached");
+    refuse(
+        fmt::format("the size limit of {} bytes was reached (--max-size, max_size=)", max_bytes_));
     return false;
   }
-  if (const int error = reserve(fd_, offset, spool::kChunkBytes); error != 0) {
-    refuse(strerror(error));
+  if (!reserve_place(chunk_count_)) {
+    // What was reserved of it before the disk was full.
+    if (ftruncate(fd_, static_cast<off_t>(offset)) != 0) return false;
     return false;
   }
   *number = chunk_count_++;
   bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool SpoolFile::reserve_place(std::uint32_t number) {
+  if (leaves_reserve()) {
+    const int error = reserve(fd_, place_of(number), spool::kChunkBytes);
+    if (error == 0) return true;
+    room_ = 0;
+    refuse(strerror(error));
+  } else {
+    refuse(fmt::format(
+        "its disk would have less than {} bytes free, the reserve (--disk-reserve, disk_reserve=)",
+        reserve_));
+  }
+  disk_refused_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+// Other programs fill the disk, too, so it is looked at again ten times a second.
+bool SpoolFile::leaves_reserve() {
+  if (reserve_ == 0) return true;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t now_ns = now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  if (room_ < spool::kChunkBytes || now_ns >= look_again_ns_) {
+    struct statvfs disk {};
+    if (fstatvfs(fd_, &disk) != 0) return true;
+    const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    room_ = free > reserve_ ? free - reserve_ : 0;
+    look_again_ns_ = now_ns + 100'000'000;
+  }
+  if (room_ < spool::kChunkBytes) return false;
+  room_ -= spool::kChunkBytes;
   return true;
 }
 
@@ -243,6 +298,22 @@ void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
   add_place(number);
 }
 
+void SpoolFile::return_chunk(spool::ChunkHeader* chunk) noexcept {
+  const std::uint32_t number = chunk->number;
+  unmap(chunk, spool::kChunkBytes);
+  if (is_cut()) return;
+  const MutexLock lock(mutex_);
+  try {
+    returned_.reserve(returned_.size() + 1);
+  } catch (...) {  // no memory
+    return add_place(number);
+  }
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>(place_of(number)), spool::kChunkBytes) != 0)
+    return add_place(number);
+  returned_.push_back(number);
+}
+
 void SpoolFile::add_place(std::uint32_t number) {
   try {
     given_back_.push_back(number);
@@ -294,6 +365,12 @@ bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept
 }
 
 bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept {
+  // Of a free one there may be nothing on the disk, and no room for it.
+  spool::ChunkKind kind{};
+  const std::uint64_t kind_at = place_of(number) + offsetof(spool::ChunkHeader, kind);
+  if (pread(fd_, &kind, sizeof kind, static_cast<off_t>(kind_at)) != sizeof kind ||
+      kind == spool::ChunkKind::kFree)
+    return false;
   void* at = map(place_of(number), spool::kChunkBytes, PROT_READ);
   if (!at) return false;
   // All counts before the words: what each covers is then in the copy.
@@ -329,6 +406,8 @@ void SpoolFile::finish() noexcept {
   const MutexLock lock(mutex_);
   check_size();
   if (is_cut()) return;  // what is left of it stays as it is
+  for (const std::uint32_t number : returned_) add_place(number);
+  returned_.clear();
   std::sort(given_back_.begin(), given_back_.end());
   for (; !given_back_.empty() && given_back_.back() + 1 >= used_chunk_count_;
        given_back_.pop_back())
