@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/base/byte_size.h"
 #include "lanescope/profiler/profiler.h"
 
 namespace lanescope::python {
@@ -116,7 +117,8 @@ std::unique_ptr<PyProfiler> make_profiler(
     bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
     bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
     std::string output_dir, std::string spool_path, std::int64_t last_ns, double slow_step,
-    std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
+    std::uint32_t max_dumps, int dump_signal, bool quiet_dumps,
+    std::optional<std::uint64_t> max_bytes, std::optional<std::uint64_t> disk_reserve_bytes) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
@@ -135,6 +137,8 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.max_dumps = max_dumps;
   options.dump_signal = dump_signal;
   options.quiet_dumps = quiet_dumps;
+  if (max_bytes) options.max_spool_bytes = *max_bytes;
+  options.disk_reserve_bytes = disk_reserve_bytes;
   return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready),
                                       std::move(options));
 }
@@ -152,6 +156,7 @@ bool native_settings(const std::string& library, const std::optional<std::string
 }  // namespace
 
 void bind_record(py::module_& m) {
+  m.def("parse_byte_size", &parse_byte_size, py::arg("text"));
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
@@ -160,7 +165,8 @@ void bind_record(py::module_& m) {
            py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
            py::arg("output_dir"), py::arg("spool_path"), py::arg("last_ns") = 0,
            py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8, py::arg("dump_signal") = 0,
-           py::arg("quiet_dumps") = false)
+           py::arg("quiet_dumps") = false, py::arg("max_bytes") = py::none(),
+           py::arg("disk_reserve_bytes") = py::none())
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)
