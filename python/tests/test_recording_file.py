@@ -127,7 +127,7 @@ def test_the_programs_own_faults_still_reach_faulthandler(order):
         order,
     )
     assert ran.returncode == -7, ran.stderr  # SIGBUS
-    assert ran.stderr.count("Fatal Python error: Bus error") == 1 and "line 13" in ran.stderr
+    assert ran.stderr.count("Fatal Python error: Bus error") == 1 and "line 12" in ran.stderr
 
 
 def test_a_worker_of_a_dataloader_has_torchs_own_handler():
@@ -146,9 +146,9 @@ def test_a_worker_of_a_dataloader_has_torchs_own_handler():
             try:
                 list(DataLoader(Killed(), num_workers=1))
             except RuntimeError as error:
-                print("message:", "Bus error" in str(error))
+                print("message:", str(error))
         """
     )
     assert ran.returncode == 0, ran.stderr
-    assert "message: True" in ran.stdout
+    assert "message: DataLoader worker" in ran.stdout
     assert "insufficient shared memory" in ran.stderr  # torch's handler in the worker

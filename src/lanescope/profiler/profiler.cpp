@@ -184,9 +184,10 @@ struct Profiler::State {
     for (std::string& line : recorder_notes()) warn(std::move(line));
     const record::RecorderStats stats = recorder->stats();
     if (stats.dropped_records != 0 && !running)
-      warn(fmt::format("{} records were dropped: no room in time, the size limit of {} bytes, "
-                       "or no room on the disk",
-                       stats.dropped_records, options.max_spool_bytes));
+      warn(
+          fmt::format("{} records were dropped: no room in time, the size limit of {} bytes, "
+                      "or no room on the disk",
+                      stats.dropped_records, options.max_spool_bytes));
   }
 
   void carry_out(std::span<const record::ProfilerDeed> deeds, Profiler& profiler) {
