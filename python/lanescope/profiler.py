@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional,
 from . import _core, _job, _stacks, _torch
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities, supported_activities
 from ._flight import parse_last, parse_slow_step
+from ._sizes import LEAST_SIZE, parse_size
 from ._schedule import ProfilerAction, action_value, always
 from .averages import KeyAverages
 from .events import STACK_METRICS, EventList
@@ -102,6 +103,10 @@ class profile:
         detach: whether CUPTI leaves the process at the end of each window, so that nothing of its cost stays (while it is
             in, a launch takes about 1 us more), and comes back with the next one (8 ms). None: with CUDA 13 and newer,
             unless ``last`` is given, and never in spite of another profiler (lanescope only).
+        max_size: the recording's file grows no further, ``"500M"``, ``"4GiB"`` (default) or bytes; later records are dropped
+            and counted, with ``last`` the oldest go (lanescope only, like the next one).
+        disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
+            but no more than half of what is free at the start.
     """
 
     def __init__(
@@ -128,6 +133,8 @@ class profile:
         dump_signal: Optional[int] = None,
         all_api: bool = False,
         detach: Optional[bool] = None,
+        max_size: Optional[Union[str, int]] = None,
+        disk_reserve: Optional[Union[str, int]] = None,
     ) -> None:
         self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
@@ -166,6 +173,8 @@ class profile:
         self._max_dumps = max_dumps
         self._dump_signal = 0 if dump_signal is None else int(dump_signal)
         self._quiet_dumps = False
+        self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
+        self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
         self._spool_path = ""  # `lanescope record` names the file itself
         self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
@@ -239,6 +248,8 @@ class profile:
             max_dumps=self._max_dumps,
             dump_signal=self._dump_signal,
             quiet_dumps=self._quiet_dumps,
+            max_bytes=self._max_bytes,
+            disk_reserve_bytes=self._disk_reserve_bytes,
         )
         self._core = core
         self._before(self.current_action)

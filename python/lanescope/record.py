@@ -14,6 +14,7 @@ from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 
 from ._autorecord import run_stamp
 from ._flight import parse_last, parse_slow_step
+from ._sizes import LEAST_SIZE, parse_size
 
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
 
@@ -73,6 +74,8 @@ def environment(
     max_dumps: Optional[int] = None,
     activities: Optional[str] = None,
     all_api: bool = False,
+    max_size: Optional[str] = None,
+    disk_reserve: Optional[str] = None,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -86,6 +89,17 @@ def environment(
         parse_schedule(schedule)
         env["LANESCOPE_RECORD_SCHEDULE"] = schedule
     env.update(flight_environment(last, slow_step, max_dumps, schedule))
+    for flag, name, size, least in (
+        ("--max-size", "MAX_SIZE", max_size, LEAST_SIZE),
+        ("--disk-reserve", "DISK_RESERVE", disk_reserve, 0),
+    ):
+        if size is None:
+            continue
+        try:
+            parse_size(size, least)
+        except ValueError as error:
+            raise ValueError(f"{flag}: {error}") from None
+        env["LANESCOPE_RECORD_" + name] = size
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
@@ -152,6 +166,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--last", metavar="TIME", help="keep only what came last: 10s, 500ms, 2m; SIGUSR2 makes a dump at any time")
     add("--slow-step", metavar="FACTOR", help="with --last: dump when a step takes FACTOR times the median, such as 2x")
     add("--max-dumps", metavar="N", type=int, help="with --slow-step: at most so many dumps (default: 8)")
+    add("--max-size", metavar="SIZE", help="no recording grows beyond SIZE: 500M, 2G, 4GiB (default: 4GiB)")
+    add("--disk-reserve", metavar="SIZE", help="leave SIZE free on the disk")
     add("--activities", metavar="WORDS", type=_activities, help="cpu, cuda or cpu,cuda (default: both)")
     add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
@@ -195,6 +211,8 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             max_dumps=arguments.max_dumps,
             activities=arguments.activities,
             all_api=arguments.all_api,
+            max_size=arguments.max_size,
+            disk_reserve=arguments.disk_reserve,
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")

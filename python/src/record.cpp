@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/base/byte_size.h"
 #include "lanescope/profiler/profiler.h"
 #include "lanescope/record/recording_name.h"
 #include "lanescope/record/write_results.h"
@@ -138,7 +139,8 @@ std::unique_ptr<PyProfiler> make_profiler(
     bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
     bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
     std::string output_dir, std::string spool_path, bool free_name, std::int64_t last_ns,
-    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps) {
+    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps,
+    std::optional<std::uint64_t> max_bytes, std::optional<std::uint64_t> disk_reserve_bytes) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
@@ -158,6 +160,8 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.max_dumps = max_dumps;
   options.dump_signal = dump_signal;
   options.quiet_dumps = quiet_dumps;
+  if (max_bytes) options.max_spool_bytes = *max_bytes;
+  options.disk_reserve_bytes = disk_reserve_bytes;
   return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready),
                                       std::move(options));
 }
@@ -198,6 +202,7 @@ void bind_record(py::module_& m) {
         return to_str(record::recording_name(program, rank, started));
       },
       py::arg("program"), py::arg("rank"), py::arg("started"));
+  m.def("parse_byte_size", &parse_byte_size, py::arg("text"));
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
@@ -206,7 +211,8 @@ void bind_record(py::module_& m) {
            py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
            py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
            py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
-           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false)
+           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
+           py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none())
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)

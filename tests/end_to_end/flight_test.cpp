@@ -715,7 +715,8 @@ TEST_F(FlightTest, OnAFullDiskTheRingIsShorter) {
         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount("tmpfs", directory_.c_str(), "tmpfs", 0, "size=6m") != 0)
       return 77;
-    auto recorder = open({.ready_chunks = 4, .last_ns = 60'000 * kMs, .quiet_dumps = true});
+    auto recorder = open(
+        {.disk_reserve_bytes = 0, .ready_chunks = 4, .last_ns = 60'000 * kMs, .quiet_dumps = true});
     if (!recorder->start()) return 1;
     const std::uint32_t name = id_of("work");
     for (int i = 0; i < 300'000; ++i) {

@@ -287,7 +287,7 @@ TEST_F(RecordTest, AFullDiskIsCountedAndHurtsNobody) {
         mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         mount("tmpfs", directory_.c_str(), "tmpfs", 0, "size=1500k") != 0)
       return 77;
-    auto recorder = open();
+    auto recorder = open({.disk_reserve_bytes = 0});
     if (!recorder->start()) return 1;
     for (int i = 0; i < 100'000; ++i) LANESCOPE_RECORD_FUNCTION("x");
     recorder->stop();

@@ -346,3 +346,10 @@ sys.exit(8)
     assert files(tmp_path) == ["use_cuda_N.json", "use_cuda_N.txt"], ran.err
     assert names_in(only(tmp_path, ".json"))["after cuInit"] == 1
     assert ran.err.count("lanescope: trace") == 1 and "nothing was recorded" not in ran.err
+
+
+def test_a_native_recording_keeps_to_its_size(record_natively, tmp_path):
+    done = record_natively("start", "work=60000", MAX_SIZE="1100K", KEEP_SPOOL="1")
+    assert done.returncode == 0, done.stderr
+    assert only(tmp_path, ".lspool").stat().st_size <= 1_100_000
+    assert 0 < names_in(only(tmp_path, ".json"))["work 2"] < 60_000

@@ -203,6 +203,12 @@ def test_record_hands_the_flight_recorder_on(run, fake_python):
         "LANESCOPE_RECORD_LAST=2.5s", "LANESCOPE_RECORD_MAX_DUMPS=3", "LANESCOPE_RECORD_SLOW_STEP=2x"]
 
 
+def test_record_hands_sizes_on(run, fake_python):
+    ran = run("record", "--max-size", "500M", "--disk-reserve", "10GiB", "--", fake_python, "train.py")
+    assert ran.code == 7, ran.err
+    assert "LANESCOPE_RECORD_DISK_RESERVE=10GiB\n" in ran.out and "LANESCOPE_RECORD_MAX_SIZE=500M\n" in ran.out
+
+
 def test_record_passes_activities_on(run, fake_python):
     ran = run("record", "--activities", "cpu", "--all-api", "--", fake_python, "train.py")
     assert "LANESCOPE_RECORD_ACTIVITIES=cpu\nLANESCOPE_RECORD_ALL_API=1\n" in ran.out
@@ -237,6 +243,9 @@ def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     (["record", "--slow-step", "2x", "--", "python3"], ["--slow-step is about dumps", "--last 10s"]),
     (["record", "--max-dumps", "2", "--", "python3"], ["--max-dumps is about dumps", "--last 10s"]),
     (["record", "--last", "10s", "--schedule", "active=1", "--", "python3"], ["--last and --schedule exclude each other"]),
+    (["record", "--max-size", "1000", "--", "python3"], ["--max-size expects a size of 1MiB or more", "found '1000'"]),
+    (["record", "--max-size", "big", "--", "python3"], ["500M, 2G or 4GiB; found 'big'"]),
+    (["record", "--disk-reserve", "1 G", "--", "python3"], ["--disk-reserve expects a size", "found '1 G'"]),
     (["record", "--shaps", "--", "python3"], ["no flag --shaps; did you mean --shapes?"]),
     (["record", "--activities", "gpu", "--", "python3"], ["--activities expects cpu, cuda or cpu,cuda; found 'gpu'"]),
     (["record", "--activities", "cpu,cpu", "--", "python3"], ["found 'cpu' twice"]),

@@ -16,6 +16,7 @@
 #include "lanescope/cli/flight_flags.h"
 #include "lanescope/cli/gpu_injection.h"
 #include "lanescope/cli/python_package.h"
+#include "lanescope/cli/size_flags.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/record/recording_name.h"
 
@@ -30,6 +31,7 @@ struct RecordFlags {
   bool shapes = false, memory = false, stack = false, all_api = false, json = false, gzip = false,
        keep_spool = false, children = false, quiet = false;
   FlightFlags flight;
+  SizeFlags sizes;
   std::vector<std::string> program;
 };
 
@@ -136,6 +138,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   if (!flags.activities.empty()) set("LANESCOPE_RECORD_ACTIVITIES", flags.activities);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
   set_flight_environment(flags.flight);
+  set_size_environment(flags.sizes);
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
   set_if(flags.stack, "LANESCOPE_RECORD_STACK");
@@ -221,6 +224,7 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
   }
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
   LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
+  LANESCOPE_TRY_VOID(check_size_flags(flags.sizes));
   LANESCOPE_TRY(const Activities activities, parse_activities(flags.activities));
   LANESCOPE_TRY(const Target target, find_target(flags.program));
   const std::string library = activities.cuda ? find_cupti_library() : "";
@@ -264,6 +268,7 @@ void add_record_command(CommandLine& line) {
       "record some steps only: wait=1,warmup=1,active=3 with the keys and meanings of "
       "torch.profiler.schedule (default: from the import of torch to the exit)");
   add_flight_flags(command, &flags->flight);
+  add_size_flags(command, &flags->sizes);
   command.text_flag("--activities", &flags->activities, "WORDS",
                     "cpu, cuda or cpu,cuda (default: both, cuda where there is a GPU)",
                     {Completes::kWords, {"cpu", "cuda", "cpu,cuda"}});

@@ -16,8 +16,9 @@
 namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
-// 1: without kActivities chunks; 2: without rings; 3: without activities in threads' chunks
-inline constexpr std::uint32_t kLayoutVersion = 4;
+// 1: without kActivities chunks; 2: without rings; 3: without activities in threads' chunks;
+// 4: without small chunks
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;
@@ -119,6 +120,7 @@ enum class ChunkKind : std::uint32_t {
   kControl = 4,     // Record; used counts records
   kActivities = 5,  // of an activity source, see activity_layout.h; used counts records
   kKept = 6,        // what is still needed of chunks that a ring gave back; used counts records
+  kShared = 7,      // small chunks of many threads; used counts those that were given out
 };
 
 enum class ChunkState : std::uint32_t {
@@ -133,7 +135,7 @@ struct ChunkHeader {
   ChunkKind kind;
   std::uint32_t thread;    // kRecords: thread slot number, counted over all kThreads chunks
   std::uint32_t sequence;  // kRecords: counts this thread's chunks, from 1
-  std::uint32_t reserved0;
+  std::uint32_t place;     // 0: a whole chunk; else a small one, at this place of chunk `number`
   std::atomic<std::uint32_t> used;  // release; pairs with the acquire of a reader of a live file
   ChunkState state;
   std::uint32_t checksum;  // chunk_checksum(), written before `state`
@@ -145,6 +147,14 @@ static_assert(sizeof(ChunkHeader) == kChunkHeaderBytes);
 
 inline constexpr std::size_t kChunkPayloadBytes = kChunkBytes - kChunkHeaderBytes;
 inline constexpr std::uint32_t kRecordsPerChunk = kChunkPayloadBytes / sizeof(Record);
+
+// Threads begin with small chunks (kind kRecords, a ChunkHeader each), so that one that records
+// little takes little room. They lie in a chunk of kind kShared, each at `place` times its size;
+// place 0 is the shared chunk's own header.
+inline constexpr std::size_t kSmallChunkBytes = 1024;
+inline constexpr std::uint32_t kSmallChunks = kChunkBytes / kSmallChunkBytes - 1;
+inline constexpr std::uint32_t kRecordsPerSmallChunk =
+    (kSmallChunkBytes - kChunkHeaderBytes) / sizeof(Record);
 
 struct ThreadSlot {
   std::uint32_t os_tid;
@@ -185,9 +195,10 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
 
 // CRC-32 (as in gzip) of the chunk's first 32 bytes, of `used`, and of the used payload. `bytes` is
-// one whole chunk.
-std::uint32_t chunk_checksum(const std::byte* bytes, std::uint32_t used);
+// one whole chunk of `chunk_bytes`.
+std::uint32_t chunk_checksum(const std::byte* bytes, std::uint32_t used,
+                             std::size_t chunk_bytes = kChunkBytes);
 // Payload bytes that `used` stands for; more than fits: all of them.
-std::size_t used_bytes(ChunkKind kind, std::uint32_t used);
+std::size_t used_bytes(ChunkKind kind, std::uint32_t used, std::size_t chunk_bytes = kChunkBytes);
 
 }  // namespace lanescope::spool

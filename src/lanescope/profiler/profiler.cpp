@@ -184,8 +184,10 @@ struct Profiler::State {
     for (std::string& line : recorder_notes()) warn(std::move(line));
     const record::RecorderStats stats = recorder->stats();
     if (stats.dropped_records != 0 && !running)
-      warn(fmt::format("{} records were dropped: no room in time, or the size limit of {} bytes",
-                       stats.dropped_records, options.max_spool_bytes));
+      warn(
+          fmt::format("{} records were dropped: no room in time, the size limit of {} bytes, "
+                      "or no room on the disk",
+                      stats.dropped_records, options.max_spool_bytes));
   }
 
   void carry_out(std::span<const record::ProfilerDeed> deeds, Profiler& profiler) {
@@ -237,6 +239,7 @@ Result<void> Profiler::start() {
   options.directory = s.options.output_dir;
   options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
   options.max_bytes = s.options.max_spool_bytes;
+  options.disk_reserve_bytes = s.options.disk_reserve_bytes;
   options.options = record_option_bits(s.options);
   options.last_ns = s.options.last_ns;
   options.dump_signal = s.options.dump_signal;

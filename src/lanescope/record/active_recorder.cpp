@@ -46,6 +46,10 @@ constinit std::atomic<ActiveRecorder*> active{nullptr};  // release when made, a
 constinit std::atomic<std::uint32_t> dump_signals{0};
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 void count_dump_signal(int) { dump_signals.fetch_add(1, std::memory_order_relaxed); }
+constinit BusGuard bus_guard{&lanescope_recording};
+void on_bus_fault(int signal, siginfo_t* info, void* context) {
+  bus_guard.handle(signal, info, context);
+}
 pthread_once_t process_once = PTHREAD_ONCE_INIT;
 pthread_key_t writer_key;
 bool has_writer_key = false, has_membarrier = false;
@@ -79,6 +83,7 @@ void after_fork_in_child() LANESCOPE_NO_THREAD_SAFETY {
   lanescope_recording.store(0, std::memory_order_relaxed);  // relaxed: the child has one thread
   lanescope_record_options.store(0, std::memory_order_relaxed);
   lanescope_thread_writer = nullptr;
+  bus_guard.forget_all();
   if (has_writer_key) pthread_setspecific(writer_key, nullptr);
   drops_without_writer.store(0, std::memory_order_relaxed);
   texts().unlock_in_child();
@@ -194,11 +199,14 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     SpoolOptions settings{.path = {},
                           .max_bytes = options.max_bytes,
                           .ready_chunks = options.ready_chunks,
+                          .disk_reserve_bytes = options.disk_reserve_bytes,
+                          .guard = &bus_guard,
                           .ring = options.last_ns != 0};
     if (options.dump_signal != 0)
       settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
     settings.dumps.quiet = options.quiet_dumps;
     settings.dumps.flush_sources = [] { instance().flush_sources(); };
+    bus_guard.install(on_bus_fault);
     LANESCOPE_TRY(spool_, create_new_spool(options, settings, &texts()));
     name_ = std::make_shared<SpoolName>(spool_->path(), options.temporary);
     if (options.temporary) {
@@ -348,10 +356,8 @@ std::string ActiveRecorder::short_ring_note(const Session& session) {
   const double seconds = static_cast<double>(*covered) / rate;
   const double wanted = static_cast<double>(session.last_ns) * 1e-9;
   if (seconds >= wanted * 0.999) return "";
-  return fmt::format(
-      "{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit (size limit {} "
-      "bytes)",
-      spool_->path(), seconds, wanted, spool_->file().max_bytes());
+  return fmt::format("{}: holds the last {:.3g} s of the {:.3g} s asked for; more did not fit: {}",
+                     spool_->path(), seconds, wanted, spool_->refusal());
 }
 
 void ActiveRecorder::flush_sources() {
@@ -417,6 +423,8 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   // Release: pairs with the acquire of Inside; what we did to writers while nothing was recorded is
   // seen.
   if (open_windows_++ == 0) lanescope_recording.store(next_window_++, std::memory_order_release);
+  // After the store: a fault meanwhile switched off what was not on yet.
+  if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
   return {};
 }
 
@@ -443,6 +451,7 @@ void ActiveRecorder::stop_session(Session& session) {
     flush_sources();  // they go on for the others; what is done by now is for this one, too
   }
   spool_->write_anchor();
+  note_file_loss(session);
   name_threads();
   flush_drops();
 }
@@ -451,6 +460,21 @@ std::vector<std::string> ActiveRecorder::close(std::uint32_t id) {
   const MutexLock lock(control_);
   Session* session = find(id);
   return session ? close_session(*session) : std::vector<std::string>();
+}
+
+// What somebody else did to the file.
+void ActiveRecorder::note_file_loss(Session& session) {
+  SpoolFile& file = spool_->file();
+  file.look_for_cut();
+  if (file.is_cut())
+    note(session,
+         fmt::format("{}: this file was cut while it was written, or its disk failed; the "
+                     "recording ended there. Leave the file alone while the program records",
+                     spool_->path()));
+  else if (file.is_deleted())
+    note(session, fmt::format("{}: this file was deleted while it was written; what was recorded "
+                              "is lost. Leave the file alone while the program records",
+                              spool_->path()));
 }
 
 std::vector<std::string> ActiveRecorder::close_session(Session& session) {
@@ -466,6 +490,7 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
         source.table->cost_line(source.table->self, line, sizeof line) == 0 && line[0])
       note(session, fmt::format("{}: {}", source.table->name, line));
   }
+  note_file_loss(session);
   // A ring reaches its limit as a matter of course; what counts is the time that it holds.
   if (spool_->ring().is_on() && session.last_ns != 0) {
     if (std::string line = short_ring_note(session); !line.empty()) note(session, std::move(line));
@@ -475,7 +500,8 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
                        "than it keeps; they are not in the result",
                        lost));
   } else if (const std::string refusal = spool_->refusal(); !refusal.empty()) {
-    note(session, fmt::format("{}: could not grow: {}", spool_->path(), refusal));
+    note(session, fmt::format("{}: could not grow: {}; records that came later were dropped",
+                              spool_->path(), refusal));
   }
   std::vector<std::string> notes = std::move(session.notes);
   std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });
@@ -646,6 +672,9 @@ constexpr std::uint32_t kEverySession = 0;
 
 std::uint32_t ActiveRecorder::source_write(const spool::Record* records,
                                            std::uint32_t count) noexcept {
+  static thread_local bool bus_unblocked = false;  // a source's own thread
+  if (!bus_unblocked) unblock_bus_fault();
+  bus_unblocked = true;
   const MutexLock gate(source_gate_);
   return source_spool_ ? source_spool_->write_activities(records, count) : 0;
 }
@@ -701,15 +730,17 @@ bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
     writer->slot = slot;
     writer->thread_number = number;
     writer->owner = spool;
+    writer->chunks = 0;
   }
-  spool::ChunkHeader* chunk = spool->pool().take();
+  spool::ChunkHeader* chunk = spool->take_for_thread(writer->chunks);
   if (!chunk) return false;
+  ++writer->chunks;
   if (writer->first) spool->pool().hand_in(chunk_of(writer));
   SpoolFile::claim(chunk, spool::ChunkKind::kRecords, writer->thread_number, ++writer->sequence);
   writer->first = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
                                                    spool::kChunkHeaderBytes);
   writer->count = 0;
-  writer->capacity = spool::kRecordsPerChunk;
+  writer->capacity = chunk->place != 0 ? spool::kRecordsPerSmallChunk : spool::kRecordsPerChunk;
   writer->used = &chunk->used;
   return true;
 }
@@ -743,6 +774,7 @@ LanescopeWriter* lanescope_attach_thread() noexcept {
     }
     madvise(at, sizeof(LanescopeWriter), MADV_WIPEONFORK);
     auto* writer = new (at) LanescopeWriter();
+    record::unblock_bus_fault();
     recorder.add_writer(writer);
     if (record::has_writer_key) pthread_setspecific(record::writer_key, writer);
     lanescope_thread_writer = writer;

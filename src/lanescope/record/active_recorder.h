@@ -101,6 +101,7 @@ class ActiveRecorder {
   void arm_dump_signal(Session& session, int signal) LANESCOPE_REQUIRES(control_);
   std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);
   void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
+  void note_file_loss(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
   void update_options() LANESCOPE_REQUIRES(control_);

@@ -77,7 +77,7 @@ struct LanescopeWriter {
   std::uint32_t thread_number;  // of `slot`
   std::uint64_t torch_tid;
   std::uint32_t has_torch_tid;
-  std::uint32_t reserved;
+  std::uint32_t chunks;  // had in this spool; the library's own
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];
   struct LanescopeTextName text_names[kLanescopeTextCache];
@@ -95,8 +95,8 @@ LANESCOPE_RECORD_EXPORT std::uint32_t lanescope_record_abi() noexcept;
 // Makes this thread's writer; null when that is impossible (the thread ends, no memory). Slow: once
 // a thread.
 LANESCOPE_RECORD_EXPORT struct LanescopeWriter* lanescope_attach_thread() noexcept;
-// Hands in the full chunk and takes a prepared one: true when there is room for a record. Takes no
-// lock and makes no system call, except for a thread's first chunk of a spool.
+// Hands in the full chunk and takes another: true when there is room for a record. Takes no lock
+// and makes no system call, except for a thread's first chunks of a spool, which are small.
 LANESCOPE_RECORD_EXPORT bool lanescope_next_chunk(struct LanescopeWriter* writer) noexcept;
 // Counts a record that could not be kept on a thread without a writer.
 LANESCOPE_RECORD_EXPORT void lanescope_count_drop() noexcept;

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct RecorderOptions {
                                 // short at exit stays
   std::uint64_t max_bytes =
       std::uint64_t{4} << 30;  // the file never grows beyond; later records are dropped, counted
+  // What the recording leaves free on the file's disk. Nothing: 5 % of it, 1 GB at least, but no
+  // more than half of what is free at the start. Records beyond are dropped and counted.
+  std::optional<std::uint64_t> disk_reserve_bytes = {};
   std::uint32_t ready_chunks =
       32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
   // Not 0: a ring. Recording goes on for ever, the file holds the last so many nanoseconds (when

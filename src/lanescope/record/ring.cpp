@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "lanescope/codec/activity_layout.h"
 
@@ -28,6 +29,25 @@ bool is_in_any(const std::vector<RingWindow>& windows, std::uint64_t tick) {
   return std::any_of(windows.begin(), windows.end(), [&](const RingWindow& window) {
     return window.start <= tick && (window.stop == 0 || tick <= window.stop);
   });
+}
+
+// Calls `see(thread, sequence, records)` for what a chunk in memory holds: itself, or its small
+// chunks.
+template <typename See>
+void for_each_part(const std::byte* chunk, const See& see) {
+  const auto* header = reinterpret_cast<const spool::ChunkHeader*>(chunk);
+  const auto see_one = [&](const std::byte* part, std::uint32_t most) {
+    const auto* own = reinterpret_cast<const spool::ChunkHeader*>(part);
+    const std::uint32_t used = std::min(own->used.load(std::memory_order_acquire), most);
+    see(own->thread, own->sequence, std::span<const Record>(records_of(part), used));
+  };
+  if (header->kind != spool::ChunkKind::kShared) return see_one(chunk, spool::kRecordsPerChunk);
+  for (std::uint32_t place = 1; place <= spool::kSmallChunks; ++place)
+    see_one(chunk + place * spool::kSmallChunkBytes, spool::kRecordsPerSmallChunk);
+}
+
+std::uint64_t key_of(std::uint32_t thread, std::uint64_t sequence) {
+  return std::uint64_t{thread} << 32 | sequence;
 }
 
 bool has_times(std::uint8_t kind) {
@@ -129,33 +149,44 @@ void Ring::add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept {
   added.sequence = chunk->sequence;
   added.oldest = now;
   const bool activities = chunk->kind == spool::ChunkKind::kActivities;
-  const std::uint32_t used =
-      std::min(chunk->used.load(std::memory_order_acquire), spool::kRecordsPerChunk);
-  const Record* records = records_of(reinterpret_cast<const std::byte*>(chunk));
+  added.is_shared = chunk->kind == spool::ChunkKind::kShared;
   // A device's clock may be a little ahead; a time of 0 is one that is not known.
   const auto see = [&](std::uint64_t tick) {
     if (tick == 0) return;
     added.oldest = std::min(added.oldest, tick);
     added.newest = std::max(added.newest, std::min(tick, now));
   };
-  for (const Record* record = records; record != records + used; ++record) {
-    const auto kind = static_cast<RecordKind>(record->kind);
+  const auto see_record = [&](const Record& record) {
+    const auto kind = static_cast<RecordKind>(record.kind);
     if (activities) {
-      if (!has_times(record->kind)) continue;
+      if (!has_times(record.kind)) return;
     } else if (kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory) {
-      see(record->begin_tsc);
-      continue;
+      return see(record.begin_tsc);
     } else if (kind == RecordKind::kRangeEnd || kind == RecordKind::kEndByHandle ||
-               (kind == RecordKind::kRange && record->end_tsc == 0)) {
+               (kind == RecordKind::kRange && record.end_tsc == 0)) {
       added.has_loose_ends = true;
     }
-    see(record->begin_tsc);
-    see(record->end_tsc);
-  }
+    see(record.begin_tsc);
+    see(record.end_tsc);
+  };
+  for_each_part(reinterpret_cast<const std::byte*>(chunk),
+                [&](std::uint32_t, std::uint32_t, std::span<const Record> records) {
+                  for (const Record& record : records) see_record(record);
+                });
   const MutexLock lock(mutex_);
   try {
     chunks_.insert(added);
   } catch (...) {  // no memory: that chunk is never given back
+  }
+}
+
+void Ring::add_small(const spool::ChunkHeader* chunk) noexcept {
+  if (!on_) return;
+  const MutexLock lock(mutex_);
+  try {
+    small_[key_of(chunk->thread, chunk->sequence)] =
+        std::uint64_t{chunk->number} << 32 | chunk->place;
+  } catch (...) {  // no memory: a range in it that ends later may look open
   }
 }
 
@@ -203,7 +234,7 @@ void Ring::give_back(const Chunk& chunk) {
     copied_[chunk.number] = true;
     copy_(chunk.number);
   }
-  if (chunk.has_loose_ends) {
+  if (chunk.has_loose_ends || chunk.is_shared) {
     try {
       move_loose_ends(chunk);
     } catch (...) {  // no memory: some long ranges are lost
@@ -214,21 +245,38 @@ void Ring::give_back(const Chunk& chunk) {
 
 void Ring::move_loose_ends(const Chunk& chunk) {
   if (!file_->read_chunk(chunk.number, buffer_.data())) return;
-  std::uint32_t used = 0;
-  std::copy_n(buffer_.data() + offsetof(spool::ChunkHeader, used), sizeof used,
-              reinterpret_cast<std::byte*>(&used));
-  used = std::min(used, spool::kRecordsPerChunk);
-  const Record* records = records_of(buffer_.data());
-  for (std::uint32_t slot = 0; slot < used; ++slot) {
-    const Record& record = records[slot];
-    const auto kind = static_cast<RecordKind>(record.kind);
-    if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_any(windows_, record.begin_tsc))
-      kept_.add(chunk.thread, std::uint64_t{chunk.sequence} << 32 | slot, record);
-    else if (kind == RecordKind::kRangeEnd)
-      kept_.remove(chunk.thread, static_cast<std::uint64_t>(record.a));
-    else if (kind == RecordKind::kEndByHandle)
-      kept_.end_by_handle(chunk.thread, record);
-  }
+  const std::vector<RingWindow>& windows = windows_;  // clang's check does not follow them
+  KeptRanges& kept = kept_;                           // into lambdas
+  auto& small = small_;
+  const auto end_small = [this](std::uint32_t thread, const Record& end)
+                             LANESCOPE_NO_THREAD_SAFETY { return end_in_small(thread, end); };
+  if (chunk.is_shared)
+    for_each_part(buffer_.data(), [&](std::uint32_t thread, std::uint32_t sequence, auto) {
+      small.erase(key_of(thread, sequence));
+    });
+  for_each_part(buffer_.data(), [&](std::uint32_t thread, std::uint32_t sequence,
+                                    std::span<const Record> records) {
+    for (std::size_t slot = 0; slot < records.size(); ++slot) {
+      const Record& record = records[slot];
+      const auto kind = static_cast<RecordKind>(record.kind);
+      if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_any(windows, record.begin_tsc))
+        kept.add(thread, std::uint64_t{sequence} << 32 | slot, record);
+      else if (kind == RecordKind::kRangeEnd && !end_small(thread, record))
+        kept.remove(thread, static_cast<std::uint64_t>(record.a));
+      else if (kind == RecordKind::kEndByHandle)
+        kept.end_by_handle(thread, record);
+    }
+  });
+}
+
+// A range whose end goes before it gets its end where it is. True: it is in a small chunk.
+bool Ring::end_in_small(std::uint32_t thread, const Record& end) {
+  const auto known = small_.find(key_of(thread, static_cast<std::uint64_t>(end.a) >> 32));
+  if (known == small_.end()) return false;
+  file_->end_range(static_cast<std::uint32_t>(known->second >> 32),
+                   static_cast<std::uint32_t>(known->second), static_cast<std::uint32_t>(end.a),
+                   end.end_tsc);
+  return true;
 }
 
 std::uint64_t Ring::lost_open_ranges() const noexcept {
@@ -248,7 +296,8 @@ void Ring::start_copy(Copy copy, std::uint32_t count, std::uint64_t now) {
   copied_.assign(count, false);
   if (on_)
     for (const Chunk& chunk : chunks_)
-      if (chunk.number < count && !is_wanted(chunk, now, true)) copied_[chunk.number] = true;
+      if (chunk.number < count && !is_wanted(chunk, now, true) && !chunk.has_loose_ends)
+        copied_[chunk.number] = true;  // else it may hold the end of a range that is wanted
   copy_ = std::move(copy);
   // These change from now on with the chunks that go, which are copied as they were.
   for (const spool::ChunkHeader* chunk : kept_.chunks()) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "lanescope/record/kept_ranges.h"
@@ -47,6 +48,8 @@ class Ring {
 
   // Of a chunk of records or activities, just before it is closed.
   void add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Of a small chunk, when it is closed; add() follows for the shared chunk that it lies in.
+  void add_small(const spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
   // Gives back what is too old. Cheap when called too early.
   void give_back_old(std::uint64_t now) noexcept LANESCOPE_EXCLUDES(mutex_);
   // For want of room: the oldest that no window without a ring needs. False: there is none.
@@ -70,6 +73,7 @@ class Ring {
     std::uint32_t thread = 0, sequence = 0, number = 0;
     std::uint64_t oldest = 0;
     bool has_loose_ends = false;  // ranges without end, or ends of ranges elsewhere
+    bool is_shared = false;
     bool operator<(const Chunk& other) const {
       return std::tie(newest, thread, sequence, number) <
              std::tie(other.newest, other.thread, other.sequence, other.number);
@@ -81,6 +85,7 @@ class Ring {
       LANESCOPE_REQUIRES(mutex_);
   void give_back(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
   void move_loose_ends(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
+  bool end_in_small(std::uint32_t thread, const spool::Record& end) LANESCOPE_REQUIRES(mutex_);
   void drop_stale() LANESCOPE_REQUIRES(mutex_);
 
   SpoolFile* const file_;
@@ -89,6 +94,9 @@ class Ring {
   std::vector<RingWindow> windows_ LANESCOPE_GUARDED_BY(mutex_);
   std::set<Chunk> chunks_ LANESCOPE_GUARDED_BY(mutex_);
   KeptRanges kept_ LANESCOPE_GUARDED_BY(mutex_);
+  // Closed small chunks that are still in the file: thread and sequence; number and place. A shared
+  // chunk is as young as the youngest record in it, so it may outlive later chunks of its threads.
+  std::unordered_map<std::uint64_t, std::uint64_t> small_ LANESCOPE_GUARDED_BY(mutex_);
   std::uint64_t next_look_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::vector<std::byte> buffer_ LANESCOPE_GUARDED_BY(mutex_);
   Copy copy_ LANESCOPE_GUARDED_BY(mutex_);

@@ -102,6 +102,16 @@ class RingTest : public ::testing::Test {
   std::optional<Ring> ring_;
 };
 
+TEST(SpoolFileTest, TheDiskReserveLeavesRoomForARecording) {
+  constexpr std::uint64_t kGb = 1'000'000'000;
+  const auto reserve = SpoolFile::default_disk_reserve;
+  EXPECT_EQ(reserve(1000 * kGb, 500 * kGb), 50 * kGb);  // 5 %
+  EXPECT_EQ(reserve(10 * kGb, 9 * kGb), kGb);           // 5 % would be too little
+  EXPECT_EQ(reserve(1000 * kGb, 60 * kGb), 30 * kGb);   // half of what is free
+  EXPECT_EQ(reserve(60'000'000, 50'000'000), 25'000'000u);
+  EXPECT_EQ(reserve(60'000'000, 0), 0u);
+}
+
 TEST_F(RingTest, AChunkGoesWhenItsNewestTimeIsTooOldAndItsPlaceIsUsedAgain) {
   ring_->window_opened({1, 0, 1000, 0, 6400});  // 6400 ticks and a 64th: 6500
   const std::uint32_t old = close({range(2000, 3000)}, 3000);
@@ -203,6 +213,74 @@ TEST_F(RingTest, ForWantOfRoomTheOldestGoesUnlessAWindowWithoutRingNeedsIt) {
   ring_->forget(2);
   EXPECT_TRUE(ring_->give_back_oldest(5000));
   EXPECT_FALSE(is_there(needed));
+}
+
+// A small chunk of its own chunk of the file stays as long as another thread writes there.
+TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
+  ring_->window_opened({1, 0, 1000, 0, 6400});
+  SmallChunks small;
+  const auto cut = [&](std::uint32_t thread, const std::vector<Record>& records) {
+    spool::ChunkHeader* chunk = small.take([&] { return file_->make_chunk(); });
+    SpoolFile::claim(chunk, ChunkKind::kRecords, thread, 1);
+    std::memcpy(reinterpret_cast<std::byte*>(chunk) + spool::kChunkHeaderBytes, records.data(),
+                records.size() * sizeof(Record));
+    chunk->used = static_cast<std::uint32_t>(records.size());
+    return chunk;
+  };
+  const auto close_small = [&](spool::ChunkHeader* chunk) {
+    SpoolFile::close_small_chunk(chunk);
+    ring_->add_small(chunk);
+    return small.release(chunk);
+  };
+  spool::ChunkHeader* first = cut(5, {range(2000, 2001), range(2002, 0)});
+  spool::ChunkHeader* sleeping = cut(6, {range(2003, 0)});
+  const std::uint32_t shared = first->number;
+  EXPECT_EQ(close_small(first), nullptr);
+  const std::uint32_t later = close({range_end(1, 1, 12'000)}, 12'000, 5, 2);
+  ring_->give_back_old(20'000);
+  EXPECT_FALSE(is_there(later));
+  ASSERT_TRUE(is_there(shared));
+  EXPECT_TRUE(kept().empty());
+  std::vector<std::byte> bytes(spool::kChunkBytes);
+  ASSERT_TRUE(file_->read_chunk(shared, bytes.data()));
+  const std::byte* place = bytes.data() + spool::kSmallChunkBytes;
+  Record ended;
+  std::memcpy(static_cast<void*>(&ended), place + spool::kChunkHeaderBytes + sizeof(Record),
+              sizeof ended);
+  EXPECT_EQ(ended.begin_tsc, 2002u);
+  EXPECT_EQ(ended.end_tsc, 12'000u);
+  std::uint32_t checksum = 0;
+  std::memcpy(&checksum, place + offsetof(spool::ChunkHeader, checksum), sizeof checksum);
+  EXPECT_EQ(checksum, spool::chunk_checksum(place, 2, spool::kSmallChunkBytes));
+  // The shared chunk goes with its last small one; only the range without an end is kept.
+  EXPECT_EQ(close_small(sleeping), nullptr) << "there are places left in it";
+  spool::ChunkHeader* whole = small.finish();
+  ASSERT_NE(whole, nullptr);
+  ring_->add(whole, 20'000);
+  file_->close_chunk(whole);
+  ring_->give_back_old(40'000);
+  EXPECT_FALSE(is_there(shared));
+  const auto found = kept();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.begin()->first.first, 6u);
+}
+
+TEST_F(RingTest, SmallChunksFillASharedOneAndGiveItBackWhole) {
+  SmallChunks small;
+  std::uint32_t made = 0;
+  const auto make = [&]() -> spool::ChunkHeader* {
+    return ++made > 2 ? nullptr : file_->make_chunk();
+  };
+  std::vector<spool::ChunkHeader*> taken;
+  while (spool::ChunkHeader* chunk = small.take(make)) taken.push_back(chunk);
+  ASSERT_EQ(taken.size(), 2u * spool::kSmallChunks);
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    EXPECT_EQ(taken[i]->place, i % spool::kSmallChunks + 1);
+    spool::ChunkHeader* whole = small.release(taken[i]);
+    EXPECT_EQ(whole != nullptr, (i + 1) % spool::kSmallChunks == 0) << i;
+    if (whole) file_->close_chunk(whole);
+  }
+  EXPECT_EQ(small.finish(), nullptr);
 }
 
 TEST_F(RingTest, TooManyOpenRangesAreCounted) {

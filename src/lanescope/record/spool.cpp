@@ -16,11 +16,17 @@ namespace {
 constexpr auto kLookInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
 constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
+// A thread's first chunks are small. When it has had as many as that it takes whole ones, and goes
+// on with small ones for a while when none is ready: many threads may have begun at once.
+constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
+constexpr std::uint64_t kAskAgainMs = 100;
+constexpr std::uint32_t kReadyOnFullDisk = 4;  // 512 KiB to end with
 
 }  // namespace
 
 Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, InternTable* texts) {
-  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes));
+  LANESCOPE_TRY(auto file, SpoolFile::create(options.path, options.max_bytes, options.guard,
+                                             options.disk_reserve_bytes));
   std::unique_ptr<Spool> spool(new Spool());
   spool->file_ = std::move(file);
   spool->id_ = spool->file_->header().spool_id;
@@ -43,6 +49,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
   // The host's signals are the host's: the background thread takes none.
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // the guard's
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     spool->thread_ = std::thread([raw = spool.get()] { raw->run(); });
@@ -92,6 +99,7 @@ void Spool::run() noexcept {
       wake_.wait(mutex_);
     if (ending_) break;
     mutex_.unlock();
+    file_->look_for_cut();
     close_full_chunks();
     ring_->give_back_old(ticks());
     dumper_->look();
@@ -100,10 +108,12 @@ void Spool::run() noexcept {
     // Threads nearly emptied the pool between two looks: prepare more ahead.
     if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
     if (ready < target && now >= next_refill) {
-      refill(target);
-      // A full disk is not asked again a thousand times a second.
-      if (pool_.ready_count() == 0) next_refill = now + std::chrono::milliseconds(100);
+      const bool is_room = refill(target);
+      // A full disk is not asked again a thousand times a second; a ring makes room by itself.
+      if (!is_room && (!ring_->is_on() || pool_.ready_count() == 0))
+        next_refill = now + std::chrono::milliseconds(kAskAgainMs);
     }
+    if (file_->take_disk_refusal() && !ring_->is_on()) return_unused();
     texts_->flush();
     if (now >= next_anchor) {
       write_anchor();
@@ -115,22 +125,71 @@ void Spool::run() noexcept {
   mutex_.unlock();
 }
 
-void Spool::refill(std::uint32_t target) noexcept {
+bool Spool::refill(std::uint32_t target) noexcept {
   const MutexLock lock(refill_mutex_);
   for (std::uint32_t ready = pool_.ready_count(); ready < target; ++ready) {
     spool::ChunkHeader* chunk = make_chunk();
-    if (!chunk) return;
-    if (!pool_.put(chunk)) return file_->discard_chunk(chunk);
+    if (!chunk) return false;
+    if (pool_.put(chunk)) continue;
+    file_->discard_chunk(chunk);
+    break;
   }
+  return true;
+}
+
+// The program needs its disk more than we need chunks that wait. (A ring uses them for ever.)
+void Spool::return_unused() noexcept {
+  while (pool_.ready_count() > kReadyOnFullDisk)
+    if (spool::ChunkHeader* chunk = pool_.take()) file_->return_chunk(chunk);
 }
 
 void Spool::close_full_chunks() noexcept {
+  // The pool's list begins with the newest; a thread's chunks are closed in their order.
+  spool::ChunkHeader* first = nullptr;
   for (spool::ChunkHeader* chunk = pool_.take_full(); chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
-    ring_->add(chunk, ticks());
-    file_->close_chunk(chunk);
+    chunk->in_memory_next = reinterpret_cast<std::uintptr_t>(first);
+    first = chunk;
     chunk = next;
   }
+  for (spool::ChunkHeader* chunk = first; chunk;) {
+    auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
+    if (chunk->place != 0)
+      close_small(chunk);
+    else
+      close_recorded(chunk);
+    chunk = next;
+  }
+}
+
+void Spool::close_recorded(spool::ChunkHeader* chunk) noexcept {
+  ring_->add(chunk, ticks());
+  file_->close_chunk(chunk);
+}
+
+void Spool::close_small(spool::ChunkHeader* chunk) noexcept {
+  SpoolFile::close_small_chunk(chunk);
+  ring_->add_small(chunk);
+  if (spool::ChunkHeader* shared = small_.release(chunk)) close_recorded(shared);
+}
+
+spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
+  if (chunks >= kFirstSmallChunks)
+    if (spool::ChunkHeader* chunk = pool_.take()) return chunk;
+  return chunks < kMostSmallChunks ? take_small() : nullptr;
+}
+
+spool::ChunkHeader* Spool::take_small() noexcept {
+  // Before the lock: on a full disk each record of each new thread comes here.
+  const std::uint64_t now = ticks();
+  if (now < no_room_until_.load(std::memory_order_relaxed) && pool_.ready_count() == 0)
+    return nullptr;
+  return small_.take([&]() -> spool::ChunkHeader* {
+    spool::ChunkHeader* chunk = take_or_make();
+    no_room_until_.store(chunk ? 0 : now + file_->header().ticks_per_second * kAskAgainMs / 1000,
+                         std::memory_order_relaxed);
+    return chunk;
+  });
 }
 
 spool::ChunkHeader* Spool::make_chunk() noexcept {
@@ -273,6 +332,7 @@ void Spool::finish(bool leave_mapped) noexcept {
     if (activities_) file_->close_chunk(activities_);
     activities_ = nullptr;
   }
+  if (spool::ChunkHeader* shared = small_.finish()) file_->close_chunk(shared);
   while (spool::ChunkHeader* chunk = pool_.take()) file_->discard_chunk(chunk);
   {
     const MutexLock lock(mutex_);

@@ -16,6 +16,7 @@
 #include "lanescope/record/intern_table.h"
 #include "lanescope/record/mutex.h"
 #include "lanescope/record/ring.h"
+#include "lanescope/record/small_chunks.h"
 #include "lanescope/record/spool_dump.h"
 #include "lanescope/record/spool_file.h"
 
@@ -25,6 +26,8 @@ struct SpoolOptions {
   std::string path;
   std::uint64_t max_bytes = 0;
   std::uint32_t ready_chunks = 0;
+  std::optional<std::uint64_t> disk_reserve_bytes = {};
+  BusGuard* guard = nullptr;
   bool ring = false;  // closed chunks that no window wants any more are used again
   DumpSettings dumps = {};
 };
@@ -44,6 +47,9 @@ class Spool {
   // sleeps.
   void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
 
+  // A chunk for a thread that has had `chunks` of them in this spool; null: none is ready. The
+  // first ones are small and made here if need be, under a lock; later ones only come prepared.
+  spool::ChunkHeader* take_for_thread(std::uint32_t chunks) noexcept;
   ChunkPool& pool() { return pool_; }
   Ring& ring() { return *ring_; }
   Dumper& dumper() { return *dumper_; }
@@ -87,16 +93,24 @@ class Spool {
  private:
   Spool() = default;
   void run() noexcept;
-  void refill(std::uint32_t target) noexcept;
+  bool refill(std::uint32_t target) noexcept;  // false: there is no more room
+  void return_unused() noexcept;
   void close_full_chunks() noexcept;
   void hand_over_control(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* make_chunk() noexcept;
   spool::ChunkHeader* take_or_make() noexcept;
+  spool::ChunkHeader* take_small() noexcept;
+  void close_recorded(spool::ChunkHeader* chunk) noexcept;
+  void close_small(spool::ChunkHeader* chunk) noexcept;
 
   std::unique_ptr<SpoolFile> file_;
   std::uint64_t id_ = 0;
   InternTable* texts_ = nullptr;
   ChunkPool pool_;
+  SmallChunks small_;
+  // Ticks. Until then threads do not ask for room that was refused a moment ago: dropping a record
+  // must cost no more than writing it. Relaxed: a moment late does no harm.
+  std::atomic<std::uint64_t> no_room_until_{0};
   std::optional<Ring> ring_;      // both are there from create() on
   std::optional<Dumper> dumper_;  // its thread ends before the rest of this
   std::uint32_t first_target_ = 0, max_target_ = 0;

@@ -25,6 +25,18 @@ namespace {
 constexpr std::size_t kMaxWaitingChunks = 256;
 constexpr std::size_t kMaxWaitingDumps = 4;
 
+// Also what was closed: `used` and the payload are what the checksum covers, whoever writes.
+void seal(std::byte* chunk, std::size_t chunk_bytes) {
+  spool::ChunkHeader header;
+  memcpy(static_cast<void*>(&header), chunk, sizeof header);
+  header.in_memory_next = 0;
+  header.state = spool::ChunkState::kClosed;
+  memcpy(chunk, static_cast<const void*>(&header), sizeof header);
+  header.checksum =
+      spool::chunk_checksum(chunk, header.used.load(std::memory_order_relaxed), chunk_bytes);
+  memcpy(chunk, static_cast<const void*>(&header), sizeof header);
+}
+
 // The file that a copy goes to. Chunks are taken under the ring's lock and written without it.
 class CopyFile {
  public:
@@ -53,12 +65,10 @@ class CopyFile {
     const std::uint32_t used = header.used.load(std::memory_order_relaxed);
     if (header.magic != spool::kChunkMagic || header.kind == spool::ChunkKind::kFree || used == 0)
       return;
-    // Also what was closed: `used` and the payload are what the checksum covers, whoever writes.
-    header.in_memory_next = 0;
-    header.state = spool::ChunkState::kClosed;
-    memcpy(bytes.data(), static_cast<const void*>(&header), sizeof header);
-    header.checksum = spool::chunk_checksum(bytes.data(), used);
-    memcpy(bytes.data(), static_cast<const void*>(&header), sizeof header);
+    seal(bytes.data(), spool::kChunkBytes);
+    if (header.kind == spool::ChunkKind::kShared)
+      for (std::size_t place = 1; place <= spool::kSmallChunks; ++place)
+        seal(bytes.data() + place * spool::kSmallChunkBytes, spool::kSmallChunkBytes);
     std::size_t waiting = 0;
     {
       const MutexLock lock(mutex_);
@@ -178,6 +188,9 @@ std::uint64_t to_ns(std::uint64_t ticks, std::uint64_t ticks_per_second) {
 Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::string& why) {
   SpoolFile& file = spool.file();
   Ring& ring = spool.ring();
+  if (file.is_cut())
+    return Error{Errc::kIo, fmt::format("{}: cut while it was written; there is nothing to copy",
+                                        file.path())};
   CopyFile copy(path);
   LANESCOPE_TRY_VOID(copy.open());
   std::string json = "{\"reason\": \"";

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,11 +53,24 @@ std::uint64_t place_of(std::uint32_t number) {
   return spool::kHeaderBytes + std::uint64_t{number} * spool::kChunkBytes;
 }
 
+void seal(spool::ChunkHeader* chunk, std::size_t chunk_bytes) {
+  const std::uint32_t used = chunk->used.load(std::memory_order_acquire);
+  chunk->in_memory_next = 0;
+  chunk->checksum =
+      spool::chunk_checksum(reinterpret_cast<const std::byte*>(chunk), used, chunk_bytes);
+  // A process killed between the two leaves an open chunk, which is read without its checksum.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  chunk->state = spool::ChunkState::kClosed;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
-                                                     std::uint64_t max_bytes) {
+                                                     std::uint64_t max_bytes, BusGuard* guard,
+                                                     std::optional<std::uint64_t> disk_reserve) {
   std::unique_ptr<SpoolFile> file(new SpoolFile());
+  file->guard_ = guard;
+  if (guard) file->faults_before_ = guard->faults();
   file->path_ = path;
   file->max_bytes_ = max_bytes;
   file->fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -69,18 +84,24 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
             : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
   // Never waits. For leftovers.h: as long as a process has it open, the file is no leftover.
   static_cast<void>(flock(file->fd_, LOCK_EX | LOCK_NB));
+  if (struct statvfs disk{}; !disk_reserve && fstatvfs(file->fd_, &disk) == 0)
+    disk_reserve = default_disk_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize,
+                                        std::uint64_t{disk.f_bavail} * disk.f_frsize);
+  {
+    const MutexLock lock(file->mutex_);
+    file->reserve_ = disk_reserve.value_or(0);
+  }
   if (const int error = reserve(file->fd_, 0, spool::kHeaderBytes); error != 0) {
     unlink(path.c_str());
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
                                         strerror(error))};
   }
-  void* at = mmap(nullptr, spool::kHeaderBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd_, 0);
-  if (at == MAP_FAILED) {
+  void* at = file->map(0, spool::kHeaderBytes, PROT_READ | PROT_WRITE);
+  if (!at) {
     unlink(path.c_str());
     return Error{Errc::kIo,
                  fmt::format("{}: cannot map the recording's file: {}", path, strerror(errno))};
   }
-  madvise(at, spool::kHeaderBytes, MADV_DONTFORK);
   auto* header = static_cast<spool::FileHeader*>(at);
   file->header_ = header;
   std::copy_n(spool::kMagic, sizeof header->magic, header->magic);
@@ -88,7 +109,7 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
   header->header_bytes = spool::kHeaderBytes;
   header->chunk_bytes = spool::kChunkBytes;
   header->record_bytes = sizeof(spool::Record);
-  header->spool_id = random_id();
+  header->spool_id = file->id_ = random_id();
   header->pid = static_cast<std::uint64_t>(getpid());
   header->clock = kTickClock;
   header->max_bytes = max_bytes;
@@ -99,45 +120,145 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
 }
 
 SpoolFile::~SpoolFile() {
-  if (header_) munmap(header_, spool::kHeaderBytes);
+  if (header_) {
+    if (guard_) guard_->remove(header_);
+    munmap(header_, spool::kHeaderBytes);
+  }
   if (fd_ >= 0) close(fd_);
 }
 
-void SpoolFile::refuse(const char* why) {
-  if (refusal_.empty()) refusal_ = why;
+void SpoolFile::refuse(std::string why) {
+  if (refusal_.empty()) refusal_ = std::move(why);
+}
+
+std::uint64_t SpoolFile::default_disk_reserve(std::uint64_t disk_bytes, std::uint64_t free_bytes) {
+  constexpr std::uint64_t kLeast = 1'000'000'000;
+  return std::min(std::max(disk_bytes / 20, kLeast), free_bytes / 2);
 }
 
 spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
+  std::uint32_t number = 0;
+  bool used_before = false;
+  {
+    const MutexLock lock(mutex_);
+    if (!take_place(&number, &used_before)) return nullptr;
+  }
+  // Without the lock: page faults take most of the time, and threads that begin may wait for it.
+  return map_at(number, used_before);
+}
+
+void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept {
+  void* at = mmap(nullptr, bytes, protection, MAP_SHARED, fd_, static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_DONTFORK);
+  if (!guard_ || guard_->add(at, bytes)) return at;
+  munmap(at, bytes);
+  errno = ENOMEM;
+  return nullptr;
+}
+
+// Once the file was cut nobody can say any more which memory is whose: it stays.
+void SpoolFile::unmap(void* at, std::size_t bytes) const noexcept {
+  if (is_cut()) return;
+  if (guard_) guard_->remove(at);
+  munmap(at, bytes);
+}
+
+void SpoolFile::look_for_cut() noexcept {
   const MutexLock lock(mutex_);
-  if (!given_back_.empty()) {
-    spool::ChunkHeader* chunk = make_at(given_back_.back(), true);
-    if (chunk) given_back_.pop_back();
-    return chunk;
+  check_size();
+}
+
+void SpoolFile::check_size() {
+  if (is_cut()) return;
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) return;
+  // Also a file that grew again after it was cut: its first page is empty.
+  if (static_cast<std::uint64_t>(info.st_size) >= place_of(chunk_count_) &&
+      header_->spool_id == id_)
+    return;
+  cut_.store(true, std::memory_order_relaxed);
+  if (guard_) guard_->report();
+}
+
+bool SpoolFile::is_deleted() const noexcept {
+  struct stat info {};
+  return fstat(fd_, &info) == 0 && info.st_nlink == 0;
+}
+
+bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
+  check_size();
+  if (is_cut()) return false;
+  *used_before = !given_back_.empty();
+  if (*used_before) {
+    *number = given_back_.back();
+    given_back_.pop_back();
+    return true;
+  }
+  if (!returned_.empty()) {
+    if (!reserve_place(returned_.back())) return false;
+    *number = returned_.back();
+    returned_.pop_back();
+    return true;
   }
   const std::uint64_t offset = place_of(chunk_count_);
   if (offset + spool::kChunkBytes > max_bytes_) {
-    refuse("the size limit of the recording was reached");
-    return nullptr;
+    refuse(
+        fmt::format("the size limit of {} bytes was reached (--max-size, max_size=)", max_bytes_));
+    return false;
   }
-  if (const int error = reserve(fd_, offset, spool::kChunkBytes); error != 0) {
-    refuse(strerror(error));
-    return nullptr;
+  if (!reserve_place(chunk_count_)) {
+    // What was reserved of it before the disk was full.
+    if (ftruncate(fd_, static_cast<off_t>(offset)) != 0) return false;
+    return false;
   }
-  spool::ChunkHeader* chunk = make_at(chunk_count_, false);
-  if (!chunk) return nullptr;
-  ++chunk_count_;
+  *number = chunk_count_++;
   bytes_.store(offset + spool::kChunkBytes, std::memory_order_relaxed);
-  return chunk;
+  return true;
 }
 
-spool::ChunkHeader* SpoolFile::make_at(std::uint32_t number, bool used_before) {
-  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                  static_cast<off_t>(place_of(number)));
-  if (at == MAP_FAILED) {
-    refuse(strerror(errno));
+bool SpoolFile::reserve_place(std::uint32_t number) {
+  if (leaves_reserve()) {
+    const int error = reserve(fd_, place_of(number), spool::kChunkBytes);
+    if (error == 0) return true;
+    room_ = 0;
+    refuse(strerror(error));
+  } else {
+    refuse(fmt::format(
+        "its disk would have less than {} bytes free, the reserve (--disk-reserve, disk_reserve=)",
+        reserve_));
+  }
+  disk_refused_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+// Other programs fill the disk, too, so it is looked at again ten times a second.
+bool SpoolFile::leaves_reserve() {
+  if (reserve_ == 0) return true;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::int64_t now_ns = now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  if (room_ < spool::kChunkBytes || now_ns >= look_again_ns_) {
+    struct statvfs disk {};
+    if (fstatvfs(fd_, &disk) != 0) return true;
+    const std::uint64_t free = std::uint64_t{disk.f_bavail} * disk.f_frsize;
+    room_ = free > reserve_ ? free - reserve_ : 0;
+    look_again_ns_ = now_ns + 100'000'000;
+  }
+  if (room_ < spool::kChunkBytes) return false;
+  room_ -= spool::kChunkBytes;
+  return true;
+}
+
+spool::ChunkHeader* SpoolFile::map_at(std::uint32_t number, bool used_before) {
+  void* at = map(place_of(number), spool::kChunkBytes, PROT_READ | PROT_WRITE);
+  if (!at) {
+    const int error = errno;
+    const MutexLock lock(mutex_);
+    refuse(strerror(error));
+    add_place(number);
     return nullptr;
   }
-  madvise(at, spool::kChunkBytes, MADV_DONTFORK);
   // The kind of a place that was given back is kFree already, so a process that is killed here
   // leaves no half of a chunk. MAP_POPULATE only reads shared pages in; a store to each page now
   // keeps the write fault out of the hot path.
@@ -161,23 +282,39 @@ void SpoolFile::claim(spool::ChunkHeader* chunk, spool::ChunkKind kind, std::uin
 }
 
 void SpoolFile::close_chunk(spool::ChunkHeader* chunk) noexcept {
-  const std::uint32_t used = chunk->used.load(std::memory_order_acquire);
-  chunk->in_memory_next = 0;
-  chunk->checksum = spool::chunk_checksum(reinterpret_cast<const std::byte*>(chunk), used);
-  // A process killed between the two leaves an open chunk, which is read without its checksum.
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  chunk->state = spool::ChunkState::kClosed;
+  seal(chunk, spool::kChunkBytes);
   const std::uint32_t number = chunk->number;
-  munmap(chunk, spool::kChunkBytes);
+  unmap(chunk, spool::kChunkBytes);
   const MutexLock lock(mutex_);
   used_chunk_count_ = std::max(used_chunk_count_, number + 1);
 }
 
+void SpoolFile::close_small_chunk(spool::ChunkHeader* chunk) noexcept {
+  seal(chunk, spool::kSmallChunkBytes);
+}
+
 void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
   const std::uint32_t number = chunk->number;
-  munmap(chunk, spool::kChunkBytes);
+  unmap(chunk, spool::kChunkBytes);
+  if (is_cut()) return;
   const MutexLock lock(mutex_);
   add_place(number);
+}
+
+void SpoolFile::return_chunk(spool::ChunkHeader* chunk) noexcept {
+  const std::uint32_t number = chunk->number;
+  unmap(chunk, spool::kChunkBytes);
+  if (is_cut()) return;
+  const MutexLock lock(mutex_);
+  try {
+    returned_.reserve(returned_.size() + 1);
+  } catch (...) {  // no memory
+    return add_place(number);
+  }
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>(place_of(number)), spool::kChunkBytes) != 0)
+    return add_place(number);
+  returned_.push_back(number);
 }
 
 void SpoolFile::add_place(std::uint32_t number) {
@@ -188,11 +325,34 @@ void SpoolFile::add_place(std::uint32_t number) {
 }
 
 void SpoolFile::give_back(std::uint32_t number) noexcept {
+  if (is_cut()) return;
   const auto kind = static_cast<std::uint32_t>(spool::ChunkKind::kFree);
   const std::uint64_t at = place_of(number) + offsetof(spool::ChunkHeader, kind);
   if (pwrite(fd_, &kind, sizeof kind, static_cast<off_t>(at)) != sizeof kind) return;
   const MutexLock lock(mutex_);
   add_place(number);
+}
+
+void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
+                          std::uint64_t end_tsc) noexcept {
+  alignas(spool::ChunkHeader) std::byte bytes[spool::kSmallChunkBytes];
+  const auto at = static_cast<off_t>(place_of(number) + place * spool::kSmallChunkBytes);
+  if (pread(fd_, bytes, sizeof bytes, at) != static_cast<ssize_t>(sizeof bytes)) return;
+  const auto* header = reinterpret_cast<const spool::ChunkHeader*>(bytes);
+  const std::uint32_t used = header->used.load(std::memory_order_relaxed);
+  if (slot >= std::min(used, spool::kRecordsPerSmallChunk)) return;
+  const std::size_t record = spool::kChunkHeaderBytes + slot * sizeof(spool::Record);
+  auto* range = reinterpret_cast<spool::Record*>(bytes + record);
+  if (range->kind != static_cast<std::uint8_t>(spool::RecordKind::kRange) || range->end_tsc != 0)
+    return;
+  range->end_tsc = end_tsc;
+  const std::uint32_t checksum = spool::chunk_checksum(bytes, used, sizeof bytes);
+  // One write, from the checksum to the end: a killed process leaves both or neither.
+  const std::size_t from = offsetof(spool::ChunkHeader, checksum);
+  memcpy(bytes + from, &checksum, sizeof checksum);
+  const std::size_t size = record + sizeof(spool::Record) - from;
+  if (pwrite(fd_, bytes + from, size, at + static_cast<off_t>(from)) != static_cast<ssize_t>(size))
+    return;  // the range looks open
 }
 
 bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept {
@@ -208,21 +368,36 @@ bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept
 }
 
 bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept {
-  void* at = mmap(nullptr, spool::kChunkBytes, PROT_READ, MAP_SHARED, fd_,
-                  static_cast<off_t>(place_of(number)));
-  if (at == MAP_FAILED) return false;
-  const auto* chunk = static_cast<const spool::ChunkHeader*>(at);
-  const std::uint32_t used =
-      chunk->used.load(std::memory_order_acquire);  // pairs with commit()'s release
+  // Of a free one there may be nothing on the disk, and no room for it.
+  spool::ChunkKind kind{};
+  const std::uint64_t kind_at = place_of(number) + offsetof(spool::ChunkHeader, kind);
+  if (pread(fd_, &kind, sizeof kind, static_cast<off_t>(kind_at)) != sizeof kind ||
+      kind == spool::ChunkKind::kFree)
+    return false;
+  void* at = map(place_of(number), spool::kChunkBytes, PROT_READ);
+  if (!at) return false;
+  // All counts before the words: what each covers is then in the copy.
+  std::uint32_t used[spool::kSmallChunks + 1] = {};
+  const auto* bytes = static_cast<const std::byte*>(at);
+  const auto used_at = [](std::size_t place) {
+    return place * spool::kSmallChunkBytes + offsetof(spool::ChunkHeader, used);
+  };
+  const bool is_shared =
+      static_cast<const spool::ChunkHeader*>(at)->kind == spool::ChunkKind::kShared;
+  const std::size_t parts = is_shared ? spool::kSmallChunks + 1 : 1;
+  for (std::size_t place = 0; place < parts; ++place)  // acquire: pairs with commit()'s release
+    used[place] = reinterpret_cast<const std::atomic<std::uint32_t>*>(bytes + used_at(place))
+                      ->load(std::memory_order_acquire);
   auto* words = static_cast<std::uint64_t*>(at);
   for (std::size_t i = 0; i < spool::kChunkBytes / sizeof *words; ++i) {
     // relaxed: an end_tsc that is filled in meanwhile is there or is 0
     const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
     memcpy(into + i * sizeof word, &word, sizeof word);
   }
-  memcpy(into + offsetof(spool::ChunkHeader, used), &used, sizeof used);
-  munmap(at, spool::kChunkBytes);
-  return true;
+  for (std::size_t place = 0; place < parts; ++place)
+    memcpy(into + used_at(place), &used[place], sizeof used[place]);
+  unmap(at, spool::kChunkBytes);
+  return !is_cut();
 }
 
 std::uint32_t SpoolFile::chunk_count() const noexcept {
@@ -232,6 +407,10 @@ std::uint32_t SpoolFile::chunk_count() const noexcept {
 
 void SpoolFile::finish() noexcept {
   const MutexLock lock(mutex_);
+  check_size();
+  if (is_cut()) return;  // what is left of it stays as it is
+  for (const std::uint32_t number : returned_) add_place(number);
+  returned_.clear();
   std::sort(given_back_.begin(), given_back_.end());
   for (; !given_back_.empty() && given_back_.back() + 1 >= used_chunk_count_;
        given_back_.pop_back())

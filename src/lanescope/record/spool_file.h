@@ -1,14 +1,17 @@
 // The spool as a file that grows by chunks. Space is reserved on the disk before a chunk is mapped,
-// so that a full disk is a refused chunk and never a signal in the host program.
+// so that a full disk is a refused chunk and never a signal in the host program. Somebody else may
+// cut the file meanwhile: then nothing more is written, and what is mapped stays mapped.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/codec/spool_layout.h"
+#include "lanescope/record/bus_guard.h"
 #include "lanescope/record/mutex.h"
 
 namespace lanescope::record {
@@ -17,24 +20,41 @@ namespace lanescope::record {
 class SpoolFile {
  public:
   // The file must not exist. kIo with the reason of the operating system.
-  static Result<std::unique_ptr<SpoolFile>> create(const std::string& path,
-                                                   std::uint64_t max_bytes);
+  // `guard` (may be null) outlives the file.
+  // `disk_reserve`: what the file leaves free on its disk; nothing: default_disk_reserve().
+  static Result<std::unique_ptr<SpoolFile>> create(
+      const std::string& path, std::uint64_t max_bytes, BusGuard* guard = nullptr,
+      std::optional<std::uint64_t> disk_reserve = std::nullopt);
+  // 5 % of the file system and 1 GB at least, but never more than half of what is free now, so that
+  // on a small or full one something can be recorded.
+  static std::uint64_t default_disk_reserve(std::uint64_t disk_bytes, std::uint64_t free_bytes);
   ~SpoolFile();  // the file stays as it is
   SpoolFile(const SpoolFile&) = delete;
   SpoolFile& operator=(const SpoolFile&) = delete;
 
   // A zeroed, mapped, already touched chunk of kind kFree, at a place that was given back if there
-  // is one; null when the size limit, RLIMIT_FSIZE or the disk is reached.
+  // is one; null when the size limit, RLIMIT_FSIZE, the disk's reserve or its end is reached.
   spool::ChunkHeader* make_chunk() noexcept LANESCOPE_EXCLUDES(mutex_);
   // Says what a free chunk will hold. `used` is 0.
   static void claim(spool::ChunkHeader* chunk, spool::ChunkKind kind,
                     std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0) noexcept;
   // Checksums it and unmaps it: nobody may write it any more.
   void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Checksums a small chunk; what it lies in stays mapped.
+  static void close_small_chunk(spool::ChunkHeader* chunk) noexcept;
   // A free chunk nobody needs.
   void discard_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Likewise; its space goes back to the disk, where the file system can do that.
+  void return_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Whether the disk has refused room since the last call.
+  bool take_disk_refusal() noexcept {
+    return disk_refused_.exchange(false, std::memory_order_relaxed);
+  }
   // A closed chunk's place may be used again; readers find it free from now on.
   void give_back(std::uint32_t number) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // Ends the range at that slot of a closed small chunk, unless it has an end.
+  void end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
+                 std::uint64_t end_tsc) noexcept;
   // One whole chunk as it is in the file; `into` holds kChunkBytes. False: it could not be read.
   bool read_chunk(std::uint32_t number, std::byte* into) const noexcept;
   // A chunk's bytes while others write them: whole 8-byte words, all records below the `used` that
@@ -42,6 +62,15 @@ class SpoolFile {
   bool copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept;
   std::uint32_t chunk_count() const noexcept LANESCOPE_EXCLUDES(mutex_);
   std::uint64_t max_bytes() const { return max_bytes_; }
+  // Somebody cut the file, or it cannot be written: what was mapped may hold zeros. Ask after what
+  // was read, not before.
+  bool is_cut() const noexcept {
+    return cut_.load(std::memory_order_relaxed) || (guard_ && guard_->faults() != faults_before_);
+  }
+  // Looks whether the file is as long as it was made; a cut ends the recording.
+  void look_for_cut() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // The file has no name any more.
+  bool is_deleted() const noexcept;
   // After every chunk was closed or discarded: cuts unused space off and marks the file finished.
   void finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
@@ -53,19 +82,33 @@ class SpoolFile {
 
  private:
   SpoolFile() = default;
-  void refuse(const char* why) LANESCOPE_REQUIRES(mutex_);
-  spool::ChunkHeader* make_at(std::uint32_t number, bool used_before) LANESCOPE_REQUIRES(mutex_);
+  void refuse(std::string why) LANESCOPE_REQUIRES(mutex_);
+  bool take_place(std::uint32_t* number, bool* used_before) LANESCOPE_REQUIRES(mutex_);
+  spool::ChunkHeader* map_at(std::uint32_t number, bool used_before) LANESCOPE_EXCLUDES(mutex_);
+  void check_size() LANESCOPE_REQUIRES(mutex_);
+  bool reserve_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
+  bool leaves_reserve() LANESCOPE_REQUIRES(mutex_);
+  void* map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept;
+  void unmap(void* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
   std::string path_;
   int fd_ = -1;
-  std::uint64_t max_bytes_ = 0;
+  std::uint64_t max_bytes_ = 0, id_ = 0;
+  BusGuard* guard_ = nullptr;
+  std::uint32_t faults_before_ = 0;
+  std::atomic<bool> cut_{false};
+  std::atomic<bool> disk_refused_{false};  // relaxed: a moment late does no harm
   spool::FileHeader* header_ = nullptr;
   std::atomic<std::uint64_t> bytes_{0};  // relaxed: a number for people
   mutable Mutex mutex_;
   std::uint32_t chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t used_chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::vector<std::uint32_t> given_back_ LANESCOPE_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> returned_ LANESCOPE_GUARDED_BY(mutex_);  // without space on the disk
+  std::uint64_t reserve_ LANESCOPE_GUARDED_BY(mutex_) = 0;
+  std::uint64_t room_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // above the reserve, when last looked at
+  std::int64_t look_again_ns_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::string refusal_ LANESCOPE_GUARDED_BY(mutex_);
 };
 

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/base/byte_size.h"
 #include "lanescope/base/duration.h"
 #include "lanescope/record/recorder.h"
 #include "lanescope/record/recording_name.h"
@@ -122,6 +123,8 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
     options.dump_signal = SIGUSR2;
     options.quiet_dumps = is_on(settings, "QUIET");
   }
+  if (const auto size = parse_byte_size(value(settings, "MAX_SIZE"))) options.max_bytes = *size;
+  options.disk_reserve_bytes = parse_byte_size(value(settings, "DISK_RESERVE"));
   if (is_on(settings, "SHAPES")) options.options |= LANESCOPE_RECORD_SHAPES;
   if (is_on(settings, "MEMORY")) options.options |= LANESCOPE_RECORD_MEMORY;
   if (is_on(settings, "ALL_API")) options.options |= LANESCOPE_RECORD_ALL_API;

@@ -46,18 +46,19 @@ std::uint32_t unit_of(spool::ChunkKind kind) {
 // What is used of the chunk into `buffer`; `used` is cut to what is there.
 std::size_t read_chunk(const SpoolBytes& bytes, const SpoolChunk& chunk,
                        std::span<std::byte> buffer, ImportStats* stats) {
-  const std::span<std::byte> wanted =
-      buffer.first(spool::kChunkHeaderBytes + spool::used_bytes(chunk.kind, chunk.used));
+  const std::span<std::byte> wanted = buffer.first(
+      spool::kChunkHeaderBytes + spool::used_bytes(chunk.kind, chunk.used, chunk.bytes));
   const std::size_t got = bytes.read(chunk.offset, wanted);
   std::fill(wanted.begin() + static_cast<std::ptrdiff_t>(got), wanted.end(), std::byte{0});
   // Slots of threads go on counting drops after the checksum only when a thread could not be
   // stopped.
   if (chunk.closed && !chunk.cut &&
-      spool::chunk_checksum(buffer.data(), chunk.used) != chunk.checksum)
+      spool::chunk_checksum(buffer.data(), chunk.used, chunk.bytes) != chunk.checksum)
     stats->count(ImportIssue::kChecksumMismatch, chunk.offset);
   const std::size_t there = got > spool::kChunkHeaderBytes ? got - spool::kChunkHeaderBytes : 0;
   const std::uint32_t unit = unit_of(chunk.kind);
-  return std::min(spool::used_bytes(chunk.kind, chunk.used), there / unit * unit) / unit;
+  return std::min(spool::used_bytes(chunk.kind, chunk.used, chunk.bytes), there / unit * unit) /
+         unit;
 }
 
 // `max_texts`: ids are handed out one after the other and a text takes 8 bytes, so higher ones are
@@ -130,6 +131,26 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
   }
 }
 
+// The small chunks of a shared one; `buffer` holds kChunkBytes. A place that holds none was not
+// given out, or is damaged.
+void read_shared(const SpoolBytes& bytes, const SpoolChunk& shared, std::span<std::byte> buffer,
+                 bool live, ImportStats* stats, SpoolIndex* index) {
+  const std::size_t got = bytes.read(shared.offset, buffer.first(spool::kChunkBytes));
+  for (std::uint32_t place = 1; place <= spool::kSmallChunks; ++place) {
+    const std::size_t at = place * spool::kSmallChunkBytes;
+    if (at + spool::kChunkHeaderBytes > got) return;
+    const std::byte* header = buffer.data() + at;
+    SpoolChunk chunk = read_chunk_header(header, shared.offset + at);
+    if (chunk.kind != spool::ChunkKind::kRecords ||
+        load<std::uint32_t>(header + offsetof(spool::ChunkHeader, place)) != place)
+      continue;
+    chunk.bytes = spool::kSmallChunkBytes;
+    chunk.cut = at + spool::kSmallChunkBytes > got;
+    if (!chunk.closed && !live) stats->count(ImportIssue::kOpenChunk, chunk.offset);
+    index->record_chunks.push_back(chunk);
+  }
+}
+
 Result<void> read_file_header(const SpoolBytes& bytes, SpoolIndex* index, ImportStats* stats) {
   using spool::FileHeader;
   std::byte header[sizeof(FileHeader)] = {};
@@ -168,6 +189,7 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
   LANESCOPE_TRY_VOID(read_file_header(bytes, &index, stats));
   std::vector<SpoolChunk> texts, threads, control;
   std::byte header[spool::kChunkHeaderBytes];
+  std::vector<std::byte> buffer(spool::kChunkBytes);
   for (std::uint64_t offset = spool::kHeaderBytes; offset < bytes.size();
        offset += spool::kChunkBytes) {
     if (bytes.read(offset, header) < sizeof header) {
@@ -188,6 +210,9 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
       case spool::ChunkKind::kKept:
         list = &index.kept_chunks;
         break;
+      case spool::ChunkKind::kShared:
+        read_shared(bytes, chunk, buffer, live, stats, &index);
+        break;
       case spool::ChunkKind::kTexts:
         list = &texts;
         break;
@@ -204,7 +229,6 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
     if (!chunk.closed && !live) stats->count(ImportIssue::kOpenChunk, offset);
     list->push_back(chunk);
   }
-  std::vector<std::byte> buffer(spool::kChunkBytes);
   const std::byte* payload = buffer.data() + spool::kChunkHeaderBytes;
   for (const SpoolChunk& chunk : texts)
     read_texts(payload, read_chunk(bytes, chunk, buffer, stats), bytes.size() / 8, &index);
@@ -235,10 +259,9 @@ std::span<const spool::Record> read_records(const SpoolBytes& bytes, const Spool
 }
 
 std::size_t count_records(std::span<const SpoolChunk> chunks) {
-  constexpr std::size_t kMost =
-      (spool::kChunkBytes - spool::kChunkHeaderBytes) / sizeof(spool::Record);
   std::size_t records = 0;
-  for (const SpoolChunk& chunk : chunks) records += std::min<std::size_t>(chunk.used, kMost);
+  for (const SpoolChunk& chunk : chunks)
+    records += spool::used_bytes(chunk.kind, chunk.used, chunk.bytes) / sizeof(spool::Record);
   return records;
 }
 

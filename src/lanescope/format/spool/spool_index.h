@@ -19,6 +19,7 @@ namespace lanescope::format {
 
 struct SpoolChunk {
   std::uint64_t offset = 0;
+  std::size_t bytes = spool::kChunkBytes;  // of a small chunk fewer
   spool::ChunkKind kind = spool::ChunkKind::kFree;
   std::uint32_t thread = 0, sequence = 0;
   std::uint32_t used = 0;  // records, slots or bytes that are there
@@ -63,11 +64,11 @@ struct SpoolIndex {
 };
 
 // Everything but the records. kCorruptInput: no spool. kUnsupported: a layout of another version.
-// `live`: open chunks are expected and not counted. Memory: texts, and 40 bytes a chunk.
+// `live`: open chunks are expected and not counted. Memory: texts, and 48 bytes a chunk.
 Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportStats* stats);
 
-// One chunk's payload into `buffer` (kChunkBytes), its checksum checked and damage counted. Returns
-// the records there.
+// One chunk's payload, or a small chunk's, into `buffer` (kChunkBytes), its checksum checked and
+// damage counted. Returns the records there.
 std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
                                             std::span<std::byte> buffer, ImportStats* stats);
 

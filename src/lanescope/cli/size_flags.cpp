@@ -1,0 +1,50 @@
+#include "lanescope/cli/size_flags.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "lanescope/base/byte_size.h"
+
+namespace lanescope::cli {
+namespace {
+
+constexpr std::uint64_t kLeastSize = 1 << 20;
+
+Result<void> check_size(const char* flag, const std::string& text, std::uint64_t least,
+                        const char* what) {
+  const auto bytes = parse_byte_size(text);
+  if (bytes && *bytes >= least) return {};
+  return Error{
+      Errc::kInvalidArgument,
+      fmt::format("{} expects {}, such as 500M, 2G or 4GiB; found '{}'", flag, what, text)};
+}
+
+}  // namespace
+
+void add_size_flags(Command& command, SizeFlags* flags) {
+  command.text_flag("--max-size", &flags->max_size, "SIZE",
+                    "no recording grows beyond SIZE, 500M, 2G, 4GiB (default 4GiB); later records "
+                    "are dropped and counted, with --last the oldest go");
+  command.text_flag("--disk-reserve", &flags->disk_reserve, "SIZE",
+                    "leave SIZE free on the disk (default 5 % of it, 1G at least, but no more than "
+                    "half of what is free)");
+}
+
+Result<void> check_size_flags(const SizeFlags& flags) {
+  if (!flags.max_size.empty())
+    LANESCOPE_TRY_VOID(
+        check_size("--max-size", flags.max_size, kLeastSize, "a size of 1MiB or more"));
+  if (!flags.disk_reserve.empty())
+    LANESCOPE_TRY_VOID(check_size("--disk-reserve", flags.disk_reserve, 0, "a size"));
+  return {};
+}
+
+void set_size_environment(const SizeFlags& flags) {
+  if (!flags.max_size.empty()) setenv("LANESCOPE_RECORD_MAX_SIZE", flags.max_size.c_str(), 1);
+  if (!flags.disk_reserve.empty())
+    setenv("LANESCOPE_RECORD_DISK_RESERVE", flags.disk_reserve.c_str(), 1);
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,130 @@
+#include "lanescope/format/spool/spool_index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "lanescope/testing/spool_sketch.h"
+
+namespace lanescope::format {
+namespace {
+
+using spool::ChunkHeader;
+using spool::Record;
+using testing::SpoolSketch;
+
+Record range(std::uint64_t begin) {
+  Record record;
+  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
+  record.begin_tsc = begin;
+  record.end_tsc = begin + 1;
+  return record;
+}
+
+// A recording with one shared chunk: small chunks of threads 0, 1 and 0 again, the last one open.
+std::string with_shared_chunk() {
+  std::string bytes = SpoolSketch().window(1000, 9000).bytes();
+  std::string shared(spool::kChunkBytes, '\0');
+  const auto add = [&](std::uint32_t place, spool::ChunkKind kind, std::uint32_t thread,
+                       std::uint32_t sequence, const std::vector<Record>& records) {
+    ChunkHeader header{};
+    header.magic = spool::kChunkMagic;
+    header.kind = kind;
+    header.thread = thread;
+    header.sequence = sequence;
+    header.place = place;
+    header.used = static_cast<std::uint32_t>(place == 0 ? 3 : records.size());
+    char* at = shared.data() + place * spool::kSmallChunkBytes;
+    std::memcpy(at, static_cast<const void*>(&header), sizeof header);
+    std::memcpy(at + sizeof header, records.data(), records.size() * sizeof(Record));
+    header.checksum = spool::chunk_checksum(reinterpret_cast<const std::byte*>(at), header.used,
+                                            spool::kSmallChunkBytes);
+    header.state = place == 3 ? spool::ChunkState::kOpen : spool::ChunkState::kClosed;
+    std::memcpy(at, static_cast<const void*>(&header), sizeof header);
+  };
+  add(0, spool::ChunkKind::kShared, spool::kNoThread, 0, {});
+  add(1, spool::ChunkKind::kRecords, 0, 1,
+      std::vector<Record>(spool::kRecordsPerSmallChunk, range(2000)));
+  add(2, spool::ChunkKind::kRecords, 1, 1, {range(3000)});
+  add(3, spool::ChunkKind::kRecords, 0, 2, {range(4000), range(5000)});
+  return bytes + shared;
+}
+
+std::size_t shared_at(const std::string& bytes) { return bytes.size() - spool::kChunkBytes; }
+
+struct Read {
+  SpoolIndex index;
+  ImportStats stats;
+  std::vector<std::vector<std::uint64_t>> begins;  // by chunk
+};
+Read read(const std::string& bytes) {
+  Read result;
+  const auto source = spool_bytes_of(bytes);
+  result.index = std::move(read_spool_index(*source, false, &result.stats)).value();
+  std::vector<std::byte> buffer(spool::kChunkBytes);
+  for (const SpoolChunk& chunk : result.index.record_chunks) {
+    auto& begins = result.begins.emplace_back();
+    for (const Record& record : read_records(*source, chunk, buffer, &result.stats))
+      begins.push_back(record.begin_tsc);
+  }
+  return result;
+}
+
+using ::testing::ElementsAre;
+using ::testing::SizeIs;
+
+TEST(SpoolIndexTest, SmallChunksAreChunksOfTheirThreads) {
+  const Read found = read(with_shared_chunk());
+  ASSERT_THAT(found.index.record_chunks, SizeIs(3));
+  EXPECT_EQ(found.index.record_chunks[1].sequence, 2u);
+  EXPECT_EQ(found.index.record_chunks[2].thread, 1u);
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(spool::kRecordsPerSmallChunk),
+                                        ElementsAre(4000u, 5000u), ElementsAre(3000u)));
+  EXPECT_EQ(found.stats[ImportIssue::kOpenChunk].count, 1u);
+  EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 0u);
+  EXPECT_EQ(count_records(found.index.record_chunks), spool::kRecordsPerSmallChunk + 3u);
+}
+
+TEST(SpoolIndexTest, ASmallChunkHasAChecksumOfItsOwn) {
+  std::string bytes = with_shared_chunk();
+  bytes[shared_at(bytes) + 2 * spool::kSmallChunkBytes + spool::kChunkHeaderBytes] ^= 1;
+  const Read found = read(bytes);
+  EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 1u);
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), SizeIs(2), ElementsAre(3001u)));
+}
+
+TEST(SpoolIndexTest, ADamagedCountReadsNoFurtherThanTheSmallChunk) {
+  std::string bytes = with_shared_chunk();
+  const std::uint32_t far = 0xffffff;
+  std::memcpy(
+      bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, used),
+      &far, sizeof far);
+  const Read found = read(bytes);
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), SizeIs(2), SizeIs(18)));
+  EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 1u);
+}
+
+TEST(SpoolIndexTest, AFileThatEndsInASharedChunkKeepsWhatIsThere) {
+  const std::string bytes = with_shared_chunk();
+  const std::size_t third = shared_at(bytes) + 3 * spool::kSmallChunkBytes;
+  Read found = read(bytes.substr(0, third + spool::kChunkHeaderBytes + sizeof(Record) + 5));
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), ElementsAre(4000u), ElementsAre(3000u)));
+  EXPECT_EQ(found.stats[ImportIssue::kTruncatedFile].count, 1u);
+  found = read(bytes.substr(0, third + 5));
+  EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), ElementsAre(3000u)));
+}
+
+TEST(SpoolIndexTest, ASmallChunkAtAWrongPlaceIsNone) {
+  std::string bytes = with_shared_chunk();
+  const std::uint32_t wrong = 7;
+  std::memcpy(
+      bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, place),
+      &wrong, sizeof wrong);
+  EXPECT_THAT(read(bytes).begins, ElementsAre(SizeIs(18), SizeIs(2)));
+}
+
+}  // namespace
+}  // namespace lanescope::format
