@@ -120,15 +120,22 @@ std::string table_path(const std::string& trace) {
 }
 
 // True: it was written and said.
-bool write_table(const fs::path& recording, const std::string& path, Output& output) {
+bool write_table(const fs::path& recording, const std::string& path, const RecoverFlags& flags,
+                 Output& output) {
   const Result<Trace> trace = format::read_spool(recording);
   const Result<std::string> text =
       trace ? usual_table_text(*trace, 100) : Result<std::string>(trace.error());
-  if (!text) {
-    output.complain(message_of(text.error()));
+  const Result<std::uint64_t> written =
+      text ? write_text_file(*text, path) : Result<std::uint64_t>(text.error());
+  if (!written) {
+    output.complain(message_of(written.error()));
     return false;
   }
-  return save_text(*text, path, output) == kOk;
+  if (flags.background)
+    output.write(fmt::format("table {}\n", path));
+  else
+    say_text_written(path, *written, output);
+  return true;
 }
 
 int recover_one(const fs::path& recording, const std::string& target, const RecoverFlags& flags,
@@ -143,15 +150,20 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
     return saved.error().code == Errc::kIo ? kFailed : kUsage;
   }
   if (saved->is_empty) {
-    output.complain(
-        fmt::format("nothing was recorded in '{}', so nothing was written", recording.string()));
-    if (flags.remove && !saved->stats.lost_anything()) fs::remove(recording);
+    const bool removed = flags.remove && !saved->stats.lost_anything() && fs::remove(recording);
+    output.complain(removed ? "nothing was recorded: no operator, no range, no CUDA call"
+                            : fmt::format("nothing was recorded in '{}', so nothing was written",
+                                          recording.string()));
     return kFailed;
   }
   if (target == "-") return kOk;
-  output.write(fmt::format("{}: {}\n", recording.string(), summary(*saved)));
-  say_written(saved->written, target, output);
-  if (flags.table && !write_table(recording, table_path(target), output)) return kFailed;
+  if (flags.background) {
+    output.write(fmt::format("trace {}\n", target));
+  } else {
+    output.write(fmt::format("{}: {}\n", recording.string(), summary(*saved)));
+    say_written(saved->written, target, output);
+  }
+  if (flags.table && !write_table(recording, table_path(target), flags, output)) return kFailed;
   std::error_code failed;
   if (flags.remove && !fs::remove(recording, failed)) {
     output.complain(

@@ -78,17 +78,24 @@ int save_text(const std::string& text, const std::string& path, Output& output) 
     output.write(text);
     return kOk;
   }
-  const Result<void> written = [&]() -> Result<void> {
-    LANESCOPE_TRY(const auto file, codec::create_file(path));
-    LANESCOPE_TRY_VOID(file->write(text));
-    return file->finish();
-  }();
+  const Result<std::uint64_t> written = write_text_file(text, path);
   if (!written) {
     output.complain(message_of(written.error()));
     return kFailed;
   }
-  output.write(fmt::format("wrote {}: {}\n", path, megabytes(text.size())));
+  say_text_written(path, *written, output);
   return kOk;
+}
+
+Result<std::uint64_t> write_text_file(const std::string& text, const std::string& path) {
+  LANESCOPE_TRY(const auto file, codec::create_file(path));
+  LANESCOPE_TRY_VOID(file->write(text));
+  LANESCOPE_TRY_VOID(file->finish());
+  return std::uint64_t{text.size()};
+}
+
+void say_text_written(const std::string& path, std::uint64_t bytes, Output& output) {
+  output.write(fmt::format("wrote {}: {}\n", path, megabytes(bytes)));
 }
 
 }  // namespace lanescope::cli

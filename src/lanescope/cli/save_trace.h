@@ -1,6 +1,7 @@
 // Writing a trace from a subcommand: the target is checked first, progress is shown, the result is
 // said in one line.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "lanescope/base/result.h"
@@ -24,5 +25,8 @@ void say_written(const format::WriteStats& written, const std::string& path, Out
 
 // A finished text, under the same rules: beside the target first, then renamed.
 int save_text(const std::string& text, const std::string& path, Output& output);
+// Its two halves: bytes written, or why not; "wrote why.html: 12.3 kB".
+Result<std::uint64_t> write_text_file(const std::string& text, const std::string& path);
+void say_text_written(const std::string& path, std::uint64_t bytes, Output& output);
 
 }  // namespace lanescope::cli
