@@ -15,7 +15,7 @@
 namespace lanescope::record {
 
 // Larger recordings stay .lspool files, which every lanescope command opens: their JSON would be
-// about five times as large.
+// four times as large and more.
 inline constexpr std::uint64_t kMostBytesForJson = 16u << 20;
 // How long the program waits for a conversion that nobody forced. It goes on by itself after that.
 inline constexpr int kMostSecondsToWait = 10;
