@@ -350,24 +350,24 @@ class AutoRecording:
             self._range.__exit__(None, None, None)
             self._range = None
         self._profile.stop()
-        for dump in self._profile.dumps():
-            self._write(dump)
+        recordings = self._profile.dumps()
         reason = self._profile._never_recorded()
         if reason:
             say(reason)
         else:
-            self._write(self._base + ".lspool")
+            recordings.append(self._base + ".lspool")
+        self._write(recordings)
 
-    def _write(self, recording: str) -> None:
-        """Has a process of its own make trace and table; this one never reads what it recorded."""
+    def _write(self, recordings: Sequence[str]) -> None:
+        """Has a process of its own make traces and tables; this one never reads what it recorded."""
         from . import _core
 
+        ending = ".json.gz" if self._on("GZIP") else ".json"
         lines = _core.write_results(
             command=self._settings.get("LANESCOPE_RECORD_COMMAND", ""),
-            recording=recording,
-            trace=recording[: -len(".lspool")] + (".json.gz" if self._on("GZIP") else ".json"),
+            recordings=[(path, path[: -len(".lspool")] + ending) for path in recordings],
             always_json=self._on("JSON"),
-            keep_recording=self._on("KEEP_SPOOL"),
+            keep_recordings=self._on("KEEP_SPOOL"),
         )
         if not self._on("QUIET"):
             for line in lines:

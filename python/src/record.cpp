@@ -181,20 +181,19 @@ bool native_settings(const std::string& library, const std::optional<std::string
 void bind_record(py::module_& m) {
   m.def(
       "write_results",
-      [](std::string command, std::string recording, std::string trace, bool always_json,
-         bool keep_recording) {
-        const record::ResultOptions options{.command = std::move(command),
-                                            .recording = std::move(recording),
-                                            .trace = std::move(trace),
-                                            .always_json = always_json,
-                                            .keep_recording = keep_recording};
+      [](const std::string& command,
+         const std::vector<std::pair<std::string, std::string>>& recordings, bool always_json,
+         bool keep_recordings) {
+        std::vector<record::ResultOptions> all;
+        for (const auto& [recording, trace] : recordings)
+          all.push_back({command, recording, trace, always_json, keep_recordings});
         py::list lines;
-        for (const std::string& line : without_gil([&] { return record::write_results(options); }))
+        for (const std::string& line : without_gil([&] { return record::write_results(all); }))
           lines.append(to_str(line));
         return lines;
       },
-      py::arg("command"), py::arg("recording"), py::arg("trace"), py::arg("always_json"),
-      py::arg("keep_recording"));
+      py::arg("command"), py::arg("recordings"), py::arg("always_json"),
+      py::arg("keep_recordings"));
   m.def(
       "recording_name",
       [](const std::string& program, std::optional<std::uint32_t> rank,

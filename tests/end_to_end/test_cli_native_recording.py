@@ -101,7 +101,7 @@ def test_settings_from_inside_replace_the_environment(record_natively, tmp_path)
     done = record_natively(f"settings=NATIVE=1;DIR={tmp_path}/out dir;PROGRAM=train", "start", "work=1", COMMAND="")
     assert done.stdout == "started 1\n"
     assert files(tmp_path) == ["train_N.lspool"]  # no command: nothing turns it into a trace
-    assert f"what was recorded is in {only(tmp_path, '.lspool')}; every lanescope command reads it" in done.stderr
+    assert f"lanescope explain {only(tmp_path, '.lspool')}" in done.stderr
 
 
 def test_a_command_that_fails_leaves_the_recording(record_natively, tmp_path, run):

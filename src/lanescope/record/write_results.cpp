@@ -104,7 +104,7 @@ std::uint64_t size_of(const std::string& path) {
 
 std::vector<std::string> left_as_it_is(const ResultOptions& options, std::uint64_t bytes) {
   return {
-      fmt::format("recording {} ({:.0f} MB)", options.recording, static_cast<double>(bytes) * 1e-6),
+      fmt::format("recording {} ({:.1f} MB)", options.recording, static_cast<double>(bytes) * 1e-6),
       fmt::format("every lanescope command opens it, for example: lanescope explain {}",
                   options.recording),
       fmt::format("for Perfetto and other tools: lanescope recover {}", options.recording)};
@@ -153,7 +153,7 @@ bool is_finished(const std::string& recording) {
   return got == sizeof state && state == spool::FileState::kFinished;
 }
 
-std::vector<std::string> convert(const ResultOptions& options) {
+std::vector<std::string> convert(const ResultOptions& options, std::int64_t deadline_ms) {
   const std::string stays = fmt::format(
       "what was recorded is in {}; every lanescope command opens it", options.recording);
   int ends[2] = {-1, -1};
@@ -172,9 +172,7 @@ std::vector<std::string> convert(const ResultOptions& options) {
             stays};
   }
   std::string said;
-  const std::int64_t deadline =
-      options.always_json ? 0 : now_ms() + std::int64_t{kMostSecondsToWait} * 1000;
-  const bool ended = read_lines(ends[0], deadline, &said);
+  const bool ended = read_lines(ends[0], options.always_json ? 0 : deadline_ms, &said);
   close(ends[0]);
   std::vector<std::string> lines = lines_of(said);
   if (!ended) {
@@ -189,14 +187,24 @@ std::vector<std::string> convert(const ResultOptions& options) {
   return lines;
 }
 
-}  // namespace
-
-std::vector<std::string> write_results(const ResultOptions& options) {
+std::vector<std::string> write_one(const ResultOptions& options, std::int64_t deadline_ms) {
   const std::uint64_t bytes = size_of(options.recording);
   if (bytes == 0) return {fmt::format("{}: the recording is gone", options.recording)};
   if (options.command.empty() || (bytes > kMostBytesForJson && !options.always_json))
     return left_as_it_is(options, bytes);
-  return convert(options);
+  return convert(options, deadline_ms);
+}
+
+}  // namespace
+
+std::vector<std::string> write_results(const std::vector<ResultOptions>& recordings) {
+  const std::int64_t deadline_ms = now_ms() + std::int64_t{kMostSecondsToWait} * 1000;
+  std::vector<std::string> lines;
+  for (const ResultOptions& options : recordings) {
+    const std::vector<std::string> more = write_one(options, deadline_ms);
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  return lines;
 }
 
 }  // namespace lanescope::record

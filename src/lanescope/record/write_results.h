@@ -17,7 +17,8 @@ namespace lanescope::record {
 // Larger recordings stay .lspool files, which every lanescope command opens: their JSON would be
 // four times as large and more.
 inline constexpr std::uint64_t kMostBytesForJson = 16u << 20;
-// How long the program waits for a conversion that nobody forced. It goes on by itself after that.
+// How long the program waits for conversions that nobody forced, for all of them together. They go
+// on by themselves after that.
 inline constexpr int kMostSecondsToWait = 10;
 
 struct ResultOptions {
@@ -28,8 +29,9 @@ struct ResultOptions {
   bool keep_recording = false;  // else it goes when trace and table are whole
 };
 
-// Starts the process and waits for it. Returns what the user should know, one line each. Nothing
-// throws but std::bad_alloc; the recording stays when anything fails. Any thread.
-LANESCOPE_RECORD_EXPORT std::vector<std::string> write_results(const ResultOptions& options);
+// Of a recording and its dumps, one process after the other. Returns what the user should know, one
+// line each. Nothing throws but std::bad_alloc; a recording stays when anything fails. Any thread.
+LANESCOPE_RECORD_EXPORT std::vector<std::string> write_results(
+    const std::vector<ResultOptions>& recordings);
 
 }  // namespace lanescope::record

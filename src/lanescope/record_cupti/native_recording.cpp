@@ -132,16 +132,13 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
 }
 
 // A recording of another name is the program's own, which ours shares: it stays.
-void turn_into_results(const Settings& settings, const std::string& base,
-                       const std::string& spool) {
-  const std::vector<std::string> lines = record::write_results(
-      {.command = std::string(value(settings, "COMMAND")),
-       .recording = spool,
-       .trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json"),
-       .always_json = is_on(settings, "JSON"),
-       .keep_recording = is_on(settings, "KEEP_SPOOL") || !spool.starts_with(base)});
-  if (is_on(settings, "QUIET")) return;
-  for (const std::string& line : lines) say(line);
+record::ResultOptions results_of(const Settings& settings, const std::string& base,
+                                 const std::string& spool) {
+  return {.command = std::string(value(settings, "COMMAND")),
+          .recording = spool,
+          .trace = base + (is_on(settings, "GZIP") ? ".json.gz" : ".json"),
+          .always_json = is_on(settings, "JSON"),
+          .keep_recording = is_on(settings, "KEEP_SPOOL") || !spool.starts_with(base)};
 }
 
 void finish() {
@@ -153,9 +150,13 @@ void finish() {
   r->recorder->close();  // ends a dump that is being written
   const std::vector<std::string> dumps = r->recorder->dumps();
   for (const std::string& note : r->recorder->notes()) say(note);
+  std::vector<record::ResultOptions> recordings;
   for (const std::string& dump : dumps)
-    turn_into_results(r->settings, dump.substr(0, dump.rfind(".lspool")), dump);
-  turn_into_results(r->settings, r->base, spool);
+    recordings.push_back(results_of(r->settings, dump.substr(0, dump.rfind(kSpool)), dump));
+  recordings.push_back(results_of(r->settings, r->base, spool));
+  const std::vector<std::string> lines = record::write_results(recordings);
+  if (is_on(r->settings, "QUIET")) return;
+  for (const std::string& line : lines) say(line);
 }
 
 void finish_at_exit() {
