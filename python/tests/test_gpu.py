@@ -382,6 +382,53 @@ print("5 recordings of replays")
 """)
 
 
+def test_a_recording_in_pieces_says_what_the_whole_says() -> None:
+    """Some five pieces of 100,000 rows: kernels of one piece launched in another, annotations, backward ops, waits."""
+    import shutil
+
+    import lanescope
+    import torch
+
+    command = os.environ.get("LANESCOPE_COMMAND") or shutil.which("lanescope")
+    assert command, "needs the lanescope command (LANESCOPE_COMMAND or PATH)"
+    layers = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(8))).cuda()
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
+    side = torch.cuda.Stream()
+    x = torch.randn(64, 256, device="cuda")
+    with tempfile.TemporaryDirectory() as folder:
+        spool = os.path.join(folder, "train.lspool")
+        profile = lanescope.profile()
+        profile._spool_path = spool
+        with profile:
+            for step in range(1500):
+                with lanescope.record_function(f"ProfilerStep#{step}"):
+                    with lanescope.record_function("forward"):
+                        loss = layers(x).sum()
+                    with lanescope.record_function("backward"):
+                        loss.backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    side.wait_stream(torch.cuda.current_stream())
+                    with torch.cuda.stream(side):
+                        x.mul(2)
+                    if step % 100 == 0:
+                        loss.item()
+            torch.cuda.synchronize()
+        whole, pieces = os.path.join(folder, "whole.json"), os.path.join(folder, "pieces.json")
+        lanescope.write_kineto_json(lanescope.read_trace(spool), whole)
+        subprocess.run([command, "recover", "--background", spool, "-o", pieces], check=True, capture_output=True)
+
+        def lines(path: str) -> List[str]:
+            with open(path, encoding="utf-8") as file:
+                return sorted(line.rstrip(",\n") for line in file if line.startswith('{"ph"') and "traceName" not in line)
+
+        expected, found = lines(whole), lines(pieces)
+        assert len(expected) > 300_000, len(expected)
+        assert sum('"cat":"gpu_user_annotation"' in line for line in expected) > 3000
+        differing = set(expected) ^ set(found)
+        assert expected == found, f"{len(expected)}, {len(found)} events; {sorted(differing)[:6]}"
+
+
 if __name__ == "__main__":
     if SKIP is not None:
         print(f"skipped: {SKIP}")
