@@ -159,8 +159,10 @@ std::vector<std::string> convert(const ResultOptions& options, std::int64_t dead
   int ends[2] = {-1, -1};
   if (pipe2(ends, O_CLOEXEC) != 0)
     return {fmt::format("the trace was not written: {}", strerror(errno)), stays};
-  std::vector<std::string> words = {options.command, "recover", options.recording, "--out",
-                                    options.trace,   "--table", "--background"};
+  std::vector<std::string> words = {options.command, "recover",     options.recording,
+                                    "--out",         options.trace, "--background"};
+  // A table is made of the whole recording at once, which a large one has no memory for.
+  if (size_of(options.recording) <= kMostBytesForJson) words.emplace_back("--table");
   if (!options.keep_recording && is_finished(options.recording)) words.emplace_back("--remove");
   const DefaultChildSignal quiet;
   pid_t child = 0;

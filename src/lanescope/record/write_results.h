@@ -24,7 +24,7 @@ inline constexpr int kMostSecondsToWait = 10;
 struct ResultOptions {
   std::string command;       // the lanescope command; empty: there is none
   std::string recording;     // .lspool, finished
-  std::string trace;         // .json or .json.gz; the table is beside it, .txt
+  std::string trace;         // .json or .json.gz; the table of a small one is next to it, .txt
   bool always_json = false;  // however large the recording is; then waits for as long as it takes
   bool keep_recording = false;  // else it goes when trace and table are whole
 };
