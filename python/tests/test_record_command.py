@@ -249,6 +249,7 @@ def test_the_environment_is_what_the_readme_says(tmp_path):
         str(tmp_path), schedule="active=2", shapes=True, base={"PYTHONPATH": "/mine", "LANESCOPE_RECORD_QUIET": "1", "A": "b"}
     )
     assert re.fullmatch(r"\d{8}T\d{6}Z", env.pop("LANESCOPE_RECORD_STARTED"))
+    assert env.pop("LANESCOPE_RECORD_COMMAND") == record.results_command()
     assert env == {
         "A": "b",
         "LANESCOPE_RECORD": "1",
