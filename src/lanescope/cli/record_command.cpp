@@ -297,12 +297,13 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit a process
-of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about 350,000 events)
-into NAME.json for Perfetto and NAME.txt, the table. A larger one stays as it is; `lanescope recover` makes the .json later,
---json at once. NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
-<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC. No file is written
-over. What a killed program leaves there, `lanescope recover` opens.
+The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit a
+process of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
+350,000 events) into NAME.json for Perfetto and NAME.txt, the table. A larger one stays as it is; `lanescope recover`
+makes the .json later, --json at once. NAME is <script>_<time>_<host>_<pid>, such as
+train_20261123T061902Z_node7_4711; under torchrun <script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time
+is when the run started, in UTC. No file is written over. What a killed program leaves there, `lanescope recover`
+opens.
 With --last, `kill -USR2 <pid>` and slow steps leave NAME_dump<K>.lspool: a line on stderr says where and why.
 Every reading command opens it; at the exit it becomes a .json and a .txt.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says

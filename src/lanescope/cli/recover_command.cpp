@@ -232,9 +232,9 @@ void add_recover_command(CommandLine& line) {
   lanescope recover lanescope_traces
   lanescope recover lanescope_traces/train_20261123T061902Z_node7_4711.lspool -o train.json.gz
 
-The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay untouched
-without --remove, and every reading command opens them as they are: lanescope table lanescope_traces
-Memory does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
+The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay
+untouched without --remove, and every reading command opens them as they are: lanescope table lanescope_traces Memory
+does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
 Recordings in the folders in DIR are named and left alone, unless --yes is given or -o names a folder. Links to folders
 and other file systems are not entered.
 )");
