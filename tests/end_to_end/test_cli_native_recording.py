@@ -270,7 +270,7 @@ def test_record_runs_a_program_without_python(fake_gpu, tmp_path):
     program.symlink_to(built("fake_cuda_program"))
     done = run_with(fake_gpu, tmp_path, "record", "-o", "out dir", "--", program, PATH=without_python(tmp_path))
     assert done.returncode == 5, done.stderr  # its own
-    assert files(tmp_path) == ["my_program_N.json", "my_program_N.txt"]
+    assert files(tmp_path) == ["my_program_N.json", "my_program_N.txt"], done.stderr
     assert done.stderr.splitlines() == [
         f"lanescope: record: '{program}' is recorded from its first use of CUDA; if it uses none, nothing is written",
         f"lanescope: trace {only(tmp_path, '.json')}", f"lanescope: table {only(tmp_path, '.txt')}"]
