@@ -43,24 +43,40 @@ class Scanner {
   void note_tick(std::uint64_t tick) { scan_.last_tick = std::max(scan_.last_tick, tick); }
 
   void scan_records(const SpoolChunk& chunk) {
-    ChunkSpan& span = scan_.record_spans.emplace_back();
+    ChunkSpan span;  // not yet in its list: stores to it need not reach memory for each record
+    std::uint64_t last_tick = 0;
     for (const Record& record : read_records(bytes_, chunk, buffer_, stats_)) {
-      if (is_thread_activity(record)) {
-        add_activity(record, chunk.offset, &span);
-        continue;
+      switch (static_cast<RecordKind>(record.kind)) {
+        case RecordKind::kRange:
+          last_tick = std::max({last_tick, record.begin_tsc, record.end_tsc});
+          add_row(record.begin_tsc, &span);
+          break;
+        case RecordKind::kInstant:
+        case RecordKind::kMemory:  // its end_tsc is no time
+        case RecordKind::kOutOfMemory:
+          last_tick = std::max(last_tick, record.begin_tsc);
+          add_row(record.begin_tsc, &span);
+          break;
+        case RecordKind::kRangeEnd:
+          last_tick = std::max(last_tick, record.end_tsc);
+          scan_.end_by_slot[place_of(chunk.thread, record.a)] = record.end_tsc;
+          break;
+        case RecordKind::kEndByHandle:
+          last_tick = std::max(last_tick, record.end_tsc);
+          scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
+          break;
+        case RecordKind::kCollective:
+          last_tick = std::max(last_tick, record.begin_tsc);
+          break;
+        default:
+          if (is_thread_activity(record))
+            add_activity(record, chunk.offset, &span);
+          else
+            stats_->count(ImportIssue::kEventLost, chunk.offset);
       }
-      const auto kind = static_cast<RecordKind>(record.kind);
-      const bool is_memory = kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory;
-      note_tick(std::max(record.begin_tsc, is_memory ? 0 : record.end_tsc));
-      if (is_memory || kind == RecordKind::kRange || kind == RecordKind::kInstant)
-        add_row(record.begin_tsc, &span);
-      else if (kind == RecordKind::kRangeEnd)
-        scan_.end_by_slot[place_of(chunk.thread, record.a)] = record.end_tsc;
-      else if (kind == RecordKind::kEndByHandle)
-        scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
-      else if (kind != RecordKind::kCollective)
-        stats_->count(ImportIssue::kEventLost, chunk.offset);
     }
+    note_tick(last_tick);
+    scan_.record_spans.push_back(span);
   }
 
   static void add_row(std::uint64_t begin, ChunkSpan* span) {
