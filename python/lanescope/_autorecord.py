@@ -245,6 +245,7 @@ class AutoRecording:
             all_api=self._on("ALL_API"),
             max_size=self._settings.get("LANESCOPE_RECORD_MAX_SIZE") or None,
             disk_reserve=self._settings.get("LANESCOPE_RECORD_DISK_RESERVE") or None,
+            budget=self._settings.get("LANESCOPE_RECORD_BUDGET") or None,
             detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Type, Union
 
 from . import _core, _job, _stacks, _torch
+from ._budget import parse_budget
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities, supported_activities
 from ._flight import parse_last, parse_slow_step
 from ._sizes import LEAST_SIZE, parse_size
@@ -107,6 +108,9 @@ class profile:
             and counted, with ``last`` the oldest go (lanescope only, like the next one).
         disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
             but no more than half of what is free at the start.
+        budget: what recording operators may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
+            (shapes, then stacks, then operators for a while), and the trace and a warning say what and when. None: no limit,
+            and the cost is not measured (lanescope only).
     """
 
     def __init__(
@@ -135,6 +139,7 @@ class profile:
         detach: Optional[bool] = None,
         max_size: Optional[Union[str, int]] = None,
         disk_reserve: Optional[Union[str, int]] = None,
+        budget: Optional[str] = None,
     ) -> None:
         self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
@@ -175,6 +180,7 @@ class profile:
         self._quiet_dumps = False
         self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
         self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
+        self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
         self._spool_path = ""  # `lanescope record` names the file itself
         self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
@@ -250,6 +256,7 @@ class profile:
             quiet_dumps=self._quiet_dumps,
             max_bytes=self._max_bytes,
             disk_reserve_bytes=self._disk_reserve_bytes,
+            budget_ratio=self._budget_ratio,
         )
         self._core = core
         self._before(self.current_action)

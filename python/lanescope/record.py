@@ -13,6 +13,7 @@ import sys
 from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 
 from ._autorecord import run_stamp
+from ._budget import parse_budget
 from ._flight import parse_last, parse_slow_step
 from ._sizes import LEAST_SIZE, parse_size
 
@@ -76,6 +77,7 @@ def environment(
     all_api: bool = False,
     max_size: Optional[str] = None,
     disk_reserve: Optional[str] = None,
+    budget: Optional[str] = None,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -100,6 +102,12 @@ def environment(
         except ValueError as error:
             raise ValueError(f"{flag}: {error}") from None
         env["LANESCOPE_RECORD_" + name] = size
+    if budget is not None:
+        try:
+            parse_budget(budget)
+        except ValueError as error:
+            raise ValueError(f"--budget: {error}") from None
+        env["LANESCOPE_RECORD_BUDGET"] = budget
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
@@ -168,6 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max-dumps", metavar="N", type=int, help="with --slow-step: at most so many dumps (default: 8)")
     add("--max-size", metavar="SIZE", help="no recording grows beyond SIZE: 500M, 2G, 4GiB (default: 4GiB)")
     add("--disk-reserve", metavar="SIZE", help="leave SIZE free on the disk")
+    add("--budget", metavar="SHARE", help="record operators for at most this share of the time: 1%%, 0.5%%")
     add("--activities", metavar="WORDS", type=_activities, help="cpu, cuda or cpu,cuda (default: both)")
     add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
@@ -213,6 +222,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             all_api=arguments.all_api,
             max_size=arguments.max_size,
             disk_reserve=arguments.disk_reserve,
+            budget=arguments.budget,
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")

@@ -11,6 +11,7 @@
 
 #include "bindings.h"
 #include "lanescope/base/byte_size.h"
+#include "lanescope/base/percent.h"
 #include "lanescope/profiler/profiler.h"
 #include "lanescope/record/recording_name.h"
 #include "lanescope/record/write_results.h"
@@ -140,7 +141,8 @@ std::unique_ptr<PyProfiler> make_profiler(
     bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
     std::string output_dir, std::string spool_path, bool free_name, std::int64_t last_ns,
     double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps,
-    std::optional<std::uint64_t> max_bytes, std::optional<std::uint64_t> disk_reserve_bytes) {
+    std::optional<std::uint64_t> max_bytes, std::optional<std::uint64_t> disk_reserve_bytes,
+    double budget_ratio) {
   ProfilerOptions options;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
@@ -162,6 +164,7 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.quiet_dumps = quiet_dumps;
   if (max_bytes) options.max_spool_bytes = *max_bytes;
   options.disk_reserve_bytes = disk_reserve_bytes;
+  options.budget_ratio = budget_ratio;
   return std::make_unique<PyProfiler>(std::move(schedule), first_action, std::move(on_trace_ready),
                                       std::move(options));
 }
@@ -202,6 +205,7 @@ void bind_record(py::module_& m) {
       },
       py::arg("program"), py::arg("rank"), py::arg("started"));
   m.def("parse_byte_size", &parse_byte_size, py::arg("text"));
+  m.def("parse_percent", &parse_percent, py::arg("text"));
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
@@ -211,7 +215,8 @@ void bind_record(py::module_& m) {
            py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
            py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
            py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
-           py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none())
+           py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none(),
+           py::arg("budget_ratio") = 0.0)
       .def("start", &PyProfiler::start)
       .def("step", &PyProfiler::step, py::arg("action"))
       .def("stop", &PyProfiler::stop)

@@ -209,6 +209,13 @@ def test_record_hands_sizes_on(run, fake_python):
     assert "LANESCOPE_RECORD_DISK_RESERVE=10GiB\n" in ran.out and "LANESCOPE_RECORD_MAX_SIZE=500M\n" in ran.out
 
 
+def test_record_hands_the_budget_on(run, fake_python):
+    ran = run("record", "--budget", "2.5 %", "--", fake_python, "train.py")
+    assert ran.code == 7, ran.err
+    assert "LANESCOPE_RECORD_BUDGET=2.5 %\n" in ran.out
+    assert "LANESCOPE_RECORD_BUDGET" not in run("record", "--", fake_python, "train.py").out
+
+
 def test_record_passes_activities_on(run, fake_python):
     ran = run("record", "--activities", "cpu", "--all-api", "--", fake_python, "train.py")
     assert "LANESCOPE_RECORD_ACTIVITIES=cpu\nLANESCOPE_RECORD_ALL_API=1\n" in ran.out
@@ -246,6 +253,8 @@ def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
     (["record", "--max-size", "1000", "--", "python3"], ["--max-size expects a size of 1MiB or more", "found '1000'"]),
     (["record", "--max-size", "big", "--", "python3"], ["500M, 2G or 4GiB; found 'big'"]),
     (["record", "--disk-reserve", "1 G", "--", "python3"], ["--disk-reserve expects a size", "found '1 G'"]),
+    (["record", "--budget", "1", "--", "python3"], ["--budget expects a share of the time from 0.1% to 50%", "found '1'"]),
+    (["record", "--budget", "60%", "--", "python3"], ["found '60%'"]),
     (["record", "--shaps", "--", "python3"], ["no flag --shaps; did you mean --shapes?"]),
     (["record", "--activities", "gpu", "--", "python3"], ["--activities expects cpu, cuda or cpu,cuda; found 'gpu'"]),
     (["record", "--activities", "cpu,cpu", "--", "python3"], ["found 'cpu' twice"]),

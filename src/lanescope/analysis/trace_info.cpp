@@ -218,6 +218,8 @@ TraceInfo compute_trace_info(const Trace& trace) {
   // since start-up.
   if (trace.base_time_ns() != 0 || trace.window_start_ns() > 1'000'000'000'000'000'000)
     info.window_start_unix_ns = trace.base_time_ns() + trace.window_start_ns();
+  info.cost = find_recording_cost(trace);
+  info.thinning = find_thinning(trace);
   find_steps(trace, info);
   count_tracks(trace, info);
   count_categories(trace, info);

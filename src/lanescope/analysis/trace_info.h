@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/model/gpu_catalog.h"
 #include "lanescope/model/trace.h"
 
@@ -38,6 +39,9 @@ struct TraceInfo {
   std::int64_t window_ns = 0;       // length
   bool window_is_recorded = false;  // the writer's own span; else first start to last end
   std::optional<std::int64_t> window_start_unix_ns;  // absolute, where the file has its base time
+
+  std::optional<RecordingCost> cost;  // with a budget
+  std::optional<Thinning> thinning;
 
   struct Steps {
     std::uint64_t count = 0;

@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/record/range.h"
+#include "lanescope/report/thinning_text.h"
 
 namespace lanescope::cli {
 namespace {
@@ -182,6 +184,8 @@ std::optional<Trace> open_trace(const std::string& file, Output& output, int* co
     *code = kUsage;
     return std::nullopt;
   }
+  if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kSaid)
+    output.complain("recorded with a budget: " + report::thinning_text(*thinning));
   if (damage == Damage::kSaid) {
     for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
   }

@@ -213,6 +213,12 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& ta
                     "makes dumps, from its first use of CUDA on",
                     program));
   }
+  if (is_native && !flags.sizes.budget.empty()) {
+    output.complain(fmt::format(
+        "record: --budget is about PyTorch operators of Python programs; what '{}' does "
+        "on the GPU is recorded without one",
+        program));
+  }
   return inject ? std::move(inject) : std::string();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "lanescope/base/byte_size.h"
+#include "lanescope/base/percent.h"
 
 namespace lanescope::cli {
 namespace {
@@ -30,6 +31,11 @@ void add_size_flags(Command& command, SizeFlags* flags) {
   command.text_flag("--disk-reserve", &flags->disk_reserve, "SIZE",
                     "leave SIZE free on the disk (default 5 % of it, 1G at least, but no more than "
                     "half of what is free)");
+  command.text_flag(
+      "--budget", &flags->budget, "SHARE",
+      "recording operators costs at most SHARE of the time, 1%, 0.5%: what costs more "
+      "is left out, shapes first, and the trace says so (default: no limit)",
+      {Completes::kWords, {"1%", "2%", "5%"}});
 }
 
 Result<void> check_size_flags(const SizeFlags& flags) {
@@ -38,6 +44,11 @@ Result<void> check_size_flags(const SizeFlags& flags) {
         check_size("--max-size", flags.max_size, kLeastSize, "a size of 1MiB or more"));
   if (!flags.disk_reserve.empty())
     LANESCOPE_TRY_VOID(check_size("--disk-reserve", flags.disk_reserve, 0, "a size"));
+  if (!flags.budget.empty() && !parse_percent(flags.budget))
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("--budget expects a share of the time from 0.1% to 50%, such as 1% or "
+                             "2.5%; found '{}'",
+                             flags.budget)};
   return {};
 }
 
@@ -45,6 +56,7 @@ void set_size_environment(const SizeFlags& flags) {
   if (!flags.max_size.empty()) setenv("LANESCOPE_RECORD_MAX_SIZE", flags.max_size.c_str(), 1);
   if (!flags.disk_reserve.empty())
     setenv("LANESCOPE_RECORD_DISK_RESERVE", flags.disk_reserve.c_str(), 1);
+  if (!flags.budget.empty()) setenv("LANESCOPE_RECORD_BUDGET", flags.budget.c_str(), 1);
 }
 
 }  // namespace lanescope::cli

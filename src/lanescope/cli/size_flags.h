@@ -1,4 +1,5 @@
-// Flags of `lanescope record` about the size of a recording and the room that its disk keeps.
+// Flags of `lanescope record` about what a recording may take: its size, the room that its disk
+// keeps, the time it costs.
 #pragma once
 #include <string>
 
@@ -9,6 +10,7 @@ namespace lanescope::cli {
 
 struct SizeFlags {
   std::string max_size, disk_reserve;  // as typed; empty: the defaults
+  std::string budget;                  // empty: none
 };
 
 void add_size_flags(Command& command, SizeFlags* flags);

@@ -240,6 +240,7 @@ Result<void> Profiler::start() {
   options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
   options.max_bytes = s.options.max_spool_bytes;
   options.disk_reserve_bytes = s.options.disk_reserve_bytes;
+  options.budget_ratio = s.options.budget_ratio;
   options.options = record_option_bits(s.options);
   options.last_ns = s.options.last_ns;
   options.dump_signal = s.options.dump_signal;

@@ -60,6 +60,7 @@ struct ProfilerOptions {
   bool free_name = false;       // with spool_path: see record::RecorderOptions
   std::uint64_t max_spool_bytes = std::uint64_t{4} << 30;
   std::optional<std::uint64_t> disk_reserve_bytes = {};  // see record::RecorderOptions
+  double budget_ratio = 0;                               // likewise
   // A flight recorder: record for ever, keep the last so many nanoseconds. Excludes a schedule. See
   // record::RecorderOptions for these three.
   std::int64_t last_ns = 0;

@@ -193,6 +193,10 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   if (options.last_ns < 0)
     return Error{Errc::kInvalidArgument,
                  fmt::format("a ring keeps a time of more than 0; last_ns is {}", options.last_ns)};
+  if (options.budget_ratio != 0 && !(options.budget_ratio >= 0.001 && options.budget_ratio <= 0.5))
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("a budget is 0.001 to 0.5 of the time; budget_ratio is {}",
+                             options.budget_ratio)};
   const MutexLock lock(control_);
   const bool joins_no_ring = spool_ && !spool_->ring().is_on() && options.last_ns != 0;
   if (!spool_) {
@@ -201,7 +205,8 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
                           .ready_chunks = options.ready_chunks,
                           .disk_reserve_bytes = options.disk_reserve_bytes,
                           .guard = &bus_guard,
-                          .ring = options.last_ns != 0};
+                          .ring = options.last_ns != 0,
+                          .look = []() noexcept { instance().look_at_cost(); }};
     if (options.dump_signal != 0)
       settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
     settings.dumps.quiet = options.quiet_dumps;
@@ -222,6 +227,14 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   auto session = std::make_unique<Session>();
   session->id = next_session_++;
   session->options = options.options;
+  session->budget_ratio = options.budget_ratio;
+  if (options.budget_ratio != 0) {
+    session->options |= LANESCOPE_RECORD_MEASURE;
+    if (!budget_)
+      budget_.emplace(options.budget_ratio,
+                      (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
+                      (options.options & LANESCOPE_RECORD_STACK) != 0);
+  }
   session->activities = options.activities;
   session->last_ns = options.last_ns;
   *name = name_;
@@ -403,7 +416,7 @@ void ActiveRecorder::update_options() {
   std::uint32_t options = 0;
   for (const auto& session : sessions_)
     if (session->open) options |= session->options;
-  lanescope_record_options.store(options, std::memory_order_relaxed);
+  lanescope_record_options.store(thinned(options), std::memory_order_relaxed);
 }
 
 Result<void> ActiveRecorder::start(std::uint32_t id) {
@@ -425,6 +438,8 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   if (open_windows_++ == 0) lanescope_recording.store(next_window_++, std::memory_order_release);
   // After the store: a fault meanwhile switched off what was not on yet.
   if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
+  follow_budget();
+  if (budget_is_open_) judge_cost();
   return {};
 }
 
@@ -442,6 +457,7 @@ void ActiveRecorder::stop_session(Session& session) {
     const MutexLock lock(registry_);
     wait_until_outside();
   }
+  follow_budget();
   mark_window(spool::RecordKind::kWindowStop, session);
   update_options();
   if (last) {
@@ -544,6 +560,9 @@ void ActiveRecorder::finish_spool() {
     }
   }
   flush_drops();
+  budget_.reset();
+  budget_version_ = 0;
+  budget_written_ns_ = budget_began_ns_ = 0;
   last_stats_ = {};
   spool_->thread_totals(&last_stats_.dropped_records, &last_stats_.depth_overflow,
                         &last_stats_.threads);
@@ -708,6 +727,8 @@ void ActiveRecorder::add_writer(LanescopeWriter* writer) {
 void ActiveRecorder::remove_writer(LanescopeWriter* writer) {
   const MutexLock lock(registry_);
   std::erase(writers_, writer);
+  ended_cost_ticks_ += writer->cost.ticks.load(std::memory_order_relaxed);
+  ended_calls_ += writer->cost.calls.load(std::memory_order_relaxed);
   Spool* const spool = writable_.load(std::memory_order_acquire);
   if (!spool || writer->owner != spool) return;
   if (writer->slot) name_this_thread(writer->slot);

@@ -3,13 +3,16 @@
 #pragma once
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lanescope/base/result.h"
 #include "lanescope/record/activity_source.h"
+#include "lanescope/record/cost_budget.h"
 #include "lanescope/record/mutex.h"
 #include "lanescope/record/recorder.h"
 #include "lanescope/record/spool.h"
@@ -68,6 +71,10 @@ class ActiveRecorder {
   bool source_metadata(std::string_view key, std::string_view json)
       LANESCOPE_EXCLUDES(source_gate_);
 
+  // By the background thread: leaves out more or less when the budget says so. Looks again later
+  // when somebody starts or stops a recording just now.
+  void look_at_cost() noexcept LANESCOPE_EXCLUDES(control_);
+
   void add_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
   // The thread ends: its chunk is handed in.
   void remove_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
@@ -84,6 +91,7 @@ class ActiveRecorder {
     std::uint32_t options = 0, activities = 0;
     std::uint32_t windows = 0;
     std::int64_t last_ns = 0;  // 0: no ring
+    double budget_ratio = 0;   // 0: none
     bool open = false, prepared = false;
     std::vector<std::string> notes;
   };
@@ -105,6 +113,14 @@ class ActiveRecorder {
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
   void update_options() LANESCOPE_REQUIRES(control_);
+  std::uint32_t thinned(std::uint32_t options) const LANESCOPE_REQUIRES(control_);
+  // After each change of what sessions are open.
+  void follow_budget() LANESCOPE_REQUIRES(control_);
+  void change_sources() LANESCOPE_REQUIRES(control_);
+  void judge_cost() LANESCOPE_REQUIRES(control_);
+  void note_thinning(const CostBudget::Change& change) LANESCOPE_REQUIRES(control_);
+  void write_budget() LANESCOPE_REQUIRES(control_);
+  CostSum sum_cost() LANESCOPE_EXCLUDES(registry_) LANESCOPE_REQUIRES(control_);
   void finish_spool() LANESCOPE_REQUIRES(control_);
   bool wait_until_outside() LANESCOPE_REQUIRES(registry_);
   void name_threads() LANESCOPE_EXCLUDES(registry_);
@@ -119,6 +135,15 @@ class ActiveRecorder {
   std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
   std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
   std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
+  // While windows are open and all of their sessions have a budget; kept from one to the next.
+  std::optional<CostBudget> budget_ LANESCOPE_GUARDED_BY(control_);
+  bool budget_is_open_ LANESCOPE_GUARDED_BY(control_) = false;
+  std::uint64_t budget_version_ LANESCOPE_GUARDED_BY(control_) = 0;  // that the spool has
+  std::int64_t budget_written_ns_ LANESCOPE_GUARDED_BY(control_) = 0,
+                                  budget_began_ns_
+                                  LANESCOPE_GUARDED_BY(control_) = 0;      // steady clock
+  std::int64_t budget_wall_offset_ns_ LANESCOPE_GUARDED_BY(control_) = 0;  // as the trace counts
+  std::atomic<bool> has_budget_{false};  // relaxed: a look that comes late is no harm
   bool looked_for_leftovers_ LANESCOPE_GUARDED_BY(control_) = false;
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
   std::pair<std::string, std::vector<std::string>> last_dumps_
@@ -134,6 +159,8 @@ class ActiveRecorder {
   Mutex registry_;
   std::vector<LanescopeWriter*> writers_ LANESCOPE_GUARDED_BY(registry_);
   std::vector<Source> sources_ LANESCOPE_GUARDED_BY(registry_);
+  std::uint64_t ended_cost_ticks_ LANESCOPE_GUARDED_BY(registry_) = 0,
+                                  ended_calls_ LANESCOPE_GUARDED_BY(registry_) = 0;  // of threads
 };
 
 }  // namespace lanescope::record

@@ -30,6 +30,9 @@ struct LanescopeActivitySource {
   // A copy of the recording is about to be made while it goes on: what the source holds and is
   // finished it writes now. Between start and stop, from any thread, also beside the others above.
   void (*flush)(void* self);
+  // From now on record with these options, between start and stop: details that are missing here
+  // cost too much. Beside the others above never.
+  void (*change)(void* self, uint32_t options) = nullptr;
 };
 
 // The source, and the table, stay valid until unregistered. 0 is success; 1: another ABI; 2: too

@@ -19,6 +19,9 @@ namespace lanescope::record {
 class LANESCOPE_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
  public:
   void lock() LANESCOPE_ACQUIRE() { mutex_.lock(); }
+  bool try_lock() LANESCOPE_THREAD_ATTRIBUTE(try_acquire_capability(true)) {
+    return mutex_.try_lock();
+  }
   void unlock() LANESCOPE_RELEASE() { mutex_.unlock(); }
 
  private:

@@ -12,7 +12,7 @@
 // Changes with any change of LanescopeWriter, Record or the functions below. Compare with
 // lanescope_record_abi() before anything else: LANESCOPE_RECORD_ABI is what the header says, the
 // function what the loaded library says.
-#define LANESCOPE_RECORD_ABI 3u
+#define LANESCOPE_RECORD_ABI 4u
 
 // What to record beyond names and times; union over the open sessions.
 #define LANESCOPE_RECORD_SHAPES 1u
@@ -27,6 +27,10 @@
   128u  // CUPTI leaves the process when a window closes, and comes back with the next one
 #define LANESCOPE_RECORD_DETACH_WHERE_TESTED \
   256u  // the same, with versions of CUDA under which it was tried
+#define LANESCOPE_RECORD_MEASURE \
+  512u  // sources measure what they cost (cost_meter.h), because a session has a budget
+#define LANESCOPE_RECORD_PAUSED \
+  1024u  // only ranges that the program itself opens, no operators: the budget is used up
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -53,6 +57,14 @@ struct LanescopeTextName {
 inline constexpr std::uint32_t kLanescopePointerCache = 1024,
                                kLanescopeTextCache = 256;  // powers of two
 
+// What this thread's callbacks cost; see cost_meter.h. Written by the thread, read by the one who
+// keeps to the budget: relaxed, each sum is of use on its own.
+struct LanescopeCost {
+  std::atomic<std::uint64_t> ticks, calls;
+  std::uint32_t countdown, interval;  // calls until the next measured one; what it was at first
+  std::uint32_t seed;
+};
+
 // One thread's place to write. Only its thread touches it, except while that thread is known to be
 // outside (see `busy`). Lives in pages that a forked child sees as zero (MADV_WIPEONFORK): there it
 // is a writer without a chunk.
@@ -78,6 +90,7 @@ struct LanescopeWriter {
   std::uint64_t torch_tid;
   std::uint32_t has_torch_tid;
   std::uint32_t chunks;  // had in this spool; the library's own
+  struct LanescopeCost cost;
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];
   struct LanescopeTextName text_names[kLanescopeTextCache];

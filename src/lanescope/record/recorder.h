@@ -22,14 +22,18 @@ struct RecorderOptions {
   // That name or, when a recording has it already, the next free one: <name>_2.lspool, ... False:
   // a file that exists is an error.
   bool free_name = false;
-  std::string directory = {};   // empty: $TMPDIR or /tmp. Made when it does not exist
-  bool temporary = false;       // the file goes when the last Recorder on it goes; one that was cut
-                                // short at exit stays
+  std::string directory = {};  // empty: $TMPDIR or /tmp. Made when it does not exist
+  bool temporary = false;      // the file goes when the last Recorder on it goes; one that was cut
+                               // short at exit stays
   std::uint64_t max_bytes =
       std::uint64_t{4} << 30;  // the file never grows beyond; later records are dropped, counted
   // What the recording leaves free on the file's disk. Nothing: 5 % of it, 1 GB at least, but no
   // more than half of what is free at the start. Records beyond are dropped and counted.
   std::optional<std::uint64_t> disk_reserve_bytes = {};
+  // Not 0: the most that recording may cost, as a ratio of the time of its windows, 0.001 to 0.5.
+  // What would cost more is left out, and the trace says what and when (docs/decisions/
+  // cost_budget.md). Holds when all open sessions of the process have a budget: the lowest one.
+  double budget_ratio = 0;
   std::uint32_t ready_chunks =
       32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
   // Not 0: a ring. Recording goes on for ever, the file holds the last so many nanoseconds (when
@@ -62,7 +66,7 @@ struct RecorderStats {
 class LANESCOPE_RECORD_EXPORT Recorder {
  public:
   // kIo: the file cannot be made. kInvalidArgument: max_bytes too small for anything (under 1 MiB),
-  // last_ns below 0.
+  // last_ns below 0, a budget_ratio out of its range.
   static Result<std::unique_ptr<Recorder>> open(const RecorderOptions& options);
   ~Recorder();  // closes
   Recorder(const Recorder&) = delete;

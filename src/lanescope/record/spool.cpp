@@ -15,7 +15,8 @@ namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
-constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
+constexpr auto kCostInterval = std::chrono::milliseconds(100);
+constexpr std::size_t kMaxThreadChunks = 256;  // 1023 threads each
 // A thread's first chunks are small. When it has had as many as that it takes whole ones, and goes
 // on with small ones for a while when none is ready: many threads may have begun at once.
 constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
@@ -37,6 +38,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
   }
   spool->ring_.emplace(spool->file_.get(), options.ring);
   spool->dumper_.emplace(spool.get(), options.dumps);
+  spool->look_ = options.look;
   spool->max_target_ = ChunkPool::kCapacity / 2;
   // What waits empty is missing in a ring that the size limit holds: an eighth at most.
   if (options.ring)
@@ -88,7 +90,7 @@ void Spool::run() noexcept {
   std::uint32_t target = first_target_;
   auto anchor_interval = std::chrono::milliseconds(10);
   auto next_anchor = Clock::now() + anchor_interval;
-  auto next_refill = Clock::now();
+  auto next_refill = Clock::now(), next_cost = next_refill;
   mutex_.lock();
   while (!ending_) {
     if (window_open_)
@@ -98,6 +100,7 @@ void Spool::run() noexcept {
     else
       wake_.wait(mutex_);
     if (ending_) break;
+    const bool is_open = window_open_;
     mutex_.unlock();
     file_->look_for_cut();
     close_full_chunks();
@@ -115,6 +118,10 @@ void Spool::run() noexcept {
     }
     if (file_->take_disk_refusal() && !ring_->is_on()) return_unused();
     texts_->flush();
+    if (look_ && is_open && now >= next_cost) {
+      look_();
+      next_cost = now + kCostInterval;
+    }
     if (now >= next_anchor) {
       write_anchor();
       anchor_interval = std::min(anchor_interval * 4, std::chrono::milliseconds(1000));

@@ -30,6 +30,9 @@ struct SpoolOptions {
   BusGuard* guard = nullptr;
   bool ring = false;  // closed chunks that no window wants any more are used again
   DumpSettings dumps = {};
+  // Called ten times a second by the background thread while a window is open. It must not wait for
+  // anybody who waits for that thread.
+  void (*look)() noexcept = nullptr;
 };
 
 // Any thread, except where said. Nothing throws; what finds no room is dropped and counted.
@@ -114,6 +117,7 @@ class Spool {
   std::optional<Ring> ring_;      // both are there from create() on
   std::optional<Dumper> dumper_;  // its thread ends before the rest of this
   std::uint32_t first_target_ = 0, max_target_ = 0;
+  void (*look_)() noexcept = nullptr;
   std::thread thread_;
 
   mutable Mutex mutex_;

@@ -33,6 +33,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,6 +43,7 @@
 #include <utility>
 
 #include "lanescope/codec/op_details.h"
+#include "lanescope/record/cost_meter.h"
 #include "lanescope/record/thread_writer.h"
 #include "lanescope/record_torch/collective_fields.h"
 #include "lanescope/record_torch/op_inputs.h"
@@ -66,6 +68,7 @@ constexpr uint32_t kDetailOptions = kInputOptions | LANESCOPE_RECORD_OVERLOAD_NA
 // hangs on them.
 std::atomic<uint32_t> observed_options{0};
 std::atomic<bool> announce_wanted{false};
+record::CostScale cost_scale;         // written before the first callback that measures is added
 std::atomic<bool> announcing{false};  // wanted, and a window is open
 
 // ---- what torch asks about an active profiler
@@ -265,9 +268,20 @@ std::uint32_t intern_overload(const at::RecordFunction& fn) {
 
 // ---- the callbacks
 
-template <bool kDetailed>
+// Measures its own cost, or nothing at all.
+template <bool kMeasured>
+struct MaybeMeasured {
+  MaybeMeasured() noexcept {}
+};
+template <>
+struct MaybeMeasured<true> : record::MeasuredCall {
+  MaybeMeasured() noexcept : MeasuredCall(cost_scale) {}
+};
+
+template <bool kDetailed, bool kMeasured>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
+  const MaybeMeasured<kMeasured> cost;
   record::RangeInfo info;
   bool with_overload = false, with_stack = false;
   StackOfRange found;
@@ -309,7 +323,9 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
 }
 
 // Also runs for ranges that were open when a recording ended, any time later.
+template <bool kMeasured>
 void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
+  const MaybeMeasured<kMeasured> cost;
   record::end_nested(reinterpret_cast<std::uintptr_t>(&fn));
 }
 
@@ -329,6 +345,57 @@ void say(char* line, size_t size, const char* text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text);
 }
 
+// What torch does around a callback that does nothing, in ticks: half of it for each of begin and
+// end. Nothing when others have callbacks: then torch does it in any case.
+std::uint64_t measure_around_call() {
+  if (at::hasCallbacks()) return 0;
+  constexpr int kBatches = 5, kCalls = 200;
+  const auto batch = [] {
+    const std::uint64_t begin = record::ticks();
+    for (int call = 0; call < kCalls; ++call) {
+      at::RecordFunction function(at::RecordScope::FUNCTION);
+      if (function.isActive()) function.before("lanescope measures torch");
+    }
+    return record::ticks() - begin;
+  };
+  std::uint64_t without = ~std::uint64_t{0}, with = without;
+  for (int round = 0; round < kBatches; ++round) without = std::min(without, batch());
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(
+      [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
+      [](const at::RecordFunction&, at::ObserverContext*) {}));
+  for (int round = 0; round < kBatches; ++round) with = std::min(with, batch());
+  at::removeCallback(handle);
+  return with > without ? (with - without) / kCalls / 2 : 0;
+}
+
+// Once in a process, well under a millisecond, while no callback of ours is there.
+void measure_cost_scale() {
+  static bool done = false;  // guarded by observer().mutex
+  if (std::exchange(done, true)) return;
+  constexpr auto kSpin = std::chrono::microseconds(100);
+  constexpr std::uint64_t kMostOverSpin = 5;  // a call of more than 20 us was interrupted
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t begin = record::ticks();
+  while (std::chrono::steady_clock::now() - start < kSpin) {
+  }
+  cost_scale.most = (record::ticks() - begin) / kMostOverSpin;
+  cost_scale.around_call = measure_around_call();
+}
+
+// With `observer().mutex` held.
+void add_callback(uint32_t options) {
+  const bool measured = (options & LANESCOPE_RECORD_MEASURE) != 0;
+  const bool detailed = (options & kDetailOptions) != 0;
+  at::RecordFunctionCallback callback(
+      measured ? (detailed ? on_begin<true, true> : on_begin<false, true>)
+               : (detailed ? on_begin<true, false> : on_begin<false, false>),
+      measured ? on_end<true> : on_end<false>);
+  callback.needsInputs((options & kInputOptions) != 0);
+  // Steps and record_function stay: there are few, and they are what time is counted by.
+  if (options & LANESCOPE_RECORD_PAUSED) callback.scopes({at::RecordScope::USER_SCOPE});
+  observer().handle = at::addGlobalCallback(callback);
+}
+
 int start(void*, uint32_t options, char* line, size_t size) {
   try {
     const std::lock_guard lock(observer().mutex);
@@ -343,6 +410,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
     }
     if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
     observer().handle = at::INVALID_CALLBACK_HANDLE;
+    if (options & LANESCOPE_RECORD_MEASURE) measure_cost_scale();
     observed_options.store(options, std::memory_order_relaxed);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     if (wants_thread_slot(options)) take_thread_slot();
@@ -350,10 +418,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
       announcing.store(true, std::memory_order_relaxed);
       take_process_slot();
     }
-    at::RecordFunctionCallback callback(
-        (options & kDetailOptions) ? on_begin<true> : on_begin<false>, on_end);
-    callback.needsInputs((options & kInputOptions) != 0);
-    observer().handle = at::addGlobalCallback(callback);
+    add_callback(options);
     return 0;
   } catch (const std::exception& error) {
     say(line, size, error.what());
@@ -378,6 +443,21 @@ void stop(void*) {
   }
 }
 
+// torch has no call that replaces a callback, so operators that begin between the two calls, some
+// microseconds, are missing. The other way round they would be there twice.
+void change(void*, uint32_t options) {
+  try {
+    const std::lock_guard lock(observer().mutex);
+    observed_options.store(options, std::memory_order_relaxed);
+    if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
+    observer().handle = at::INVALID_CALLBACK_HANDLE;
+    if (options & LANESCOPE_RECORD_MEASURE) measure_cost_scale();
+    thread_state()->set_enabled(true, (options & kInputOptions) != 0);
+    add_callback(options);
+  } catch (...) {  // out of memory: no operators until the next change
+  }
+}
+
 const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
                                          LANESCOPE_ACTIVITY_CPU,
                                          "torch",
@@ -386,7 +466,8 @@ const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
                                          start,
                                          stop,
                                          nullptr,
-                                         nullptr};
+                                         nullptr,
+                                         change};
 
 // torch may call the callbacks of open ranges long after the last recording: this library must
 // never be unloaded.

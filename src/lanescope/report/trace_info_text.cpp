@@ -7,6 +7,7 @@
 
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/report/thinning_text.h"
 
 namespace lanescope::report {
 namespace {
@@ -133,6 +134,10 @@ class InfoText {
                                    : " (first start to last end; the file names no window)"));
     fact("began", info_.window_start_unix_ns ? utc(*info_.window_start_unix_ns)
                                              : "unknown: times count from an unnamed start");
+    if (info_.cost)
+      fact("cost", fmt::format("recording operators took {:.2g} % of the time; its budget was {} %",
+                               info_.cost->share_ratio * 100, info_.cost->budget_ratio * 100));
+    if (info_.thinning) fact("thinned", thinning_text(*info_.thinning));
     const TraceInfo::Steps& steps = info_.steps;
     if (steps.count == 0)
       fact("steps", "none (no ProfilerStep ranges)");
@@ -232,6 +237,19 @@ void write_json_tracks(JsonWriter& json, std::string_view key,
   json.end_array();
 }
 
+void write_json_budget(JsonWriter& json, const TraceInfo& info) {
+  if (info.cost)
+    json.real("budget_ratio", info.cost->budget_ratio).real("cost_ratio", info.cost->share_ratio);
+  if (!info.thinning) return;
+  json.begin_object("thinned")
+      .integer("without_inputs_ns", info.thinning->without_inputs_ns)
+      .integer("without_stacks_ns", info.thinning->without_stacks_ns)
+      .integer("operators_in_parts_ns", info.thinning->operators_in_parts_ns)
+      .integer("paused_ns", info.thinning->paused_ns)
+      .integer("pause_count", info.thinning->pause_count)
+      .end_object();
+}
+
 void write_json_issues(JsonWriter& json, const TraceInfo& info) {
   json.begin_array("issues");
   for (const TraceInfo::Issue& issue : info.issues) {
@@ -282,6 +300,7 @@ std::string trace_info_json(const TraceInfo& info) {
   json.text("distributed_backend", info.distributed_backend);
   json.integer("window_ns", info.window_ns).boolean("window_is_recorded", info.window_is_recorded);
   optional_integer(json, "window_start_unix_ns", info.window_start_unix_ns);
+  write_json_budget(json, info);
   json.begin_object("steps").integer("count", info.steps.count);
   if (info.steps.count > 0)
     json.integer("first", info.steps.first)

@@ -1,0 +1,89 @@
+"""What recording may cost: --budget and profile(budget=...)."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+import pytest
+
+import lanescope
+from lanescope import record
+from lanescope._budget import parse_budget
+
+
+def test_budgets_are_read_as_people_type_them():
+    assert {text: parse_budget(text) for text in ("1%", "0.5%", "2.5 %", "50%")} == pytest.approx(
+        {"1%": 0.01, "0.5%": 0.005, "2.5 %": 0.025, "50%": 0.5}
+    )
+    for wrong in ("", "1", "0%", "51%", "one", 0.01, None):
+        with pytest.raises(ValueError, match="a share of the time from 0.1% to 50%"):
+            parse_budget(wrong)
+    with pytest.raises(ValueError, match="such as 1% or 2.5%; found '1'"):
+        lanescope.profile(budget="1")
+
+
+def test_the_command_hands_the_budget_on():
+    assert record.environment("out", budget="1%", base={})["LANESCOPE_RECORD_BUDGET"] == "1%"
+    assert "LANESCOPE_RECORD_BUDGET" not in record.environment("out", base={})
+    with pytest.raises(ValueError, match="^--budget: expected a share"):
+        record.environment("out", budget="1", base={})
+
+
+def tiny_operators(torch, until):
+    """Adds ones; returns how many times."""
+    one = torch.ones(1)
+    count, end = 0, time.monotonic() + 60
+    while not until(count) and time.monotonic() < end:
+        for _ in range(1000):
+            torch.add(one, one)
+        count += 1000
+    return count
+
+
+def test_a_loop_of_tiny_operators_is_thinned_and_the_trace_says_so(tmp_path):
+    torch = pytest.importorskip("torch")
+    trace_path = tmp_path / "trace.json"
+    with pytest.warns(UserWarning) as warned:
+        with lanescope.profile(
+            activities=[lanescope.ProfilerActivity.CPU], record_shapes=True, with_stack=True, budget="1%"
+        ) as prof:
+            began = time.monotonic()
+            ran = tiny_operators(torch, lambda _: time.monotonic() - began > 4)
+            with lanescope.record_function("the end"):
+                pass
+        prof.export_chrome_trace(trace_path)
+    lines = [str(warning.message) for warning in warned]
+    assert any(re.search(r"without input shapes: recording cost .* of the time, its budget is 1 %", line) for line in lines)
+    assert any("with operators in parts only" in line for line in lines)
+
+    written = json.loads(trace_path.read_text())
+    assert [period["what"] for period in written["lanescope_thinned"]][:3] == ["input shapes", "stacks", "operators"]
+    assert written["lanescope_thinned"][-1]["pause_count"] >= 1
+    cost = written["lanescope_cost"]
+    assert cost["budget_ratio"] == 0.01 and cost["share_ratio"] > 0
+    assert cost["cost_ns"] < cost["window_ns"]
+
+    adds = [event for event in written["traceEvents"] if event.get("name") == "aten::add"]
+    assert 0 < len(adds) < ran  # a pause left some out
+    assert any("Input Dims" in event["args"] for event in adds) and any("Input Dims" not in event["args"] for event in adds)
+    # No operator began in a pause: within 10 ms of its edges threads may still be at it.
+    base = written["baseTimeNanoseconds"]
+    for period in written["lanescope_thinned"]:
+        for start, end in period.get("pauses", []):
+            starts = [base + event["ts"] * 1000 for event in adds]
+            assert not [ns for ns in starts if start + 10_000_000 < ns < (end or base * 2) - 10_000_000]
+    # What the program itself marks is there in a pause, too.
+    assert any(event.get("name") == "the end" for event in written["traceEvents"])
+
+
+def test_without_a_budget_nothing_is_thinned(tmp_path):
+    torch = pytest.importorskip("torch")
+    trace_path = tmp_path / "trace.json"
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], record_shapes=True) as prof:
+        ran = tiny_operators(torch, lambda count: count >= 20_000)
+    prof.export_chrome_trace(trace_path)
+    written = json.loads(trace_path.read_text())
+    assert "lanescope_thinned" not in written and "lanescope_cost" not in written
+    assert sum(event.get("name") == "aten::add" for event in written["traceEvents"]) == ran

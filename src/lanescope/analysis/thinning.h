@@ -1,0 +1,28 @@
+// What a recording left out to keep to its budget, and what it cost: the entries lanescope_thinned
+// and lanescope_cost of a trace. docs/definitions.md#budget.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// Periods that lie in the trace's window, at least in part. `*_ns` are times within the window.
+struct Thinning {
+  std::int64_t without_inputs_ns = 0, without_stacks_ns = 0;
+  std::int64_t operators_in_parts_ns = 0;  // of which:
+  std::int64_t paused_ns = 0;              // without operators, at least
+  std::uint64_t pause_count = 0;           // in the periods, inside the window or not
+};
+
+struct RecordingCost {
+  double budget_ratio = 0, share_ratio = 0;
+};
+
+// Nothing: everything that was asked for is there, or the entry cannot be understood. O(entry).
+std::optional<Thinning> find_thinning(const Trace& trace);
+// Nothing: recorded without a budget. O(1).
+std::optional<RecordingCost> find_recording_cost(const Trace& trace);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,76 @@
+#include "lanescope/analysis/thinning.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::analysis {
+namespace {
+
+using testing::Sketch;
+
+// A trace from 0 to 1000 ns.
+Trace thinned(std::string_view list) {
+  Sketch sketch;
+  sketch.op("aten::add", 0, 1000).metadata("record_shapes", "1").metadata("with_stack", "1");
+  return std::move(sketch.metadata("lanescope_thinned", list)).trace();
+}
+
+TEST(ThinningTest, EachLevelLeavesOutWhatTheOnesBeforeDo) {
+  const auto found =
+      find_thinning(thinned(R"([{"from_ns": 100, "to_ns": 300, "level": 1, "what": "input shapes"},
+                  {"from_ns": 300, "to_ns": 400, "level": 2, "what": "stacks"},
+                  {"from_ns": 400, "to_ns": null, "level": 3, "what": "operators", "paused_ns": 150,
+                   "pause_count": 2, "pauses": [[400, 550], [900, null]]}])"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->without_inputs_ns, 900);
+  EXPECT_EQ(found->without_stacks_ns, 700);
+  EXPECT_EQ(found->operators_in_parts_ns, 600);
+  EXPECT_EQ(found->paused_ns, 250);
+  EXPECT_EQ(found->pause_count, 2u);
+}
+
+TEST(ThinningTest, WhatIsNotInTheTraceDoesNotCount) {
+  EXPECT_FALSE(find_thinning(thinned(R"([{"from_ns": -500, "to_ns": 0, "level": 3}])")));
+  const auto found = find_thinning(
+      thinned(R"([{"from_ns": -500, "to_ns": 200, "level": 3, "paused_ns": 600, "pause_count": 2,
+                   "pauses": [[-500, 0], [50, 150]]}])"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->operators_in_parts_ns, 200);
+  EXPECT_EQ(found->paused_ns, 100);
+}
+
+TEST(ThinningTest, ALongListOfPausesIsCutAndTheirSumIsKept) {
+  const auto found = find_thinning(
+      thinned(R"([{"from_ns": 0, "to_ns": 900, "level": 3, "paused_ns": 600, "pause_count": 9,
+                   "pauses": [[0, 100]]}])"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->paused_ns, 600);
+}
+
+TEST(ThinningTest, ShapesThatNobodyAskedForAreNotMissing) {
+  Sketch sketch;
+  sketch.op("aten::add", 0, 1000)
+      .metadata("lanescope_thinned", R"([{"from_ns": 0, "to_ns": 10, "level": 2}])");
+  EXPECT_FALSE(find_thinning(std::move(sketch).trace()));
+}
+
+TEST(ThinningTest, StrangeEntriesAreNothing) {
+  for (const char* list : {"1", "{}", "[]", "[1]", R"([{"level": 3}])", R"([{"from_ns": 1}])",
+                           R"([{"from_ns": "1", "to_ns": 5, "level": 3}])", "[[[]]]"})
+    EXPECT_FALSE(find_thinning(thinned(list))) << list;
+}
+
+TEST(RecordingCostTest, IsWhatTheRecorderWrote) {
+  Sketch sketch;
+  sketch.op("aten::add", 0, 1000)
+      .metadata("lanescope_cost", R"({"budget_ratio": 0.01, "share_ratio": 0.0087, "cost_ns": 1})");
+  const auto found = find_recording_cost(std::move(sketch).trace());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->budget_ratio, 0.01);
+  EXPECT_EQ(found->share_ratio, 0.0087);
+  EXPECT_FALSE(find_recording_cost(thinned("[]")));
+}
+
+}  // namespace
+}  // namespace lanescope::analysis

@@ -1,0 +1,193 @@
+#include "lanescope/record/cost_budget.h"
+
+#include <gmock/gmock.h>
+
+namespace lanescope::record {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kWall = 1'700'000'000'000'000'000;
+
+// A program that makes `calls_per_s` calls, of which each costs what the thinning leaves of it. In
+// a pause nothing is called.
+struct Program {
+  CostBudget budget;
+  double inputs_ns = 100, stack_ns = 100, plain_ns = 100, calls_per_s = 0;
+  std::int64_t now_ns = 0, paused_ns = 0;
+  CostSum sum;
+  int level_changes = 0;
+
+  explicit Program(double ratio, bool has_inputs = true, bool has_stacks = true)
+      : budget(ratio, has_inputs, has_stacks) {
+    budget.open(0, kWall, sum);
+  }
+  double ns_per_call() const {
+    const Thinning now = budget.thinning();
+    return plain_ns + (now < Thinning::kStacks ? stack_ns : 0) +
+           (now < Thinning::kInputs ? inputs_ns : 0);
+  }
+  void run(std::int64_t ms) {
+    for (std::int64_t until = now_ns + ms * kMs; now_ns < until;) {
+      now_ns += 100 * kMs;
+      if (budget.is_paused()) {
+        paused_ns += 100 * kMs;
+      } else {
+        const double calls = calls_per_s / 10;
+        sum.calls += static_cast<std::uint64_t>(calls);
+        sum.cost_ns += static_cast<std::int64_t>(calls * ns_per_call());
+      }
+      const auto change = budget.look(now_ns, kWall + now_ns, sum);
+      if (change && change->before != change->after) ++level_changes;
+    }
+  }
+};
+
+TEST(CostBudgetTest, WhatFitsStaysWhole) {
+  Program program(0.01);
+  program.calls_per_s = 30'000;  // 300 ns each: 0.9 %
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  EXPECT_TRUE(program.budget.periods().empty());
+  EXPECT_EQ(program.budget.thinned_json(), "[]");
+  EXPECT_NEAR(program.budget.share(), 0.009, 1e-6);
+}
+
+TEST(CostBudgetTest, InputsGoFirstAfterASecondThenStacks) {
+  Program program(0.01);
+  program.calls_per_s = 60'000;  // 1.8 %, without shapes 1.2 %, without stacks 0.6 %
+  program.run(900);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  program.run(100);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+  program.run(900);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+  program.run(100);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kStacks);
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kStacks);
+  ASSERT_EQ(program.budget.periods().size(), 2u);
+  EXPECT_EQ(program.budget.periods()[0].from_ns, kWall + 1000 * kMs);
+  EXPECT_EQ(program.budget.periods()[0].to_ns, kWall + 2000 * kMs);
+  EXPECT_NEAR(program.budget.periods()[0].share_ratio, 0.018, 1e-6);
+  EXPECT_FALSE(program.budget.periods()[1].to_ns);
+  EXPECT_NEAR(program.budget.periods()[1].share_ratio, 0.012, 1e-6);
+}
+
+TEST(CostBudgetTest, WhatIsNotRecordedCannotGo) {
+  Program program(0.01, false, true);
+  program.inputs_ns = 0;
+  program.calls_per_s = 60'000;  // 1.2 %, 0.6 %
+  program.run(20'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kStacks);
+  EXPECT_EQ(program.level_changes, 1);
+}
+
+TEST(CostBudgetTest, FarAboveTheBudgetAFifthOfASecondIsEnough) {
+  Program program(0.01);
+  program.calls_per_s = 150'000;  // 4.5 %
+  program.run(100);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  program.run(100);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+}
+
+TEST(CostBudgetTest, PausesKeepTheShareWhenNothingElseCanGo) {
+  Program program(0.01);
+  program.calls_per_s = 1'000'000;  // 30, 20, 10 %
+  program.run(600'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  // Ten minutes at 1 % are 6 s; what was saved and spent ahead is 0.05 s at most.
+  EXPECT_NEAR(program.budget.share(), 0.01, 0.0005);
+  const CostBudget::Period& last = program.budget.periods().back();
+  EXPECT_GT(last.pause_count, 50u);
+  EXPECT_EQ(last.pauses.size(), last.pause_count);
+  const std::int64_t open =
+      last.pauses.back().to_ns ? 0 : kWall + program.now_ns - last.pauses.back().from_ns;
+  EXPECT_EQ(last.paused_ns + open, program.paused_ns);
+  EXPECT_EQ(program.level_changes, 3);
+}
+
+TEST(CostBudgetTest, DetailsComeBackWhenTheyFitWithAMargin) {
+  Program program(0.01);
+  program.calls_per_s = 60'000;
+  program.run(10'000);
+  ASSERT_EQ(program.budget.thinning(), Thinning::kStacks);
+  program.calls_per_s = 29'000;  // with stacks 0.58 %, with shapes 0.87 %: above the margin
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+  program.calls_per_s = 15'000;  // 0.45 %
+  program.run(9'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+  program.run(3'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  EXPECT_TRUE(program.budget.periods().back().to_ns);
+}
+
+TEST(CostBudgetTest, WholeOperatorsComeBackAfterPauses) {
+  Program program(0.01);
+  program.calls_per_s = 1'000'000;
+  program.run(60'000);
+  ASSERT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  program.calls_per_s = 10'000;  // 0.1 %
+  program.run(100'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  EXPECT_FALSE(program.budget.is_paused());
+}
+
+TEST(CostBudgetTest, ALoadThatComesAndGoesChangesTheLevelAtMostOnceInTenSeconds) {
+  Program program(0.01);
+  for (int second = 0; second < 300; ++second) {
+    program.calls_per_s = second % 2 == 0 ? 60'000 : 1'000;
+    program.run(1'000);
+  }
+  EXPECT_LE(program.level_changes, 30);
+}
+
+TEST(CostBudgetTest, ShortWindowsOfAScheduleAreJudgedTogether) {
+  CostBudget budget(0.01, true, false);
+  CostSum sum;
+  std::int64_t now = 0;
+  for (int window = 0; window < 60; ++window, now += 10'000 * kMs) {
+    budget.open(now, kWall + now, sum);
+    budget.look(now, kWall + now, sum);
+    now += 20 * kMs;  // 2 % of it
+    sum.cost_ns += kMs * 4 / 10;
+    sum.calls += 1000;
+    budget.close(now, kWall + now, sum);
+  }
+  EXPECT_EQ(budget.thinning(), Thinning::kInputs);
+  EXPECT_EQ(budget.window_ns(), 1200 * kMs);
+  for (const CostBudget::Period& period : budget.periods()) {
+    ASSERT_TRUE(period.to_ns);
+    EXPECT_LE(*period.to_ns - period.from_ns, 20 * kMs);
+  }
+}
+
+TEST(CostBudgetTest, TheListStaysShortHoweverLongTheRecordingIs) {
+  Program program(0.001);
+  for (int minute = 0; minute < 60 * 24; ++minute) {
+    program.calls_per_s = minute % 3 == 0 ? 1'000'000 : 100;
+    program.run(60'000);
+  }
+  EXPECT_GT(program.level_changes, 200);
+  EXPECT_LE(program.budget.periods().size(), CostBudget::kMostPeriods);
+  EXPECT_LT(program.budget.thinned_json().size(), 40u * 1024);
+  EXPECT_FALSE(program.budget.periods().back().to_ns);
+}
+
+TEST(CostBudgetTest, TheListIsJson) {
+  Program program(0.01, false, false);
+  program.calls_per_s = 1'000'000;
+  program.run(400);
+  EXPECT_EQ(program.budget.thinned_json(),
+            R"([{"from_ns": 1700000000200000000, "to_ns": null, "level": 3, "what": "operators", )"
+            R"("share_ratio": 0.3000, "paused_ns": 0, "pause_count": 1, )"
+            R"("pauses": [[1700000000200000000, null]]}])");
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("budget_ratio": 0.01, )"));
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("cost_ns": 60000000, )"));
+}
+
+}  // namespace
+}  // namespace lanescope::record

@@ -1,0 +1,13 @@
+// What a recording left out to keep to its budget, in a line.
+#pragma once
+#include <string>
+
+#include "lanescope/analysis/thinning.h"
+
+namespace lanescope::report {
+
+// "operators are missing for 12.300s of the recording (in 4 pauses); ...": what is missing, what it
+// means for numbers. No newline.
+std::string thinning_text(const analysis::Thinning& thinning);
+
+}  // namespace lanescope::report

@@ -1,0 +1,192 @@
+// A recorder with a budget, of which the test says what it costs: what the sources are asked to
+// leave out, and what the recording says about it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/format/spool/read_spool.h"
+#include "lanescope/profiler.h"
+#include "lanescope/record/activity_source.h"
+#include "lanescope/record/thread_writer.h"
+
+namespace lanescope {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+// What it was asked for; the same again counts once.
+struct AskedSource {
+  std::mutex mutex;
+  std::vector<std::uint32_t> options;
+  LanescopeActivitySource table{};
+  AskedSource() {
+    table.abi = LANESCOPE_RECORD_ABI;
+    table.activities = LANESCOPE_ACTIVITY_CPU;
+    table.name = "asked";
+    table.self = this;
+    table.start = [](void* self, std::uint32_t wanted, char*, std::size_t) {
+      static_cast<AskedSource*>(self)->set(wanted);
+      return 0;
+    };
+    table.change = [](void* self, std::uint32_t wanted) {
+      static_cast<AskedSource*>(self)->set(wanted);
+    };
+    EXPECT_EQ(lanescope_register_source(&table), 0);
+  }
+  ~AskedSource() { lanescope_unregister_source(&table); }
+  void set(std::uint32_t wanted) {
+    const std::lock_guard lock(mutex);
+    if (options.empty() || options.back() != wanted) options.push_back(wanted);
+  }
+  std::uint32_t asked() {
+    const std::lock_guard lock(mutex);
+    return options.empty() ? 0 : options.back();
+  }
+};
+
+class CostBudgetTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    directory_ = fs::temp_directory_path() /
+                 ("lanescope_budget_" + std::string(info->name()) + "_" + std::to_string(getpid()));
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  std::unique_ptr<record::Recorder> open(double budget_ratio, std::uint32_t options = 0) const {
+    auto recorder = record::Recorder::open({.spool_path = (directory_ / "x.lspool").string(),
+                                            .free_name = true,
+                                            .budget_ratio = budget_ratio,
+                                            .options = options});
+    EXPECT_TRUE(recorder) << recorder.error().message;
+    return std::move(recorder).value();
+  }
+  Trace read(const record::Recorder& recorder) const {
+    auto trace = format::read_spool(recorder.spool_path());
+    EXPECT_TRUE(trace) << trace.error().message;
+    return std::move(trace).value();
+  }
+
+  // Goes on as a thread whose callbacks take half of all time, until `what` holds.
+  static bool costs_until(const std::function<bool()>& what) {
+    using Clock = std::chrono::steady_clock;
+    LanescopeWriter* const writer = record::thread_writer();
+    std::uint64_t last = record::ticks();
+    for (const auto until = Clock::now() + std::chrono::seconds(60); Clock::now() < until;) {
+      if (what()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::uint64_t now = record::ticks();
+      writer->cost.ticks.store(writer->cost.ticks.load() + (now - last) / 2);
+      writer->cost.calls.store(writer->cost.calls.load() + 1000);
+      last = now;
+    }
+    return false;
+  }
+
+  AskedSource source_;
+  fs::path directory_;
+};
+
+constexpr std::uint32_t kDetails = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_STACK;
+
+TEST_F(CostBudgetTest, DetailsGoOneAfterTheOtherThenOperatorsPauseAndTheTraceSaysSo) {
+  auto recorder = open(0.01, kDetails);
+  ASSERT_TRUE(recorder->start());
+  EXPECT_EQ(source_.asked(), kDetails | LANESCOPE_RECORD_MEASURE);
+  ASSERT_TRUE(costs_until([&] { return (source_.asked() & LANESCOPE_RECORD_PAUSED) != 0; }));
+  recorder->close();
+  constexpr std::uint32_t kMeasure = LANESCOPE_RECORD_MEASURE;
+  ASSERT_GE(source_.options.size(), 4u);
+  source_.options.resize(4);
+  EXPECT_THAT(source_.options, ElementsAre(kDetails | kMeasure, LANESCOPE_RECORD_STACK | kMeasure,
+                                           kMeasure, LANESCOPE_RECORD_PAUSED | kMeasure));
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("without input shapes: recording cost ")));
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("without stacks: recording cost ")));
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("with operators in parts only")));
+
+  const Trace trace = read(*recorder);
+  const auto thinned = parse_json(trace.metadata_json("lanescope_thinned").value_or(""));
+  ASSERT_TRUE(thinned && thinned->is_array());
+  ASSERT_EQ(thinned->items.size(), 3u);
+  const std::vector<std::string> words = {"input shapes", "stacks", "operators"};
+  std::int64_t before = trace.base_time_ns() + trace.window_start_ns();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const JsonValue& period = thinned->items[i];
+    EXPECT_EQ(period.find("what")->text, words[i]);
+    EXPECT_GE(period.find("share_ratio")->number, 0.04);
+    // The two clocks of the trace and of the list were read one after the other.
+    EXPECT_GE(*period.find("from_ns")->integer + 1'000'000, before);
+    before = *period.find("to_ns")->integer;
+    EXPECT_GE(before, *period.find("from_ns")->integer);
+  }
+  EXPECT_LE(before, trace.base_time_ns() + trace.window_end_ns() + 1'000'000);
+  EXPECT_GE(*thinned->items[2].find("pause_count")->integer, 1);
+  const auto cost = parse_json(trace.metadata_json("lanescope_cost").value_or(""));
+  ASSERT_TRUE(cost);
+  EXPECT_EQ(cost->find("budget_ratio")->number, 0.01);
+  EXPECT_GT(cost->find("share_ratio")->number, 0.04);
+}
+
+TEST_F(CostBudgetTest, WhatFitsIsRecordedWholeAndItsCostIsWritten) {
+  auto recorder = open(0.5, kDetails);
+  ASSERT_TRUE(recorder->start());
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  recorder->close();
+  EXPECT_EQ(source_.asked(), kDetails | LANESCOPE_RECORD_MEASURE);
+  EXPECT_TRUE(recorder->notes().empty());
+  const Trace trace = read(*recorder);
+  EXPECT_FALSE(trace.metadata_json("lanescope_thinned"));
+  EXPECT_THAT(std::string(trace.metadata_json("lanescope_cost").value_or("")),
+              HasSubstr("\"budget_ratio\": 0.5, "));
+}
+
+TEST_F(CostBudgetTest, WithoutABudgetNothingIsMeasuredOrLeftOut) {
+  auto recorder = open(0, kDetails);
+  ASSERT_TRUE(recorder->start());
+  EXPECT_EQ(source_.asked(), kDetails);
+  std::uint32_t looks = 0;
+  ASSERT_TRUE(costs_until([&] { return ++looks == 500; }));
+  EXPECT_EQ(source_.asked(), kDetails);
+  recorder->close();
+  EXPECT_FALSE(read(*recorder).metadata_json("lanescope_cost"));
+}
+
+TEST_F(CostBudgetTest, ASessionWithoutABudgetGetsEverythingMeanwhile) {
+  auto recorder = open(0.01, kDetails);
+  ASSERT_TRUE(recorder->start());
+  ASSERT_TRUE(costs_until([&] { return (source_.asked() & LANESCOPE_RECORD_PAUSED) != 0; }));
+  {
+    auto whole = open(0, kDetails);
+    ASSERT_TRUE(whole->start());
+    EXPECT_EQ(source_.asked(), kDetails | LANESCOPE_RECORD_MEASURE);
+  }
+  EXPECT_EQ(source_.asked() & kDetails, 0u);  // the budget counts again
+  recorder->close();
+}
+
+TEST_F(CostBudgetTest, ABudgetOutOfItsRangeIsRefused) {
+  for (const double wrong : {-0.01, 0.0009, 0.51, std::nan("")}) {
+    const auto recorder = record::Recorder::open(
+        {.spool_path = (directory_ / "y.lspool").string(), .budget_ratio = wrong});
+    ASSERT_FALSE(recorder) << wrong;
+    EXPECT_EQ(recorder.error().code, Errc::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace lanescope
