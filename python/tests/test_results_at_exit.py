@@ -142,15 +142,13 @@ def test_without_a_command_the_recording_stays(record, tmp_path):
 
 
 def peak_megabytes(arguments):
-    """Of one child, from its own rusage."""
-    pid = os.fork()
-    if pid == 0:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.execv(arguments[0], arguments)
-    _, status, usage = os.wait4(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    return usage.ru_maxrss / 1024
+    """Of a child of a small process: a child inherits the peak of who forks it."""
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code, *arguments], check=True, capture_output=True, text=True)
+    return int(done.stdout) / 1024
 
 
 def test_the_memory_of_a_conversion_does_not_grow_with_the_recording(tmp_path, command):

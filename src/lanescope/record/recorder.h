@@ -32,7 +32,7 @@ struct RecorderOptions {
   std::optional<std::uint64_t> disk_reserve_bytes = {};
   // Not 0: the most that recording may cost, as a ratio of the time of its windows, 0.001 to 0.5.
   // What would cost more is left out, and the trace says what and when (docs/decisions/
-  // cost_budget.md). Holds when all open sessions of the process have a budget: the lowest one.
+  // cost_budget.md). Holds when all open sessions of the process have a budget: the first one.
   double budget_ratio = 0;
   std::uint32_t ready_chunks =
       32;  // prepared ahead, 128 KiB each; grows to 8 times that when threads use them faster
