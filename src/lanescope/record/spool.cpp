@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -58,6 +59,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
     pthread_setname_np(spool->thread_.native_handle(), "lanescope");
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    unlink(options.path.c_str());  // a file that stays means a name that is taken
     return Error{Errc::kUnavailable, "cannot start the recorder's background thread"};
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

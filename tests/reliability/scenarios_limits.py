@@ -1,0 +1,284 @@
+"""Little room: disks, folders, files, memory. And what a recording's file goes through while it is written."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+
+from harness import (MB, Broken, Guest, Skip, check_counts, disk, folder, memory_cgroup, need_torch, only, promise, read, run,
+                     whole_or_absent)
+
+# A program that knows nothing of lanescope.
+PLAIN = "import torch\noperators({count})\nlast_line()\n"
+END = "prof.stop()\ndropped(prof)\n"
+
+
+def both_end_with_0(code, out, **options):
+    """Runs the program plain, then recorded. Skips when it cannot even run plain."""
+    plain = run(code, out, **options)
+    if plain.code != 0:
+        raise Skip(f"the program itself does not run so: {plain.err.strip().splitlines()[-1:]}")
+    recorded = run(code, out, record=[], **options)
+    promise(recorded.code == 0, f"plain it ends with 0, recorded with {recorded.code}: {recorded.err[-400:]}")
+    return recorded
+
+
+def expect_operators(there, counted):
+    """In each result that is there, every operator is found or counted."""
+    for ending, found in there.items():
+        promise(found.of("aten::neg_") + found.dropped == counted,
+                f"{ending}: {counted} counted, {found.of('aten::neg_')} found, {found.dropped} dropped")
+
+
+def describe(there, counted):
+    if not there:
+        return f"counted {counted:,}; no result"
+    return f"counted {counted:,}; " + ", ".join(
+        f"{ending} found {found.of('aten::neg_'):,} dropped {found.dropped:,}" for ending, found in sorted(there.items()))
+
+
+def disk_reserve(_options):
+    """a disk of 60 MB: the recording leaves half of it, the program can write its own 20 MB, drops are counted"""
+    code = ("prof = profile()\nprof.start()\nfor thread in on_threads(300_000): thread.join()\n"
+            "checkpoint(os.environ['RELIABILITY_OUT'] + '/own', 20 << 20)\n" + END)
+    with disk("size=60m") as out:
+        ended = run(code, out)
+        promise(ended.code == 0 and "checkpoint written" in ended.out, f"ended with {ended.code}: {ended.err[-300:]}")
+        found = read(only(out))
+        check_counts(found, ended.counted)
+        promise(found.dropped == ended.number("dropped"), "the file counts other drops than the recorder")
+        promise(found.dropped > 0, "nothing was dropped: the disk was not small enough to show anything")
+        size = only(out).stat().st_size
+    return 1, f"counted {sum(ended.counted):,}, found {found.of(r't.*'):,}, dropped {found.dropped:,}; file {size / MB:.0f} MB"
+
+
+def disk_full(_options):
+    """no reserve and a disk of 20 MB, full: the program ends with 0, drops are counted"""
+    code = "prof = profile(disk_reserve=0)\nprof.start()\nfor thread in on_threads(200_000): thread.join()\n" + END
+    with disk("size=20m") as out:
+        ended = run(code, out)
+        promise(ended.code == 0, f"ended with {ended.code}: {ended.err[-300:]}")
+        found = read(only(out))
+        check_counts(found, ended.counted)
+        promise(found.dropped > 0, "nothing was dropped: the disk was not small enough to show anything")
+    return 1, f"counted {sum(ended.counted):,}, found {found.of(r't.*'):,}, dropped {found.dropped:,}"
+
+
+def disk_full_results(_options):
+    """no room for the trace at the exit: the program ends with 0, the recording stays, nothing half has a final name"""
+    need_torch()
+    with disk("size=24m") as out:
+        ended = both_end_with_0(PLAIN.format(count=200_000), out)
+        counted = ended.counted[0]
+        there = whole_or_absent(out)
+        promise(there, "neither a trace nor a recording is there")
+        expect_operators(there, counted)
+    return 1, describe(there, counted)
+
+
+def read_only_folder(_options):
+    """a folder that cannot be written: `record` says so and starts nothing; when it becomes so later, the program ends with 0"""
+    need_torch()
+    with disk("size=1m,ro") as out:
+        refused = run("print('begun')", out, record=[])
+        promise(refused.code == 2 and "begun" not in refused.out, f"ended with {refused.code}: {refused.err[-300:]}")
+        promise("Read-only file system" in refused.err, f"no line says why: {refused.err[-300:]}")
+    with disk("size=1m") as out:  # recording begins with the import of torch
+        later = "import subprocess\nsubprocess.run(['mount', '-o', 'remount,ro', os.environ['RELIABILITY_OUT']], check=True)\n"
+        ended = run(later + PLAIN.format(count=1000), out, record=[])
+        promise(ended.code == 0, f"ended with {ended.code}: {ended.err[-300:]}")
+        promise(ended.counted[0] == 1000 and "not recorded" in ended.err, f"stderr: {ended.err[-300:]}")
+        promise(not list(out.iterdir()), "a file is there")
+    return 1, "the program made its 1,000 operators; no result"
+
+
+def deleted_folder(_options):
+    """the folder is deleted while the program records: it ends with 0, the next recording is whole"""
+    need_torch()
+    code = ("import shutil, torch\noperators(20_000)\nshutil.rmtree(os.environ['RELIABILITY_OUT'], ignore_errors=True)\n"
+            "operators(20_000)\n")
+    with folder() as parent:
+        ended = both_end_with_0(code, parent / "gone")
+        promise("deleted" in ended.err, f"nothing says that the file was deleted: {ended.err[-300:]}")
+        again = run(PLAIN.format(count=1000), parent / "gone", record=[])
+        expect_operators(whole_or_absent(parent / "gone"), again.counted[0])
+    return 1, "the next one found 1,000 of 1,000"
+
+
+def limited(limit, value):
+    def apply():
+        resource.setrlimit(limit, (value, value))
+    return apply
+
+
+def open_files(_options):
+    """ulimit -n 40, and no descriptor left at the exit: ends with 0, the recording is there"""
+    need_torch()
+    code = ("import torch\noperators(20_000)\nheld = []\ntry:\n    while True: held.append(open('/dev/null'))\n"
+            "except OSError: pass\noperators(20_000)\nos.write(1, b'held %d\\n' % len(held))\n")
+    with folder() as out:
+        ended = both_end_with_0(code, out, preexec=limited(resource.RLIMIT_NOFILE, 40))
+        there = whole_or_absent(out)
+        promise(there, "neither a trace nor a recording is there")
+        expect_operators(there, ended.counted[0])
+    return 1, describe(there, ended.counted[0])
+
+
+def address_space(_options):
+    """ulimit -v little above what the program needs (+16, +64, +256, +1024 MB): ends with 0, results whole or absent"""
+    need_torch()
+    code = PLAIN.format(count=50_000) + "print('peak', open('/proc/self/status').read().split('VmPeak:')[1].split()[0])\n"
+    results, counted = [], 0
+    with folder() as out:
+        peak = int(run(code, out).number("peak")) * 1024
+    for more in (16, 64, 256, 1024):
+        with folder() as out:
+            try:
+                ended = both_end_with_0(code, out, preexec=limited(resource.RLIMIT_AS, peak + (more << 20)))
+            except Broken as error:
+                raise Broken(f"+{more} MB: {error}") from None
+            there = whole_or_absent(out)
+            expect_operators(there, ended.counted[0])
+            counted = ended.counted[0]
+            found = next((f.of("aten::neg_") for f in there.values()), None)
+            results.append(f"+{more}: {'no result' if found is None else f'found {found:,}'}")
+    return len(results), f"counted {counted:,}; " + ", ".join(results)
+
+
+def file_size(_options):
+    """ulimit -f 2 MB: the program ends with 0, drops are counted"""
+    code = "prof = profile()\nprof.start()\nfor thread in on_threads(50_000): thread.join()\n" + END
+    with folder() as out:
+        ended = run(code, out, preexec=limited(resource.RLIMIT_FSIZE, 2 << 20))
+        promise(ended.code == 0, f"ended with {ended.code}: {ended.err[-300:]}")
+        found = read(only(out))
+        check_counts(found, ended.counted)
+        promise(found.dropped > 0, "nothing was dropped: the limit was not small enough to show anything")
+    return 1, f"counted {sum(ended.counted):,}, found {found.of(r't.*'):,}, dropped {found.dropped:,}"
+
+
+def cgroup_512_mb(_options):
+    """a memory cgroup of 512 MB, 1,500,000 operators, --json: ends with 0, results whole or absent"""
+    need_torch()
+    with memory_cgroup(512 << 20) as group, folder() as out:
+        def join():
+            (group / "cgroup.procs").write_text(str(os.getpid()))
+        code = PLAIN.format(count=1_500_000)
+        plain = run(code, out, preexec=join)
+        if plain.code != 0:
+            raise Skip(f"the program itself does not run so: {plain.code}")
+        ended = run(code, out, record=["--json"], preexec=join)
+        promise(ended.code == 0, f"plain it ends with 0, recorded with {ended.code}: {ended.err[-400:]}")
+        there = whole_or_absent(out)
+        promise(there, "neither a trace nor a recording is there")
+        expect_operators(there, ended.counted[0])
+        host = ended.number("last_line", 2) / 1000 - plain.number("last_line", 2) / 1000
+    return 1, describe(there, ended.counted[0]) + f"; host +{host:.0f} MB, converter {ended.converter_peak_bytes / MB:.0f} MB"
+
+
+def touched(word, action):
+    code = f"""
+import glob, time
+from lanescope import record_function
+prof = profile()
+prof.start()
+threads = on_threads(40_000)
+(spool,) = glob.glob(os.environ["RELIABILITY_OUT"] + "/*.lspool")
+{action}
+for thread in threads: thread.join()
+prof.stop()
+with profile() as again:
+    for _ in range(1000):
+        with record_function("again"): pass
+print("again", sum(row.count for row in again.key_averages() if row.key == "again"))
+"""
+    with folder() as out:
+        ended = run(code, out)
+        promise(ended.code == 0, f"ended with {ended.code}: {ended.err[-300:]}")
+        promise(min(ended.counted[:3]) == 40_000, f"the program did not go on: {ended.counted}")
+        promise(f"was {word} while it was written" in ended.err, f"no line says so: {ended.err[-300:]}")
+        promise(ended.number("again") == 1000, "the next recording is not whole")
+    return 1, "the program made all its 120,000 ranges; the next recording found 1,000 of 1,000"
+
+
+def cut_file(_options):
+    """truncate of the recording: the program goes on and ends with 0, a line says so, the next recording is whole"""
+    return touched("cut", "os.truncate(spool, 0)")
+
+
+def deleted_file(_options):
+    """rm of the recording: the program goes on and ends with 0, a line says so, the next recording is whole"""
+    return touched("deleted", "os.unlink(spool)")
+
+
+def ring(options):
+    """a flight recorder, killed: the file holds the last 2 s, and grows no more after it reached them"""
+    code = """
+import time
+from lanescope import record_function
+prof = profile(last=2.0)
+prof.start()
+ready()
+def size(): return os.stat(prof.spool_path).st_size
+begun, sizes = time.monotonic(), []
+while time.monotonic() < begun + SECONDS:
+    ranges(0, 200)
+    time.sleep(0.002)
+    sizes.append((time.monotonic() - begun, size()))
+early = max(bytes for at, bytes in sizes if at < SECONDS * 0.5)
+print("sizes", early, max(bytes for _, bytes in sizes), flush=True)
+os.kill(os.getpid(), 9)
+""".replace("SECONDS", str(options.ring_seconds))
+    with folder() as out:
+        ended = Guest(code, out).wait(options.ring_seconds + 120)
+        promise(ended.code == -9, f"ended with {ended.code}: {ended.err[-300:]}")
+        early, most = ended.number("sizes", 1), ended.number("sizes", 2)
+        # Prepared chunks may grow to 256 of 128 KiB when threads use them faster.
+        promise(most <= early + (32 << 20), f"the file grew from {early} to {most} bytes")
+        found = read(only(out))
+        numbers = [int(name[3:]) for name in found.calls if name.startswith("t0_")]
+        promise(numbers and max(numbers) > ended.counted[0] - 500, "the last ranges are not in the file")
+        made, there = ended.counted[0], found.of(r"t0.*")
+        kept = sorted(numbers)
+        promise(kept == list(range(kept[0], kept[-1] + 1, 500)) or found.dropped > 0, "there is a gap in what is kept")
+        promise(found.window_ns <= 2.2e9, f"the recording holds {found.window_ns} ns")
+    return 1, (f"{options.ring_seconds} s: counted {made:,}, kept {there:,} ({found.window_ns / 1e9:.2f} s), "
+               f"file {early / MB:.1f} MB at half time, {most / MB:.1f} MB at most")
+
+
+def exit_time(count, flags, ending, wait, may_stay=False):
+    need_torch()
+    code = PLAIN.format(count=count)
+    with folder() as out:
+        plain, ended = run(code, out), run(code, out, record=flags)
+        promise(plain.code == 0 and ended.code == 0, f"ended with {plain.code}, recorded with {ended.code}: {ended.err[-300:]}")
+        there = whole_or_absent(out)
+        expected = {ending, ".lspool"} if may_stay else {ending}
+        promise(ending in there and set(there) <= expected, f"expected {ending}, found {list(there)}: {ended.err[-300:]}")
+        table = any(out.glob("*.txt"))
+        expect_operators(there, ended.counted[0])
+        promise(ended.converter_peak_bytes <= 250 * MB, f"the conversion took {ended.converter_peak_bytes} bytes")
+        more = (ended.number("last_line", 2) - plain.number("last_line", 2)) * 1024
+        promise(more <= 100 * MB, f"recording took {more} bytes of the program's memory")
+        seconds, before = (each.ended_at - each.number("last_line", 1) for each in (ended, plain))
+        promise(wait is None or seconds <= before + wait, f"the end took {seconds:.1f} s")
+    size = f"; converter {ended.converter_peak_bytes / MB:.0f} MB" if ended.converter_peak_bytes else "; no conversion"
+    return 1, (describe(there, ended.counted[0]) + f"; last line to end {seconds:.2f} s, plain {before:.2f} s; "
+               f"host {more / MB:+.0f} MB{size}{'; table' if table else '; no table'}")
+
+
+def exit_small(_options):
+    """the exit of a recording under 16 MiB: trace and table are whole, the program waits 10 s at most"""
+    return exit_time(100_000, [], ".json", 20)
+
+
+def exit_long(_options):
+    """the exit of a long recording: it stays .lspool, and the program ends at once"""
+    return exit_time(2_000_000, [], ".lspool", 20)
+
+
+def exit_long_json(_options):
+    """the exit of a long recording with --json: the trace is whole, host and converter stay small"""
+    # The table needs the whole recording in memory; when it finds no room, the recording stays.
+    return exit_time(2_000_000, ["--json"], ".json", None, may_stay=True)
