@@ -69,9 +69,10 @@ def test_recordings_of_profiles_say_when_and_where_they_were_made(tmp_path):
 def test_a_container_that_starts_again_records_again(run_python, tmp_path):
     """The same program, process id, host and second, after a kill: the new run records, the old file stays."""
     code = (
-        "import os, sys\nfrom lanescope import _autorecord\n"
+        "import os, sys\nfrom lanescope import _autorecord, record\n"
         "os.environ['LANESCOPE_RUNS'] = str(int(os.environ.get('LANESCOPE_RUNS', '0')) + 1)\n"
-        "settings = {'LANESCOPE_RECORD_DIR': 'out', 'LANESCOPE_RECORD_STARTED': '20261123T061902Z'}\n"
+        "settings = {'LANESCOPE_RECORD_DIR': 'out', 'LANESCOPE_RECORD_STARTED': '20261123T061902Z',\n"
+        "            'LANESCOPE_RECORD_COMMAND': record.results_command()}\n"
         "recording = _autorecord.AutoRecording(settings, 'train')\nrecording.begin()\n"
         "import lanescope\nwith lanescope.record_function('work'):\n    pass\n"
         "if os.environ['LANESCOPE_RUNS'] != '3':\n    os.execv(sys.executable, [sys.executable, *sys.argv])\n"
