@@ -24,11 +24,12 @@ import subprocess
 import sys
 import time
 import zlib
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER_BYTES, CHUNK_BYTES, CHUNK_HEADER_BYTES, RECORD_BYTES = 4096, 128 * 1024, 128, 48
-RECORDS, ACTIVITIES = 1, 5
+SMALL_CHUNK_BYTES = 1024  # of threads that have recorded little; they lie in a SHARED chunk, from its second place on
+RECORDS, ACTIVITIES, SHARED = 1, 5, 7
 RANGE = 1
 DEVICE_WORK = (33, 34, 35)  # kernel, copy, memset
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -47,28 +48,38 @@ with lanescope.profile(activities=[kinds.CPU, kinds.CUDA] if device == "cuda" el
 """
 
 
-def count_chunks(path: pathlib.Path) -> Dict[str, int]:
-    """Chunks by state, from the bytes: closed ones with a right and a wrong checksum, open ones, records in closed ones."""
-    found = {"closed": 0, "wrong_checksum": 0, "open": 0, "ranges_in_closed": 0, "device_in_closed": 0}
+def chunks_of(path: pathlib.Path) -> Iterator[bytes]:
+    """Each chunk, of shared ones the small chunks in them."""
     with open(path, "rb") as file:
         file.seek(HEADER_BYTES)
         while len(chunk := file.read(CHUNK_BYTES)) >= CHUNK_HEADER_BYTES:
-            magic, _, _, kind, _, _, _, used, state, checksum = struct.unpack_from("<IIQIIIIIII", chunk)
-            if magic != 0x4B43534C or kind == 0:
+            if struct.unpack_from("<I", chunk, 16)[0] != SHARED:
+                yield chunk
                 continue
-            if state != 1:
-                found["open"] += 1
-                continue
-            found["closed"] += 1
-            unit = {2: 1, 3: 128}.get(kind, RECORD_BYTES)
-            payload = chunk[CHUNK_HEADER_BYTES:CHUNK_HEADER_BYTES + used * unit]
-            crc = zlib.crc32(payload, zlib.crc32(struct.pack("<I", used), zlib.crc32(chunk[:32])))
-            found["wrong_checksum"] += crc != checksum
-            kinds = payload[20::RECORD_BYTES]
-            if kind == RECORDS:
-                found["ranges_in_closed"] += kinds.count(RANGE)
-            elif kind == ACTIVITIES:
-                found["device_in_closed"] += sum(kinds.count(work) for work in DEVICE_WORK)
+            for at in range(SMALL_CHUNK_BYTES, len(chunk), SMALL_CHUNK_BYTES):
+                yield chunk[at : at + SMALL_CHUNK_BYTES]
+
+
+def count_chunks(path: pathlib.Path) -> Dict[str, int]:
+    """Chunks by state, from the bytes: closed ones with a right and a wrong checksum, open ones, records in closed ones."""
+    found = {"closed": 0, "wrong_checksum": 0, "open": 0, "ranges_in_closed": 0, "device_in_closed": 0}
+    for chunk in chunks_of(path):
+        magic, _, _, kind, _, _, _, used, state, checksum = struct.unpack_from("<IIQIIIIIII", chunk)
+        if magic != 0x4B43534C or kind == 0:
+            continue
+        if state != 1:
+            found["open"] += 1
+            continue
+        found["closed"] += 1
+        unit = {2: 1, 3: 128}.get(kind, RECORD_BYTES)
+        payload = chunk[CHUNK_HEADER_BYTES:CHUNK_HEADER_BYTES + used * unit]
+        crc = zlib.crc32(payload, zlib.crc32(struct.pack("<I", used), zlib.crc32(chunk[:32])))
+        found["wrong_checksum"] += crc != checksum
+        kinds = payload[20::RECORD_BYTES]
+        if kind == RECORDS:
+            found["ranges_in_closed"] += kinds.count(RANGE)
+        elif kind == ACTIVITIES:
+            found["device_in_closed"] += sum(kinds.count(work) for work in DEVICE_WORK)
     return found
 
 
