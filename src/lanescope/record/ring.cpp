@@ -245,28 +245,26 @@ void Ring::give_back(const Chunk& chunk) {
 
 void Ring::move_loose_ends(const Chunk& chunk) {
   if (!file_->read_chunk(chunk.number, buffer_.data())) return;
-  const std::vector<RingWindow>& windows = windows_;  // clang's check does not follow them
-  KeptRanges& kept = kept_;                           // into lambdas
-  auto& small = small_;
-  const auto end_small = [this](std::uint32_t thread, const Record& end)
-                             LANESCOPE_NO_THREAD_SAFETY { return end_in_small(thread, end); };
-  if (chunk.is_shared)
-    for_each_part(buffer_.data(), [&](std::uint32_t thread, std::uint32_t sequence, auto) {
-      small.erase(key_of(thread, sequence));
-    });
-  for_each_part(buffer_.data(), [&](std::uint32_t thread, std::uint32_t sequence,
-                                    std::span<const Record> records) {
+  // Clang's check does not follow the lock into lambdas.
+  const auto forget_small =
+      [this](std::uint32_t thread, std::uint32_t sequence, auto)
+          LANESCOPE_NO_THREAD_SAFETY { small_.erase(key_of(thread, sequence)); };
+  const auto move = [this](std::uint32_t thread, std::uint32_t sequence,
+                           std::span<const Record> records) LANESCOPE_NO_THREAD_SAFETY {
     for (std::size_t slot = 0; slot < records.size(); ++slot) {
       const Record& record = records[slot];
       const auto kind = static_cast<RecordKind>(record.kind);
-      if (kind == RecordKind::kRange && record.end_tsc == 0 && is_in_any(windows, record.begin_tsc))
-        kept.add(thread, std::uint64_t{sequence} << 32 | slot, record);
-      else if (kind == RecordKind::kRangeEnd && !end_small(thread, record))
-        kept.remove(thread, static_cast<std::uint64_t>(record.a));
+      if (kind == RecordKind::kRange && record.end_tsc == 0 &&
+          is_in_any(windows_, record.begin_tsc))
+        kept_.add(thread, std::uint64_t{sequence} << 32 | slot, record);
+      else if (kind == RecordKind::kRangeEnd && !end_in_small(thread, record))
+        kept_.remove(thread, static_cast<std::uint64_t>(record.a));
       else if (kind == RecordKind::kEndByHandle)
-        kept.end_by_handle(thread, record);
+        kept_.end_by_handle(thread, record);
     }
-  });
+  };
+  if (chunk.is_shared) for_each_part(buffer_.data(), forget_small);
+  for_each_part(buffer_.data(), move);
 }
 
 // A range whose end goes before it gets its end where it is. True: it is in a small chunk.
