@@ -49,8 +49,8 @@ struct Row {
 namespace record = lanescope::record;
 
 // A ring against a file that keeps everything: the same bursts, one after the other in each round,
-// which goes first changing from round to round. The ring keeps 2 ms, so chunks are given back and
-// used again while it is measured. Returns the drops.
+// alternating which is first. The ring keeps 2 ms, so chunks are given back and used again while it
+// is measured. Returns the drops.
 std::uint64_t compare_ring(const std::string& directory) {
   constexpr int kPairs = 60, kBursts = 60;
   Row rows[2] = {{"RecordFunction, all is kept"}, {"RecordFunction, a ring of 2 ms"}};

@@ -1,7 +1,7 @@
 // How fast a trace file becomes a Trace: MB/s of JSON text, events/s, memory an event, peak memory
-// of the process. Beside it, in turns: reading the bytes, finding the tokens (simdjson's first
+// of the process. Alternating with it: reading the bytes, finding the tokens (simdjson's first
 // stage), and a bare simdjson on-demand pass.
-//   read_speed TRACE [ROUNDS]; a .gz or .zst is first unpacked beside the measurement, and read
+//   read_speed TRACE [ROUNDS]; a .gz or .zst is first unpacked outside of the measurement, and read
 //   packed as well
 #include <fcntl.h>
 #include <simdjson.h>
@@ -58,7 +58,7 @@ double peak_megabytes() {
   std::exit(2);
 }
 
-// Every window of the file, with the padding that simdjson wants behind it.
+// Every window of the file, with the padding that simdjson needs after it.
 void for_each_window(const std::string& path,
                      const std::function<std::size_t(std::span<char>)>& use) {
   auto source = codec::open_file(path);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator costs more when its Python call stack is recorded: lanescope beside torch.profiler.
+"""What an operator costs more when its Python call stack is recorded: lanescope and torch.profiler.
 
     python3 bench/stack_cost.py [--rounds 15] [--ops 2000] [--depth 4 24 100]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The key averages of a trace, beside torch.profiler's key_averages of its own recording, in the same run.
+"""The key averages of a trace, compared with torch.profiler's key_averages of its recording, in the same run.
 
 usage: table_speed.py TRACE.json [--repeat 11] [--steps 4000]
 

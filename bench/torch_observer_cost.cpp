@@ -1,5 +1,5 @@
-// What the torch observer adds to one operator, against an empty RecordFunction callback in the
-// same run.
+// What the torch observer adds to one operator, against an empty RecordFunction callback in
+// the same run.
 //
 // Each round runs the same loop with no callback, with an empty global callback, and with lanescope
 // recording, in this order; what counts is the median over rounds of the difference inside a round,
@@ -40,8 +40,8 @@ Quartiles quartiles(std::vector<double> values) {
   return {at(0.25), at(0.5), at(0.75)};
 }
 
-// CPU time of this thread: what other programs on the machine take does not count, page faults of
-// ours do.
+// CPU time of this thread: what other programs on the machine take does not count, page faults
+// of ours do.
 double thread_cpu_ns() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

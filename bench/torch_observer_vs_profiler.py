@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lanescope beside torch.profiler (CPU) on a 64x64 matmul + add loop: slowdown, time after the loop, memory.
+"""lanescope and torch.profiler (CPU) on a 64x64 matmul + add loop: slowdown, time after the loop, memory.
 
     python3 bench/torch_observer_vs_profiler.py [--rounds 31] [--steps 1000] [--after-steps 20000]
 
@@ -96,7 +96,7 @@ def peak_mb() -> float:
 
 
 def after_the_loop(mode: str, steps: int) -> Dict[str, float]:
-    """In a process of its own: what it takes, in ms and MB, from the last step to the written file."""
+    """In a separate process: what it takes, in ms and MB, from the last step to the written file."""
     torch.set_num_threads(1)
     loop(200)()
     warm = profiler(mode)  # one-time costs of both are not the subject: Kineto's set-up, the observer's build

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""lanescope's traces beside torch.profiler's: the same program, recorded by each in a fresh process, must tell the same.
+"""Compares lanescope's traces with torch.profiler's: the same program, recorded by each in a fresh process, must
+give the same.
 
     python3 bench/gpu/compare.py --programs ladder,mlp_train --device cuda --out results/compare
     python3 bench/gpu/compare.py --programs ddp --ranks 2 --out results/ddp2
@@ -254,7 +255,7 @@ def main() -> int:
             for group in pool.map(lambda name: compare_program(arguments, name, explained), names):
                 outcomes += group
                 write_results(arguments, outcomes)
-                for outcome in group:  # a run that is cut short has told this much
+                for outcome in group:  # a run that is cut short has printed this much
                     print(f"{outcome.program}: {outcome.verdict}", flush=True)
     write_results(arguments, outcomes)
     print_table(outcomes)

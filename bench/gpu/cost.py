@@ -120,7 +120,7 @@ def after(arguments: argparse.Namespace, variant: str, seconds: float) -> Dict[s
             result["stop_ms"] = timed(prof.stop)
             result["table_ms"] = timed(lambda: prof.key_averages().table())
             result["export_ms"] = timed(lambda: prof.export_chrome_trace(path))
-            result["memory_kb"] = measure.memory_kb()  # before the check below takes memory of its own
+            result["memory_kb"] = measure.memory_kb()  # before the check below takes memory
             result["json_bytes"] = os.path.getsize(path)
             trace = TraceJson(path)
             result["kernels"] = sum(e.cat == "kernel" for e in trace.device)

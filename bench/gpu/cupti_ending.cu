@@ -1,11 +1,13 @@
-// How a recording can end with CUPTI, measured with a bare client: which calls of one thread break the capture of a graph on
-// another, and whether all work is there when CUPTI has given back its last buffer.
+// How a recording can end with CUPTI, measured with a bare client: which calls of one thread
+// break the capture of a graph on another, and whether all work is there when CUPTI has given
+// back its last buffer.
 //
-//   nvcc -O2 -std=c++17 -I$CUDA/extras/CUPTI/include bench/gpu/cupti_ending.cu -o cupti_ending -lcuda -ldl
+//   nvcc -O2 -std=c++17 -I$CUDA/extras/CUPTI/include bench/gpu/cupti_ending.cu
+//       -o cupti_ending -lcuda -ldl
 //   cupti_ending libcupti.so.13
 //
-// Each scene runs in a process of its own: a broken capture, or a graph that CUPTI left behind, may take the process with
-// it.
+// Each scene runs in a separate process: a broken capture, or a graph that CUPTI left, may take the
+// process with it.
 #include <cuda.h>
 #include <cupti.h>
 #include <sys/wait.h>
@@ -22,21 +24,22 @@
 #include <functional>
 #include <thread>
 
-#define FUNCTIONS(X)                                                                                                   \
-  X(cuptiGetVersion)                                                                                                   \
-  X(cuptiActivityEnable)                                                                                               \
-  X(cuptiActivityDisable)                                                                                              \
-  X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterCallbacks) \
-      X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute) X(cuptiSubscribe) X(cuptiUnsubscribe)     \
-          X(cuptiEnableCallback) X(cuptiFinalize)
+// One list; clang-format would make a staircase of it.
+// clang-format off
+#define FUNCTIONS(X)                                                                          \
+  X(cuptiGetVersion) X(cuptiActivityEnable) X(cuptiActivityDisable) X(cuptiActivityFlushAll)  \
+  X(cuptiActivityFlushPeriod) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterCallbacks) \
+  X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute) X(cuptiSubscribe)    \
+  X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiFinalize)
+// clang-format on
 #include "cupti_functions.h"
 
 namespace {
 constexpr std::size_t kBufferBytes = 8192;
 constexpr long long kCyclesPerMs = 1'700'000;  // about
-constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
-                                         CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
-                                         CUPTI_ACTIVITY_KIND_OVERHEAD};
+constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                         CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD};
 std::atomic<int> outside{0};
 struct {
   int kernels = 0, copies = 0, memsets = 0, unfinished = 0;
@@ -45,14 +48,18 @@ struct {
 double ticks_per_ms = 1;
 
 using Clock = std::chrono::steady_clock;
-double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
 void sleep_us(int us) { std::this_thread::sleep_for(std::chrono::microseconds(us)); }
 
 __global__ void spin(long long cycles) {
   for (const long long begin = clock64(); clock64() - begin < cycles;) {
   }
 }
-void launch(double ms, cudaStream_t stream) { spin<<<1, 1, 0, stream>>>(static_cast<long long>(ms * kCyclesPerMs)); }
+void launch(double ms, cudaStream_t stream) {
+  spin<<<1, 1, 0, stream>>>(static_cast<long long>(ms * kCyclesPerMs));
+}
 
 void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
   *buffer = static_cast<std::uint8_t*>(std::calloc(1, kBufferBytes));
@@ -60,8 +67,10 @@ void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* mos
   *most = 0;
   ++outside;
 }
-void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-  for (CUpti_Activity* record = nullptr; cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS;) {
+void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t,
+                       std::size_t valid) {
+  for (CUpti_Activity* record = nullptr;
+       cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS;) {
     seen.copies += record->kind == CUPTI_ACTIVITY_KIND_MEMCPY;
     seen.memsets += record->kind == CUPTI_ACTIVITY_KIND_MEMSET;
     if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) continue;
@@ -113,14 +122,16 @@ void flush() { cupti.cuptiActivityFlushAll(0); }
 
 bool has_left = false;
 void CUPTIAPI leave_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
-  if (has_left || static_cast<const CUpti_CallbackData*>(data)->callbackSite != CUPTI_API_EXIT) return;
+  if (has_left || static_cast<const CUpti_CallbackData*>(data)->callbackSite != CUPTI_API_EXIT)
+    return;
   has_left = cupti.cuptiFinalize() == CUPTI_SUCCESS;
 }
 void leave() {  // from the end of a call that does nothing
   CUpti_SubscriberHandle subscriber = nullptr;
   has_left = false;
   cupti.cuptiSubscribe(&subscriber, leave_here, nullptr);
-  cupti.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent);
+  cupti.cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API,
+                            CUPTI_DRIVER_TRACE_CBID_cuCtxGetCurrent);
   CUcontext context = nullptr;
   cuCtxGetCurrent(&context);
 }
@@ -159,7 +170,8 @@ void beside_captures(const char* name, const std::function<void()>& act) {
     in_a_process(name, [&] {
       cudaFree(nullptr);
       attach();
-      std::thread thread(capture_graphs, global ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal);
+      std::thread thread(capture_graphs,
+                         global ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal);
       sleep_us(50'000);
       CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
       cuThreadExchangeStreamCaptureMode(&mode);
@@ -168,8 +180,8 @@ void beside_captures(const char* name, const std::function<void()>& act) {
         act();
         sleep_us(500);
       }
-      std::printf("%-58s %-13s %5ld whole %2ld broken in %5d\n", name, global ? "global" : "thread_local", whole.load(),
-                  broken.load(), acts);
+      std::printf("%-58s %-13s %5ld whole %2ld broken in %5d\n", name,
+                  global ? "global" : "thread_local", whole.load(), broken.load(), acts);
       std::fflush(stdout);
       _exit(0);  // the other thread still captures
     });
@@ -202,14 +214,17 @@ void recorded(const char* name, const Work& work, bool off_first) {
     cudaStreamIsCapturing(one, &capturing);
     if (capturing != cudaStreamCaptureStatusNone) {
       cudaGraph_t graph = nullptr;
-      std::printf("the capture meanwhile: %s; ", cudaGetErrorName(cudaStreamEndCapture(one, &graph)));
+      std::printf("the capture meanwhile: %s; ",
+                  cudaGetErrorName(cudaStreamEndCapture(one, &graph)));
     }
     const bool idle = cudaStreamQuery(one) == cudaSuccess && cudaStreamQuery(two) == cudaSuccess;
     std::printf(
-        "%-42s %-16s buffers outside %d after %6.1f ms; GPU %s; %d kernels of %.2f to %.2f ms, %d unfinished; %d copies, "
+        "%-42s %-16s buffers outside %d after %6.1f ms; GPU %s; %d kernels of %.2f to %.2f ms, %d "
+        "unfinished; %d copies, "
         "%d memsets\n",
-        name, off_first ? "switched off" : "still on", outside.load(), back_ms, idle ? "idle" : "busy", seen.kernels,
-        seen.kernels ? seen.shortest_ms : 0, seen.longest_ms, seen.unfinished, seen.copies, seen.memsets);
+        name, off_first ? "switched off" : "still on", outside.load(), back_ms,
+        idle ? "idle" : "busy", seen.kernels, seen.kernels ? seen.shortest_ms : 0, seen.longest_ms,
+        seen.unfinished, seen.copies, seen.memsets);
   });
 }
 
@@ -223,7 +238,8 @@ cudaGraphExec_t graph_of_ten(cudaStream_t stream) {
   return ready;
 }
 
-// A kernel runs while CUPTI leaves; a graph that was captured while it was there is replayed afterwards.
+// A kernel runs while CUPTI leaves; a graph that was captured while it was there
+// is replayed afterwards.
 void leave_and_replay() {
   cudaStream_t stream = nullptr;
   cudaFree(nullptr);
@@ -238,7 +254,8 @@ void leave_and_replay() {
   std::printf("CUPTI leaves under a kernel of 300 ms: %.1f ms, then %s\n", ms_since(begin),
               cudaGetErrorName(cudaDeviceSynchronize()));
   cudaGraphLaunch(graph, stream);
-  std::printf("a graph captured before that is replayed: %s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+  std::printf("a graph captured before that is replayed: %s\n",
+              cudaGetErrorName(cudaDeviceSynchronize()));
 }
 }  // namespace
 

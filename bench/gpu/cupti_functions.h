@@ -1,5 +1,6 @@
-// The functions of libcupti that a bench program names in FUNCTIONS(X), behind a table: `cupti.cuptiSubscribe(...)`. Nothing is
-// linked, so the program runs with any version. Define FUNCTIONS before including this.
+// A table of the functions of libcupti that a bench program lists in FUNCTIONS(X):
+// `cupti.cuptiSubscribe(...)`. Nothing is linked, so the program runs with any version. Define
+// FUNCTIONS before including this.
 #pragma once
 #include <cupti.h>
 #include <dlfcn.h>
@@ -19,7 +20,8 @@ bool load_cupti(const char* path) {
   void* library = dlopen(path, RTLD_NOW);
   if (!library) return false;
   bool whole = true;
-#define LOAD(name) whole = (cupti.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name))) && whole;
+#define LOAD(name) \
+  whole = (cupti.name = reinterpret_cast<decltype(&::name)>(dlsym(library, #name))) && whole;
   FUNCTIONS(LOAD)
 #undef LOAD
   return whole;

@@ -1,5 +1,5 @@
-// Samples where a thread's processor time goes, at a fixed rate of real time: the instruction and what lies on the stack. No
-// symbols, no unwinding: cupti_samples.py tells which library is at work.
+// Samples where a thread's processor time goes, at a fixed rate of real time: the instruction and
+// the stack. No symbols, no unwinding: cupti_samples.py tells which library is at work.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>

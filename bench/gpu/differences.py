@@ -1,8 +1,8 @@
 """What differs between torch.profiler's trace of a program and lanescope's trace of the same program.
 
-Compared per ProfilerStep window. Work of the device belongs to the window in which it was launched, so that kernels still
-running when a window ends change nothing. Work without a launching call (torch.profiler keeps some that warm-up launched)
-is counted apart and may be in torch.profiler's trace only.
+Compared per ProfilerStep window. Work of the device belongs to the window in which it was launched, so that kernels
+still running when a window ends change nothing. Work without a launching call (torch.profiler keeps some that warm-up
+launched) is counted separately and may be only in torch.profiler's trace.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def kernel_medians(traces: List[TraceJson]) -> Dict[str, float]:
 
 
 def compare_kernel_time(result: Comparison, theirs: List[TraceJson], ours: List[TraceJson], tolerance: Optional[float]) -> None:
-    """Sum over kernel names of count times median duration. `tolerance` None: told, not judged."""
+    """Sum over kernel names of count times median duration. `tolerance` None: shown, not judged."""
     left, right = kernel_medians(theirs), kernel_medians(ours)
     if not left or not right:
         return

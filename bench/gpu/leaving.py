@@ -9,7 +9,7 @@ Programs, all with an export that is read at the end:
           second thread that launches all the time; the ranks record at the same time
   gpus    one thread for each GPU of the machine launches all the time
   graphs  graphs are captured inside and replayed inside and between recordings
-  torch   torch.profiler around a recording, then by turns with recordings
+  torch torch.profiler around a recording, then alternating with recordings
 Exit code 1 when a recording misses what was launched in it. What cannot be seen from here is a crash.
 """
 

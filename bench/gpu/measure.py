@@ -96,7 +96,7 @@ def us_per_step(step: Callable[[], None], steps: int, device: str) -> float:
 
 
 def spread(values: Sequence[float]) -> Dict[str, float]:
-    """Median and quartiles; one value stands for all three."""
+    """Median and quartiles; with one value, all three are equal."""
     if not values:
         raise ValueError("nothing was measured")
     low, median, high = statistics.quantiles(values, n=4) if len(values) > 1 else (values[0],) * 3
@@ -110,7 +110,7 @@ def percentile(ordered: Sequence[float], fraction: float) -> float:
 
 
 class Paired:
-    """Blocks of steps without and with a profiler by turns; a profiler object lives for one block."""
+    """Blocks of steps, alternating without and with a profiler; a profiler object lives for one block."""
 
     def __init__(self, variant: str, device: str, step: Callable[[], None], reset: Callable[[], None]) -> None:
         self.variant, self.device, self.step, self.reset = variant, device, step, reset

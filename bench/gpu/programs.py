@@ -390,7 +390,7 @@ def programs(small: bool = False) -> Dict[str, Entry]:
     found["cnn_dataloader"] = Entry(cnn_dataloader, "models", shifting=r"aten::(empty|set_|resize_)$")
     found["streams"] = Entry(streams, "models")
     found["long_products"] = Entry(long_products, "endless")
-    found["ddp_mlp"] = Entry(ddp(False), "ddp", 5)  # DDP forms its buckets anew after the first steps
+    found["ddp_mlp"] = Entry(ddp(False), "ddp", 5)  # DDP forms its buckets again after the first steps
     found["ddp_transformer"] = Entry(ddp(True), "ddp", 5)
     return found
 
@@ -450,8 +450,8 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
     parser.add_argument("--small", action="store_true", help="sizes for a quick run on a CPU")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--seconds", type=float, help="run for that long in place of --steps")
-    parser.add_argument("--out", help="where the result goes as JSON")
+    parser.add_argument("--seconds", type=float, help="run for that long instead of --steps")
+    parser.add_argument("--out", help="file for the result as JSON")
     arguments = parser.parse_args()
     if arguments.list or arguments.program is None:
         for name, entry in programs(arguments.small).items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a profiler leaves behind after it has stopped: the loop of cost.py in processes that take turns.
+"""The cost that a profiler leaves after it has stopped: the loop of cost.py in alternating processes.
 
     python3 bench/gpu/residual.py --device cuda --seconds 60 --out results/residual
 

@@ -4,7 +4,7 @@ usage() {
   cat <<'TEXT'
 usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
 
-  build         the package into a folder of its own, and the torch observer            240 s
+  build         the package into a separate folder, and the torch observer              240 s
   ladder        compare.py: matmul + add, 64 and 4096, eager and compiled, cold and warm 360 s
   programs      compare.py: layers and models                                           300 s
   cuda_program  examples/02_cuda_program under `lanescope record`                       60 s
@@ -14,7 +14,7 @@ usage: bench/gpu/run.sh [SECTION[:SECONDS] ...]
   ending        cupti_ending.cu: which calls break a capture; when all records are there  60 s
   leaving       leaving.py: CUPTI leaves busy processes; with NCCL where there are 2 GPUs 180 s
   cost          cost.py                                                                 480 s
-  residual      residual.py: what a profiler leaves behind                              150 s
+  residual      residual.py: what a profiler leaves                                     150 s
   models        slowdown_models.py                                                      240 s
   kill9         kill9.py: MLP training, and a program whose GPU is never idle           300 s
   faults        examples/faults: pairs of programs with and without a fault, and explain 480 s
@@ -118,7 +118,7 @@ faults() {  # faults NAME SECONDS options of run.py...
   local name=$1 limit=$2 jobs start=fork begin=$SECONDS
   shift 2
   jobs=$([ "$(nproc)" -ge 8 ] && echo 5 || echo 1)
-  # One pair first: where profilers do not work in forked processes, all import torch anew.
+  # One pair first: where profilers do not work in forked processes, all import torch again.
   "$python" examples/faults/run.py "${sizes[@]}" --out "$work/${name}_first" --pairs tiny_ops --seconds 0.1 --timeout 60 &&
     "$python" examples/faults/matrix.py "$work/${name}_first" >"$work/${name}_first/matrix.txt" || start=spawn
   "$python" examples/faults/run.py "${sizes[@]}" --out "$work/$name" --jobs "$jobs" --start "$start" \
@@ -156,7 +156,7 @@ section() {  # section NAME SECONDS: what runs, without the limit
     ddp4) compare ddp4 --programs ddp --ranks 4 --shapes ;;
   esac
 }
-# Runs inside `timeout`, which wants a command: this script again, told to run one section only.
+# Runs inside `timeout`, which wants a command: this script again, with only one section.
 if [ "${1:-}" = --only ]; then
   trap - EXIT
   rm -rf "$work"

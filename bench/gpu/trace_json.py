@@ -144,7 +144,7 @@ class TraceJson:
 def owner(chain: List[Event]) -> Optional[Event]:
     """Whose External id work of the device bears: the innermost operator's around its call, without one the innermost
     annotation's. Kineto keeps two stacks of ids and asks that of the operators first: NCCL's kernels bear the id of
-    record_param_comms although nccl:all_reduce lies inside it."""
+    record_param_comms although nccl:all_reduce is inside it."""
     for event in reversed(chain):
         if event.cat == "cpu_op":
             return event
@@ -153,7 +153,7 @@ def owner(chain: List[Event]) -> Optional[Event]:
 
 @dataclasses.dataclass
 class ExternalIds:
-    """External id as written beside the id of the range that owns the launching call."""
+    """External id as written, and the id of the range that owns the launching call."""
 
     agree: int = 0
     differ: int = 0
