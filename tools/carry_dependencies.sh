@@ -17,7 +17,7 @@ chmod 755 "$work"
 for package in "$work"/*.deb; do dpkg -x "$package" "$folder"; done
 rm -rf "$folder"/usr/share/doc "$folder"/usr/share/man "$folder"/usr/src
 libraries=$folder/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || echo x86_64-linux-gnu)
-# zlib's library lies in /lib, its development link points there absolutely; make the folder self-contained.
+# zlib's library is in /lib, and its development link is absolute; make the folder self-contained.
 if [ -d "$folder/lib" ]; then cp -a "$folder"/lib/. "$folder/usr/lib/"; rm -rf "$folder/lib"; fi
 find "$libraries" -type l | while read -r link; do
   target=$(readlink "$link")

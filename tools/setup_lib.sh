@@ -68,7 +68,7 @@ prepare_python() {
   problem=$(torch_problem "$python")
   if [ -n "$problem" ]; then
     say "installing $torch into .venv ($problem there; a few minutes, depending on the network)"
-    "$python" -m pip install -q --disable-pip-version-check "$torch" || fail "pip could not install $torch"
+    "$python" -m pip install -qq --disable-pip-version-check "$torch" || fail "pip could not install $torch"
   fi
   local wanted=("$@") missing
   missing=$("$python" - "${wanted[@]}" <<'PY'
@@ -85,14 +85,27 @@ PY
   if [ -n "$missing" ]; then
     say "installing into .venv: $(echo $missing)"
     # shellcheck disable=SC2086
-    "$python" -m pip install -q --disable-pip-version-check $missing || fail "pip could not install: $missing"
+    "$python" -m pip install -qq --disable-pip-version-check $missing || fail "pip could not install: $missing"
   fi
   say "Python: $("$python" -c 'import sys, torch; print(sys.version.split()[0], "with torch", torch.__version__)')"
+}
+
+# Makes build/frameworks: an environment with what tests/frameworks needs, on top of .venv, which stays as it is.
+prepare_frameworks() {
+  local home=$root/build/frameworks
+  [ -x "$home/bin/python" ] || "$python" -m venv "$home" || return 1
+  local site
+  site=$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')
+  # torch, lanescope and pytest come from .venv, and from where that has them.
+  "$python" -c 'import site, sys; print("\n".join(p for p in sys.path if p.endswith("-packages")))' > "$site/of_venv.pth"
+  "$python" -m pip freeze --all 2>/dev/null | grep -E '^(torch|numpy|setuptools)==' > "$home/constraints.txt"
+  "$home/bin/python" -m pip install -q --disable-pip-version-check -c "$home/constraints.txt" \
+    -r "$root/tests/frameworks/requirements.txt"
 }
 
 packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev
                 libtomlplusplus-dev zlib1g-dev libdeflate-dev libisal-dev libzstd-dev python3 python3-dev python3-venv
                 python3-pip)
-packages_check=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-16 libclang-rt-16-dev faketime)
+packages_check=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-16 clang-format-16 libclang-rt-16-dev faketime)
 python_build=("pybind11>=2.12" "scikit-build-core>=0.10" numpy)
-python_check=(pytest hypothesis mypy)
+python_check=(pytest pytest-rerunfailures hypothesis mypy)

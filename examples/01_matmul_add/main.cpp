@@ -1,5 +1,5 @@
-// Records torch.add(torch.matmul(x, w), b) from C++ with libtorch: the same program as
-// matmul_add.py.
+// Records torch.add(torch.matmul(x, w), b) from C++ with libtorch: the same
+// program as matmul_add.py.
 //
 // Three things are lanescope's: the observer is installed once, the Profiler steps with the loop,
 // and LANESCOPE_RECORD_FUNCTION names a range. Everything else is a program that uses libtorch.

@@ -27,7 +27,7 @@ def parse_arguments() -> argparse.Namespace:
     add("--size", type=int, default=64, help="rows and columns of the square matrices (default: %(default)s)")
     add("--batch", type=int, default=0, help="matrices multiplied at once; 0: plain matrices (default: %(default)s)")
     add("--dtype", choices=sorted(DTYPES), default="fp32", help="element type (default: %(default)s)")
-    add("--warmup", action="store_true", help="run a few times before recording: warm in place of cold")
+    add("--warmup", action="store_true", help="run a few times before recording: warm instead of cold")
     add("--compile", action="store_true", help="run through torch.compile")
     add("--active", type=int, default=3, help="steps that are recorded (default: %(default)s)")
     add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")

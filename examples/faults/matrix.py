@@ -71,7 +71,7 @@ def judge(answers: Dict[str, Dict[str, Any]], planted: List[str], known: Set[str
         if "failed" in answers[variant]:
             return {**row, "state": f"{variant}: {answers[variant]['failed']}"}
     found = advice(answers["bad"], planted)
-    if remark:  # counts wherever it stands
+    if remark:  # counts anywhere
         found = answers["bad"]["findings"]
     row["findings"] = [f["rule"] for f in found]
     row["in_good"] = sorted({f["rule"] for f in answers["good"]["findings"] if f["rule"] in planted})
@@ -231,7 +231,7 @@ def main() -> int:
     parser.add_argument("--pairs", default="", help="names with commas between (default: all that have a trace)")
     parser.add_argument("--pairs-file", default=os.path.join(HERE, "pairs.json"), help="the table (default: pairs.json)")
     parser.add_argument("--recorders", default="lanescope,torch", help="default: %(default)s")
-    parser.add_argument("--json", help="where the whole result goes")
+    parser.add_argument("--json", help="file for the whole result")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a target is missed")
     arguments = parser.parse_args()
     command, recorders = find_command(), arguments.recorders.split(",")

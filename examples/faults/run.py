@@ -41,7 +41,7 @@ def child(job: Job, log: str, environment: Dict[str, str], sender: Any) -> None:
         sender.send(run_job(job))
     except Unavailable as error:
         sender.send({"unavailable": str(error)})
-    except BaseException as error:  # told to the parent, whatever it is
+    except BaseException as error:  # reported to the parent, whatever it is
         traceback.print_exc()
         sender.send({"failed": f"{type(error).__name__}: {error}"[:300]})
 
@@ -51,7 +51,7 @@ def send_gpu_count(sender: Any) -> None:
 
 
 def count_gpus(context: Any) -> int:
-    """Asked in a process of its own: CUDA does not work in what is forked from a process that has used it."""
+    """Checked in a separate process: CUDA does not work in a fork of a process that has used it."""
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=send_gpu_count, args=(sender,))
     process.start()
@@ -166,7 +166,7 @@ def select(text: str) -> List[str]:
 
 
 def leave_out(names: List[str], gpus: int) -> List[str]:
-    """The pairs that `gpus` GPUs are enough for. What is left out is said."""
+    """The pairs that `gpus` GPUs are enough for. A line lists what is left out."""
     left_out = [name for name in names if ranks_of(name) > max(1, gpus)]
     if left_out:
         print(f"left out, with {gpus} GPUs here: " + ", ".join(f"{name} (needs {ranks_of(name)})" for name in left_out))

@@ -1,6 +1,7 @@
 """lanescope: record, read and explain what a PyTorch program does on its CPU and GPU lanes.
 
-Replacing ``from torch.profiler import ...`` by ``from lanescope import ...`` is the whole migration::
+Replacing ``from torch.profiler import ...`` by ``from lanescope import ...`` is the whole migration of a program (what
+still differs: docs/decisions/python_package.md)::
 
     from lanescope import profile, record_function, schedule
 
@@ -16,6 +17,8 @@ Importing it imports neither torch nor numpy.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from . import _dynamo
 from ._activities import ProfilerActivity, supported_activities
@@ -34,12 +37,14 @@ from ._core import (
 from ._device import DeviceType
 from ._schedule import ProfilerAction, schedule
 from ._version import __version__
-from .averages import FunctionEventAvg, KeyAverages, Table, key_averages
+from .averages import FunctionEventAvg, KeyAverages, key_averages
 from .event_names import EventName, event_name
-from .events import EventList, FunctionEvent
+from .events import EventList
 from .explanations import CpuWall, CpuWalls, DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
+from .function_event import FunctionEvent
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
+from .tables import Table
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
 
 __all__ = [
@@ -88,5 +93,19 @@ __all__ = [
     "tensorboard_trace_handler",
     "write_kineto_json",
 ]
+
+# torch's own objects, for programs that import everything from one place, sorted: lanescope before torch.
+_OF_TORCH = ("ExecutionTraceObserver", "kineto_available")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from torch import profiler
+    except ImportError as error:
+        raise AttributeError(f"lanescope.{name} is torch.profiler's, and torch cannot be imported: {error}") from None
+    return getattr(profiler, name)
+
 
 _dynamo.watch()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import glob
 import os
-from enum import Enum
+import sys
 from typing import Any, Iterable, List, Optional, Set
 
+from ._observer_build import torch_directory, torch_has_cuda
+from ._torch_enums import SharedEnum
 
-class ProfilerActivity(Enum):
-    """torch.profiler's activity groups. lanescope records CPU and CUDA; see :func:`supported_activities`."""
+
+class ProfilerActivity(SharedEnum):
+    """torch.profiler's activity groups; torch's members when torch is loaded. lanescope records CPU and CUDA; see
+    :func:`supported_activities`."""
 
     CPU = 0
     XPU = 1
@@ -25,17 +30,38 @@ def cupti_library() -> str:
 
 
 def supported_activities() -> Set[ProfilerActivity]:
-    """The activities this build of lanescope records: CPU, and CUDA when it was built with CUPTI.
+    """What can be recorded here: CPU; and CUDA, if there is a GPU, lanescope was built with CUPTI and torch can use it.
 
-    Like torch.profiler's, it looks at the build, not at the machine; ``lanescope doctor`` looks at the machine.
+    Never more than torch.profiler's answer, so a program may go on to use the device. ``lanescope doctor`` says why
+    CUDA is missing.
     """
-    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if cupti_library() else {ProfilerActivity.CPU}
+    cuda = bool(cupti_library()) and has_gpu() and torch_sees_cuda()
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if cuda else {ProfilerActivity.CPU}
+
+
+def has_gpu() -> bool:
+    """Whether this process may use an NVIDIA GPU. Looks at files and the environment: CUDA's driver is not loaded, since
+    a process that has loaded it cannot fork() and use the device in its children.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() in ("", "-1", "NoDevFiles"):
+        return False
+    return bool(glob.glob("/dev/nvidia[0-9]*")) or os.path.exists("/dev/dxg")
+
+
+def torch_sees_cuda() -> bool:
+    """Whether torch.profiler sees CUDA here; if torch is not imported, whether it was built for CUDA;
+    True without torch."""
+    autograd = sys.modules.get("torch._C._autograd")
+    if autograd is not None:
+        return any(activity.name == "CUDA" for activity in autograd._supported_activities())
+    directory = torch_directory()
+    return directory is None or torch_has_cuda(directory)
 
 
 def offer_nvtx() -> None:
     """Lets NVTX find the recorder, so that NVTX ranges are recorded; it asks once, at the process's first NVTX call.
 
-    Nothing changes when the program (or another tool) has named a library already.
+    Changes nothing if the program or another tool has already named a library.
     """
     library = cupti_library()
     if library:
@@ -43,13 +69,13 @@ def offer_nvtx() -> None:
 
 
 def activity_bits(activities: Iterable[ProfilerActivity]) -> int:
-    """The recorder's LANESCOPE_ACTIVITY_* of what it can record among ``activities``."""
-    bits = {ProfilerActivity.CPU: 1, ProfilerActivity.CUDA: 2}
-    return sum(bits.get(activity, 0) for activity in activities)
+    """The recorder's LANESCOPE_ACTIVITY_* for those of ``activities`` that it can record."""
+    bits = {"CPU": 1, "CUDA": 2}
+    return sum(bits.get(activity.name, 0) for activity in activities)
 
 
 def parse_activities(activities: Optional[Iterable[Any]]) -> Set[ProfilerActivity]:
-    """A set of our activities from ours, torch.profiler's, or dicts ``{activity: [kinds]}`` of either."""
+    """A set of our activities, from ours, torch.profiler's, or dicts ``{activity: [kinds]}`` of either."""
     if activities is None:
         return supported_activities()
     parsed: List[ProfilerActivity] = []

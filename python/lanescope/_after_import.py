@@ -1,4 +1,4 @@
-"""Calls a function once a module has been imported by somebody else; never imports it by itself."""
+"""Calls a function once the program has imported a module; never imports it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable
 
 
 def after_import(name: str, call: Callable[[], None]) -> None:
-    """Calls ``call`` now if ``name`` is there, else right after the program has imported it. ``call`` must not raise."""
+    """Calls ``call`` now if ``name`` is imported, else right after the program imports it. ``call`` must not raise."""
     if name in sys.modules:
         call()
     else:
@@ -17,7 +17,7 @@ def after_import(name: str, call: Callable[[], None]) -> None:
 
 
 class _Watcher:
-    """A finder that finds nothing of its own; it is gone once its module was asked for."""
+    """A finder that finds nothing; it removes itself when its module is requested."""
 
     def __init__(self, name: str, call: Callable[[], None]) -> None:
         self._name = name

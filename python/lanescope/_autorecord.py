@@ -1,4 +1,4 @@
-"""Records this process without a change to its program; armed by ``_inject/sitecustomize.py``, see the README there.
+"""Records this process without a change to its program; ``_inject/sitecustomize.py`` starts it, see the README there.
 
 The program comes first: nothing here may raise into it, change its exit code or keep it from ending.
 """
@@ -18,6 +18,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from . import _job
 from ._activities import cupti_library
 from ._after_import import after_import
+from ._unrecorded import Watch
 
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 LAUNCHER_MODULES = ("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch")
@@ -35,7 +36,7 @@ def say(line: str) -> None:
 
 
 def command_line() -> List[str]:
-    """The interpreter's own arguments; sys.argv does not exist yet when Python starts up."""
+    """The interpreter's arguments; sys.argv does not exist yet when Python starts up."""
     found = getattr(sys, "orig_argv", None)  # Python 3.10
     if found is not None:
         return list(found)
@@ -63,7 +64,7 @@ def program_of(argv: Sequence[str]) -> str:
 
 
 def run_stamp() -> str:
-    """Now, as the names of results tell when their run started (record/recording_name.h)."""
+    """The time now, as in the names of results (record/recording_name.h)."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
 
 
@@ -77,16 +78,16 @@ def name_of(program: str) -> str:
 
 
 def rank_of(environ: Mapping[str, str], settings: Mapping[str, str]) -> Optional[int]:
-    """The global rank that a launcher gave this process in RANK; None: it gave none.
+    """The global rank of this process, from a launcher's RANK; None: none.
 
-    A process that a rank starts (with --children) inherits the rank's RANK without being that rank.
+    A process that a rank starts (with --children) inherits RANK but is not that rank.
     """
     rank = _job.whole_number(environ, "RANK")
     return None if rank is None or settings.get(PARENT_RANK) == str(rank) else rank
 
 
 def is_launcher(program: str) -> bool:
-    """Whether the program only starts the processes that are of interest."""
+    """Whether the program is a launcher: it only starts the processes to record."""
     return program in LAUNCHER_MODULES or os.path.basename(program) in LAUNCHERS
 
 
@@ -96,24 +97,28 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
     ``settings`` are the LANESCOPE_RECORD* variables, already taken out of the environment; ``path_of_children`` is
     PYTHONPATH as it was, with the injected directory. Children inherit both only with --children or from a launcher.
     """
-    owner = settings.get("LANESCOPE_RECORD_OWNER", "")  # the process that is recorded natively, if any
+    owner = settings.get("LANESCOPE_RECORD_OWNER", "")  # the natively recorded process, if any
     if owner.strip("0") and settings.get("LANESCOPE_RECORD_CHILDREN") != "1":
         return
     program = program_of(command_line())
     launcher = is_launcher(program)
-    # All processes of a run have the time of its start in their files' names.
+    # All processes of a run have its start time in their file names.
     settings = {"LANESCOPE_RECORD_STARTED": run_stamp(), **settings}
     rank = rank_of(os.environ, settings)
     if rank is None:
         _job.ignore_launcher(os.environ)
-    _point_driver_to_our_library()
+    _select_injected_library()
     if launcher or settings.get("LANESCOPE_RECORD_CHILDREN") == "1":
         os.environ.update(settings)
         os.environ["PYTHONPATH"] = path_of_children
         if rank is not None and not launcher:
             os.environ[PARENT_RANK] = str(rank)
+        if settings.get("LANESCOPE_RECORD_QUIET") != "1":
+            watch = Watch(say)
+            watch.start()
+            atexit.register(watch.finish)
     if launcher:
-        _native("")  # it may look at the GPUs; the processes it starts are of interest
+        _native("")  # a launcher may use the GPUs; record the processes that it starts
     else:
         if settings.get("LANESCOPE_RECORD_LAST"):
             hold_signal()
@@ -123,30 +128,30 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         after_import("torch", recording.begin)
 
 
-# Dumps come by this signal, and a process that does not record yet would be ended by it.
+# This signal makes a dump. It would kill a process that does not record yet.
 DUMP_SIGNAL = signal.SIGUSR2
 
 
-def _too_early(_number: int, _frame: Optional[FrameType]) -> None:
+def _warn_too_early(_number: int, _frame: Optional[FrameType]) -> None:
     say("SIGUSR2: nothing is recorded yet, because the program has not imported torch; no dump")
 
 
 def hold_signal() -> None:
     if signal.getsignal(DUMP_SIGNAL) == signal.SIG_DFL:
-        signal.signal(DUMP_SIGNAL, _too_early)
+        signal.signal(DUMP_SIGNAL, _warn_too_early)
 
 
 def free_signal() -> None:
-    """For the recorder, which takes it only from a program that has no handler of its own."""
+    """Frees the signal for the recorder, which takes it only if the program has no handler for it."""
     try:
-        if signal.getsignal(DUMP_SIGNAL) is _too_early:
+        if signal.getsignal(DUMP_SIGNAL) is _warn_too_early:
             signal.signal(DUMP_SIGNAL, signal.SIG_DFL)
     except ValueError:  # torch is imported by a thread other than the main one
         pass
 
 
 def _native(lines: Optional[str]) -> bool:
-    """Whether this process is recorded natively; with ``lines`` "" that does not begin any more."""
+    """Whether this process is recorded natively; ``lines`` "" prevents that from now on."""
     if not cupti_library():
         return False
     from . import _core
@@ -154,8 +159,8 @@ def _native(lines: Optional[str]) -> bool:
     return _core.native_settings(cupti_library(), lines)
 
 
-def _point_driver_to_our_library() -> None:
-    """The library that the CUDA driver is to load must be the one that belongs to this package's recorder."""
+def _select_injected_library() -> None:
+    """Makes the CUDA driver load the library that belongs to this package's recorder."""
     for name in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
         named = os.environ.get(name, "")
         if os.path.basename(named) == "liblanescope_record_cupti.so" and named != cupti_library():
@@ -173,7 +178,7 @@ class AutoRecording:
         self._directory = settings.get("LANESCOPE_RECORD_DIR", "lanescope_traces")
         self._name = name
         self._rank = rank
-        self._base = ""  # of the results' files, without an ending; chosen when the recording begins
+        self._base = ""  # of the result files, without an ending; chosen when the recording begins
         self._base_ending = ""
         self._pid = os.getpid()
         self._profile: Any = None
@@ -201,7 +206,7 @@ class AutoRecording:
         global _active
         try:
             if _native(""):
-                self._base_ending = "_torch"  # two recordings of one process: CUDA came first
+                self._base_ending = "_torch"  # one process has two recordings: CUDA came first
             self._begin()
             _active = self
         except Exception as error:
@@ -227,7 +232,7 @@ class AutoRecording:
             import warnings
 
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # no warm-up is the user's choice on the command line
+                warnings.simplefilter("ignore")  # the user chose no warm-up on the command line
                 plan = lanescope.schedule(**counts)
         last = self._settings.get("LANESCOPE_RECORD_LAST")
         if last:
@@ -235,6 +240,7 @@ class AutoRecording:
         self._profile = lanescope.profile(
             activities=[lanescope.ProfilerActivity[word.upper()] for word in words.split(",")] if words else None,
             schedule=plan,
+            acc_events=True,
             record_shapes=self._on("SHAPES"),
             profile_memory=self._on("MEMORY"),
             with_stack=self._on("STACK"),
@@ -249,6 +255,7 @@ class AutoRecording:
             detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")
+        self._profile._frames_of_imports = False  # torch imports much of itself when it is first used
         self._base = self._wanted_base()
         self._profile._spool_path = self._base + ".lspool"
         self._profile._free_name = True
@@ -295,10 +302,10 @@ class AutoRecording:
         self.step(1)
 
     def step(self, source: int, *, marked: bool = False) -> None:
-        """A step begins, says ``source``: 3 the program itself, 2 its torch.profiler, 1 its optimizer.
+        """``source`` reports the begin of a step: 3 the program, 2 its torch.profiler, 1 its optimizer.
 
-        Only the best source seen so far counts, so that a program with several is not counted twice. ``marked``: the
-        source opens ProfilerStep ranges itself.
+        Only the best source so far counts, so that no step counts twice. ``marked``: the source opens
+        ProfilerStep ranges itself.
         """
         if source < self._source or self._finished or os.getpid() != self._pid:
             return
@@ -360,7 +367,7 @@ class AutoRecording:
         self._write(recordings)
 
     def _write(self, recordings: Sequence[str]) -> None:
-        """Has a process of its own make traces and tables; this one never reads what it recorded."""
+        """Starts another process that makes traces and tables; this one never reads its recording."""
         from . import _core
 
         ending = ".json.gz" if self._on("GZIP") else ".json"
@@ -378,8 +385,8 @@ class AutoRecording:
 def step() -> None:
     """Marks the beginning of the next training step for ``lanescope record``.
 
-    A program that calls it says itself where its steps are; optimizers are then not listened to any more. Does nothing
-    in a process that ``lanescope record`` did not start.
+    A program that calls it marks its steps itself; optimizers then no longer count. Does nothing in a process that
+    ``lanescope record`` did not start.
     """
     if _active is not None:
         _active.step(3)

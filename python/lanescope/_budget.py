@@ -1,4 +1,4 @@
-"""What recording may cost."""
+"""How much recording may cost."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def decorate(name: str, args: Optional[str], function: Callable[..., R]) -> Callable[..., R]:
-    """``function`` with a range of that name around every call."""
+    """Returns ``function`` with a range of that name around every call."""
 
     @functools.wraps(function)
     def wrapped(*positional: Any, **keywords: Any) -> R:

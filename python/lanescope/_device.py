@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Protocol
 
+from ._torch_enums import SharedEnum
 
-class DeviceType(IntEnum):
-    """torch.profiler's DeviceType, as far as traces name devices."""
+
+class DeviceType(SharedEnum):
+    """c10's device types, with their numbers; torch.autograd.DeviceType's members when torch is loaded."""
 
     CPU = 0
     CUDA = 1
+    MKLDNN = 2
+    OPENGL = 3
+    OPENCL = 4
+    IDEEP = 5
     HIP = 6
+    FPGA = 7
+    MAIA = 8
+    XLA = 9
+    Vulkan = 10
+    Metal = 11
     XPU = 12
-    HPU = 18
+    MPS = 13
+    Meta = 14
+    HPU = 15
+    VE = 16
+    Lazy = 17
+    IPU = 18
+    MTIA = 19
     PrivateUse1 = 20
-    MTIA = 21
+
+
+_BY_NAME = {"xpu": "XPU", "hpu": "HPU", "mtia": "MTIA", "privateuseone": "PrivateUse1"}
 
 
 def device_type(on_device: bool, device: str) -> DeviceType:
-    """The type of an event; ``device`` is the trace's kind of device ("cuda"), empty when it shows none."""
-    if not on_device:
-        return DeviceType.CPU
-    by_name = {"xpu": DeviceType.XPU, "hpu": DeviceType.HPU, "mtia": DeviceType.MTIA, "privateuseone": DeviceType.PrivateUse1}
-    return by_name.get(device, DeviceType.CUDA)
+    """The device type of an event; ``device`` is the trace's kind of device ("cuda"), or empty."""
+    found: DeviceType = DeviceType[_BY_NAME.get(device, "CUDA") if on_device else "CPU"]
+    return found
 
 
 def format_time(us: float) -> str:
@@ -44,10 +60,16 @@ class _HasTimes(Protocol):
     def self_cpu_time_total(self) -> float: ...
     @property
     def device_time_total(self) -> float: ...
+    @property
+    def self_device_time_total(self) -> float: ...
+    @property
+    def cpu_time(self) -> float: ...
+    @property
+    def device_time(self) -> float: ...
 
 
 class TimeTexts:
-    """The times that events and rows of averages both have, as torch's table prints them."""
+    """The times of events and rows of averages, as torch's table prints them."""
 
     __slots__ = ()
 
@@ -62,3 +84,15 @@ class TimeTexts:
     @property
     def device_time_total_str(self: _HasTimes) -> str:
         return format_time(self.device_time_total)
+
+    @property
+    def self_device_time_total_str(self: _HasTimes) -> str:
+        return format_time(self.self_device_time_total)
+
+    @property
+    def cpu_time_str(self: _HasTimes) -> str:
+        return format_time(self.cpu_time)
+
+    @property
+    def device_time_str(self: _HasTimes) -> str:
+        return format_time(self.device_time)

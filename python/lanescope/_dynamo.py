@@ -1,4 +1,4 @@
-"""record_function inside torch.compile: like torch's own it is left out of the graph, and does not break it."""
+"""record_function inside torch.compile: as with torch's, the graph leaves it out and does not break."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._core import record_function
 
 
 def _range_in_graph(name: str, args: Optional[str] = None) -> ContextManager[None]:
-    """What Dynamo traces in place of the C type."""
+    """What Dynamo traces instead of the C type."""
     return contextlib.nullcontext()
 
 
@@ -25,5 +25,5 @@ def _register() -> None:
 
 
 def watch() -> None:
-    """Registers now, or as soon as the program has imported Dynamo."""
+    """Registers now, or when the program imports Dynamo."""
     after_import("torch._dynamo", _register)

@@ -1,4 +1,4 @@
-"""What a flight recorder is asked for: how much it keeps, and when a step is slow."""
+"""Options of a flight recorder: how much it keeps, and when a step is slow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Union
 _SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0}
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(ms|s|m)")
 _FACTOR = re.compile(r"([0-9]+(?:\.[0-9]+)?)x?")
-_MOST_SECONDS = 1e9
+_MAX_SECONDS = 1e9
 
 
 def parse_last(last: Union[str, float]) -> int:
@@ -21,7 +21,7 @@ def parse_last(last: Union[str, float]) -> int:
             seconds = float(found.group(1)) * _SECONDS[found.group(2)]
     elif not isinstance(last, bool):
         seconds = float(last)
-    if not 1e-3 <= seconds <= _MOST_SECONDS:
+    if not 1e-3 <= seconds <= _MAX_SECONDS:
         raise ValueError(f"expected a time of 1 ms or more, such as 10s, 500ms or 2m (or a number of seconds); found {last!r}")
     return round(seconds * 1e9)
 

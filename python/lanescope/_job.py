@@ -1,9 +1,9 @@
 """This process's place in a job of many: its rank, and the process groups of torch.distributed.
 
 Problem: torch.profiler asks when it starts, so a recording that begins before ``init_process_group`` says nothing, and
-one that ends after ``destroy_process_group`` cannot ask any more. Idea: what the launcher wrote into the environment
-holds until torch.distributed knows better; the groups are asked for whenever a window opens or ends, after
-``init_process_group`` and before ``destroy_process_group``, and the last answer is kept.
+one that ends after ``destroy_process_group`` cannot ask any more. Idea: use what the launcher wrote into the
+environment until torch.distributed knows better. Ask for the groups when a window opens or ends, after
+``init_process_group`` and before ``destroy_process_group``, and keep the last answer.
 
 This module never imports torch by itself.
 """
@@ -18,7 +18,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-MAX_JSON_BYTES = 100_000  # the recorder takes 120 KiB a metadata entry
+MAX_JSON_BYTES = 100_000  # the recorder takes 120 KiB per metadata entry
 
 _lock = threading.RLock()
 _known: Optional[Dict[str, Any]] = None  # the last answer of torch.distributed
@@ -33,13 +33,13 @@ def whole_number(environ: Mapping[str, str], name: str) -> Optional[int]:
 
 
 def ignore_launcher(environ: Mapping[str, str]) -> None:
-    """RANK as it is now belongs to the process that started this one."""
+    """The current RANK belongs to the process that started this one."""
     global _inherited_rank
     _inherited_rank = environ.get("RANK")
 
 
 def launcher_info(environ: Mapping[str, str]) -> Optional[Dict[str, Any]]:
-    """``rank``, ``world_size`` and ``local_rank`` as torchrun and its likes set them; None: not started as a rank."""
+    """``rank``, ``world_size`` and ``local_rank`` as torchrun and similar launchers set them; None: not started as a rank."""
     rank, size = whole_number(environ, "RANK"), whole_number(environ, "WORLD_SIZE")
     if rank is None or size is None or rank >= size or environ.get("RANK") == _inherited_rank:
         return None
@@ -51,7 +51,7 @@ def launcher_info(environ: Mapping[str, str]) -> Optional[Dict[str, Any]]:
 
 
 def group_info(environ: Mapping[str, str]) -> Optional[Dict[str, Any]]:
-    """What torch.distributed says now, in the words of torch.profiler's ``distributedInfo``; None outside of a job."""
+    """torch.distributed's current state, with the keys of torch.profiler's ``distributedInfo``; None outside of a job."""
     dist, torch = sys.modules.get("torch.distributed"), sys.modules.get("torch")
     if dist is None or torch is None:
         return None
@@ -65,7 +65,7 @@ def group_info(environ: Mapping[str, str]) -> Optional[Dict[str, Any]]:
         }
     except Exception:  # half set up, or half taken down by another thread
         return None
-    # Private parts of torch.distributed change between versions; the rest is worth having without them.
+    # Private parts of torch.distributed change between versions; the rest is useful without them.
     try:
         info["pg_count"] = dist.get_pg_count()
         info["pg_config"] = dist.distributed_c10d._get_all_pg_configs()
@@ -83,7 +83,7 @@ def group_info(environ: Mapping[str, str]) -> Optional[Dict[str, Any]]:
 
 
 def job_json() -> str:
-    """The best answer so far as JSON, within the recorder's limit; empty: this process belongs to no job."""
+    """The best answer so far as JSON, within the recorder's limit; empty: not part of a job."""
     global _known
     with _lock:
         _known = group_info(os.environ) or _known
@@ -92,7 +92,7 @@ def job_json() -> str:
 
 
 def fitting_json(info: Mapping[str, Any]) -> str:
-    """``info`` as JSON of at most MAX_JSON_BYTES: without the groups' ranks, then without the groups, if it must be."""
+    """``info`` as JSON of at most MAX_JSON_BYTES: if needed without the groups' ranks, then without the groups."""
     text = json.dumps(info, default=str)
     if len(text) > MAX_JSON_BYTES:
         groups = [{key: value for key, value in group.items() if key != "ranks"} for group in info.get("pg_config", [])]
@@ -103,7 +103,7 @@ def fitting_json(info: Mapping[str, Any]) -> str:
 
 
 def listen(callback: Callable[[], None]) -> None:
-    """``callback`` (a bound method, held weakly) is called when process groups have appeared or are about to go."""
+    """Calls ``callback`` (a bound method, held weakly) after process groups are made and before they are destroyed."""
     with _lock:
         _wrap_process_groups()
         _listeners.append(weakref.WeakMethod(callback))
@@ -114,7 +114,7 @@ def listen_no_more(callback: Callable[[], None]) -> None:
         _listeners[:] = [known for known in _listeners if known() not in (None, callback)]
 
 
-def _tell() -> None:
+def _notify() -> None:
     with _lock:
         callbacks = [known() for known in _listeners]
     for callback in callbacks:
@@ -126,14 +126,14 @@ def _tell() -> None:
 
 
 def _wrap_process_groups() -> None:
-    """Puts thin wrappers around torch.distributed's set-up and take-down, once; they stay."""
+    """Wraps torch.distributed's functions that make and destroy groups, once; the wrappers stay."""
     global _wrapped
     dist = sys.modules.get("torch.distributed")
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     if _wrapped or dist is None or c10d is None:
         return
     _wrapped = True
-    for name, around in (("init_process_group", _told_after), ("destroy_process_group", _told_before)):
+    for name, around in (("init_process_group", _notify_after), ("destroy_process_group", _notify_before)):
         original = getattr(c10d, name, None)
         if original is None:
             continue
@@ -143,20 +143,20 @@ def _wrap_process_groups() -> None:
                 setattr(module, name, wrapper)
 
 
-def _told_after(function: Callable[..., Any]) -> Callable[..., Any]:
+def _notify_after(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        _tell()
+        _notify()
         return result
 
     return call
 
 
-def _told_before(function: Callable[..., Any]) -> Callable[..., Any]:
+def _notify_before(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        _tell()
+        _notify()
         return function(*args, **kwargs)
 
     return call

@@ -1,11 +1,12 @@
-"""Compiles the torch observer against the user's own torch, once, into a cache.
+"""Compiles the torch observer against the user's torch, once, into a cache.
 
-Problem: the observer is C++ that uses torch's headers, so one binary fits one torch version and ABI, and no wheel can
-carry them all. Idea: ship the one source file, compile it when a torch is first profiled (about ten seconds), keep the
-result by (torch version, C++ ABI, our version, hash of our sources). Where that is impossible the reason is one line
-and recording goes on with ranges only. docs/decisions/python_package.md weighs the alternatives.
+Problem: the observer is C++ that uses torch's headers, so a binary fits only one torch version and ABI, and no wheel
+can contain them all. Idea: ship the source file, compile it when a torch is first profiled (about ten seconds), and
+keep the result by (torch version, C++ ABI, our version, hash of our sources). If that is impossible, one line says why,
+and only ranges are recorded. docs/decisions/python_package.md compares the alternatives.
 
-Two processes at once (the ranks of torchrun): a lock file lets one compile, a rename makes the result appear whole.
+Several processes at once (the ranks of torchrun): a lock file lets one compile, and a rename makes the result visible
+only when it is complete.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ RECORD_LIBRARY = os.path.join(PACKAGE_DIR, "lib", "liblanescope_record.so")
 LIBRARY_NAME = "liblanescope_torch_observer.so"
 OLDEST_TORCH = (2, 4)
 COMPILERS = ("c++", "g++", "clang++")
+INSTALL_HINT = "install one: apt-get install g++ (Debian, Ubuntu), dnf install gcc-c++ (Fedora), conda install gxx (conda)"
 LOCK_TIMEOUT_S = 300.0
 COMPILE_TIMEOUT_S = 300.0
 
 
 class ObserverUnavailable(Exception):
-    """Why torch operators cannot be observed here: one line for people."""
+    """Why torch operators cannot be observed here: one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,30 @@ class Torch:
         return [base, os.path.join(base, "torch", "csrc", "api", "include")]
 
 
-def find_torch() -> Torch:
-    """The torch that ``import torch`` gives, found without importing it. Raises ObserverUnavailable."""
+def torch_directory() -> Optional[str]:
+    """The folder of the torch that ``import torch`` would load, found without importing it; None: none."""
     module = sys.modules.get("torch")
     origin = getattr(module, "__file__", None)
     if origin is None:
         spec = importlib.util.find_spec("torch")
         origin = spec.origin if spec is not None else None
-    if origin is None:
+    return None if origin is None else os.path.dirname(os.path.abspath(origin))
+
+
+def torch_has_cuda(directory: str) -> bool:
+    """Whether that torch was built for CUDA; True if its ``version.py`` does not say."""
+    try:
+        with open(os.path.join(directory, "version.py"), encoding="utf-8") as file:
+            return re.search(r"^cuda\s*(?::[^=]*)?=\s*None", file.read(), re.MULTILINE) is None
+    except OSError:
+        return True
+
+
+def find_torch() -> Torch:
+    """The torch that ``import torch`` would load, found without importing it. Raises ObserverUnavailable."""
+    directory = torch_directory()
+    if directory is None:
         raise ObserverUnavailable("no torch is installed in this Python environment")
-    directory = os.path.dirname(os.path.abspath(origin))
     version = _torch_version(directory)
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if numbers < OLDEST_TORCH:
@@ -86,7 +102,7 @@ def _torch_version(directory: str) -> str:
 
 
 def _cxx11_abi(directory: str) -> int:
-    """torch's CMake package names the flag it was built with; wheels since 2.7 are all 1."""
+    """torch's CMake package has the flag of its build; in wheels since 2.7 it is always 1."""
     path = os.path.join(directory, "share", "cmake", "Torch", "TorchConfig.cmake")
     try:
         with open(path, encoding="utf-8") as file:
@@ -101,17 +117,17 @@ def find_compiler() -> List[str]:
     chosen = os.environ.get("CXX", "").split()
     if chosen:
         if shutil.which(chosen[0]) is None:
-            raise ObserverUnavailable(f"$CXX names {chosen[0]}, which is not there")
+            raise ObserverUnavailable(f"$CXX names {chosen[0]}, which is not there; {INSTALL_HINT}, or unset CXX")
         return chosen
     for name in COMPILERS:
         found = shutil.which(name)
         if found is not None:
             return [found]
-    raise ObserverUnavailable("no C++ compiler was found (looked for $CXX, c++, g++, clang++); Debian: apt-get install g++")
+    raise ObserverUnavailable(f"no C++ compiler was found (looked for $CXX, {', '.join(COMPILERS)}); {INSTALL_HINT}")
 
 
 def cache_root() -> str:
-    """Where built observers are kept; made when missing. ``LANESCOPE_CACHE_DIR`` overrides. Raises ObserverUnavailable."""
+    """The folder of built observers; made if missing. ``LANESCOPE_CACHE_DIR`` overrides. Raises ObserverUnavailable."""
     chosen = os.environ.get("LANESCOPE_CACHE_DIR")
     own = os.path.join(tempfile.gettempdir(), f"lanescope-{os.getuid()}")
     if chosen:
@@ -125,14 +141,14 @@ def cache_root() -> str:
             os.makedirs(root, mode=0o700, exist_ok=True)
         except OSError:
             continue
-        # A library is loaded from here: a directory of somebody else's is not trusted.
+        # A library is loaded from here, so do not trust a directory of another user.
         if os.access(root, os.W_OK) and os.stat(root).st_uid == os.getuid():
             return root
     raise ObserverUnavailable(f"no cache directory can be written; tried {' and '.join(candidates)}")
 
 
 def _source_hash() -> str:
-    """Of everything of ours that the compiler reads, and of how the record library is named."""
+    """A hash of all our sources that the compiler reads, and of the name of the record library."""
     digest = hashlib.sha256()
     paths = [SOURCE]
     for folder in ("base", "codec", "record", "record_torch"):
@@ -147,7 +163,7 @@ def _source_hash() -> str:
 
 
 def cached_path(torch: Torch) -> str:
-    """Where the observer for this torch is, or will be. Raises ObserverUnavailable."""
+    """The path of the observer for this torch, built or not. Raises ObserverUnavailable."""
     try:
         key = f"torch-{torch.version}-abi{torch.cxx11_abi}-lanescope-{__version__}-{_source_hash()}"
     except OSError as error:
@@ -157,7 +173,7 @@ def cached_path(torch: Torch) -> str:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Iterator[None]:
-    """Holds ``path`` exclusively among processes. Where locks do not work (some network homes) it holds nothing."""
+    """Locks ``path`` against other processes. Does nothing where locks do not work (some network file systems)."""
     with open(path, "a", encoding="utf-8") as file:
         give_up = time.monotonic() + LOCK_TIMEOUT_S
         while time.monotonic() < give_up:
@@ -173,7 +189,7 @@ def _locked(path: str) -> Iterator[None]:
 
 def _command(torch: Torch, compiler: List[str], out: str) -> List[str]:
     command = compiler + ["-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w", "-DNDEBUG"]
-    # Where the compiler links libstdc++ statically, torch must not find its symbols in our library.
+    # If the compiler links libstdc++ statically, torch must not find its symbols in our library.
     command.append("-Wl,--exclude-libs,ALL")
     command.append(f"-D_GLIBCXX_USE_CXX11_ABI={torch.cxx11_abi}")
     command.append(f"-I{INCLUDE_DIR}")
@@ -224,11 +240,25 @@ def _compile(torch: Torch, compiler: List[str], target: str) -> None:
             os.unlink(temporary)
 
 
-def build(*, again: bool = False, announce: Optional[bool] = None) -> str:
-    """The path of the observer for this environment's torch, compiled now when it is not there yet.
+def why_unavailable() -> str:
+    """Why torch operators cannot be recorded here; "": they can, or there is no torch. Compiles nothing."""
+    try:
+        torch = find_torch()
+    except ObserverUnavailable:
+        return ""
+    try:
+        if not os.path.exists(cached_path(torch)):
+            find_compiler()
+    except ObserverUnavailable as error:
+        return str(error)
+    return ""
 
-    ``again`` compiles even when it is there. ``announce`` prints a line on stderr before and after compiling; by
-    default only when stderr is a terminal. Raises ObserverUnavailable with the reason.
+
+def build(*, again: bool = False, announce: Optional[bool] = None) -> str:
+    """The path of the observer for this environment's torch; compiles it if it is missing.
+
+    ``again`` always compiles. ``announce`` prints a line on stderr before and after compiling; by default only if
+    stderr is a terminal. Raises ObserverUnavailable with the reason.
     """
     torch = find_torch()
     target = cached_path(torch)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from enum import Enum
 from typing import Callable
 
+from ._torch_enums import SharedEnum
+from ._warnings import warn
 
-class ProfilerAction(Enum):
-    """What the profiler does during one step."""
+
+class ProfilerAction(SharedEnum):
+    """What the profiler does during one step; torch.profiler's members when torch is loaded."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
-    DEVICE_STOPPED = 4  # torch.profiler's own state; lanescope never enters it and no schedule may return it
+    DEVICE_STOPPED = 4  # a state of torch.profiler; lanescope never uses it, and no schedule may return it
 
 
 def schedule(
@@ -40,10 +41,7 @@ def schedule(
             f"wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, skip_first={skip_first}"
         )
     if warmup == 0:
-        warnings.warn(
-            "lanescope: a schedule without warm-up steps may measure one-time costs of the first recorded step",
-            stacklevel=2,
-        )
+        warn("lanescope: a schedule without warm-up steps may measure one-time costs of the first recorded step")
     length = wait + warmup + active
 
     def action(step: int) -> ProfilerAction:
@@ -67,22 +65,19 @@ def schedule(
 
 
 def always(_step: int) -> ProfilerAction:
-    """The schedule of a profile that was given none: every step is recorded."""
+    """The schedule of a profile without one: records every step."""
     return ProfilerAction.RECORD
 
 
-def action_value(action: object) -> ProfilerAction:
-    """Our ProfilerAction for what a user's schedule returned: ours, torch.profiler's, or its number.
+NONE, WARMUP, RECORD, RECORD_AND_SAVE, DEVICE_STOPPED = range(5)
+RECORDING = (RECORD, RECORD_AND_SAVE)
 
-    A schedule made by torch.profiler.schedule works unchanged.
-    """
-    if isinstance(action, ProfilerAction):
-        ours = action
-    else:
-        try:
-            ours = ProfilerAction(getattr(action, "value", action))
-        except ValueError:
-            raise ValueError(f"a schedule returns a ProfilerAction; found {action!r}") from None
-    if ours is ProfilerAction.DEVICE_STOPPED:
+
+def action_number(action: object) -> int:
+    """The number of what a user's schedule returned: a ProfilerAction of ours or of torch.profiler, or its number."""
+    number = getattr(action, "value", action)
+    if not isinstance(number, int) or not NONE <= number <= DEVICE_STOPPED:
+        raise ValueError(f"a schedule returns a ProfilerAction; found {action!r}")
+    if number == DEVICE_STOPPED:
         raise ValueError("a schedule may return NONE, WARMUP, RECORD or RECORD_AND_SAVE; found DEVICE_STOPPED")
-    return ours
+    return number

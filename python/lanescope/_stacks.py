@@ -1,6 +1,6 @@
-"""Call stacks of operators and ranges: switched on in ``_core``, which reads them, and shown to the torch observer.
+"""Call stacks of operators and ranges: ``_core`` reads them and gives them to the torch observer.
 
-docs/decisions/python_stacks.md tells how they are read, and why that is safe.
+docs/decisions/python_stacks.md says how it reads them, and why that is safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ended = False
 
 
 def path_prefixes() -> List[str]:
-    """The folders that modules come from, inner ones first: frames show file names below them, as torch.profiler does."""
+    """The folders of modules, inner ones first: frames show file names relative to them, as in torch.profiler."""
     folders = list(site.getsitepackages()) if hasattr(site, "getsitepackages") else []
     folders += [path for path in sys.path if isinstance(path, str)]
     for find in ("getuserbase", "getusersitepackages"):
@@ -29,7 +29,7 @@ def path_prefixes() -> List[str]:
 
 
 def start() -> str:
-    """From now on stacks can be recorded; empty, or one line that says why not."""
+    """Enables recording of stacks. Empty, or one line that says why not."""
     global _running
     if _ended:
         return "Python is ending"
@@ -41,7 +41,7 @@ def start() -> str:
 
 
 def _end() -> None:
-    """Before the interpreter frees what busy threads would look at."""
+    """Called before the interpreter frees objects that other threads still read."""
     global _ended
     _ended = True
     _core.end_stacks()

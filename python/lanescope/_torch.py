@@ -1,4 +1,4 @@
-"""The couplings with a torch that the program has imported; this module never imports torch by itself.
+"""Works with a torch that the program has imported; this module never imports torch.
 
 Three things make torch's work visible while a profile records:
 - the observer, a C++ library compiled against the user's torch, which registers itself with the recorder;
@@ -11,6 +11,7 @@ Three things make torch's work visible while a profile records:
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import sys
@@ -24,24 +25,25 @@ OBSERVER_ABI = 2  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None
-_reason: Optional[str] = None  # why there is no observer; None: not tried, or it is there
+_reason: Optional[str] = None  # why there is no observer; None: not tried, or it exists
+_reported_no_operators = False
 _wrapped = False
-_torch_profilers = 0  # of torch's own that are on
-_holders = 0  # open windows of ours
+_torch_profilers = 0  # torch's profilers that are on
+_open_windows = 0  # open windows of ours
 _set_by_us = False
 
 
 def loaded_torch() -> Optional[Any]:
-    """The torch module if the program has imported it to the end, else None."""
+    """The torch module if its import is complete, else None."""
     torch = sys.modules.get("torch")
     whole = hasattr(torch, "compile") and "torch.autograd.profiler" in sys.modules
     return torch if whole else None
 
 
 def ensure_observer(announce: Optional[bool] = None) -> str:
-    """Loads the observer, compiling it if need be; empty, or one line that says why torch operators stay unseen.
+    """Loads the observer and compiles it if needed. Empty, or one line that says why torch operators are not recorded.
 
-    Does nothing before torch is imported. Tried once a process.
+    Does nothing before torch is imported. Tries once per process.
     """
     global _library, _reason
     with _lock:
@@ -58,6 +60,17 @@ def ensure_observer(announce: Optional[bool] = None) -> str:
             except ObserverUnavailable as error:
                 _reason = str(error)
         return _reason
+
+
+def say_no_operators(reason: str) -> None:
+    """Prints it on stderr once per process, before recording. Not a warning, because programs switch warnings off, and
+    results without operators are of little use."""
+    global _reported_no_operators
+    if _reported_no_operators:
+        return
+    _reported_no_operators = True
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # stderr is closed
+        print(f"lanescope: ERROR: torch operators are not recorded, only ranges: {reason}", file=sys.stderr, flush=True)
 
 
 def _load(path: str) -> ctypes.CDLL:
@@ -80,27 +93,26 @@ def observer_loaded() -> bool:
     return _library is not None
 
 
-def _around(function: Callable[..., Any], change: int) -> Callable[..., Any]:
+def _pause_observer_around(function: Callable[..., Any], change: int) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         global _torch_profilers
         if _library is not None:
-            _library.lanescope_torch_observer_step_aside()
+            _library.lanescope_torch_observer_pause()
         try:
             result = function(*args, **kwargs)
             with _lock:
                 _torch_profilers = max(_torch_profilers + change, 0)
-                _route()
             return result
         finally:
             if _library is not None:
-                _library.lanescope_torch_observer_step_back()
+                _library.lanescope_torch_observer_resume()
 
     return call
 
 
 def wrap_torch_profiler() -> None:
-    """Puts the wrappers around torch's own start and stop, once; they stay."""
+    """Wraps torch's start and stop, once; the wrappers stay."""
     global _wrapped, _torch_profilers
     with _lock:
         profiler = sys.modules.get("torch.autograd.profiler")
@@ -110,18 +122,18 @@ def wrap_torch_profiler() -> None:
             return
         _wrapped = True
         _torch_profilers = 1 if getattr(profiler, "_is_profiler_enabled", False) else 0
-        profiler._enable_profiler = _around(profiler._enable_profiler, 1)  # type: ignore[attr-defined]
-        profiler._disable_profiler = _around(profiler._disable_profiler, -1)  # type: ignore[attr-defined]
+        profiler._enable_profiler = _pause_observer_around(profiler._enable_profiler, 1)  # type: ignore[attr-defined]
+        profiler._disable_profiler = _pause_observer_around(profiler._disable_profiler, -1)  # type: ignore[attr-defined]
         if hasattr(profiler, "_run_on_profiler_stop"):
             profiler._run_on_profiler_stop = _keep_flag(profiler._run_on_profiler_stop)  # type: ignore[attr-defined]
-        toggle = getattr(profiler, "_toggle_collection_dynamic", None)  # it takes the first state it finds for its own
+        toggle = getattr(profiler, "_toggle_collection_dynamic", None)  # it treats the first state that it finds
+                                                                        # as its own
         if toggle is not None:
-            profiler._toggle_collection_dynamic = _around(toggle, 0)  # type: ignore[attr-defined]
-        _route()
+            profiler._toggle_collection_dynamic = _pause_observer_around(toggle, 0)  # type: ignore[attr-defined]
 
 
 def _keep_flag(run_on_stop: Callable[[], None]) -> Callable[[], None]:
-    """torch clears its flag when its own profiler ends; while a window of ours is open it is set again."""
+    """torch clears its flag when its profiler ends; this sets it again while a window of ours is open."""
 
     @functools.wraps(run_on_stop)
     def call() -> None:
@@ -130,40 +142,33 @@ def _keep_flag(run_on_stop: Callable[[], None]) -> Callable[[], None]:
         with _lock:
             profiler = sys.modules.get("torch.autograd.profiler")
             hook = getattr(profiler, "_run_on_profiler_start", None)
-            if _holders > 0 and hook is not None:
+            if _open_windows > 0 and hook is not None:
                 hook()
                 _set_by_us = True
 
     return call
 
 
-def _route() -> None:
-    if _wrapped:
-        _core.set_torch_routing(_torch_profilers > 0, _library is not None and _holders > 0)
-
-
 def hold_flag() -> None:
-    """A window opens: torch is told that a profiler is on. Paired with :func:`release_flag`."""
-    global _holders, _set_by_us
+    """A window opens: tells torch that a profiler is on. Paired with :func:`release_flag`."""
+    global _open_windows, _set_by_us
     with _lock:
         wrap_torch_profiler()
-        _holders += 1
+        _open_windows += 1
         profiler = sys.modules.get("torch.autograd.profiler")
         hook = getattr(profiler, "_run_on_profiler_start", None)
         if hook is not None and not _set_by_us and not getattr(profiler, "_is_profiler_enabled", True):
             hook()
             _set_by_us = True
-        _route()
 
 
 def release_flag() -> None:
-    """The window has closed: torch's flag is as it was, unless torch's own profiler has started in between."""
-    global _holders, _set_by_us
+    """The window has closed: restores torch's flag, unless torch's profiler has started in between."""
+    global _open_windows, _set_by_us
     with _lock:
-        _holders = max(_holders - 1, 0)
-        if _holders == 0 and _set_by_us:
+        _open_windows = max(_open_windows - 1, 0)
+        if _open_windows == 0 and _set_by_us:
             _set_by_us = False
             hook = getattr(sys.modules.get("torch.autograd.profiler"), "_run_on_profiler_stop", None)
             if hook is not None and _torch_profilers == 0:
                 hook()
-        _route()

@@ -2,46 +2,148 @@
 
 from __future__ import annotations
 
-import html
-from typing import Any, Iterator, List, Optional, Sequence, Union, overload
+import json
+from typing import Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._device import DeviceType, TimeTexts, device_type, format_time
+from .events import EventList
+from .function_event import FunctionEvent, Source
+from .tables import Row, add_up
 
 
-class FunctionEventAvg(TimeTexts):
+class _First:
+    """The first event of each row, made only for a program that asks for it: one list of events for all rows."""
+
+    def __init__(self, trace: _core.Trace, style: str) -> None:
+        self._trace = trace
+        self._style = style
+        self._source: Optional[Source] = None
+
+    def event(self, at: int) -> FunctionEvent:
+        if self._source is None:
+            self._source = Source(self._trace, self._style)
+        return self._source.event(at)
+
+
+class FunctionEventAvg(TimeTexts, Row):
     """One row of :class:`KeyAverages`: all events of one name. Times in microseconds, memory in bytes.
 
     Fields are those of torch.profiler's FunctionEventAvg; each is defined in docs/definitions.md#key-averages.
     """
 
-    def __init__(self, row: _core.KeyAverage, device: str) -> None:
-        self._row = row
-        self.key: str = row.name
-        self.overload_name: str = row.overload_name
-        self.input_shapes: str = row.input_shapes
-        self.stack: List[str] = row.stack
-        self.count: int = row.count
-        self.node_id = -1
-        self.is_async: bool = row.is_async
+    def __init__(self) -> None:
+        self.key: Any = None  # a text; None before the first :meth:`add`
+        self.overload_name: Any = None
+        self.input_shapes: Any = None
+        self.stack: List[str] = []
+        self.count = 0
+        self.node_id = 0
+        self.is_async = False
         self.is_remote = False
         self.is_legacy = False
-        self.is_user_annotation: bool = row.is_annotation
-        self.use_device: Optional[str] = device or None
-        self.device_type: DeviceType = device_type(row.on_device, device)
-        self.cpu_time_total: float = row.cpu_time_total_us
-        self.self_cpu_time_total: float = row.self_cpu_time_total_us
-        self.device_time_total: float = row.device_time_total_us
-        self.self_device_time_total: float = row.self_device_time_total_us
-        self.cpu_memory_usage: int = row.cpu_memory_bytes
-        self.self_cpu_memory_usage: int = row.self_cpu_memory_bytes
-        self.device_memory_usage: int = row.device_memory_bytes
-        self.self_device_memory_usage: int = row.self_device_memory_bytes
-        self.flops: int = row.flops
+        self.is_user_annotation = False
+        self.use_device: Optional[str] = None
+        self.device_type: DeviceType = DeviceType["CPU"]
+        self.cpu_time_total = 0.0
+        self.self_cpu_time_total = 0.0
+        self.device_time_total = 0.0
+        self.self_device_time_total = 0.0
+        self.cpu_memory_usage = 0
+        self.self_cpu_memory_usage = 0
+        self.device_memory_usage = 0
+        self.self_device_memory_usage = 0
+        self.flops = 0
+        self._first: Optional[FunctionEvent] = None
+        self._events: Optional[_First] = None  # makes _first, with the row's number below
+        self._at = -1
+        self._top_level: Optional[bool] = None
+
+    @classmethod
+    def _of(cls, row: _core.KeyAverage, device: str, events: Optional[_First] = None) -> FunctionEventAvg:
+        made = cls()
+        made.key = row.name
+        made.overload_name = row.overload_name
+        made.input_shapes = json.loads(row.input_shapes) if row.input_shapes else ""
+        made.stack = row.stack
+        made.count = row.count
+        made.node_id = -1
+        made.is_async = row.is_async
+        made.is_user_annotation = row.is_annotation
+        made.use_device = device or None
+        made.device_type = device_type(row.on_device, device)
+        made.cpu_time_total = row.cpu_time_total_us
+        made.self_cpu_time_total = row.self_cpu_time_total_us
+        made.device_time_total = row.device_time_total_us
+        made.self_device_time_total = row.self_device_time_total_us
+        made.cpu_memory_usage = row.cpu_memory_bytes
+        made.self_cpu_memory_usage = row.self_cpu_memory_bytes
+        made.device_memory_usage = row.device_memory_bytes
+        made.self_device_memory_usage = row.self_device_memory_bytes
+        made.flops = row.flops
+        made._events, made._at, made._top_level = events, row.first_event, row.is_top_level
+        return made
+
+    def add(self, other: Any) -> FunctionEventAvg:
+        """Adds an event or another row of the same key; the first one gives its name, stack and so on."""
+        if self.key is None:
+            for name in ("key", "node_id", "is_async", "is_remote", "overload_name", "input_shapes", "stack", "device_type",
+                         "is_legacy", "use_device", "is_user_annotation"):  # fmt: skip
+                setattr(self, name, getattr(other, name))
+            self._first, self._events = (other, None) if isinstance(other, FunctionEvent) else (other._first, other._events)
+            self._at, self._top_level = getattr(other, "_at", -1), other._is_top_level
+        is_row: bool = isinstance(other, Row)
+        if not is_row:
+            raise AssertionError(f"expected a FunctionEvent or a FunctionEventAvg; found {type(other).__name__}")
+        if other.key != self.key:
+            raise AssertionError(f"rows of one key are added up; found {other.key!r} and {self.key!r}")
+        self.cpu_time_total += other.cpu_time_total
+        self.device_time_total += other.device_time_total
+        self.self_cpu_time_total += other.self_cpu_time_total
+        self.self_device_time_total += other.self_device_time_total
+        self.cpu_memory_usage += other.cpu_memory_usage
+        self.device_memory_usage += other.device_memory_usage
+        self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.self_device_memory_usage += other.self_device_memory_usage
+        self.count += other.count
+        self.flops += other.flops or 0
+        return self
+
+    def __iadd__(self, other: Any) -> FunctionEventAvg:
+        return self.add(other)
+
+    def _first_event(self) -> Optional[FunctionEvent]:
+        if self._first is None and self._events is not None:
+            self._first = self._events.event(self._at)
+        return self._first
+
+    @property
+    def scope(self) -> Optional[int]:
+        """Of the row's first event, like the next two: at::RecordScope."""
+        first = self._first_event()
+        return None if first is None else first.scope
+
+    @property
+    def cpu_parent(self) -> Optional[FunctionEvent]:
+        first = self._first_event()
+        return None if first is None else first.cpu_parent
+
+    @property
+    def cpu_children(self) -> Optional[List[FunctionEvent]]:
+        first = self._first_event()
+        return None if first is None else first.cpu_children
+
+    @property
+    def _is_top_level(self) -> bool:
+        return self.cpu_parent is None if self._top_level is None else self._top_level
+
+    def __getstate__(self) -> Dict[str, Any]:
+        self._first_event()
+        return {**self.__dict__, "_events": None}
 
     @property
     def name(self) -> str:
-        return self.key
+        return str(self.key)
 
     @property
     def cpu_time(self) -> float:
@@ -74,18 +176,6 @@ class FunctionEventAvg(TimeTexts):
     def self_cuda_memory_usage(self) -> int:
         return self.self_device_memory_usage
 
-    @property
-    def cpu_time_str(self) -> str:
-        return format_time(self.cpu_time)
-
-    @property
-    def device_time_str(self) -> str:
-        return format_time(self.device_time)
-
-    @property
-    def self_device_time_total_str(self) -> str:
-        return format_time(self.self_device_time_total)
-
     def __repr__(self) -> str:
         return (
             f"<FunctionEventAvg {self.key!r}: {self.count} calls, CPU {self.cpu_time_total_str} "
@@ -93,118 +183,101 @@ class FunctionEventAvg(TimeTexts):
         )
 
 
-class Table(str):
-    """A table as text; in a notebook it shows in a fixed-width font, escaped."""
-
-    def _repr_html_(self) -> str:
-        style = "line-height:1.2;overflow-x:auto;white-space:pre"
-        return f'<pre style="{style}">{html.escape(str(self))}</pre>'
-
-
-class KeyAverages(Sequence[FunctionEventAvg]):
-    """Rows in order of first appearance, and torch's table of them.
+class KeyAverages(EventList):
+    """Rows in order of first appearance, and torch's table of them: a list, as in torch.
 
     ``style="torch"`` (default here, so that numbers equal torch.profiler's) or ``"lanescope"``, which mends what
-    docs/definitions.md#key-averages lists.
+    docs/definitions.md#key-averages lists. ``cycles`` says which cycles of a profile the rows hold, when they are of one.
     """
+
+    cycles: Optional[range] = None
 
     def __init__(
         self,
-        trace: _core.Trace,
+        trace: Union[_core.Trace, Iterable[FunctionEventAvg]] = (),
         *,
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
-        profile_memory: Optional[bool] = None,
-        with_flops: Optional[bool] = None,
-        style: str = "torch",
-        empty_reason: str = "",
+        **shown: Any,
     ) -> None:
-        self._averages = _core.key_averages(
+        """``shown``: what :class:`EventList` takes."""
+        super().__init__(() if isinstance(trace, _core.Trace) else trace, **shown)
+        self._averages: Optional[_core.KeyAverages] = None
+        if not isinstance(trace, _core.Trace):
+            return
+        averages = self._averages = _core.key_averages(
             trace,
-            style=style,
+            style=self._style,
             group_by_input_shape=group_by_input_shape,
             group_by_stack_n=group_by_stack_n,
             group_by_overload_name=group_by_overload_name,
-            profile_memory=profile_memory,
-            with_flops=with_flops,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
         )
-        self._empty_reason = empty_reason
-        self._rows: Optional[List[FunctionEventAvg]] = None
+        self._use_device = averages.device or None
+        self._profile_memory, self._with_flops = averages.profile_memory, averages.with_flops
+        first = _First(trace, self._style)
+        self._later(
+            len(averages), lambda: [FunctionEventAvg._of(row, averages.device, first) for row in averages.rows]
+        )
 
-    def _all(self) -> List[FunctionEventAvg]:
-        if self._rows is None:
-            device = self._averages.device
-            self._rows = [FunctionEventAvg(row, device) for row in self._averages.rows]
-        return self._rows
+    def _state(self) -> Dict[str, Any]:
+        return {**super()._state(), "_averages": None, "cycles": self.cycles}
 
-    def __len__(self) -> int:
-        return len(self._averages)
+    def _recorded(self, sort_by: Optional[str] = None) -> _core.KeyAverages:
+        """The rows as they were computed, unless the program has changed the list."""
+        return super()._rows(sort_by) if self._averages is None or self._is_own else self._averages
 
-    @overload
-    def __getitem__(self, index: int) -> FunctionEventAvg: ...
-    @overload
-    def __getitem__(self, index: slice) -> List[FunctionEventAvg]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[FunctionEventAvg, List[FunctionEventAvg]]:
-        return self._all()[index]
+    def _rows(self, sort_by: Optional[str] = None) -> _core.KeyAverages:
+        # Rows that the program has in its hands may have been given other attributes. "lanescope" shows what they lack.
+        if self._load is None and self._averages is not None and self._style == "torch":
+            return super()._rows(sort_by)
+        return self._recorded(sort_by)
 
-    def __iter__(self) -> Iterator[FunctionEventAvg]:
-        return iter(self._all())
-
-    def table(
+    def key_averages(
         self,
-        sort_by: Optional[str] = None,
-        row_limit: int = 100,
-        max_src_column_width: Optional[int] = 75,
-        max_name_column_width: Optional[int] = 55,
-        max_shapes_column_width: Optional[int] = 80,
-        header: Optional[str] = None,
-        top_level_events_only: bool = False,
-        time_unit: Optional[str] = None,
-    ) -> Table:
-        """torch's table as text. ``time_unit`` is "s", "ms", "us" or None (each cell its own); ``row_limit`` -1: all rows.
-
-        Raises InvalidArgumentError for a sort key that does not exist, and names those that do.
-        """
-        text = self._averages.table(
-            sort_by=sort_by,
-            row_limit=row_limit,
-            max_src_column_width=max_src_column_width,
-            max_name_column_width=max_name_column_width,
-            max_shapes_column_width=max_shapes_column_width,
-            header=header,
-            top_level_events_only=top_level_events_only,
-            time_unit=time_unit,
-        )
-        if len(self) == 0 and self._empty_reason:
-            text += f"{self._empty_reason}\n"
-        return Table(text)
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> KeyAverages:
+        """Its own rows: they are averages already. Raises AssertionError, as torch does."""
+        raise AssertionError("these are averages already; call key_averages() of the events")
 
     def json(self, sort_by: Optional[str] = None, row_limit: int = -1) -> str:
         """The rows as the JSON that ``lanescope table --json`` prints."""
-        return self._averages.json(sort_by=sort_by, row_limit=row_limit)
+        return self._recorded(sort_by).json(sort_by=sort_by, row_limit=row_limit)
 
     def csv(self, sort_by: Optional[str] = None, row_limit: int = -1) -> str:
         """The rows as the CSV that ``lanescope table --csv`` prints."""
-        return self._averages.csv(sort_by=sort_by, row_limit=row_limit)
+        return self._recorded(sort_by).csv(sort_by=sort_by, row_limit=row_limit)
 
     def total_average(self) -> FunctionEventAvg:
         """All rows added up; its key is "Total"."""
-        return FunctionEventAvg(self._averages.total(), self._averages.device)
+        if self._averages is None or self._load is None:
+            return add_up(self)
+        return FunctionEventAvg._of(self._averages.total(), self._averages.device)
 
     @property
     def self_cpu_time_total(self) -> float:
         """Self CPU time of all rows, microseconds: all threads added up, idle gaps not included."""
-        return sum(row.self_cpu_time_total for row in self._all())
-
-    def __str__(self) -> str:
-        return str(self.table())
+        return self.total_average().self_cpu_time_total
 
     def __repr__(self) -> str:
-        return f"<lanescope.KeyAverages: {len(self)} rows, self CPU {format_time(self.self_cpu_time_total)}; print() it>"
+        of = "" if self.cycles is None else f", {cycles_text(self.cycles)}"
+        return f"<lanescope.KeyAverages: {len(self)} rows, self CPU {format_time(self.self_cpu_time_total)}{of}; print() it>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+def cycles_text(cycles: range) -> str:
+    """Which of a profile's recorded cycles, counted from 1: "cycle 3 of 3", "cycles 1 to 3"."""
+    if len(cycles) == 0:
+        return "no cycle"
+    if len(cycles) == 1:
+        return f"cycle {cycles.start} of {cycles.start}"
+    return f"cycles {cycles.start} to {cycles.stop - 1}"
 
 
 def key_averages(trace: _core.Trace, **options: Any) -> KeyAverages:

@@ -1,4 +1,4 @@
-"""What an event of a trace is that is no GPU work: operators, API calls, the profiler's own rows, frames, ranges."""
+"""Explains events that are not GPU work: operators, API calls, the profiler's rows, frames, ranges."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ __all__ = ["EventName", "event_name"]
 def event_name(text: str) -> EventName:
     """Explains an event's name: its kind, what it is, whether the CPU waits in it, what it puts on the GPU.
 
-    Fields that nothing is known of are ``None``; ``details`` holds what the name's parameters say. A name that is not
-    ``known`` has the kind "unknown" and itself, cut, as ``text``. Names of kernels are :func:`kernel_name`'s.
+    Unknown fields are ``None``; ``details`` has the name's parameters. A name that is not ``known`` has the kind
+    "unknown", and its ``text`` is the name, cut. For names of kernels, use :func:`kernel_name`.
 
     >>> event_name("cudaStreamIsCapturing").text
     'is a graph being recorded?'

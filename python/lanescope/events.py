@@ -2,271 +2,84 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union, overload
+import json
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
-from ._device import DeviceType, TimeTexts, device_type, format_time
-from .averages import KeyAverages
+from ._lazy_list import LazyList
+from .function_event import Source
+from .tables import Table, add_up, group_rows, table_of_rows
 
 if TYPE_CHECKING:
     import numpy
     import numpy.typing
 
+    from .averages import FunctionEventAvg, KeyAverages
 
-STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_device_time_total")
+STACK_METRICS = (
+    "self_cpu_time_total",
+    "self_cuda_time_total",
+    "self_xpu_time_total",
+    "self_privateuse1_time_total",
+    "self_device_time_total",
+)
 _NOT_IN_STACKS = str.maketrans(" ;\t\n", "____")
 
 
-class Interval(NamedTuple):
-    """Microseconds since the start of the recorded window."""
+class EventList(LazyList[Any]):
+    """Events in order of (start, longer first), without the rows that torch.profiler leaves out: a list, as in torch.
 
-    start: float
-    end: float
-
-    def elapsed_us(self) -> float:
-        return self.end - self.start
-
-
-class Kernel(NamedTuple):
-    """Device work that an operator started; ``duration`` in microseconds."""
-
-    name: str
-    device: int
-    duration: float
-
-
-class FunctionEvent(TimeTexts):
-    """One event, with the fields of torch.profiler's FunctionEvent that lanescope has. Microseconds and bytes.
-
-    Reads from the trace on demand; two objects for one event are equal.
+    ``EventList(trace)`` has those of a trace, made when they are first looked at; ``trace`` has the same and more as numpy
+    columns in nanoseconds, :meth:`column` this list's. ``EventList(events)`` holds a choice of them, for its
+    :meth:`table`, :meth:`key_averages` and so on; its arguments are torch's.
     """
 
-    __slots__ = ("_list", "_at", "_row", "_args")
-    count = 1
-    node_id = -1
-    is_remote = False
-    is_legacy = False
-
-    def __init__(self, events: "EventList", at: int) -> None:
-        self._list = events
-        self._at = at
-        self._row = events._core.row(at)
-        self._args: Optional[Dict[str, Any]] = None
-
-    @property
-    def args(self) -> Dict[str, Any]:
-        """The event's arguments as the trace has them, by torch's names ("Input Dims")."""
-        if self._args is None:
-            self._args = {} if self._row.slice is None else self._list.trace.args(self._row.slice)
-        return self._args
-
-    @property
-    def name(self) -> str:
-        return self._row.name
-
-    @property
-    def key(self) -> str:
-        return self._row.name
-
-    @property
-    def trace_name(self) -> str:
-        """The name as written; `name` says ``ProfilerStep*`` for all steps."""
-        return self._row.name if self._row.slice is None else self._list.trace.name(self._row.slice)
-
-    @property
-    def overload_name(self) -> str:
-        return str(self.args.get("overload_name", ""))
-
-    @property
-    def id(self) -> int:
-        return int(self.args.get("External id", self._at))
-
-    @property
-    def external_id(self) -> int:
-        return int(self.args.get("External id", 0))
-
-    @property
-    def time_range(self) -> Interval:
-        return Interval(self._row.start_us, self._row.end_us)
-
-    @property
-    def thread(self) -> int:
-        """A small number per thread of this trace."""
-        return self._row.thread
-
-    @property
-    def fwd_thread(self) -> Optional[int]:
-        return self.args.get("Fwd thread id")
-
-    @property
-    def sequence_nr(self) -> int:
-        return int(self.args.get("Sequence number", -1))
-
-    @property
-    def input_shapes(self) -> List[Any]:
-        return self.args.get("Input Dims") or []
-
-    @property
-    def input_dtypes(self) -> List[str]:
-        return self.args.get("Input type") or []
-
-    @property
-    def structured_input_strides(self) -> List[Any]:
-        return self.args.get("Input Strides") or []
-
-    @property
-    def concrete_inputs(self) -> List[Any]:
-        return self.args.get("Concrete Inputs") or []
-
-    @property
-    def stack(self) -> List[str]:
-        """Python frames "file.py(line): function", innermost first; a backward operator has those of its forward one."""
-        return self._list._stack_of(self._at)
-
-    @property
-    def is_async(self) -> bool:
-        return self._row.is_async
-
-    @property
-    def is_user_annotation(self) -> bool:
-        return self._row.is_annotation
-
-    @property
-    def use_device(self) -> Optional[str]:
-        return self._list._core.device or None
-
-    @property
-    def device_type(self) -> DeviceType:
-        return device_type(self._row.on_device, self._list._core.device)
-
-    @property
-    def device_index(self) -> int:
-        return int(self.args.get("device", 0))
-
-    @property
-    def device_resource_id(self) -> int:
-        """The stream of device work, the thread of the rest."""
-        return int(self.args.get("stream", self.thread))
-
-    @property
-    def cpu_memory_usage(self) -> int:
-        return self._row.cpu_memory_bytes
-
-    @property
-    def device_memory_usage(self) -> int:
-        return self._row.device_memory_bytes
-
-    @property
-    def kernels(self) -> List[Kernel]:
-        made = []
-        for at in self._row.kernels:
-            kernel = self._list._event(at)
-            made.append(Kernel(kernel.name, kernel.device_index, kernel.time_range.elapsed_us()))
-        return made
-
-    @property
-    def cpu_parent(self) -> Optional["FunctionEvent"]:
-        return None if self._row.parent is None else self._list._event(self._row.parent)
-
-    @property
-    def cpu_children(self) -> List["FunctionEvent"]:
-        return [self._list._event(at) for at in self._row.children]
-
-    @property
-    def cpu_time_total(self) -> float:
-        return 0.0 if self._row.on_device else self._row.end_us - self._row.start_us
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        if self.is_async or self._row.on_device:
-            return 0.0
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
-
-    @property
-    def device_time_total(self) -> float:
-        if self.is_async:
-            return 0.0
-        if self._row.on_device:
-            return self._row.end_us - self._row.start_us
-        own = sum(kernel.duration for kernel in self.kernels)
-        return own + sum(child.device_time_total for child in self.cpu_children)
-
-    @property
-    def self_device_time_total(self) -> float:
-        if self.is_async:
-            return 0.0
-        if self._row.on_device:
-            return self._row.end_us - self._row.start_us
-        return sum(kernel.duration for kernel in self.kernels)
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        if self.is_async or self._row.on_device:
-            return 0
-        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        if self.is_async or self._row.on_device:
-            return 0
-        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
-
-    cpu_time = cpu_time_total
-    device_time = device_time_total
-    cuda_time = device_time_total
-    cuda_time_total = device_time_total
-    self_cuda_time_total = self_device_time_total
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FunctionEvent):
-            return NotImplemented
-        return self._list._core is other._list._core and self._at == other._at
-
-    def __hash__(self) -> int:
-        return hash((id(self._list._core), self._at))
-
-    def __repr__(self) -> str:
-        return (
-            f"<FunctionEvent {self.name!r}: thread {self.thread}, start {format_time(self.time_range.start)}, "
-            f"CPU {self.cpu_time_total_str} (self {self.self_cpu_time_total_str}), device {self.device_time_total_str}>"
-        )
-
-
-class EventList(Sequence[FunctionEvent]):
-    """All events in order of (start, longer first), without the rows that torch.profiler leaves out.
-
-    ``trace`` has the same and more as numpy columns in nanoseconds; :meth:`column` has this list's.
-    """
-
-    def __init__(self, trace: _core.Trace, *, style: str = "torch", warning: str = "") -> None:
-        self.trace = trace
-        self._core = _core.torch_events(trace, style=style)
-        self._kept: List[int] = self._core.kept
-        self._stacks: Optional[_core.CallStacks] = None  # made when first asked for
+    def __init__(
+        self,
+        events: Union[_core.Trace, Iterable[Any]] = (),
+        *,
+        use_device: Optional[str] = None,
+        profile_memory: Optional[bool] = None,
+        with_flops: Optional[bool] = None,
+        style: str = "torch",
+        warning: str = "",
+    ) -> None:
         self._warning = warning
+        self._style = style
+        self._source: Optional[Source] = None
+        self._use_device = use_device
+        self._profile_memory = profile_memory
+        self._with_flops = with_flops
+        if not isinstance(events, _core.Trace):
+            super().__init__(events)
+            return
+        super().__init__()
+        source = self._source = Source(events, style, with_flops)
+        kept = source.core.kept
+        self._use_device = source.device
+        self._with_flops = source.with_flops
+        self._later(len(kept), lambda: [source.event(at) for at in kept])
 
-    def _event(self, at: int) -> FunctionEvent:
-        return FunctionEvent(self, at)
+    def _state(self) -> Dict[str, Any]:
+        return {
+            "_warning": self._warning,
+            "_style": self._style,
+            "_source": None,
+            "_use_device": self._use_device,
+            "_profile_memory": self._profile_memory,
+            "_with_flops": self._with_flops,
+        }
 
-    def _stack_of(self, at: int) -> List[str]:
-        if self._stacks is None:
-            self._stacks = _core.call_stacks(self.trace, self._core)
-        return self._stacks.of(at)
+    @property
+    def trace(self) -> _core.Trace:
+        """The trace that this is the list of. Raises ValueError for a list that a program made."""
+        return self._whole().trace
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    @overload
-    def __getitem__(self, index: int) -> FunctionEvent: ...
-    @overload
-    def __getitem__(self, index: slice) -> List[FunctionEvent]: ...
-    def __getitem__(self, index: Union[int, slice]) -> Union[FunctionEvent, List[FunctionEvent]]:
-        if isinstance(index, slice):
-            return [FunctionEvent(self, at) for at in self._kept[index]]
-        return FunctionEvent(self, self._kept[index])
-
-    def __iter__(self) -> Iterator[FunctionEvent]:
-        return (FunctionEvent(self, at) for at in self._kept)
+    def _whole(self) -> Source:
+        if self._source is None:
+            raise ValueError("this list was made from single events, not from a trace")
+        return self._source
 
     def column(self, name: str) -> "numpy.typing.NDArray[Any]":
         """One of slice, name_id, start_us, end_us, thread, on_device, is_annotation, parent, cpu_memory_bytes,
@@ -274,51 +87,118 @@ class EventList(Sequence[FunctionEvent]):
 
         Rows are all events, those merged into their parents (column is_removed) included; ``parent`` indexes them.
         """
-        return self._core.column(name)
+        return self._whole().core.column(name)
 
     @property
     def names(self) -> List[str]:
         """What column name_id indexes."""
-        return self._core.names
+        return self._whole().core.names
+
+    def table(
+        self,
+        sort_by: Optional[str] = None,
+        row_limit: int = 100,
+        max_src_column_width: Optional[int] = 75,
+        max_name_column_width: Optional[int] = 55,
+        max_shapes_column_width: Optional[int] = 80,
+        header: Optional[str] = None,
+        top_level_events_only: bool = False,
+        time_unit: Optional[str] = None,
+    ) -> Table:
+        """torch's table of these rows, as text. ``time_unit`` is "s", "ms", "us" or None (each cell its own);
+        ``row_limit`` -1: all rows.
+
+        Raises InvalidArgumentError for a sort key that does not exist, and names those that do.
+        """
+        text = self._rows(sort_by).table(
+            sort_by=sort_by,
+            row_limit=row_limit,
+            max_src_column_width=max_src_column_width,
+            max_name_column_width=max_name_column_width,
+            max_shapes_column_width=max_shapes_column_width,
+            header=header,
+            top_level_events_only=top_level_events_only,
+            time_unit=time_unit,
+        )
+        if len(self) == 0 and self._warning:
+            text += f"{self._warning}\n"
+        return Table(text)
+
+    def _rows(self, sort_by: Optional[str]) -> _core.KeyAverages:
+        return table_of_rows(self, sort_by, self._use_device, bool(self._profile_memory), bool(self._with_flops))
 
     def key_averages(
         self,
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
-    ) -> KeyAverages:
+    ) -> "KeyAverages":
         """Sums per operator name."""
+        from .averages import KeyAverages
+
+        if self._source is None or self._is_own:
+            rows = group_rows(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
+            return KeyAverages(
+                rows, use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+            )
         return KeyAverages(
-            self.trace,
+            self._source.trace,
             group_by_input_shape=group_by_input_shapes,
             group_by_stack_n=group_by_stack_n,
             group_by_overload_name=group_by_overload_name,
-            empty_reason=self._warning,
+            profile_memory=self._profile_memory,
+            with_flops=self._with_flops,
+            style=self._style,
+            warning=self._warning,
         )
 
-    def total_average(self) -> Any:
-        """All events added up."""
-        return self.key_averages().total_average()
+    def total_average(self) -> "FunctionEventAvg":
+        """All of it added up; its key is "Total"."""
+        return add_up(self)
 
     @property
     def self_cpu_time_total(self) -> float:
         """Microseconds; all threads added up."""
-        return self.key_averages().self_cpu_time_total
+        if self._source is not None and not self._is_own:
+            return self.key_averages().self_cpu_time_total
+        return float(sum(row.self_cpu_time_total for row in self))
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Chrome trace JSON of the whole trace."""
-        _core.write_kineto_json(self.trace, path)
+    def export_chrome_trace(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Chrome trace JSON: of the whole trace, or of the events of a list that a program made."""
+        if self._source is not None and not self._is_own:
+            return _core.write_kineto_json(self._source.trace, os.fspath(path))
+        rows = [
+            {"name": event.trace_name, "ph": "X", "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
+             "tid": event.thread, "pid": "CPU functions", "args": {}}
+            for event in self
+            if event.trace_name is not None
+        ]  # fmt: skip
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(rows, file)
 
-    def export_stacks(self, path: str, metric: str) -> None:
+    def supported_export_stacks_metrics(self) -> List[str]:
+        """What :meth:`export_stacks` takes."""
+        return list(STACK_METRICS)
+
+    def export_stacks(self, path: Union[str, "os.PathLike[str]"], metric: str) -> None:
         """See :meth:`profile.export_stacks`."""
         if metric not in STACK_METRICS:
-            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
+            raise ValueError(f"metric should be one of: {', '.join(STACK_METRICS)}; found {metric!r}")
+        name = metric.replace("cuda", "device").replace("xpu", "device").replace("privateuse1", "device")
+        events: Iterable[Any] = self
+        if self._source is not None and not self._is_own and self._source.style == "torch":
+            # torch.profiler's lists hold the Python frames, so that their own time is in the file as well.
+            whole = Source(self._source.trace, own_frames=True)
+            events = (whole.event(at) for at in whole.core.kept)
         with open(path, "w", encoding="utf-8") as file:
-            for event in self:
-                value = int(getattr(event, metric)) if event.stack else 0
+            for event in events:
+                value = int(getattr(event, name)) if event.stack else 0
                 if value > 0:
                     frames = ";".join(frame.translate(_NOT_IN_STACKS) for frame in reversed(event.stack))
                     file.write(f"{frames} {value}\n")
+
+    def __str__(self) -> str:
+        return str(self.table())
 
     def __repr__(self) -> str:
         because = f" ({self._warning})" if self._warning and not len(self) else ""

@@ -17,7 +17,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 class Evidence(NamedTuple):
-    """One line of proof. Without a slice the text stands for itself and the other fields are None.
+    """One line of proof. Without a slice, only the text is set and the other fields are None.
 
     ``row`` is the slice's row in the columns of :attr:`Explanation.trace`; ``start_ns`` counts nanoseconds since the trace's
     ``base_time_ns``, ``dur_ns`` is nanoseconds.
@@ -35,9 +35,9 @@ class Finding(NamedTuple):
 
     ``kind``: "bound" (what limits the step), "ends" (what ends the program sooner or later), "cost" (time that a change
     may give back), "where", "memory" (what holds or loses it), "once", "normal" (looks alarming, is not) or "trust"
-    (about the recording itself). ``at_stake_ns``: nanoseconds by which a step could become shorter at most, for "once" and "trust" in all; ``at_stake_ratio``: its share
-    of a step's wall, 0 to 1. Findings overlap: never add these up. ``confidence``: "low", "medium", "high", from
-    ``sample_count`` x ``sample_noun``.
+    (about the recording itself). ``at_stake_ns``: nanoseconds by which a step could become shorter at most; for "once"
+    and "trust" in total. ``at_stake_ratio``: its share of a step's wall, 0 to 1. Findings overlap: never add these up.
+    ``confidence``: "low", "medium", "high", from ``sample_count`` x ``sample_noun``.
     """
 
     rule: str
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
 
 
 class NotChecked(NamedTuple):
-    """A rule that could not be asked, its question, and what the trace lacks for it."""
+    """A rule that could not run, its question, and what the trace lacks for it."""
 
     rule: str
     question: str
@@ -109,7 +109,7 @@ class CpuWall(NamedTuple):
 class CpuWalls(NamedTuple):
     """The walls of the thread that runs the steps: the sum over the steady steps, and every step.
 
-    ``thread``: its id, None when the file gives it a name in place of a number.
+    ``thread``: its id; None if the file has a name instead of a number.
     """
 
     thread: Optional[int]
@@ -158,8 +158,8 @@ def _finding(data: Mapping[str, Any], rows: Sequence[Optional[int]]) -> Finding:
 class Explanation:
     """What bounds a step of a trace, the time at stake, the proof, and what was not checked.
 
-    ``str()`` is the text of ``lanescope explain``; in a notebook the page of ``--html`` shows, in a frame of its own that
-    neither sees nor changes the notebook. Made by :func:`explain`; never changes.
+    ``str()`` is the first screen of ``lanescope explain``, ``full_text()`` all of it; a notebook shows the page of ``--html``
+    in a separate frame, which neither sees nor changes the notebook. Made by :func:`explain`; never changes.
     """
 
     def __init__(self, explained: _core.Explained, trace: _core.Trace, trace_name: str) -> None:
@@ -186,7 +186,7 @@ class Explanation:
 
     @cached_property
     def not_checked(self) -> List[NotChecked]:
-        """Rules that could not be asked, and what to record so that they can."""
+        """Rules that could not run, and what to record so that they can."""
         return [
             NotChecked(rule["id"], rule["question"], rule["missing"])
             for rule in self._data["rules"]
@@ -195,17 +195,17 @@ class Explanation:
 
     @cached_property
     def quiet(self) -> List[str]:
-        """Ids of the rules that looked, and it is not so."""
+        """Ids of the rules that found nothing."""
         return [rule["id"] for rule in self._data["rules"] if rule["state"] == "quiet"]
 
     @cached_property
     def covered(self) -> Dict[str, str]:
-        """Rules that found a cost which another finding tells more exactly: their id, and that finding's rule."""
+        """Rules whose cost another finding explains more exactly: their id, and that finding's rule."""
         return {rule["id"]: rule["covered_by"] for rule in self._data["rules"] if rule["state"] == "covered"}
 
     @cached_property
     def walls(self) -> List[DeviceWalls]:
-        """Exact wall times in nanoseconds, device by device, step by step."""
+        """Exact wall times in nanoseconds, for each device and step."""
         return [
             DeviceWalls(each["device"], each["rules_look_at_it"], _wall(each["steady"]), tuple(map(_wall, each["steps"])))
             for each in self._data["devices"]
@@ -213,7 +213,7 @@ class Explanation:
 
     @cached_property
     def cpu_walls(self) -> Optional[CpuWalls]:
-        """Exact wall times of the CPU in nanoseconds, step by step; None in a trace with GPU work, whose walls say more."""
+        """Exact wall times of the CPU in nanoseconds, for each step; None in a trace with GPU work, where ``walls`` says more."""
         cpu = self._data.get("cpu")
         if cpu is None:
             return None
@@ -221,7 +221,7 @@ class Explanation:
 
     @property
     def cut_steps(self) -> List[int]:
-        """Numbers of steps at the end that the recording does not hold as a whole, none of the steady ones."""
+        """Numbers of incomplete steps at the end of the recording; they are not steady."""
         return list(self._data["cut_steps"])
 
     @property
@@ -231,13 +231,17 @@ class Explanation:
 
     @property
     def long_step(self) -> Optional[int]:
-        """Number of a later step that is none of the steady ones, because it took longer than all of them together."""
+        """Number of a later step that is not steady, because it took longer than all steady steps together."""
         number: Optional[int] = self._data.get("long_step")
         return number
 
     def to_markdown(self) -> str:
         """The text with Markdown headings, as ``lanescope explain --md`` prints it, names of the trace escaped."""
-        return self._explained.text(markdown=True)
+        return self._explained.text(markdown=True, full=True)
+
+    def full_text(self) -> str:
+        """The text of ``lanescope explain --full``: every finding with its arithmetic and its evidence."""
+        return self._explained.text(markdown=False, full=True)
 
     def to_json(self) -> str:
         """The JSON of ``lanescope explain --json`` (docs/formats/json_output.md): times in nanoseconds."""
@@ -251,13 +255,13 @@ class Explanation:
         self._explained.write_html(os.fspath(path), trace_name=self._trace_name)
 
     def __str__(self) -> str:
-        return self._explained.text(markdown=False)
+        return self._explained.text(markdown=False, full=False)
 
     def __repr__(self) -> str:
         return f"<lanescope.Explanation {self.headline!r}: {len(self.findings)} findings>"
 
     def _repr_html_(self) -> str:
-        # The frame has an origin of its own (no allow-same-origin), the page in it a policy of its own.
+        # The frame has a separate origin (no allow-same-origin), and the page in it its own policy.
         page = self._explained.html(trace_name=self._trace_name, has_links=False)
         return (
             '<iframe title="lanescope explain" sandbox="allow-scripts" '
@@ -294,11 +298,11 @@ def explain(
 ) -> Explanation:
     """What bounds a step, and why, with the slices that prove it and what to try.
 
-    ``source`` is a trace file (as :func:`lanescope.read_trace` takes it), a ``Trace`` or a stopped ``profile``. ``step`` speaks
-    of one ProfilerStep, by its number, in place of all but the first. ``question`` asks one rule, or some: ids as
-    ``lanescope explain --list`` prints them, each with a page in docs/rules/; or a question in words ("why is the first
-    step slow?"), which asks the rules that share most with it, up to five, or all ("what should I fix first?"). The headline is
-    that of all rules, whichever were asked.
+    ``source`` is a trace file (as :func:`lanescope.read_trace` takes it), a ``Trace`` or a stopped ``profile``.
+    ``step``: only the ProfilerStep with this number, instead of all but the first. ``question`` runs only some rules:
+    ids as ``lanescope explain --list`` prints them, each with a page in docs/rules/; or a question in words ("why is
+    the first step slow?"), which runs the best matching rules, up to five, or all ("what should I fix first?"). The
+    headline is always that of all rules.
 
     Raises IoError, CorruptInputError, UnsupportedError or LimitError for a file, UnavailableError for a profile that recorded
     nothing, InvalidArgumentError for a step or a question that does not exist.

@@ -1,8 +1,8 @@
 """torch.profiler's words, recorded by lanescope.
 
-What differs, on purpose: results cover every recorded cycle unless ``acc_events=False``; a window that is still open
-when the profile ends is kept; exporting works as often as you like; an empty result says why it is empty; ``start``,
-``step`` and ``stop`` may come from different threads; operators of every thread are recorded, and profiles may overlap.
+What differs, on purpose: a warm-up that no active step followed leaves the results of the last cycle as they are;
+exporting works as often as you like; an empty result says why it is empty; ``start``, ``step`` and ``stop`` may come from
+different threads; operators of every thread are recorded, and profiles may overlap.
 """
 
 from __future__ import annotations
@@ -13,33 +13,24 @@ import socket
 import sys
 import time
 import uuid
-import warnings
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Type, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Type, Union
 
-from . import _core, _job, _stacks, _torch
+from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _torch
 from ._budget import parse_budget
-from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities, supported_activities
+from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities
 from ._flight import parse_last, parse_slow_step
 from ._sizes import LEAST_SIZE, parse_size
-from ._schedule import ProfilerAction, action_value, always
-from .averages import KeyAverages
-from .events import STACK_METRICS, EventList
+from ._schedule import NONE, RECORD_AND_SAVE, RECORDING, ProfilerAction, action_number, always
+from ._warnings import _said as _warned  # noqa: F401  # tests start anew
+from ._warnings import warn
+from .events import EventList
+from .kineto_results import KinetoResults
+from .results import NotStartedError, Results
 
-if TYPE_CHECKING:
-    from .explanations import Explanation
-
-_warned: Set[str] = set()
-_RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-
-
-def _warn(message: str, *, once: bool = False, stacklevel: int = 3) -> None:
-    if once:
-        if message in _warned:
-            return
-        _warned.add(message)
-    warnings.warn("lanescope: " + message, UserWarning, stacklevel=stacklevel + 1)
+def _warn(message: str, *, once: bool = False) -> None:
+    warn("lanescope: " + message, once=once)
 
 
 def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., Any]:
@@ -54,7 +45,7 @@ def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., An
 
 
 # Where torch._C._profiler._ExperimentalConfig keeps a field: it shows few of them, but pickles all, in this order.
-_EXPERIMENTAL_FIELDS = {"capture_overload_names": 8}
+_EXPERIMENTAL_FIELDS = {"adjust_profiler_step": 5, "capture_overload_names": 8}
 
 
 def _flag(config: Any, name: str) -> bool:
@@ -66,7 +57,7 @@ def _flag(config: Any, name: str) -> bool:
         return False
 
 
-class profile:
+class profile(Results):
     """Records what the program does between ``start()`` and ``stop()``, or step by step by a ``schedule``.
 
     Replaces ``torch.profiler.profile``: same arguments, same methods. Needs no torch; with torch imported its operators
@@ -83,21 +74,23 @@ class profile:
         on_trace_ready: called with this object after each finished cycle, on the thread that steps or stops.
         record_shapes: shapes, types, strides and small concrete inputs of operators.
         profile_memory: allocations and frees, in bytes.
-        with_stack: the Python lines that each operator and range was called from, up to 128 frames.
+        with_stack: each call of a Python or C function, as torch.profiler's ``python_function`` events, and the Python lines
+            that each operator and range was called from, up to 128 frames.
         with_flops: floating point operations, from the shapes (records shapes).
-        with_modules: accepted; not recorded by this version (one warning).
+        with_modules: without ``with_stack`` the calls of modules only (``nn.Module: Linear_0``).
         experimental_config: torch's object is accepted; ``capture_overload_names`` is honoured, every thread is recorded
-            in any case, the rest belongs to Kineto.
+            and operators have stacks in any case, ``adjust_profiler_step`` gives a warning, the rest belongs to Kineto.
         execution_trace_observer: started and stopped with the recorded windows, like torch.profiler does.
-        acc_events: results cover all cycles so far (default); False: only the last one, which is torch.profiler's default.
+        acc_events: results cover all cycles so far; False (default): only the last one that recorded, and the temporary file
+            keeps no more than 16 MiB of earlier ones. ``key_averages().cycles`` says which.
         use_cuda: deprecated, as in torch.profiler.
         custom_trace_id_callback: gives the trace id; called at the start of each cycle. Default: a random one.
         post_processing_timeout_s: accepted; lanescope has no long post-processing to cut short.
         last: a flight recorder: record for ever and keep what came last, ``"10s"``, ``"500ms"``, ``"2m"`` or seconds; the
             results are these. Memory and file stay bounded. Excludes ``schedule``. (lanescope only, like the next three.)
         slow_step: with ``last``: a step (see :meth:`step`) that takes more than so many times the median of the steps before
-            it makes a dump, at most one in ``last``; ``2.0`` or ``"2x"``.
-        max_dumps: at most so many dumps for slow steps.
+            it makes a dump; ``2.0`` or ``"2x"``.
+        max_dumps: at most so many dumps for slow steps stay, those of the worst ones.
         dump_signal: with ``last``: this signal makes a dump, even while the program hangs in C code.
         output_dir: where the recorder's own file goes and stays (lanescope only). None: temporary, gone with this object.
         all_api: every call of the CUDA runtime and driver, not only those that start or wait for work (lanescope only).
@@ -109,7 +102,7 @@ class profile:
         disk_reserve: what the recording leaves free on its disk, ``"10G"`` or bytes. None: 5 % of the disk, 1 GB at least,
             but no more than half of what is free at the start.
         budget: what recording operators may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
-            (shapes, then stacks, then operators for a while), and the trace and a warning say what and when. None: no limit,
+            (shapes, then stacks, then short operators, then all for a while), and the trace and a warning say what and when. None: no limit,
             and the cost is not measured (lanescope only).
     """
 
@@ -126,7 +119,7 @@ class profile:
         with_modules: bool = False,
         experimental_config: Optional[object] = None,
         execution_trace_observer: Optional[Any] = None,
-        acc_events: bool = True,
+        acc_events: bool = False,
         use_cuda: Optional[bool] = None,
         custom_trace_id_callback: Optional[Callable[[], str]] = None,
         post_processing_timeout_s: Optional[float] = None,
@@ -144,7 +137,7 @@ class profile:
         self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
         if use_cuda is not None:
-            warnings.warn("`use_cuda` is deprecated, use `activities`", FutureWarning, stacklevel=2)
+            warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
             (self.activities.add if use_cuda else self.activities.discard)(ProfilerActivity.CUDA)
         if not self.activities:
             raise AssertionError("no activity is left; expected at least ProfilerActivity.CPU")
@@ -158,6 +151,8 @@ class profile:
         self.with_flops = with_flops
         self.with_modules = with_modules
         self.experimental_config = experimental_config
+        if execution_trace_observer is None:
+            execution_trace_observer = _beside_torch.execution_trace_from_environment()
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = acc_events
         self.custom_trace_id_callback = custom_trace_id_callback
@@ -178,6 +173,7 @@ class profile:
         self._max_dumps = max_dumps
         self._dump_signal = 0 if dump_signal is None else int(dump_signal)
         self._quiet_dumps = False
+        self._frames_of_imports = True  # `lanescope record`: an import is one frame
         self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
         self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
         self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
@@ -187,23 +183,46 @@ class profile:
         self._job_json = ""  # the distributedInfo that was written last
         self._owner_pid = 0
         self._holds_flag = False
+        self._holds_frames = False
         self._warn_about_what_is_missing()
         self.step_num = 0
-        self.current_action = action_value(self.schedule(0))
+        self._action = action_number(self.schedule(0))
         self._core: Optional[_core.Profiler] = None
+        self._at_rest = False  # stopped, and the recording can go on: acc_events
+        self._ends_with_us: Optional[_core.Profiler] = None
+        self._by_hand = False  # prepare_trace, start_trace and stop_trace instead of start, step and stop
+        self._last_events: Optional[EventList] = None
+        self._last_kineto_results: Optional[KinetoResults] = None
+
+    @property
+    def current_action(self) -> ProfilerAction:
+        """What the schedule says of the step at hand."""
+        found: ProfilerAction = ProfilerAction(self._action)
+        return found
+
+    @property
+    def use_device(self) -> Optional[str]:
+        """"cuda" when its activity is asked for."""
+        return "cuda" if ProfilerActivity.CUDA in self.activities else None
 
     def _warn_about_what_is_missing(self) -> None:
         unseen = sorted(a.name for a in self.activities if a not in (ProfilerActivity.CPU, ProfilerActivity.CUDA))
         if unseen:
-            _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True, stacklevel=4)
-        if ProfilerActivity.CUDA in self.activities - supported_activities():
+            _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True)
+        if _flag(self.experimental_config, "adjust_profiler_step"):
+            _warn(
+                "adjust_profiler_step is ignored: ProfilerStep ranges begin and end with their steps. torch.profiler moves "
+                "their starts into step() where the loop calls it; leave the option out",
+                once=True,
+            )
+        if self._lacks_cupti():
             _warn(
                 "CUDA activity is not recorded: this installation was built without CUPTI; `lanescope doctor` says how to get it",
                 once=True,
-                stacklevel=4,
             )
-        if self.with_modules:
-            _warn("with_modules: not recorded by this version, going on without", once=True, stacklevel=4)
+
+    def _lacks_cupti(self) -> bool:
+        return ProfilerActivity.CUDA in self.activities and not _activities.cupti_library()
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -219,23 +238,31 @@ class profile:
             self.execution_trace_observer.cleanup()
 
     def start(self) -> None:
-        """Starts with step 0 of the schedule. The first time with a new torch this compiles the observer (seconds)."""
+        """Starts with the step at hand of the schedule. The first time with a new torch this compiles the observer
+        (seconds)."""
         if self._running:
             raise RuntimeError("this profile is already running; stop() it first, or make another one")
+        self._run(by_hand=False)
+
+    def _run(self, by_hand: bool) -> None:
         if _torch.loaded_torch() is not None and ProfilerActivity.CPU in self.activities:
             reason = _torch.ensure_observer()
             if reason:
-                _warn(f"torch operators are not recorded, only ranges: {reason}", once=True)
+                _torch.say_no_operators(reason)
         if self.with_stack:
             reason = _stacks.start()
             if reason:
-                _warn(f"with_stack: going on without stacks: {reason}", once=True)
+                _warn(f"with_stack: going on without stacks and Python frames: {reason}", once=True)
         if ProfilerActivity.CUDA in self.activities:
             offer_nvtx()
+        if self._core is not None and self._at_rest and self._owner_pid == os.getpid():
+            self._go_on(self._core, by_hand)
+            return
         core = _core.Profiler(
             # The core must not keep this object alive: it would never be freed.
-            schedule=_weak(self._planned_action, ProfilerAction.NONE.value) if self.record_steps else None,
-            first_action=self.current_action.value,
+            schedule=_weak(self._planned_action, NONE) if self.record_steps and not by_hand else None,
+            first_action=self._action,
+            first_step=self.step_num,
             on_trace_ready=_weak(self._trace_ready),
             activities=self._activity_bits,
             all_api=self.all_api,
@@ -244,6 +271,7 @@ class profile:
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
             with_flops=self.with_flops,
+            with_modules=self.with_modules,
             capture_overload_names=_flag(self.experimental_config, "capture_overload_names"),
             accumulate=self.acc_events,
             output_dir=self._output_dir,
@@ -259,29 +287,104 @@ class profile:
             budget_ratio=self._budget_ratio,
         )
         self._core = core
-        self._before(self.current_action)
-        try:
-            core.start()
-        except BaseException:
-            self._after(ProfilerAction.NONE)
-            raise
+        self._at_rest = False
+        self._last_events = None
+        self._last_kineto_results = None
+        _beside_torch.begin_counting_steps()
+        self._by_hand = by_hand
+        if by_hand:
+            core.begin()
+        else:
+            self._before(self._action)
+            try:
+                core.start()
+            except BaseException:
+                self._after(NONE)
+                raise
         self._running = True
         self._owner_pid = os.getpid()
+        if not by_hand:
+            self._frames_of(self._action)
         self._describe(core)
         _job.listen(self.describe_job)
 
+    def _go_on(self, core: _core.Profiler, by_hand: bool) -> None:
+        self._at_rest = False
+        self._by_hand = by_hand
+        self._running = True
+        _job.listen(self.describe_job)
+        if not by_hand:
+            self._before(self._action)
+            core.go_on(self._action, self.step_num)
+            self._frames_of(self._action)
+
+    def _end(self, core: _core.Profiler) -> None:
+        """Ends the recording; with acc_events a temporary one can go on until this object goes, or the process."""
+        if not self.acc_events or self._output_dir or self._spool_path:
+            core.stop()
+            return
+        if self._ends_with_us is not core:
+            self._ends_with_us = core
+            weakref.finalize(self, core.stop)
+        self._at_rest = True
+        core.rest()
+
     def stop(self) -> None:
-        """Ends the profile. A window that is open is kept, and ``on_trace_ready`` is called for it."""
+        """Ends the profile. A window that is open is kept, and ``on_trace_ready`` is called for it.
+
+        Raises NotStartedError when there is a step to record and nobody started; a second stop() does nothing.
+        """
         core = self._core
+        if core is None and self._action != NONE:
+            raise NotStartedError("this profile was never started, so there is nothing to stop; call start() first")
         if core is None or not self._running:
             return
         _job.listen_no_more(self.describe_job)
         self.describe_job()
         self._running = False
         try:
-            core.stop()
+            self._end(core)
         finally:
-            self._after(ProfilerAction.NONE)
+            self._after(NONE)
+            _beside_torch.end_counting_steps()
+            self._pass_on(core.take_warnings())
+
+    # What start(), step() and stop() are made of in torch.profiler: frameworks call these to open and close windows
+    # themselves.
+
+    def prepare_trace(self) -> None:
+        """Warms up for :meth:`start_trace`; nothing is recorded yet."""
+        if not self._running:
+            self._run(by_hand=True)
+        if self._core is not None:
+            self._core.warm_up()
+
+    def start_trace(self) -> None:
+        """Opens a window; without schedule, ProfilerStep ranges or ``on_trace_ready``. Call :meth:`prepare_trace` first."""
+        if self._core is None:
+            raise NotStartedError("call prepare_trace() before start_trace()")
+        if not self._running:
+            self._run(by_hand=True)
+        self._before(RECORD_AND_SAVE)
+        self._core.open_window()
+        self._frames_of(RECORD_AND_SAVE)
+
+    def stop_trace(self) -> None:
+        """Closes the window that :meth:`start_trace` or :meth:`start` opened; its results are there now."""
+        core = self._core
+        if core is None:
+            raise NotStartedError("call prepare_trace() and start_trace() before stop_trace()")
+        if not self._running:
+            return
+        self.describe_job()
+        try:
+            core.close_window()
+            if self._by_hand:
+                self._running = False
+                _job.listen_no_more(self.describe_job)
+                self._end(core)
+        finally:
+            self._after(NONE)
             self._pass_on(core.take_warnings())
 
     def __del__(self) -> None:
@@ -300,11 +403,14 @@ class profile:
         self.on_trace_ready = None  # the program's code does not run while an object is freed
         if core is None or self._owner_pid != os.getpid():
             return
+        complete = self._by_hand and not core.is_window_open()  # prepared, and no window opened
         try:
             _job.listen_no_more(self.describe_job)
             core.stop()
         finally:
-            self._after(ProfilerAction.NONE)
+            self._after(NONE)
+        if complete:
+            return
         kept = f"what it recorded is in {core.spool_path()}" if self._output_dir or self._spool_path else "its results are gone"
         _warn(
             f"a profile was dropped while it recorded, which ended it; {kept}. "
@@ -312,53 +418,83 @@ class profile:
         )
 
     def step(self) -> None:
-        """Says that the next step begins. Stopping a window and ``on_trace_ready`` happen inside this call."""
-        action = action_value(self.schedule(self.step_num + 1))
-        previous, self.current_action = self.current_action, action
+        """Says that the next step begins. Stopping a window and ``on_trace_ready`` happen inside this call.
+
+        Without start() the profile begins by itself where the schedule first warms up or records, as in torch.profiler.
+        """
+        action = action_number(self.schedule(self.step_num + 1))
+        previous, self._action = self._action, action
         self.step_num += 1
         core = self._core
         if core is None or not self._running:
+            self._step_at_rest(previous, action)
             return
-        next_cycle = previous is ProfilerAction.RECORD_AND_SAVE and action in _RECORDING
+        next_cycle = previous == RECORD_AND_SAVE and action in RECORDING
         self._before(action)
-        if previous is ProfilerAction.RECORD_AND_SAVE or (self._holds_flag and action not in _RECORDING):
+        if previous == RECORD_AND_SAVE or (self._holds_flag and action not in RECORDING):
             self.describe_job()
         try:
-            core.step(action.value)
+            core.step(action, self.step_num)  # programs that go on after a checkpoint set step_num
         finally:
             self._after(action)
+            _beside_torch.count_step()
+            self._frames_of(action)
             if next_cycle:
                 self._name_cycle()
             self._pass_on(core.take_warnings())
 
+    def _step_at_rest(self, previous: int, action: int) -> None:
+        if action == NONE:
+            return
+        if previous in (NONE, RECORD_AND_SAVE):
+            self._run(by_hand=False)
+        elif action in RECORDING:
+            _warn("step() records nothing, because this profile does not run: call start() or use it in a `with` statement", once=True)
+
     def _pass_on(self, lines: Iterable[str]) -> None:
         for line in lines:
             about_gpu = line.startswith("cupti: ")
-            if about_gpu and ProfilerActivity.CUDA in self.activities - supported_activities():
+            if about_gpu and self._lacks_cupti():
                 continue  # said when the profile was made
-            _warn(line, once=about_gpu, stacklevel=4)
+            _warn(line, once=about_gpu)
 
-    def _before(self, action: ProfilerAction) -> None:
-        if action in _RECORDING and not self._holds_flag:
+    def _before(self, action: int) -> None:
+        if action in RECORDING and not self._holds_flag:
             self._holds_flag = True
             self._name_cycle()
             _torch.hold_flag()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.start()
 
-    def _after(self, action: ProfilerAction) -> None:
-        if action not in _RECORDING and self._holds_flag:
+    def _frames_of(self, action: int) -> None:
+        """Python frames come and go with the recorded windows; a window must be open when they come."""
+        if (self.with_stack or self.with_modules) and action in RECORDING and not self._holds_frames:
+            self._holds_frames = True
+            for line in _frames.hold(self, every_frame=self.with_stack, imports=self._frames_of_imports):
+                _warn(line, once=True)
+
+    def _after(self, action: int) -> None:
+        if action not in RECORDING and self._holds_frames:
+            self._holds_frames = False
+            for line in _frames.release(self):
+                _warn(line, once=True)
+        if action not in RECORDING and self._holds_flag:
             self._holds_flag = False
             _torch.release_flag()
             if self.execution_trace_observer is not None:
                 self.execution_trace_observer.stop()
 
     def _planned_action(self, step: int) -> int:
-        return action_value(self.schedule(step)).value
+        return action_number(self.schedule(step))
 
     def _trace_ready(self) -> None:
+        # The window is closed, the next step not yet begun: an execution trace has the same part of the program.
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
+        if self.execution_trace_observer is not None and self._running and self._action in RECORDING:
+            self.execution_trace_observer.start()
 
     # -- what goes into the trace -------------------------------------------------------------------------------------
 
@@ -369,7 +505,7 @@ class profile:
             self._core.add_metadata_json("trace_id", json.dumps(self._trace_id))
 
     def _describe(self, core: _core.Profiler) -> None:
-        for name in ("profile_memory", "record_shapes", "with_stack", "with_flops"):
+        for name in ("profile_memory", "record_shapes", "with_stack", "with_flops", "with_modules"):
             if getattr(self, name):
                 core.add_metadata_json(name, "1")
         for key, value in self.preset_metadata.items():
@@ -419,105 +555,36 @@ class profile:
         return self._trace_id
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
-        """Not recorded by this version: warns and goes on."""
-        _warn("toggle_collection_dynamic does nothing in this version; use a schedule", once=True)
+        """Stops recording in the middle of a window (``enable=False``), and goes on with it: what runs in between, ranges
+        included, is not in the results.
 
-    # -- results ------------------------------------------------------------------------------------------------------
+        ``activities`` names what is switched: all that this profile records. The CPU side without its GPU work, or the
+        other way round, is not switched (one warning): torch warns that such a trace joins calls to the wrong work.
+        """
+        named = {activity.name for activity in parse_activities(activities)}
+        core = self._core
+        if core is None or not self._running:
+            return
+        recorded = {activity.name for activity in self.activities} & {"CPU", "CUDA"}
+        if "CUDA" in recorded and not (_activities.cupti_library() and _activities.has_gpu()):
+            recorded.discard("CUDA")
+        if not recorded <= named:
+            left = ", ".join(sorted(recorded - named))
+            _warn(f"toggle_collection_dynamic changes nothing: name {left} as well, it is recorded too", once=True)
+            return
+        self.describe_job()
+        if enable:
+            core.resume()
+        else:
+            core.pause()
+        self._pass_on(core.take_warnings())
 
-    def _result(self) -> _core.Profiler:
-        if self._core is None:
-            raise RuntimeError("this profile was never started: use it in a `with` statement, or call start() and stop()")
-        return self._core
+    # -- the recording's files ----------------------------------------------------------------------------------------------
 
     @property
-    def trace(self) -> _core.Trace:
-        """What was recorded so far, as columns (nanoseconds). Built when first asked for.
-
-        Raises UnavailableError with the reason when nothing was recorded.
-        """
-        return self._result().trace()
-
-    def _trace_or_empty(self) -> _core.Trace:
-        try:
-            return self._result().trace()
-        except _core.UnavailableError:  # empty_reason tells why
-            return _core.Trace()
-
-    def events(self) -> EventList:
-        """Every recorded event, not aggregated; times in microseconds, like torch.profiler's FunctionEvent list."""
-        return EventList(self._trace_or_empty(), warning=self.empty_reason)
-
-    def key_averages(
-        self,
-        group_by_input_shape: bool = False,
-        group_by_stack_n: int = 0,
-        group_by_overload_name: bool = False,
-    ) -> KeyAverages:
-        """Sums per operator name, for ``.table()`` and as a list of rows."""
-        return KeyAverages(
-            self._trace_or_empty(),
-            group_by_input_shape=group_by_input_shape,
-            group_by_stack_n=group_by_stack_n,
-            group_by_overload_name=group_by_overload_name,
-            profile_memory=self.profile_memory,
-            with_flops=self.with_flops,
-            empty_reason=self.empty_reason,
-        )
-
-    def explain(
-        self, *, step: Optional[int] = None, question: Optional[Union[str, Sequence[str]]] = None
-    ) -> "Explanation":
-        """What bounds a step of this recording, and why: :func:`lanescope.explain` of it.
-
-        Raises UnavailableError with the reason when nothing was recorded, InvalidArgumentError for a step or a question
-        that does not exist, RuntimeError when the profile was never started.
-        """
-        from .explanations import explain
-
-        return explain(self.trace, step=step, question=question)
-
-    def _never_recorded(self) -> str:
-        """Why no window was ever opened; empty when one was. Unlike :attr:`empty_reason` it reads no recording."""
-        core = self._result()
-        return core.empty_reason() if core.window_count() == 0 else ""
-
-    @property
-    def empty_reason(self) -> str:
-        """Why nothing was recorded; empty when something was."""
-        return self._result().empty_reason()
-
-    def export_chrome_trace(self, path: Union[str, "os.PathLike[str]"], use_python_export: bool = False) -> None:
-        """Writes Chrome trace JSON as Kineto does, for Perfetto and chrome://tracing; ``.gz``, ``.zst`` by the name.
-
-        Covers what :meth:`key_averages` covers. May be called again. ``use_python_export`` makes no difference.
-        """
-        self._result().export_chrome_trace(os.fspath(path))
-
-    def export_stacks(self, path: Union[str, "os.PathLike[str]"], metric: str = "self_cpu_time_total") -> None:
-        """Writes a line for each event with a stack, for flame graphs: frames from outermost to innermost joined by
-        ``;``, a space, and the event's ``metric`` in whole microseconds; events of less than one are left out.
-
-        Raises InvalidArgumentError when nothing was recorded with ``with_stack=True``.
-        """
-        if metric not in STACK_METRICS:
-            raise ValueError(f"metric is self_cpu_time_total or self_cuda_time_total; found {metric!r}")
-        if not self.with_stack:
-            raise _core.InvalidArgumentError("export_stacks: expected a profile(with_stack=True), found one without stacks")
-        self.events().export_stacks(os.fspath(path), metric)
-
-    def export_memory_timeline(self, path: Union[str, "os.PathLike[str]"], device: Optional[str] = None) -> None:
-        """Raises UnsupportedError; torch has deprecated it for torch.cuda.memory._record_memory_history."""
-        raise _core.UnsupportedError("export_memory_timeline: not written by this version of lanescope")
-
-    @property
-    def profiler(self) -> "profile":
-        """torch.profiler's inner object; here the profile itself, which has the same methods."""
-        return self
-
-    @property
-    def function_events(self) -> EventList:
-        """:meth:`events`, by the name that torch.autograd.profiler.profile gives it."""
-        return self.events()
+    def profiler(self) -> Optional["profile"]:
+        """torch.profiler's inner object; here the profile itself, which has the same methods. None before start()."""
+        return None if self._core is None else self
 
     @property
     def spool_path(self) -> str:

@@ -15,6 +15,7 @@ from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 from ._autorecord import run_stamp
 from ._budget import parse_budget
 from ._flight import parse_last, parse_slow_step
+from ._observer_build import why_unavailable
 from ._sizes import LEAST_SIZE, parse_size
 
 SCHEDULE_KEYS = ("wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait")
@@ -53,7 +54,7 @@ def inject_dir() -> str:
 
 
 def results_command() -> str:
-    """The ``lanescope`` command, which makes trace and table at the end: beside this Python, else in PATH; else ""."""
+    """The ``lanescope`` command, which makes trace and table at the end: next to this Python, else in PATH; else ""."""
     beside = os.path.join(os.path.dirname(sys.executable), "lanescope")
     return beside if os.access(beside, os.X_OK) else shutil.which("lanescope") or ""
 
@@ -134,8 +135,8 @@ def flight_environment(
         return env
     if schedule is not None:
         raise ValueError(
-            "--last and --schedule exclude each other: a schedule chooses its steps beforehand, --last keeps what was just "
-            "before something odd; leave out one"
+            "--last and --schedule exclude each other: a schedule chooses its steps in advance, --last keeps the last "
+            "moments before a problem; leave out one"
         )
     for flag, name, text, parse in (
         ("--last", "LAST", last, parse_last),
@@ -153,6 +154,18 @@ def flight_environment(
             raise ValueError(f"--max-dumps: expected a whole number, 0 or more; found {max_dumps}")
         env["LANESCOPE_RECORD_MAX_DUMPS"] = str(max_dumps)
     return env
+
+
+def _no_operators(program: str, activities: Optional[str]) -> str:
+    """Why the program's torch operators cannot be recorded, known before it starts; "" when they can.
+
+    Another Python may have another torch: it says so itself, when it has imported torch.
+    """
+    # Environments share interpreters through links, but have separate folders.
+    is_this_python = os.path.samefile(program, sys.executable) and os.path.samefile(
+        os.path.dirname(program), os.path.dirname(sys.executable)
+    )
+    return why_unavailable() if is_this_python and activities != "cuda" else ""
 
 
 def _activities(text: str) -> str:
@@ -181,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
-    add("--stack", action="store_true", help="record the Python lines that operators are called from")
+    add("--stack", action="store_true", help="record each Python call, and the lines that operators are called from")
     add("--json", action="store_true", help="write the .json however large the recording is (default: up to 16 MiB)")
     add("--gzip", action="store_true", help="write .json.gz instead of .json")
     add("--keep-spool", action="store_true", help="leave the recorder's own files after a clean exit")
@@ -198,7 +211,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
     if command and command[0] == "--":
         command = command[1:]
     if not command:
-        parser.error("expected a command behind --, such as: lanescope record -- python3 train.py")
+        parser.error("expected a command after --, such as: lanescope record -- python3 train.py")
     program = shutil.which(command[0])
     if program is None:
         print(f"lanescope record: no such program: {command[0]}", file=sys.stderr)
@@ -226,6 +239,9 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")
+    reason = _no_operators(program, arguments.activities)
+    if reason:
+        print(f"lanescope record: ERROR: torch operators will not be recorded: {reason}", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(program, command, env)

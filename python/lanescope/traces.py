@@ -7,7 +7,7 @@ import os
 from typing import Any, Callable, Dict, Optional, Union
 
 from . import _core
-from .averages import Table
+from .tables import Table
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -15,11 +15,16 @@ PathLike = Union[str, "os.PathLike[str]"]
 def read_trace(path: PathLike, *, progress: Optional[Callable[[int, int], Any]] = None) -> _core.Trace:
     """A trace file as columns: JSON of torch.profiler, Kineto or Chrome (plain, gzip, zstd), or a lanescope recording.
 
-    A directory stands for the one recording in it, that of a killed process included. ``progress`` is called with
-    bytes read and the file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``.
-    Raises IoError, CorruptInputError, UnsupportedError or LimitError.
+    A directory means the one recording in it, also of a killed process. ``progress`` is called with bytes read and the
+    file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``. Raises IoError,
+    CorruptInputError, UnsupportedError or LimitError.
     """
     return _core.read_trace(os.fspath(path), progress)
+
+
+def opened(trace: Union[_core.Trace, PathLike]) -> _core.Trace:
+    """The trace itself, or the one at that path."""
+    return trace if isinstance(trace, _core.Trace) else read_trace(trace)
 
 
 def write_kineto_json(trace: _core.Trace, path: PathLike) -> None:
@@ -58,12 +63,13 @@ def dispatch_tree_data(trace: _core.Trace, *, step: Optional[int] = None, op: st
     return data
 
 
-def info(trace: _core.Trace) -> Table:
-    """What ``lanescope info`` prints: producer, devices, window, steps, events by category, what was lost or repaired."""
-    return Table(_core.trace_info(trace, json=False))
+def info(trace: Union[_core.Trace, PathLike]) -> Table:
+    """What ``lanescope info`` prints: producer, devices, window, steps, events by category, what was lost or repaired;
+    of a trace or of the path of one."""
+    return Table(_core.trace_info(opened(trace), json=False))
 
 
-def info_data(trace: _core.Trace) -> Dict[str, Any]:
+def info_data(trace: Union[_core.Trace, PathLike]) -> Dict[str, Any]:
     """The same as ``lanescope info --json``, parsed."""
-    data: Dict[str, Any] = json.loads(_core.trace_info(trace, json=True))
+    data: Dict[str, Any] = json.loads(_core.trace_info(opened(trace), json=True))
     return data

@@ -2,6 +2,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "lanescope/analysis/event_name.h"
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/key_averages.h"
+#include "lanescope/analysis/operator_inputs.h"
 #include "lanescope/analysis/torch_events.h"
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/report/dispatch_tree_text.h"
@@ -43,9 +45,15 @@ struct EventRow {
   bool on_device = false, is_annotation = false, is_async = false;
   std::int64_t cpu_memory_bytes = 0, device_memory_bytes = 0;
   std::vector<std::uint32_t> kernels, children;
+  std::string category, overload;
+  py::object process = py::none(), os_thread = py::none();  // as the trace has them
 };
 
-EventRow row_of(const TorchEvents& list, std::size_t at) {
+py::object number_or_none(const Scalar& scalar) {
+  return scalar.is_text ? py::object(py::none()) : py::int_(scalar.number);
+}
+
+EventRow row_of(const TorchEvents& list, const Trace& trace, std::size_t at) {
   if (at >= list.events.size()) throw py::index_error("event " + std::to_string(at));
   const TorchEvent& event = list.events[at];
   EventRow row;
@@ -60,6 +68,15 @@ EventRow row_of(const TorchEvents& list, std::size_t at) {
   row.is_async = event.is_async;
   row.cpu_memory_bytes = event.cpu_memory_bytes;
   row.device_memory_bytes = event.device_memory_bytes;
+  row.overload = list.names[event.overload];
+  if (event.slice != kNone<SliceId>) {
+    const CategoryId category = trace.slices().category[raw(event.slice)];
+    row.category = trace.text(trace.categories()[raw(category)].text);
+    const Track& track = trace.track(event.slice);
+    row.os_thread = number_or_none(track.tid);
+    if (track.process != kNone<ProcessId>)
+      row.process = number_or_none(trace.process(track.process).pid);
+  }
   const auto kernels = list.kernels.begin() + event.kernels_first;
   row.kernels.assign(kernels, kernels + event.kernels_count);
   for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent;
@@ -67,6 +84,19 @@ EventRow row_of(const TorchEvents& list, std::size_t at) {
     row.children.push_back(child);
   }
   return row;
+}
+
+std::uint64_t flops_of(const TorchEvents& list, const Trace& trace, std::size_t at) {
+  if (at >= list.events.size()) throw py::index_error("event " + std::to_string(at));
+  const TorchEvent& event = list.events[at];
+  if (event.slice == kNone<SliceId> || trace.kind(event.slice) != CategoryKind::kCpuOp) return 0;
+  const ArgsView args = trace.slice_args(event.slice);
+  const auto text = [&](ArgKey key) {
+    const auto id = args.text(key);
+    return id ? trace.text(*id) : std::string_view();
+  };
+  return analysis::count_flops({list.names[event.name], text(ArgKey::kInputDims),
+                                text(ArgKey::kInputType), text(ArgKey::kConcreteInputs)});
 }
 
 template <typename T>
@@ -137,6 +167,49 @@ KeyAverage total_of(const KeyAverages& table) {
   return total;
 }
 
+// A table of rows that Python has: a user's own choice of events, sorted or filtered. One tuple a
+// row, in the order of the fields below.
+KeyAverages averages_of_rows(std::string device, bool profile_memory, bool with_flops,
+                             const py::iterable& rows) {
+  KeyAverages table;
+  table.device = std::move(device);
+  table.profile_memory = profile_memory;
+  table.with_flops = with_flops;
+  const auto ns = [](double us) { return static_cast<std::int64_t>(std::llround(us * 1000.0)); };
+  for (const py::handle item : rows) {
+    const auto fields = item.cast<py::tuple>();
+    std::size_t next = 0;
+    const auto take = [&](auto& into) {
+      into = fields[next++].cast<std::remove_reference_t<decltype(into)>>();
+    };
+    KeyAverage row;
+    take(row.name);
+    take(row.overload_name);
+    take(row.input_shapes);
+    take(row.stack);
+    take(row.on_device);
+    take(row.is_annotation);
+    take(row.is_async);
+    take(row.is_top_level);
+    take(row.count);
+    take(row.cpu_time_total_us);
+    take(row.self_cpu_time_total_us);
+    take(row.device_time_total_us);
+    take(row.self_device_time_total_us);
+    take(row.cpu_memory_bytes);
+    take(row.self_cpu_memory_bytes);
+    take(row.device_memory_bytes);
+    take(row.self_device_memory_bytes);
+    take(row.flops);
+    row.cpu_time_total_ns = ns(row.cpu_time_total_us);
+    row.self_cpu_time_total_ns = ns(row.self_cpu_time_total_us);
+    row.device_time_total_ns = ns(row.device_time_total_us);
+    row.self_device_time_total_ns = ns(row.self_device_time_total_us);
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 KeyAverages averages_of(const Trace& trace, const std::string& style, bool by_shape, int by_stack,
                         bool by_overload, std::optional<bool> profile_memory,
                         std::optional<bool> with_flops) {
@@ -193,13 +266,18 @@ void bind_events(py::module_& m) {
       .def_readonly("cpu_memory_bytes", &EventRow::cpu_memory_bytes)
       .def_readonly("device_memory_bytes", &EventRow::device_memory_bytes)
       .def_readonly("kernels", &EventRow::kernels)
+      .def_property_readonly("category", [](const EventRow& row) { return to_str(row.category); })
+      .def_property_readonly("overload", [](const EventRow& row) { return to_str(row.overload); })
+      .def_readonly("process", &EventRow::process)
+      .def_readonly("os_thread", &EventRow::os_thread)
       .def_readonly("children", &EventRow::children);
   py::class_<TorchEvents>(m, "TorchEvents")
       .def("__len__", [](const TorchEvents& list) { return list.events.size(); })
       .def_property_readonly("device", [](const TorchEvents& list) { return to_str(list.device); })
       .def_property_readonly("names", [](const TorchEvents& list) { return strings(list.names); })
       .def_property_readonly("kept", &kept)
-      .def("row", &row_of, py::arg("at"))
+      .def("row", &row_of, py::arg("trace"), py::arg("at"))
+      .def("flops", &flops_of, py::arg("trace"), py::arg("at"))
       .def("column", &column, py::arg("name"));
   py::class_<analysis::CallStacks>(m, "CallStacks")
       .def(
@@ -217,11 +295,11 @@ void bind_events(py::module_& m) {
       py::arg("trace"), py::arg("events"));
   m.def(
       "torch_events",
-      [](const Trace& trace, const std::string& style) {
+      [](const Trace& trace, const std::string& style, bool own_frames) {
         const TableStyle parsed = parse_style(style);
-        return without_gil([&] { return analysis::build_torch_events(trace, parsed); });
+        return without_gil([&] { return analysis::build_torch_events(trace, parsed, own_frames); });
       },
-      py::arg("trace"), py::kw_only(), py::arg("style") = "torch");
+      py::arg("trace"), py::kw_only(), py::arg("style") = "torch", py::arg("own_frames") = false);
 }
 
 py::str tree_of(const Trace& trace, std::optional<std::int64_t> step, const std::string& op,
@@ -319,9 +397,8 @@ void bind_event_name(py::module_& m) {
                                  details[to_str(key)] = to_str(value);
                                return details;
                              })
-      .def("__repr__", [](const EventName& name) {
-        return to_str("<lanescope.EventName " + name.text + ">");
-      });
+      .def("__repr__",
+           [](const EventName& name) { return to_str("<lanescope.EventName " + name.text + ">"); });
   m.def(
       "event_name", [](const std::string& text) { return analysis::explain_event_name(text); },
       py::arg("text"));
@@ -346,6 +423,8 @@ void bind_analysis(py::module_& m) {
       .def_readonly("on_device", &KeyAverage::on_device)
       .def_readonly("is_annotation", &KeyAverage::is_annotation)
       .def_readonly("is_async", &KeyAverage::is_async)
+      .def_readonly("is_top_level", &KeyAverage::is_top_level)
+      .def_readonly("first_event", &KeyAverage::first_event)
       .def_readonly("count", &KeyAverage::count)
       .def_readonly("cpu_memory_bytes", &KeyAverage::cpu_memory_bytes)
       .def_readonly("self_cpu_memory_bytes", &KeyAverage::self_cpu_memory_bytes)
@@ -360,6 +439,8 @@ void bind_analysis(py::module_& m) {
       .def("__len__", [](const KeyAverages& table) { return table.rows.size(); })
       .def_property_readonly("device",
                              [](const KeyAverages& table) { return to_str(table.device); })
+      .def_readonly("profile_memory", &KeyAverages::profile_memory)
+      .def_readonly("with_flops", &KeyAverages::with_flops)
       .def_readonly("rows", &KeyAverages::rows)
       .def("total", &total_of)
       .def(
@@ -385,6 +466,8 @@ void bind_analysis(py::module_& m) {
         py::arg("group_by_input_shape") = false, py::arg("group_by_stack_n") = 0,
         py::arg("group_by_overload_name") = false, py::arg("profile_memory") = py::none(),
         py::arg("with_flops") = py::none());
+  m.def("key_averages_of_rows", &averages_of_rows, py::arg("device"), py::arg("profile_memory"),
+        py::arg("with_flops"), py::arg("rows"));
 }
 
 }  // namespace lanescope::python

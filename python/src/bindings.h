@@ -22,6 +22,7 @@ void bind_explain(py::module_& m);
 void bind_record(py::module_& m);
 void bind_record_function(py::module_& m);
 void bind_stacks(py::module_& m);
+void bind_tracer(py::module_& m);
 
 // A Trace is shared: numpy views, tables and profiles keep it alive.
 using TracePtr = std::shared_ptr<const Trace>;

@@ -12,6 +12,7 @@
 #include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/report/explain_html.h"
+#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_text.h"
 
 namespace lanescope::python {
@@ -75,12 +76,15 @@ void bind_explain(py::module_& m) {
   py::class_<Explained>(m, "Explained")
       .def(
           "text",
-          [](const Explained& all, bool markdown) {
+          [](const Explained& all, bool markdown, bool full) {
             return to_str(without_gil([&] {
+              if (!full && !markdown && !all.explanation.is_answer)
+                return report::explanation_screen(all.facts, all.explanation,
+                                                  {.full_hint = "print(explanation.full_text())"});
               return report::explanation_text(all.facts, all.explanation, {.markdown = markdown});
             }));
           },
-          py::kw_only(), py::arg("markdown"))
+          py::kw_only(), py::arg("markdown"), py::arg("full"))
       .def("json",
            [](const Explained& all) {
              return to_str(

@@ -12,4 +12,5 @@ PYBIND11_MODULE(_core, m) {
   lanescope::python::bind_record(m);
   lanescope::python::bind_record_function(m);
   lanescope::python::bind_stacks(m);
+  lanescope::python::bind_tracer(m);
 }

@@ -61,6 +61,33 @@ const void* lanescope_frame_instruction(const void* frame) {
   return INSTRUCTION_OF((const _PyInterpreterFrame*)frame);
 }
 
+const void* lanescope_current_frame(void) {
+#if PY_VERSION_HEX >= 0x030d0000
+  return PyThreadState_GetUnchecked()->current_frame;
+#else
+  return _PyThreadState_UncheckedGet()->cframe->current_frame;
+#endif
+}
+
+const void* lanescope_frame_of(const void* frame_object) {
+  return ((const PyFrameObject*)frame_object)->f_frame;
+}
+
+const void* lanescope_outer_frame(const void* frame) {
+  const _PyInterpreterFrame* outer = ((const _PyInterpreterFrame*)frame)->previous;
+  while (outer && IS_SHIM(outer)) outer = outer->previous;
+  return outer;
+}
+
+const void* lanescope_frame_code(const void* frame) {
+  return CODE_OF((const _PyInterpreterFrame*)frame);
+}
+
+const void* lanescope_first_argument(const void* frame) {
+  const PyObject* object = ((const _PyInterpreterFrame*)frame)->localsplus[0];
+  return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
+}
+
 size_t lanescope_walk_frames(const void* innermost, struct LanescopeFrame* out, size_t most,
                              uint64_t* hash, int* is_cut) {
   size_t count = 0;
@@ -157,6 +184,15 @@ const void* lanescope_frame_instruction(const void* frame) {
   return (const void*)(intptr_t)FRAME_OF(frame)->f_lasti;
 }
 
+const void* lanescope_current_frame(void) { return _PyThreadState_UncheckedGet()->frame; }
+const void* lanescope_frame_of(const void* frame_object) { return frame_object; }
+const void* lanescope_outer_frame(const void* frame) { return FRAME_OF(frame)->f_back; }
+const void* lanescope_frame_code(const void* frame) { return FRAME_OF(frame)->f_code; }
+const void* lanescope_first_argument(const void* frame) {
+  const PyObject* object = FRAME_OF(frame)->f_localsplus[0];
+  return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
+}
+
 size_t lanescope_walk_frames(const void* innermost, struct LanescopeFrame* out, size_t most,
                              uint64_t* hash, int* is_cut) {
   size_t count = 0;
@@ -240,6 +276,11 @@ const char* lanescope_frames_unsupported(void) {
 void lanescope_frames_home(void) {}
 const void* lanescope_innermost_frame(void) { return NULL; }
 const void* lanescope_frame_instruction(const void* frame) { return frame; }
+const void* lanescope_current_frame(void) { return NULL; }
+const void* lanescope_frame_of(const void* frame_object) { return frame_object; }
+const void* lanescope_outer_frame(const void* frame) { return (void)frame, NULL; }
+const void* lanescope_frame_code(const void* frame) { return frame; }
+const void* lanescope_first_argument(const void* frame) { return (void)frame, NULL; }
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,
                              uint64_t* hash, int* is_cut) {
   (void)frame, (void)out, (void)most;

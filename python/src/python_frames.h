@@ -32,6 +32,15 @@ const void* lanescope_innermost_frame(void);
 // The instruction that frame is at.
 const void* lanescope_frame_instruction(const void* frame);
 
+// For python_tracer.cpp, with the GIL: as lanescope_innermost_frame(), of a thread that is known to
+// be one of the home interpreter's; the frame that a profile hook is called with (a PyFrameObject);
+// the frame around one; the code object; the first argument, borrowed, or null.
+const void* lanescope_current_frame(void);
+const void* lanescope_frame_of(const void* frame_object);
+const void* lanescope_outer_frame(const void* frame);
+const void* lanescope_frame_code(const void* frame);
+const void* lanescope_first_argument(const void* frame);
+
 // Up to `most` frames from `frame` outwards into `out`; returns their number. *hash gets a 64-bit
 // hash of them, *is_cut whether there are more. Some 2 ns a frame.
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,

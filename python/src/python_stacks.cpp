@@ -314,6 +314,20 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   return id;
 }
 
+std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {
+  try {
+    Stacks& all = stacks();
+    const std::lock_guard lock(all.mutex);
+    int offset = 0;
+    if (!all.is_prepared || lanescope_frame_offset(&frame, &offset) != 1) return 0;
+    return frame_text(all, frame.code, offset);
+  } catch (...) {  // out of memory: this frame goes without
+    return 0;
+  }
+}
+
+std::uint32_t code_generation() noexcept { return generation.load(std::memory_order_relaxed); }
+
 void bind_stacks(py::module_& m) {
   m.def(
       "start_stacks",

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "lanescope/record_torch/torch_observer.h"
+#include "python_frames.h"
 
 namespace lanescope::python {
 
@@ -10,5 +11,12 @@ namespace lanescope::python {
 // are off. With or without the GIL, any thread. A stack met before costs the walk over its frames,
 // a new one some microseconds. `position` and `known`: see LanescopeStackFunction.
 std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept;
+
+// The text id of "file.py(line): function" of a frame on this thread's stack; 0: it has not begun,
+// or stacks were never started. Takes a lock and looks into two tables, so callers keep what they
+// were told, as long as code_generation() stays the same: it changes when a code object that was
+// asked for is destroyed, whose address then may become another one's.
+std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept;
+std::uint32_t code_generation() noexcept;
 
 }  // namespace lanescope::python

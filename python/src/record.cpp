@@ -35,6 +35,7 @@ class PyProfiler {
   PyProfiler(py::object schedule, int first_action, py::object on_trace_ready,
              ProfilerOptions options)
       : schedule_(std::move(schedule)),
+        first_step_(options.first_step),
         on_trace_ready_(std::move(on_trace_ready)),
         next_action_(static_cast<ProfilerAction>(first_action)) {
     if (!schedule_.is_none())
@@ -57,15 +58,29 @@ class PyProfiler {
   PyProfiler& operator=(const PyProfiler&) = delete;
 
   void start() {
-    step_ = 0;
+    step_ = first_step_;
     value_or_raise(without_gil([&] { return profiler_->start(); }));
     running_ = true;
     throw_pending();
   }
-  void step(int action) {
+  void rest() {
+    without_gil([&] { profiler_->rest(); });
+    throw_pending();
+  }
+  void go_on(int action, std::int64_t step) {
     next_action_ = static_cast<ProfilerAction>(action);
-    ++step_;
-    without_gil([&] { profiler_->step(); });
+    step_ = step;
+    without_gil([&] { profiler_->go_on(step); });
+    throw_pending();
+  }
+  void begin() {
+    value_or_raise(without_gil([&] { return profiler_->begin(); }));
+    running_ = true;
+  }
+  void step(int action, std::int64_t number) {
+    next_action_ = static_cast<ProfilerAction>(action);
+    step_ = number;
+    without_gil([&] { profiler_->step(number); });
     throw_pending();
   }
   void stop() {
@@ -126,6 +141,7 @@ class PyProfiler {
   }
 
   py::object schedule_;  // int -> int, or None
+  std::int64_t first_step_ = 0;
   py::object on_trace_ready_;
   std::int64_t step_ = 0;
   ProfilerAction next_action_;
@@ -138,12 +154,13 @@ class PyProfiler {
 std::unique_ptr<PyProfiler> make_profiler(
     py::object schedule, int first_action, py::object on_trace_ready, std::uint32_t activities,
     bool all_api, std::optional<bool> detach, bool record_shapes, bool profile_memory,
-    bool with_stack, bool with_flops, bool capture_overload_names, bool accumulate,
-    std::string output_dir, std::string spool_path, bool free_name, std::int64_t last_ns,
-    double slow_step, std::uint32_t max_dumps, int dump_signal, bool quiet_dumps,
-    std::optional<std::uint64_t> max_bytes, std::optional<std::uint64_t> disk_reserve_bytes,
-    double budget_ratio) {
+    bool with_stack, bool with_flops, bool with_modules, bool capture_overload_names,
+    bool accumulate, std::string output_dir, std::string spool_path, bool free_name,
+    std::int64_t last_ns, double slow_step, std::uint32_t max_dumps, int dump_signal,
+    bool quiet_dumps, std::optional<std::uint64_t> max_bytes,
+    std::optional<std::uint64_t> disk_reserve_bytes, double budget_ratio, std::int64_t first_step) {
   ProfilerOptions options;
+  options.first_step = first_step;
   for (const ProfilerActivity one : {ProfilerActivity::kCpu, ProfilerActivity::kCuda})
     if (activities & static_cast<std::uint32_t>(one)) options.activities.push_back(one);
   options.all_api = all_api;
@@ -152,6 +169,7 @@ std::unique_ptr<PyProfiler> make_profiler(
   options.profile_memory = profile_memory;
   options.with_stack = with_stack;
   options.with_flops = with_flops;
+  options.with_modules = with_modules;
   options.capture_overload_names = capture_overload_names;
   options.accumulate = accumulate;
   options.output_dir = std::move(output_dir);
@@ -211,15 +229,27 @@ void bind_record(py::module_& m) {
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),
            py::arg("on_trace_ready"), py::arg("activities"), py::arg("all_api"), py::arg("detach"),
            py::arg("record_shapes"), py::arg("profile_memory"), py::arg("with_stack"),
-           py::arg("with_flops"), py::arg("capture_overload_names"), py::arg("accumulate"),
-           py::arg("output_dir"), py::arg("spool_path"), py::arg("free_name") = false,
-           py::arg("last_ns") = 0, py::arg("slow_step") = 0.0, py::arg("max_dumps") = 8,
-           py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
+           py::arg("with_flops"), py::arg("with_modules"), py::arg("capture_overload_names"),
+           py::arg("accumulate"), py::arg("output_dir"), py::arg("spool_path"),
+           py::arg("free_name") = false, py::arg("last_ns") = 0, py::arg("slow_step") = 0.0,
+           py::arg("max_dumps") = 8, py::arg("dump_signal") = 0, py::arg("quiet_dumps") = false,
            py::arg("max_bytes") = py::none(), py::arg("disk_reserve_bytes") = py::none(),
-           py::arg("budget_ratio") = 0.0)
+           py::arg("budget_ratio") = 0.0, py::arg("first_step") = 0)
       .def("start", &PyProfiler::start)
-      .def("step", &PyProfiler::step, py::arg("action"))
+      .def("step", &PyProfiler::step, py::arg("action"), py::arg("number"))
       .def("stop", &PyProfiler::stop)
+      .def("rest", &PyProfiler::rest)
+      .def("go_on", &PyProfiler::go_on, py::arg("action"), py::arg("step"))
+      .def("begin", &PyProfiler::begin)
+      .def("warm_up", [](PyProfiler& self) { without_gil([&] { self.profiler().warm_up(); }); })
+      .def("open_window",
+           [](PyProfiler& self) { without_gil([&] { self.profiler().open_window(); }); })
+      .def("close_window",
+           [](PyProfiler& self) { without_gil([&] { self.profiler().close_window(); }); })
+      .def("pause", [](PyProfiler& self) { without_gil([&] { self.profiler().pause(); }); })
+      .def("resume", [](PyProfiler& self) { without_gil([&] { self.profiler().resume(); }); })
+      .def("cycle_count", [](PyProfiler& self) { return self.profiler().cycle_count(); })
+      .def("is_window_open", [](PyProfiler& self) { return self.profiler().is_window_open(); })
       .def("trace", &PyProfiler::trace)
       .def("export_chrome_trace", &PyProfiler::export_chrome_trace, py::arg("path"))
       .def(

@@ -1,14 +1,21 @@
 // lanescope.record_function: a range from Python, as a plain CPython type because pybind11's call
 // path costs several times the range itself. Usable as context manager and as decorator.
 //
-// Two listeners. lanescope's recorder is written to directly. torch's own listeners
-// (torch.profiler, emit_nvtx) are called only while one of them is on: then the range goes through
-// torch's RecordFunction, where our torch observer, if it is installed, sees it like any other; so
-// nothing is recorded twice. Cost: bench/python_range_cost.py.
+// Two kinds of listeners. lanescope's recorder is written to directly. torch's own listeners
+// (torch.profiler, emit_nvtx, ExecutionTraceObserver) get the range only while there is one: then
+// it goes through torch's RecordFunction, where our torch observer sees it like any other; so
+// nothing is recorded twice. With the observer loaded it says exactly who listens; without it,
+// torch is asked whether anybody does, and the range goes the way of torch's own record_function.
+#include <dlfcn.h>
+
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
 
 #include "bindings.h"
+#include "lanescope/record/shared_range.h"
 #include "lanescope/record/thread_writer.h"
 #include "python_stacks.h"
 
@@ -18,8 +25,9 @@ namespace {
 struct RecordFunction {
   PyObject_HEAD PyObject* name;  // str
   PyObject* args;                // str or None, shown by torch's listeners only
-  PyObject* torch_range;  // while open and torch listens: torch's own record_function, else null
-  std::uint32_t name_id;  // 0: not interned yet
+  PyObject* torch_range;  // while open without the observer and torch listens: torch's own, or null
+  LanescopeSharedRange* shared_range;  // while open with the observer and others listen, or null
+  std::uint32_t name_id;               // 0: not interned yet
   record::RangeToken token;
 };
 
@@ -36,22 +44,22 @@ PyObject* enabled_key = nullptr;
 PyObject* module_key = nullptr;
 PyObject* record_function_key = nullptr;
 
-// What the package knows from its hooks around torch's enable and disable; unset: only torch's own
-// flag tells.
-struct TorchRouting {
-  bool known = false;
-  bool torch_listens = false;
-  bool observer_records = false;  // it sees ranges that go through torch
-};
-TorchRouting routing;
+// at::hasCallbacks(), whose name is the same in every build of torch; null: this torch has none.
+using HasCallbacks = bool (*)();
+HasCallbacks find_has_callbacks() {
+  void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);  // once; it stays
+  void* found = torch ? dlsym(torch, "_ZN2at12hasCallbacksEv") : nullptr;
+  return reinterpret_cast<HasCallbacks>(found);
+}
 
 bool torch_is_listening() {
-  if (routing.known) return routing.torch_listens;
   if (!torch_profiler_dict) {
     PyObject* module = PyDict_GetItemWithError(PyImport_GetModuleDict(), module_key);
     if (!module || !PyModule_Check(module)) return false;
     torch_profiler_dict = new_ref(PyModule_GetDict(module));
   }
+  static const HasCallbacks has_callbacks = find_has_callbacks();
+  if (has_callbacks) return has_callbacks();
   return PyDict_GetItemWithError(torch_profiler_dict, enabled_key) == Py_True;
 }
 
@@ -89,21 +97,33 @@ void close_torch_range(RecordFunction* self) {
   PyErr_Restore(type, value, traceback);
 }
 
-void begin(RecordFunction* self) {
-  if (torch_is_listening()) {
-    self->torch_range = open_torch_range(self);
-    if (self->torch_range && routing.observer_records) return;
+std::string_view utf8_of(PyObject* text) {
+  Py_ssize_t size = 0;
+  if (const char* data = PyUnicode_AsUTF8AndSize(text, &size)) {
+    return {data, static_cast<std::size_t>(size)};
   }
-  if (!record::is_recording()) return;
+  PyErr_Clear();  // lone surrogates
+  return "(name that is not UTF-8)";
+}
+
+// Shows the range to torch's listeners, if there are any. True: the observer has recorded it.
+bool begin_for_torch(RecordFunction* self) {
+  if (!lanescope_range_listeners.load(std::memory_order_relaxed)) {
+    if (torch_is_listening()) self->torch_range = open_torch_range(self);
+    return false;
+  }
+  const std::string_view args =
+      PyUnicode_Check(self->args) ? utf8_of(self->args) : std::string_view();
+  bool recorded = false;
+  self->shared_range = record::open_shared_range(utf8_of(self->name), args, &recorded);
+  return recorded;
+}
+
+void begin(RecordFunction* self) {
+  if (begin_for_torch(self) || !record::is_recording()) return;
   if (self->name_id == 0) {
-    Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(self->name, &size);
-    if (!text) {  // lone surrogates
-      PyErr_Clear();
-      text = "(name that is not UTF-8)";
-      size = static_cast<Py_ssize_t>(std::char_traits<char>::length(text));
-    }
-    self->name_id = record::intern_text(text, static_cast<std::size_t>(size));
+    const std::string_view name = utf8_of(self->name);
+    self->name_id = record::intern_text(name.data(), name.size());
   }
   record::RangeInfo info;
   info.name = self->name_id;
@@ -120,6 +140,7 @@ void end(RecordFunction* self) {
     self->token = {};
   }
   if (self->torch_range) close_torch_range(self);
+  record::close_shared_range(std::exchange(self->shared_range, nullptr));
 }
 
 RecordFunction* self_of(PyObject* object) { return reinterpret_cast<RecordFunction*>(object); }
@@ -219,9 +240,10 @@ constexpr const char* kDoc =
     "record_function(name, args=None)\n--\n\n"
     "A named range of this thread: a context manager, or a decorator whose every call is a "
     "range.\n\n"
-    "Recorded while a lanescope profile records; shown to torch.profiler and emit_nvtx while one "
-    "of them is on. `args` is\n"
-    "kept for torch.profiler's signature. May be used again after it was left; for nesting make a "
+    "Recorded while a lanescope profile records; shown to torch.profiler, emit_nvtx and execution "
+    "traces while one of\n"
+    "them is on. `args` is a text that is shown as the range's input. May be used again after it "
+    "was left; for nesting make a "
     "new one.";
 
 PyTypeObject* make_type() {
@@ -262,13 +284,6 @@ void bind_record_function(py::module_& m) {
     throw py::error_already_set();
   m.add_object("record_function", py::reinterpret_borrow<py::object>(
                                       reinterpret_cast<PyObject*>(record_function_type)));
-  m.def(
-      "set_torch_routing",
-      [](bool torch_listens, bool observer_records) {
-        routing = {
-            .known = true, .torch_listens = torch_listens, .observer_records = observer_records};
-      },
-      py::arg("torch_listens"), py::arg("observer_records"));
 }
 
 }  // namespace lanescope::python

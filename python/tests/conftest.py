@@ -34,7 +34,7 @@ def torch():
 
 @pytest.fixture
 def run_python(tmp_path):
-    """Runs Python code or arguments in a process of its own, in an empty directory."""
+    """Runs Python code or arguments in a separate process, in an empty directory."""
 
     def run(*args, code=None, env=None, check=True, timeout=300):
         command = [sys.executable, *args]

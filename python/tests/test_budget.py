@@ -59,8 +59,8 @@ def test_a_loop_of_tiny_operators_is_thinned_and_the_trace_says_so(tmp_path):
     assert any("with operators in parts only" in line for line in lines)
 
     written = json.loads(trace_path.read_text())
-    assert [period["what"] for period in written["lanescope_thinned"]][:3] == ["input shapes", "stacks", "operators"]
-    assert written["lanescope_thinned"][-1]["pause_count"] >= 1
+    assert [period["what"] for period in written["lanescope_thinned"]][:3] == ["input shapes", "stacks", "short operators"]
+    assert written["lanescope_thinned"][3]["what"] == "operators" and written["lanescope_thinned"][3]["pause_count"] >= 1
     cost = written["lanescope_cost"]
     assert cost["budget_ratio"] == 0.01 and cost["share_ratio"] > 0
     assert cost["cost_ns"] < cost["window_ns"]
@@ -76,6 +76,41 @@ def test_a_loop_of_tiny_operators_is_thinned_and_the_trace_says_so(tmp_path):
             assert not [ns for ns in starts if start + 10_000_000 < ns < (end or base * 2) - 10_000_000]
     # What the program itself marks is there in a pause, too.
     assert any(event.get("name") == "the end" for event in written["traceEvents"])
+
+
+def test_operators_that_take_less_than_their_record_may_cost_are_left_out(tmp_path):
+    torch = pytest.importorskip("torch")
+    one, large = torch.ones(1), torch.ones(100_000)
+
+    def work(seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            torch.cumsum(large, 0)  # on this thread alone, some 100 us
+            for _ in range(200):
+                torch.add(one, one)
+
+    trace_path = tmp_path / "trace.json"
+    with pytest.warns(UserWarning, match=r"without short operators \(under \d+ us\): recording cost"):
+        with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], budget="1%") as prof:
+            work(3)
+        prof.export_chrome_trace(trace_path)
+    written = json.loads(trace_path.read_text())
+    (period,) = [period for period in written["lanescope_thinned"] if period["what"] == "short operators"][:1]
+    base = written["baseTimeNanoseconds"]
+    # Threads may still be at it within 10 ms of the edges.
+    start = period["from_ns"] + 10_000_000
+    end = (period["to_ns"] or base + 10**12) - 10_000_000
+    inside = [
+        event
+        for event in written["traceEvents"]
+        if event.get("cat") == "cpu_op" and start < base + event["ts"] * 1000 < end
+    ]
+    names = {event["name"] for event in inside}
+    assert "aten::cumsum" in names and "aten::add" not in names
+    assert written["lanescope_cost"]["left_out_operators"] > 100
+    longest = period["shorter_than_ns"] / 1000
+    before = [event["dur"] for event in written["traceEvents"] if event["name"] == "aten::add" and "dur" in event]
+    assert sum(before) / len(before) < longest  # what was left out is short indeed
 
 
 def test_without_a_budget_nothing_is_thinned(tmp_path):

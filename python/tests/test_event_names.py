@@ -1,4 +1,4 @@
-"""lanescope.event_name: the fields as Python has them; what is said is tested in C++."""
+"""lanescope.event_name: the fields in Python; C++ tests check the texts."""
 
 from __future__ import annotations
 

@@ -126,7 +126,9 @@ def test_text_markdown_json_and_page_are_the_commands(tmp_path):
         return done.stdout.decode()
 
     what = lanescope.explain(TRAIN)
-    assert str(what) == command()
+    screen, hint = str(what).rsplit("\n", 2)[0], str(what).rsplit("\n", 2)[1]
+    assert command().startswith(screen.rsplit("\n", 1)[0] + "\n") and hint.endswith("print(explanation.full_text())")
+    assert what.full_text() == command("--full")
     assert what.to_markdown() == command("--md")
     assert what.to_json() == command("--json")
     what.to_html(tmp_path / "out.html")
@@ -135,7 +137,8 @@ def test_text_markdown_json_and_page_are_the_commands(tmp_path):
 
 def test_text_and_json_agree(path):
     what = lanescope.explain(lanescope.read_trace(path))
-    assert str(what).startswith("CPU-bound: of the 100.000us a step takes")
+    assert str(what).startswith("CPU-bound: of the 100 us a step takes")
+    assert what.full_text().startswith("CPU-bound: of the 100.000us a step takes")
     assert what.to_markdown().startswith("# What bounds a step\n")
     assert json.loads(what.to_json())["headline"]["text"] == what.headline
     assert repr(what) == f"<lanescope.Explanation {what.headline!r}: {len(what.findings)} findings>"
@@ -171,7 +174,7 @@ def test_a_notebook_sees_one_closed_frame(tmp_path):
     file = tmp_path / "evil.json"
     file.write_text(json.dumps(launch_bound(op=evil, kernel=evil)))
     shown = lanescope.explain(file)._repr_html_()
-    ((tag, attributes),) = tags_of(shown)  # nothing beside the frame
+    ((tag, attributes),) = tags_of(shown)  # nothing but the frame
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts"  # no allow-same-origin
     inside = tags_of(attributes["srcdoc"])
     names = [name for name, _ in inside]

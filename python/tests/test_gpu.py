@@ -241,7 +241,7 @@ def test_after_torchs_own_profiler_and_before_it() -> None:
 
 
 def alone(program: str) -> str:
-    """What ``program`` prints, in a process of its own: torch.profiler, once used, keeps CUPTI from leaving."""
+    """What ``program`` prints, in a separate process: torch.profiler, once used, keeps CUPTI from leaving."""
     head = """
 import threading, time, torch, lanescope
 x = torch.randn(64, 64, device="cuda")
@@ -290,7 +290,7 @@ print("20 recordings, whole")
 """)
 
 
-def test_cupti_leaves_unasked_and_stays_when_told_to() -> None:
+def test_cupti_detaches_by_default_and_stays_on_request() -> None:
     assert "CUPTI left" in alone("""
 import json, tempfile
 
@@ -439,7 +439,7 @@ if __name__ == "__main__":
             try:
                 test()
                 print(f"passed  {name}")
-            except Exception as error:  # each test is told on its own
+            except Exception as error:  # each test is reported separately
                 failed += 1
                 print(f"FAILED  {name}: {type(error).__name__}: {str(error)[:600]}")
     sys.exit(1 if failed else 0)

@@ -1,4 +1,4 @@
-"""Which activities are asked for, and what is said when they cannot be had. Needs no GPU."""
+"""Which activities are requested, and the messages when they are impossible. Needs no GPU."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_without_a_gpu_the_default_is_silent_and_a_wish_is_one_warning(said):
     run(activities=CPU_AND_CUDA)
     run(activities=CPU_AND_CUDA)
     (line,) = said()
-    expected = "cupti: " if ProfilerActivity.CUDA in supported_activities() else "CUDA activity is not recorded: this installation"
+    expected = "cupti: " if _activities.cupti_library() else "CUDA activity is not recorded: this installation"
     assert line.startswith("lanescope: " + expected)
 
 
@@ -131,10 +131,72 @@ def test_an_installation_without_cupti_supports_the_cpu(said, monkeypatch):
     ]
 
 
-def test_supported_activities_look_at_the_build(tmp_path):
+def test_supported_activities_need_the_build_the_gpu_and_torch(monkeypatch):
     library = os.path.join(os.path.dirname(lanescope.__file__), "lib", "liblanescope_record_cupti.so")
-    assert (ProfilerActivity.CUDA in supported_activities()) == os.path.exists(library)
     assert _activities.cupti_library() == (library if os.path.exists(library) else "")
+    answers = {"cupti_library": "there", "has_gpu": True, "torch_sees_cuda": True}
+    for name, answer in answers.items():
+        monkeypatch.setattr(_activities, name, lambda answer=answer: answer)
+    assert supported_activities() == {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+    for name in answers:
+        with monkeypatch.context() as missing:
+            missing.setattr(_activities, name, lambda: False)
+            assert supported_activities() == {ProfilerActivity.CPU}, name
+
+
+def test_supported_activities_are_never_more_than_torchs():
+    torch = pytest.importorskip("torch")
+    assert supported_activities() <= torch.profiler.supported_activities()
+
+
+@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+def test_a_program_that_asks_before_it_uses_the_gpu_does_not_use_it(run_python):
+    run_python(
+        code="""
+import sys
+from lanescope import ProfilerActivity, supported_activities
+assert supported_activities() == {ProfilerActivity.CPU} and "torch" not in sys.modules
+try:
+    import torch
+except ImportError:
+    sys.exit()
+assert supported_activities() == torch.profiler.supported_activities()
+if ProfilerActivity.CUDA in supported_activities():
+    torch.ones(2).cuda()
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("visible", "files", "expected"),
+    [
+        (None, ["/dev/nvidia0"], True),
+        ("1,2", ["/dev/nvidia0"], True),
+        ("", ["/dev/nvidia0"], False),
+        ("-1", ["/dev/nvidia0"], False),
+        (None, [], False),
+        (None, ["/dev/nvidiactl"], False),
+    ],
+)
+def test_a_gpu_is_found_by_its_device_file(monkeypatch, visible, files, expected):
+    import fnmatch
+
+    monkeypatch.setattr(_activities.glob, "glob", lambda pattern: fnmatch.filter(files, pattern))
+    monkeypatch.setattr(_activities.os.path, "exists", lambda path: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert _activities.has_gpu() is expected
+
+
+@pytest.mark.parametrize(("line", "expected"), [("cuda: Optional[str] = None", False), ("cuda = '12.8'", True), ("", True)])
+def test_a_torch_that_is_not_imported_says_in_a_file_whether_it_has_cuda(tmp_path, monkeypatch, line, expected):
+    (tmp_path / "version.py").write_text(f"__version__ = '2.13.0'\n{line}\nhip: Optional[str] = None\n")
+    monkeypatch.setattr(_activities, "torch_directory", lambda: str(tmp_path))
+    monkeypatch.setitem(_activities.sys.modules, "torch._C._autograd", None)
+    assert _activities.torch_sees_cuda() is expected
+    monkeypatch.setattr(_activities, "torch_directory", lambda: None)
+    assert _activities.torch_sees_cuda() is True
 
 
 def test_other_activities_are_named(said):
@@ -166,11 +228,11 @@ def test_the_driver_loads_the_library_of_this_package(monkeypatch):
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/elsewhere/liblanescope_record_cupti.so")
     monkeypatch.setenv("NVTX_INJECTION64_PATH", "/opt/other.so")
     monkeypatch.setattr(_autorecord, "cupti_library", lambda: "/here/liblanescope_record_cupti.so")
-    _autorecord._point_driver_to_our_library()
+    _autorecord._select_injected_library()
     assert os.environ["CUDA_INJECTION64_PATH"] == "/here/liblanescope_record_cupti.so"
     assert os.environ["NVTX_INJECTION64_PATH"] == "/opt/other.so"
     monkeypatch.setattr(_autorecord, "cupti_library", lambda: "")
-    _autorecord._point_driver_to_our_library()
+    _autorecord._select_injected_library()
     assert "CUDA_INJECTION64_PATH" not in os.environ
 
 

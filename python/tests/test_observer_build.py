@@ -135,3 +135,58 @@ def test_a_program_goes_on_without_the_observer_and_records_ranges(real_torch, r
     done = run_python(code=code, env=environment)
     assert done.stdout.strip() == "['mine']"
     assert done.stderr.count("torch operators are not recorded, only ranges") == 1
+
+
+@pytest.fixture
+def without_compilers(tmp_path):
+    """An environment whose PATH has what a Python program needs, and no compiler."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "python3").symlink_to(sys.executable)
+    environment = {key: value for key, value in os.environ.items() if key != "CXX" and not key.startswith("LANESCOPE")}
+    return {**environment, "PATH": str(tools), "LANESCOPE_CACHE_DIR": str(tmp_path / "cache")}
+
+
+PROGRAM = """
+import warnings
+warnings.simplefilter("ignore")
+import torch
+from lanescope import profile, record_function
+with profile() as prof:
+    with record_function("mine"):
+        torch.ones(2)
+print(prof.key_averages().table())
+"""
+
+
+def run_without_compilers(environment, *command):
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_without_a_compiler_that_is_the_first_thing_said(real_torch, tmp_path, without_compilers):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = run_without_compilers(without_compilers, sys.executable, str(tmp_path / "program.py"))
+    assert done.returncode == 0, done.stderr
+    first = [line for line in done.stderr.splitlines() if line.startswith("lanescope")][0]
+    assert first.startswith("lanescope: ERROR: torch operators are not recorded, only ranges: no C++ compiler was found")
+    assert "apt-get install g++" in first and "dnf install gcc-c++" in first
+    assert "mine" in done.stdout and "aten::" not in done.stdout
+
+
+def test_lanescope_record_says_so_before_the_program_starts(real_torch, tmp_path, without_compilers):
+    (tmp_path / "program.py").write_text("import sys; print('the program', file=sys.stderr); import torch; torch.ones(2)")
+    done = run_without_compilers(
+        without_compilers,
+        *(sys.executable, "-m", "lanescope.record", "-o", str(tmp_path / "out"), "--"),
+        *(sys.executable, str(tmp_path / "program.py")),
+    )
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("lanescope record: ERROR: torch operators will not be recorded: no C++ compiler was found")
+    assert "apt-get install g++" in lines[0] and lines[1] == "the program"
+
+
+def test_status_says_what_to_install(real_torch, without_compilers):
+    done = run_without_compilers(without_compilers, sys.executable, "-m", "lanescope.observer", "status")
+    assert "compiler  none: no C++ compiler was found" in done.stdout and "apt-get install g++" in done.stdout
+    done = run_without_compilers(without_compilers, sys.executable, "-m", "lanescope.observer", "build")
+    assert done.returncode == 1 and "apt-get install g++" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import warnings
 
@@ -31,12 +32,12 @@ def test_a_schedule_records_its_active_steps():
     assert prof.step_num == 6 and prof.current_action is ProfilerAction.NONE
 
 
-def test_results_cover_all_cycles_unless_told_otherwise():
+def test_results_cover_the_last_cycle_by_default():
     plan = schedule(wait=0, warmup=1, active=1, repeat=2)
-    with profile(schedule=plan) as prof:
+    with profile(schedule=plan, acc_events=True) as prof:
         run_steps(prof, 4)
     assert step_ranges(prof) == ["ProfilerStep#1", "ProfilerStep#3"]
-    with profile(schedule=plan, acc_events=False) as prof:
+    with profile(schedule=plan) as prof:
         run_steps(prof, 4)
     assert step_ranges(prof) == ["ProfilerStep#3"]
 
@@ -48,7 +49,7 @@ def test_on_trace_ready_runs_after_each_cycle_with_results_at_hand(tmp_path):
         prof.export_chrome_trace(tmp_path / f"{len(seen)}.json")
         seen.append((prof.step_num, step_ranges(prof)))
 
-    with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=ready, acc_events=False) as prof:
+    with profile(schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=ready) as prof:
         run_steps(prof, 4)
     assert seen == [(2, ["ProfilerStep#1"]), (4, ["ProfilerStep#3"])]
     assert json.loads((tmp_path / "1.json").read_text())["traceEvents"]
@@ -169,17 +170,14 @@ def test_starting_twice_is_refused_and_starting_again_is_not():
     assert "second time" in [e.name for e in prof.events()]
 
 
-def test_what_is_not_recorded_yet_warns_in_one_line():
+def test_stacks_and_modules_are_no_reason_to_warn():
     import lanescope.profiler as module
 
     module._warned.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         profile(with_stack=True, with_modules=True, activities=[ProfilerActivity.CPU])
-        profile(with_stack=True, with_modules=True, activities=[ProfilerActivity.CPU])
-    assert [str(w.message) for w in caught] == [
-        "lanescope: with_modules: not recorded by this version, going on without"
-    ]
+    assert [str(w.message) for w in caught] == []
 
 
 def test_activities_are_checked():
@@ -208,7 +206,7 @@ def test_operators_of_torch_are_seen_with_shapes_and_threads(torch):
     assert events["aten::mm"].input_shapes == [[3, 4], [4, 5]]
     assert events["aten::mm"].sequence_nr >= 0
     assert "MmBackward0" in events
-    rows = {(row.key, row.input_shapes): row for row in prof.key_averages(group_by_input_shape=True)}
+    rows = {(row.key, str(row.input_shapes)): row for row in prof.key_averages(group_by_input_shape=True)}
     assert rows["aten::mm", "[[3, 4], [4, 5]]"].cpu_memory_usage == 60  # 3 x 5 floats
     table = prof.key_averages().table(sort_by="self_cpu_memory_usage", row_limit=5)
     assert "CPU Mem" in table
@@ -256,3 +254,48 @@ def test_repr_says_how_it_stands():
         assert "running" in repr(prof)
     assert "stopped" in repr(prof)
     assert "rows" in repr(prof.key_averages())
+
+
+STEPS = """
+import torch
+from torch.autograd.profiler import KinetoStepTracker
+import lanescope, torch.profiler
+counted = []
+for module in (torch.profiler, lanescope):
+    before = KinetoStepTracker.current_step()
+    with module.profile(activities=[module.ProfilerActivity.CPU], schedule=module.schedule(wait=1, warmup=1, active=1)) as prof:
+        for _ in range(5):
+            prof.step()
+    counted.append(KinetoStepTracker.current_step() - before)
+    counted.append("ProfilerStep" in KinetoStepTracker._step_dict)
+print(counted)
+"""
+
+
+@pytest.mark.parametrize("daemon, expected", [("1", [5, False, 5, False]), ("", [0, False, 0, False])])
+def test_steps_are_counted_for_kinetos_daemon_as_torch_profiler_does(torch, run_python, daemon, expected):
+    assert run_python(code=STEPS, env={"KINETO_USE_DAEMON": daemon}).stdout.strip() == str(expected)
+
+
+def test_the_environment_asks_for_an_execution_trace(torch, monkeypatch):
+    monkeypatch.setenv("ENABLE_PYTORCH_EXECUTION_TRACE", "1")
+    with profile() as prof:
+        torch.ones(2)
+    path = prof.execution_trace_observer.get_output_file_path()
+    with open(path) as file:
+        assert "aten::ones" in file.read()
+    os.unlink(path)
+    monkeypatch.delenv("ENABLE_PYTORCH_EXECUTION_TRACE")
+    assert profile().execution_trace_observer is None
+
+
+def test_a_program_may_set_the_number_of_the_step():
+    """After a checkpoint is loaded, a training loop goes on at the step that it had reached."""
+    saved = []
+    with profile(
+        schedule=schedule(wait=1, warmup=1, active=1), on_trace_ready=lambda prof: saved.append((prof.step_num, step_ranges(prof)))
+    ) as prof:
+        prof.step_num = 99
+        for _ in range(6):
+            prof.step()
+    assert saved == [(102, ["ProfilerStep#101"]), (105, ["ProfilerStep#104"])]

@@ -124,7 +124,7 @@ def test_a_profile_dropped_while_it_runs_ends_and_says_so(in_another_thread):
     assert "its results are gone" in str(said[0].message)
     assert ready == []  # the program's code does not run while an object is freed
     assert not os.path.exists(spools[0])
-    with profile() as prof:  # the recorder is free for a recording of its own
+    with profile() as prof:  # the recorder is free for a new recording
         record_something(prof)
     assert names_of(prof) == {"work"}
 

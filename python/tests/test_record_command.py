@@ -163,6 +163,22 @@ subprocess.run([sys.executable, "-c", "import torch; torch.ones(2).cos()"], chec
     assert "aten::cos" in names_of(out / traces[0])
 
 
+def test_children_that_cannot_be_recorded_are_named_at_the_end(run_recorded):
+    code = """
+import subprocess, sys, torch
+torch.ones(2).sin()
+subprocess.run([sys.executable, "-I", "-c", "pass"], check=True)
+subprocess.run(["env", "-i", sys.executable, "-c", "pass"], check=True)
+"""
+    done, _ = run_recorded(code, "--children")
+    assert done.returncode == 0, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if "could not be recorded" in line]
+    assert line.startswith("lanescope: 2 Python processes that this program started could not be recorded: ")
+    assert "-I -c pass (-I turns start-up files off); env -i " in line and "(its environment was cleared)" in line
+    done, _ = run_recorded(code)  # nobody asked for children
+    assert "could not be recorded" not in done.stderr
+
+
 JOB = """
 import subprocess, sys, torch, torch.distributed as dist
 dist.init_process_group("gloo")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
 
 import lanescope
-from lanescope import profile, record_function
+from lanescope import profile, record_function, schedule
 
 
 def names(prof):
@@ -138,3 +139,104 @@ def test_inside_a_compiled_function_it_does_not_break_the_graph(torch):
 
 def test_repr_names_it():
     assert repr(lanescope.record_function("a")) == "lanescope.record_function('a')"
+
+
+def nodes_of(path):
+    return [node["name"] for node in json.loads(path.read_text())["nodes"]]
+
+
+def execution_trace(torch, path):
+    observer = torch.profiler.ExecutionTraceObserver()
+    return observer.register_callback(str(path))
+
+
+def test_an_execution_trace_alone_has_it(torch, tmp_path):
+    observer = execution_trace(torch, tmp_path / "et.json")
+    with record_function("before"):
+        pass
+    observer.start()
+    with record_function("shown", "1, 2"):
+        torch.ones(2)
+    observer.stop()
+    observer.unregister_callback()
+    nodes = nodes_of(tmp_path / "et.json")
+    assert nodes.count("shown") == 1 and "before" not in nodes and "aten::ones" in nodes
+
+
+def test_an_execution_trace_before_any_profile_has_it(run_python, tmp_path):
+    code = f"""
+import json, torch, torch.profiler
+from lanescope import record_function
+observer = torch.profiler.ExecutionTraceObserver().register_callback({str(tmp_path / "et.json")!r})
+observer.start()
+with record_function("shown"):
+    torch.ones(2)
+observer.stop()
+observer.unregister_callback()
+print([n["name"] for n in json.load(open({str(tmp_path / "et.json")!r}))["nodes"]].count("shown"))
+"""
+    assert run_python(code=code).stdout.split() == ["1"]
+
+
+def test_an_execution_trace_beside_a_profile_has_it_and_both_have_it_once(torch, tmp_path):
+    observer = execution_trace(torch, tmp_path / "et.json")
+    with profile() as prof:
+        with record_function("ours only"):
+            pass
+        observer.start()
+        with record_function("both"):
+            torch.ones(2)
+        observer.stop()
+    observer.unregister_callback()
+    assert nodes_of(tmp_path / "et.json").count("both") == 1
+    assert [e.name for e in prof.events() if "o" in e.name and "::" not in e.name] == ["ours only", "both"]
+
+
+def test_a_profile_drives_an_execution_trace_of_the_same_calls(torch, tmp_path):
+    observer = execution_trace(torch, tmp_path / "et.json")
+    with profile(schedule=schedule(wait=1, warmup=1, active=2, repeat=1), execution_trace_observer=observer) as prof:
+        for step in range(6):
+            with record_function(f"loop {step}"):
+                torch.ones(2, requires_grad=True).sum().backward()
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    nodes = json.loads((tmp_path / "et.json").read_text())["nodes"]
+    names = [node["name"] for node in nodes if node["name"].startswith(("loop", "ProfilerStep"))]
+    assert sorted(names) == ["ProfilerStep#2", "ProfilerStep#3", "loop 2", "loop 3"]
+    in_execution_trace = {
+        attribute["value"]: node["name"] for node in nodes for attribute in node["attrs"] if attribute["name"] == "rf_id"
+    }
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    in_trace = {
+        event["args"]["Record function id"]: event["name"]
+        for event in events
+        if event.get("cat") in ("cpu_op", "user_annotation")
+    }
+    assert len(in_trace) > 10 and 0 not in in_trace
+    root_nodes = {"[pytorch|profiler|execution_trace|process]", "[pytorch|profiler|execution_trace|thread]"}
+    assert in_trace == {number: name for number, name in in_execution_trace.items() if name not in root_nodes}
+
+
+def test_text_given_with_a_name_is_shown_as_its_input(torch):
+    with profile(record_shapes=True) as prof:
+        with record_function("with", "1, 2"):
+            pass
+        with record_function("without"):
+            pass
+    shapes = {event.name: event.input_shapes for event in prof.events()}
+    assert shapes == {"with": [[]], "without": []}
+
+
+def test_a_backward_node_keeps_its_numbers_beside_an_execution_trace(torch, tmp_path):
+    """The engine's wrapper gets the sequence number of the node inside it, whatever else is recorded in between."""
+    x = torch.ones(2, requires_grad=True)
+    observer = execution_trace(torch, tmp_path / "et.json")
+    with profile(execution_trace_observer=observer) as prof:
+        x.exp().sum().backward()
+    trace = prof.trace
+    numbers = {}
+    for at in range(len(trace)):
+        arguments = trace.args(at)
+        if "ExpBackward0" in trace.name(at):
+            numbers[trace.name(at)] = arguments.get("Sequence number")
+    assert len(numbers) == 2 and None not in numbers.values() and len(set(numbers.values())) == 1

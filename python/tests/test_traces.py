@@ -175,3 +175,20 @@ def test_tree_and_info_are_what_the_commands_print(path):
     assert "kernel" in lanescope.info(trace)
     assert lanescope.info_data(trace)["lanescope"]["command"] == "info"
     assert json.loads(lanescope.kineto_json(trace))["traceEvents"]
+
+
+def test_info_takes_a_path_or_a_trace(path):
+    trace = lanescope.read_trace(path)
+    assert lanescope.info(str(path)) == lanescope.info(path) == lanescope.info(trace) and "cpu_op" in lanescope.info(path)
+    assert lanescope.info_data(path) == lanescope.info_data(trace)
+    with pytest.raises(OSError):
+        lanescope.info(path.parent / "missing.json")
+
+
+def test_a_trace_says_what_it_holds(path):
+    assert repr(lanescope.read_trace(path)) == "<lanescope.Trace: 4 slices on 1 thread and 1 stream, 1 step, 0.020 ms>"
+    rows = [{"ph": "i", "name": "x", "pid": 1, "tid": 1, "ts": 1.0, "s": "t"}, *EVENTS[:2]]
+    path.write_text(json.dumps({"traceEvents": [*rows, {**EVENTS[1], "name": "ProfilerStep#5", "tid": 71, "ts": 40.0}]}))
+    text = repr(lanescope.read_trace(path))
+    assert text.startswith("<lanescope.Trace: 3 slices, 1 instant on 2 threads, 2 steps, ")
+    assert repr(lanescope.Trace()) == "<lanescope.Trace: 0 slices on 0 threads, 0.000 ms>"

@@ -42,7 +42,7 @@ void send(std::int64_t sequence, int to) {
 // A range of that name without the information, as a backend of somebody's own may open it.
 void nothing_known() { RECORD_FUNCTION(at::kParamCommsCallName, std::vector<c10::IValue>()); }
 
-// What torch 2.11 tells of the number: an input.
+// In torch 2.11, the number is an input.
 void number_among_the_inputs(std::int64_t sequence) {
   std::vector<c10::IValue> inputs;
   inputs.emplace_back(at::ones({4}));

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <mutex>
@@ -18,6 +19,7 @@
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
 #include "lanescope/record/thread_writer.h"
+#include "recording_folder.h"
 
 namespace lanescope {
 namespace {
@@ -57,17 +59,8 @@ struct AskedSource {
   }
 };
 
-class CostBudgetTest : public ::testing::Test {
+class CostBudgetTest : public RecordingFolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::temp_directory_path() /
-                 ("lanescope_budget_" + std::string(info->name()) + "_" + std::to_string(getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   std::unique_ptr<record::Recorder> open(double budget_ratio, std::uint32_t options = 0) const {
     auto recorder = record::Recorder::open({.spool_path = (directory_ / "x.lspool").string(),
                                             .free_name = true,
@@ -99,7 +92,6 @@ class CostBudgetTest : public ::testing::Test {
   }
 
   AskedSource source_;
-  fs::path directory_;
 };
 
 constexpr std::uint32_t kDetails = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_STACK;
@@ -108,7 +100,11 @@ TEST_F(CostBudgetTest, DetailsGoOneAfterTheOtherThenOperatorsPauseAndTheTraceSay
   auto recorder = open(0.01, kDetails);
   ASSERT_TRUE(recorder->start());
   EXPECT_EQ(source_.asked(), kDetails | LANESCOPE_RECORD_MEASURE);
+  EXPECT_EQ(lanescope_short_operator_ticks.load(), 0u);
+  ASSERT_TRUE(costs_until([] { return lanescope_short_operator_ticks.load() != 0; }));
+  EXPECT_EQ(source_.asked(), LANESCOPE_RECORD_MEASURE);
   ASSERT_TRUE(costs_until([&] { return (source_.asked() & LANESCOPE_RECORD_PAUSED) != 0; }));
+  EXPECT_EQ(lanescope_short_operator_ticks.load(), 0u);
   recorder->close();
   constexpr std::uint32_t kMeasure = LANESCOPE_RECORD_MEASURE;
   ASSERT_GE(source_.options.size(), 4u);
@@ -117,15 +113,16 @@ TEST_F(CostBudgetTest, DetailsGoOneAfterTheOtherThenOperatorsPauseAndTheTraceSay
                                            kMeasure, LANESCOPE_RECORD_PAUSED | kMeasure));
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("without input shapes: recording cost ")));
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("without stacks: recording cost ")));
+  EXPECT_THAT(recorder->notes(), Contains(HasSubstr("without short operators (under ")));
   EXPECT_THAT(recorder->notes(), Contains(HasSubstr("with operators in parts only")));
 
   const Trace trace = read(*recorder);
   const auto thinned = parse_json(trace.metadata_json("lanescope_thinned").value_or(""));
   ASSERT_TRUE(thinned && thinned->is_array());
-  ASSERT_EQ(thinned->items.size(), 3u);
-  const std::vector<std::string> words = {"input shapes", "stacks", "operators"};
+  const std::vector<std::string> words = {"input shapes", "stacks", "short operators", "operators"};
+  ASSERT_EQ(thinned->items.size(), words.size());
   std::int64_t before = trace.base_time_ns() + trace.window_start_ns();
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
     const JsonValue& period = thinned->items[i];
     EXPECT_EQ(period.find("what")->text, words[i]);
     EXPECT_GE(period.find("share_ratio")->number, 0.04);
@@ -135,11 +132,36 @@ TEST_F(CostBudgetTest, DetailsGoOneAfterTheOtherThenOperatorsPauseAndTheTraceSay
     EXPECT_GE(before, *period.find("from_ns")->integer);
   }
   EXPECT_LE(before, trace.base_time_ns() + trace.window_end_ns() + 1'000'000);
-  EXPECT_GE(*thinned->items[2].find("pause_count")->integer, 1);
+  EXPECT_GT(*thinned->items[2].find("shorter_than_ns")->integer, 0);
+  EXPECT_GE(*thinned->items[3].find("pause_count")->integer, 1);
   const auto cost = parse_json(trace.metadata_json("lanescope_cost").value_or(""));
   ASSERT_TRUE(cost);
   EXPECT_EQ(cost->find("budget_ratio")->number, 0.01);
   EXPECT_GT(cost->find("share_ratio")->number, 0.04);
+}
+
+TEST_F(CostBudgetTest, ARangeThatIsLeftOutLeavesNoRecordAndIsCounted) {
+  auto recorder = open(0.5);
+  ASSERT_TRUE(recorder->start());
+  const auto name = [](const char* text) { return record::intern_text(text, std::strlen(text)); };
+  record::begin_nested({.name = name("outer"), .handle = 1});
+  EXPECT_EQ(record::innermost_range(1).name, name("outer"));
+  EXPECT_GT(record::innermost_range(1).ticks, 0u);
+  record::leave_out_nested(2);
+  EXPECT_EQ(record::innermost_range(2).ticks, 0u);
+  record::begin_nested({.name = name("inner"), .handle = 3});
+  record::end_nested(3);
+  record::end_nested(2);
+  EXPECT_EQ(record::innermost_range(1).name, name("outer"));
+  record::end_nested(1);
+  recorder->close();
+  const Trace trace = read(*recorder);
+  std::vector<std::string> names;
+  for (const StringId id : trace.slices().name) names.emplace_back(trace.text(id));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"outer", "inner"}));
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+  EXPECT_THAT(std::string(trace.metadata_json("lanescope_cost").value_or("")),
+              HasSubstr("\"left_out_operators\": 1}"));
 }
 
 TEST_F(CostBudgetTest, WhatFitsIsRecordedWholeAndItsCostIsWritten) {

@@ -18,6 +18,7 @@
 
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
+#include "recording_folder.h"
 
 namespace lanescope {
 namespace {
@@ -27,18 +28,9 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 constexpr std::uint64_t kMiB = 1 << 20;
 
-class DiskRoomTest : public ::testing::Test {
+class DiskRoomTest : public RecordingFolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::temp_directory_path() /
-                 ("lanescope_disk_" + std::string(info->name()) + "_" + std::to_string(getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  // Runs `body` in a child that has a disk of its own at directory_.
+  // Runs `body` in a child with a separate disk at directory_.
   void on_disk(const char* type, const char* options, const std::function<void()>& body) const {
     fflush(nullptr);
     const pid_t child = fork();
@@ -68,9 +60,9 @@ class DiskRoomTest : public ::testing::Test {
     EXPECT_EQ(statvfs(directory_.c_str(), &disk), 0);
     return std::uint64_t{disk.f_bavail} * disk.f_frsize;
   }
-  // As torch.save would: how much of a file of its own the program can write.
+  // Like torch.save: how much of another file the program can write.
   std::uint64_t write_own(const std::string& name, std::uint64_t most) const {
-    const int fd = open((directory_ / name).c_str(), O_WRONLY | O_CREAT, 0644);
+    const int fd = ::open((directory_ / name).c_str(), O_WRONLY | O_CREAT, 0644);
     const std::vector<char> block(1 << 16, 'x');
     std::uint64_t written = 0;
     while (written < most) {
@@ -104,8 +96,6 @@ class DiskRoomTest : public ::testing::Test {
       in_vain = all_dropped ? in_vain + 1 : 0;
     }
   }
-
-  fs::path directory_;
 };
 
 TEST_F(DiskRoomTest, OnASmallDiskHalfOfWhatIsFreeStaysFree) {

@@ -1,6 +1,6 @@
 // A program that is recorded natively, as the CUDA driver would start it, without CUDA:
-// test_cli_native_recording.py runs it. Its words are done in order; it ends with 0 when they run
-// out.
+// test_cli_native_recording.py runs it. Its words are done in order; it ends with 0 when
+// they run out.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>

@@ -1,5 +1,5 @@
-// The recorder from outside: what threads wrote is what a reader finds, whatever happened to the
-// process meanwhile.
+// The recorder from outside: what threads wrote is what a reader finds, whatever happened to
+// the process meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -27,6 +27,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
+#include "recording_folder.h"
 
 extern char** environ;
 
@@ -43,32 +44,8 @@ constexpr bool kThreadSanitizer = true;
 constexpr bool kThreadSanitizer = false;
 #endif
 
-class RecordTest : public ::testing::Test {
+class RecordTest : public RecordingFolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::temp_directory_path() /
-                 ("lanescope_record_" + std::string(info->name()) + "_" + std::to_string(getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
-  // The only recording there.
-  Trace read() const {
-    const auto spools = format::find_spools(directory_);
-    EXPECT_TRUE(spools && spools->size() == 1);
-    auto trace = format::read_spool(spools->at(0));
-    EXPECT_TRUE(trace) << trace.error().message;
-    return std::move(trace).value();
-  }
-  std::unique_ptr<record::Recorder> open(record::RecorderOptions options = {}) const {
-    options.directory = directory_.string();
-    auto recorder = record::Recorder::open(options);
-    EXPECT_TRUE(recorder) << recorder.error().message;
-    return std::move(recorder).value();
-  }
-  fs::path directory_;
 };
 
 std::map<std::string, std::uint64_t> counts(const Trace& trace) {

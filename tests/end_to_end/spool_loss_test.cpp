@@ -21,6 +21,7 @@
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
+#include "recording_folder.h"
 
 namespace lanescope {
 namespace {
@@ -43,17 +44,8 @@ std::size_t count_of(const Trace& trace, std::string_view name) {
   return count;
 }
 
-class SpoolLossTest : public ::testing::Test {
+class SpoolLossTest : public RecordingFolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::temp_directory_path() /
-                 ("lanescope_loss_" + std::string(info->name()) + "_" + std::to_string(getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   // Runs in a child, because without the guard it dies; false: a line on stderr says where.
   template <typename Body>
   void in_child(const Body& body) const {
@@ -81,7 +73,6 @@ class SpoolLossTest : public ::testing::Test {
     EXPECT_TRUE(trace) << trace.error().message;
     return std::move(trace).value();
   }
-  fs::path directory_;
 };
 
 // Threads that record until they are asked to end.
@@ -258,7 +249,7 @@ TEST_F(SpoolLossTest, ADeletedFileIsANoteAndHurtsNobody) {
   });
 }
 
-// The program's own handler goes on to get the program's own faults.
+// The program's handler still gets the program's faults.
 constinit std::atomic<int> own_faults{0};
 void own_handler(int, siginfo_t* info, void*) {
   ++own_faults;
@@ -279,7 +270,7 @@ TEST_F(SpoolLossTest, TheProgramsOwnFaultsGoToItsOwnHandler) {
     ASSERT_TRUE(file);
     void* at = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
     fclose(file);
-    static_cast<volatile char*>(at)[4096] = 1;  // behind the end of the program's own file
+    static_cast<volatile char*>(at)[4096] = 1;  // after the end of the program's file
     EXPECT_EQ(own_faults, 1);
     EXPECT_TRUE(record::is_recording());
     ASSERT_EQ(truncate(recorder->spool_path().c_str(), 0), 0);

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -137,74 +138,79 @@ def test_tree_of_real_traces_shows_matmul_to_kernel(run, shared_traces):
     assert text.index("aten::matmul") < text.index("aten::bmm")
 
 
-# --- name ---------------------------------------------------------------------------------------------------------------
+# --- describe -----------------------------------------------------------------------------------------------------------
 
 
-def test_name_says_what_is_known(run):
-    ran = run("name", "ampere_sgemm_128x64_nn", "void mine::thing<int>(int)")
+def test_describe_says_what_is_known(run):
+    ran = run("describe", "ampere_sgemm_128x64_nn", "void mine::thing<int>(int)")
     assert ran.code == 0 and ran.err == ""
     assert ran.out.splitlines()[0] == "GEMM f32 128x64 nn (cuBLAS, Ampere)"
     assert ran.out.splitlines()[-3:-1] == ["thing", "  unknown"] and "--events" in ran.out.splitlines()[-1]
 
 
-def test_name_json_keeps_the_raw_name(run):
-    names = json.loads(run("name", "--json", "triton_poi_fused_add_relu_0").out)["names"]
+def test_describe_still_answers_to_its_old_name(run):
+    assert run("name", "aten::mm").out == run("describe", "aten::mm").out != ""
+    assert run("help", "name").out == run("help", "describe").out
+
+
+def test_describe_json_keeps_the_raw_name(run):
+    names = json.loads(run("describe", "--json", "triton_poi_fused_add_relu_0").out)["names"]
     assert names == [{"name": "triton_poi_fused_add_relu_0", "text": "fused add+relu (Triton, pointwise)", "known": True,
                       "library": "Triton", "kind": "fused", "operation": "fused", "variant": "pointwise",
                       "fused": ["add", "relu"]}]
 
 
-def test_name_reads_standard_input_line_by_line(binary):
-    done = subprocess.run([binary, "name", "-"], input=b"volta_sgemm_64x64_nt\r\n\nMemset (Device)\nlast\x1b[2J",
+def test_describe_reads_standard_input_line_by_line(binary):
+    done = subprocess.run([binary, "describe", "-"], input=b"volta_sgemm_64x64_nt\r\n\nMemset (Device)\nlast\x1b[2J",
                           capture_output=True, check=True, timeout=300)
     heads = [line for line in done.stdout.decode().splitlines() if not line.startswith(" ")]
     assert heads == ["GEMM f32 64x64 nt (cuBLAS, Volta)", "memset", "last?[2J"]
 
 
-def test_name_needs_names_or_a_trace(run, matmul_trace):
-    assert run("name").code == 2 and "--trace" in run("name").complaint()
-    assert run("name", "x", "--trace", matmul_trace).code == 2
+def test_describe_needs_names_or_a_trace(run, matmul_trace):
+    assert run("describe").code == 2 and "--trace" in run("describe").complaint()
+    assert run("describe", "x", "--trace", matmul_trace).code == 2
 
 
-def test_name_of_a_trace_lists_every_kernel_and_the_share_named(run, matmul_trace, shared_traces):
-    lines = run("name", "--trace", matmul_trace).out.splitlines()
+def test_describe_of_a_trace_lists_every_kernel_and_the_share_named(run, matmul_trace, shared_traces):
+    lines = run("describe", "--trace", matmul_trace).out.splitlines()
     assert "gemm_kernel" in lines[1] and lines[1].endswith("[unknown]") and lines[-1].startswith("0.00% of GPU time named")
     trace = shared_traces / "h200" / "64_bf16_warm_eager.json"
-    document = json.loads(run("name", "--trace", trace, "--json").out)
+    document = json.loads(run("describe", "--trace", trace, "--json").out)
     assert [each["text"] for each in document["names"]] == [
         "GEMM 64x8x64 NNT (cuBLASLt nvjet, sm90)", "add, bf16 (ATen elementwise, vectorized x8)"]
     assert document["named_ns"] == document["total_ns"] == sum(each["total_ns"] for each in document["names"])
-    assert run("name", "--trace", trace).out.splitlines()[-1].startswith("100.00% of GPU time named")
+    assert run("describe", "--trace", trace).out.splitlines()[-1].startswith("100.00% of GPU time named")
 
 
-def test_name_explains_events_and_keeps_their_whole_names(run):
-    ran = run("name", "Activity Buffer Request", "aten::_local_scalar_dense", "Torch-Compiled Region: 2/1", "Request")
+def test_describe_explains_events_and_keeps_their_whole_names(run):
+    ran = run("describe", "Activity Buffer Request", "aten::_local_scalar_dense", "Torch-Compiled Region: 2/1", "Request")
     lines = ran.out.splitlines()
     assert ran.code == 0 and ran.err == "" and all(len(line) <= 100 for line in lines[:-1])
     heads = [line for line in lines if not line.startswith(" ")]
     assert heads == ["Activity Buffer Request", "aten::_local_scalar_dense", "Torch-Compiled Region: 2/1", "Request"]
     assert lines[1].split(maxsplit=1) == ["kind", "profiler overhead"] and lines[-2] == "  unknown"
     assert "  version          1" in lines and "  rule             host-sync: docs/rules/host-sync.md" in lines
-    scalar = json.loads(run("name", "--json", "aten::_local_scalar_dense").out)["names"][0]
+    scalar = json.loads(run("describe", "--json", "aten::_local_scalar_dense").out)["names"][0]
     assert scalar["known"] and scalar["kind"] == "operator" and scalar["cpu_waits"].startswith("yes")
-    assert run("name", "aten::mm", "--events").code == 2
+    assert run("describe", "aten::mm", "--events").code == 2
 
 
-def test_name_events_is_a_glossary_of_a_trace(run, tmp_path, matmul_trace, shared_traces):
-    document = json.loads(run("name", "--trace", matmul_trace, "--events", "--json").out)
+def test_describe_events_is_a_glossary_of_a_trace(run, tmp_path, matmul_trace, shared_traces):
+    document = json.loads(run("describe", "--trace", matmul_trace, "--events", "--json").out)
     rows = {row["name"]: row for row in document["events"]}
     assert set(rows) == {"ProfilerStep#3", "aten::matmul", "aten::mm", "cudaLaunchKernel"}
     assert rows["aten::mm"]["count"] == 1 and rows["aten::mm"]["kind"] == "operator" and "GEMM" in rows["aten::mm"]["gpu_work"]
     assert document["event_count"] == document["known_count"] == 4
     strange = tmp_path / "strange.json"
     strange.write_text(json.dumps(trace_json([slice_event("cpu_op", "my\x1b[2Jop", 1, 5)])))
-    text = run("name", "--trace", strange, "--events").out
+    text = run("describe", "--trace", strange, "--events").out
     assert "my?[2Jop" in text and "unknown; recorded as cpu_op" in text and "\x1b" not in text
     trace = shared_traces / "h200" / "mlp_train.json.gz"
-    text = run("name", "--trace", trace, "--events").out
+    text = run("describe", "--trace", trace, "--events").out
     assert "ProfilerStep#*" in text and text.index("program's loop") < text.index("\noperator") < text.index("runtime call")
     assert text.splitlines()[-1].startswith("100.00% of events known")
-    limited = run("name", "--trace", trace, "--events", "--row-limit", "2").out
+    limited = run("describe", "--trace", trace, "--events", "--row-limit", "2").out
     assert "ProfilerStep#*" in limited and "more names: --row-limit -1" in limited and "aten::mm" not in limited
 
 
@@ -282,13 +288,27 @@ def test_convert_names_what_is_wrong_with_the_target(run, matmul_trace, tmp_path
         assert ran.code == 1 and ran.out == "" and ran.complaint()
 
 
+def test_a_recording_of_a_folder_is_converted_in_pieces_like_one_that_is_named(run, tmp_path):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    packed = pathlib.Path(__file__).parent.parent / "data" / "spools" / "layout5_gpu.lspool.gz"
+    (folder / "a.lspool").write_bytes(gzip.decompress(packed.read_bytes()))
+    for source in (folder, folder / "a.lspool"):
+        ran = run("--self-profile", f"{source.name}.profile.json", "convert", source, f"{source.name}.json")
+        assert ran.code == 0, ran.err
+        stages = json.loads((tmp_path / f"{source.name}.profile.json").read_text())["traceEvents"]
+        assert "read trace" not in {stage.get("name") for stage in stages}  # as a whole, in memory
+    texts = [(tmp_path / name).read_text() for name in ("traces.json", "a.lspool.json")]
+    assert texts[0].replace("traces.json", "") == texts[1].replace("a.lspool.json", "")
+
+
 # --- recover ----------------------------------------------------------------------------------------------------------
 
 
 def test_recover_names_what_it_did_not_find(run, tmp_path, matmul_trace):
     assert "found no 'nowhere'" in run("recover", "nowhere").complaint()
     ran = run("recover", tmp_path)
-    assert ran.code == 2 and "found none" in ran.complaint()
+    assert ran.code == 1 and "found none" in ran.complaint()  # docs/cli.md: nothing recorded
     ran = run("recover", matmul_trace)
     assert ran.code == 2 and ran.complaint()
 

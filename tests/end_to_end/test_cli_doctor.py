@@ -125,7 +125,7 @@ def test_a_kernel_comes_back(fake_gpu, tmp_path):  # noqa: F811
     ("mig", "gpu", "note", "a MIG slice"),
     ("no_cupti", "cupti", "problem", "libcupti.so was not found"),
     ("other_version", "cupti", "problem", "belongs to another version of lanescope"),
-    ("no_permission", "permission", "problem", "keeps profiling to administrators"),
+    ("no_permission", "permission", "problem", "lets only administrators profile"),
     ("no_context", "probe", "problem", "cuDevicePrimaryCtxRetain: error 2 (fake)"),
     ("nothing_comes_back", "probe", "problem", "the recording holds 0 kernels"),
     ("short", "probe", "problem", "was recorded with 0 ns, which no GPU does"),

@@ -52,7 +52,7 @@ def test_cli_scale_copies_hold_the_same_work_one_behind_the_other(tmp_path):
     assert len(set(launches)) == len(launches)
     durations = {e["name"]: e["dur"] for e in single if e.get("cat") == "kernel"}
     assert {e["name"]: e["dur"] for e in events if e.get("cat") == "kernel"}.keys() == durations.keys()
-    # Every kernel of every copy finds the launch of its own copy.
+    # Every kernel of every copy finds the launch of the same copy.
     whole, part = lanescope("info", made, "--json"), lanescope("info", one, "--json")
     assert whole["launched_count"] == 3 * part["launched_count"] > 0
 

@@ -211,14 +211,14 @@ def test_a_folder_that_cannot_be_made_costs_one_line(record_natively, tmp_path):
 
 @pytest.fixture
 def fake_gpu(tmp_path):
-    """(command, environment): the built command with a GPU beside it that does not exist."""
+    """(command, environment): the built command, with a library of a GPU that does not exist."""
     folder = built("fake_gpu")
     build = folder.parents[2]
     beside = tmp_path / "lib"
     beside.mkdir()
     for path in [folder / "libcuda.so.1", folder / "liblanescope_record_cupti.so",
                  build / "src" / "lanescope" / "record" / "liblanescope_record.so.0"]:
-        shutil.copy(path, beside)  # no links: the recorder looks beside the real file
+        shutil.copy(path, beside)  # no links: the recorder searches next to the real file
     return str(build / "src" / "lanescope" / "cli" / "lanescope"), {"LD_LIBRARY_PATH": str(beside)}
 
 
@@ -318,7 +318,7 @@ def test_record_says_what_a_schedule_and_slow_steps_mean_without_python(fake_gpu
     assert done.returncode == 5 and "--schedule counts the steps of Python programs" in done.stderr
     done = run_with(fake_gpu, tmp_path, "record", "--last", "5s", "--slow-step", "2x", "--", built("fake_cuda_program"),
                     PATH=without_python(tmp_path))
-    assert done.returncode == 5 and "--slow-step looks at the steps of Python programs" in done.stderr
+    assert done.returncode == 5 and "--slow-step watches the steps of Python programs" in done.stderr
     assert "kill -USR2 makes dumps" in done.stderr
 
 

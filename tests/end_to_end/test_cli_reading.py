@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import pathlib
 import signal
 import socket
 import sqlite3
@@ -66,6 +67,53 @@ def test_of_a_folder_the_newest_trace_is_opened(run, tmp_path):
     ran = run("table", folder)
     assert f"opened '{folder}/new.json.gz', the newest of 2 traces in '{folder}'" in ran.err
     assert ran.code == 2 and "empty" in ran.err
+
+
+READING = {
+    "table": ["table", "FOLDER"], "explain": ["explain", "FOLDER"], "diff": ["diff", "FOLDER", "FOLDER"],
+    "check": ["check", "FOLDER", "--budget", "BUDGET"], "kernels": ["kernels", "FOLDER"], "roofline": ["roofline", "FOLDER"],
+    "tree": ["tree", "FOLDER"], "info": ["info", "FOLDER"], "memory": ["memory", "FOLDER"], "name": ["name", "--trace", "FOLDER"],
+    "convert": ["convert", "FOLDER", "-"],
+}
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("newest", ["json", "lspool"])
+def test_every_reading_command_opens_the_newest_trace_of_a_folder(run, tmp_path, command, newest):
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    one = {"ph": "X", "cat": "cpu_op", "name": "aten::one", "pid": 1, "tid": 1, "ts": 0, "dur": 5}
+    write(folder / "a.json", trace_json([one]))
+    spool = gzip.decompress((pathlib.Path(__file__).parent.parent / "data" / "spools" / "layout5_gpu.lspool.gz").read_bytes())
+    (folder / "b.lspool").write_bytes(spool)
+    os.utime(folder / ("b.lspool" if newest == "json" else "a.json"), (1, 1))
+    (tmp_path / "budget.toml").write_text("[at_most]\nlaunches = 1000000\n")
+    words = [str(folder) if word == "FOLDER" else str(tmp_path / "budget.toml") if word == "BUDGET" else word
+             for word in READING[command]]
+    ran = run(*words)
+    name = "a.json" if newest == "json" else "b.lspool"
+    assert f"opened '{folder}/{name}', the newest of 2 traces in '{folder}'" in ran.err, ran.err
+    named = run(*[str(folder / name) if word == str(folder) else word for word in words])
+    assert (ran.code, ran.out.replace(str(folder), "")) == (named.code, named.out.replace(str(folder / name), ""))
+
+
+def test_a_folder_of_ranks_says_which_are_there_and_how_to_open_one(run, tmp_path):
+    for rank in (2, 0, 1):
+        write(tmp_path / f"rank{rank}.json", trace_json([]))
+    ran = run("info", tmp_path)
+    assert (f"opened '{tmp_path}/rank0.json', the newest of 3 traces in '{tmp_path}'; it is rank 0, and ranks 0 to 2 of its run "
+            f"are here: to open another one, name its file, such as '{tmp_path}/rank1.json'") in ran.err
+
+
+def test_a_second_document_in_a_file_is_named_with_its_place(run, tmp_path):
+    first = json.dumps(trace_json(matmul_events()))
+    path = tmp_path / "two.json"
+    path.write_text(first + "\n" + first + first)
+    ran = run("table", path)
+    assert ran.code == 0 and "aten::mm" in ran.out
+    assert (f"lost: another JSON document follows the first one, which alone was read (split the file to read it) "
+            f"(2 times, first at byte {len(first) + 1:,})") in ran.err
+    assert "another JSON document" in run("info", path).out
 
 
 def test_a_database_is_named_as_such(run, tmp_path):
@@ -162,7 +210,7 @@ def test_a_terminal_is_no_trace(run_in_terminal):
     assert ran.code == 2 and "found a terminal" in ran.out
 
 
-# --- names nobody vouches for -----------------------------------------------------------------------------------------
+# --- untrusted names --------------------------------------------------------------------------------------------------
 
 HOSTILE = "evil\x1b[2J\x1b]0;owned\x07\x9b31m\u202etxt"
 
@@ -184,7 +232,7 @@ def test_escape_sequences_of_a_trace_reach_no_pipe_through_a_text_report(run, tm
     events = matmul_events(kernel=lines) + [slice_event("cpu_op", lines, 300, 20)]
     path = write(tmp_path / "hostile.json", trace_json(events))
     for command in (["table"], ["table", "--style", "torch"], ["tree"], ["info"], ["kernels"], ["explain"],
-                    ["explain", "--md"], ["memory"], ["roofline"], ["name", "--trace"], ["name", "--events", "--trace"],
+                    ["explain", "--md"], ["memory"], ["roofline"], ["describe", "--trace"], ["describe", "--events", "--trace"],
                     ["diff", path]):
         ran = run(*command, path)
         assert ran.code == 0, command

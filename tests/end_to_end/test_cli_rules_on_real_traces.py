@@ -43,9 +43,9 @@ TABLE = [
     ("unfused-norm", "h200/llama_prefill.json.gz", ["6.236ms", "6.471ms", "34.7%"], "tests/data/h200_mlp_train/trace.json.gz"),
 ]
 
-ON_REQUEST = ("self-total",)  # told only to who asks
+ON_REQUEST = ("self-total",)  # runs only by id
 
-# Planted faults, beside their mended twins.
+# Planted faults, with their fixed twins.
 TABLE += [
     ("communication-bound", faults("communication_bound.bad.torch"), ["1.515ms", "5.802ms", "26.1%"],
      faults("communication_bound.good.torch")),

@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "explain", "diff", "check", "kernels", "roofline", "tree", "info", "memory", "name", "convert", "record", "recover",
+COMMANDS = ["table", "explain", "diff", "check", "kernels", "roofline", "tree", "info", "memory", "describe", "convert", "record", "recover",
             "clean", "doctor", "completion", "version", "help"]
 
 
@@ -231,8 +231,8 @@ def test_record_asks_the_python_that_a_script_names(run, fake_python, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, parts", [
-    (["record"], ["expected a program behind --", "lanescope record -- python3 train.py"]),
-    (["record", "--"], ["expected a program behind --"]),
+    (["record"], ["expected a program after --", "lanescope record -- python3 train.py"]),
+    (["record", "--"], ["expected a program after --"]),
     (["record", "python3", "train.py"], ["expected no further argument", "python3"]),
     (["record", "--", "no-such-program"], ["found no 'no-such-program' in the PATH"]),
     (["record", "--", "./no-such-program"], ["found no such file"]),

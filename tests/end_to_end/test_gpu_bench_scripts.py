@@ -63,7 +63,7 @@ def rows(trace: Dict[str, Any], cat: str, name: str = "") -> List[Dict[str, Any]
 
 
 def in_a_step(trace: Dict[str, Any], cat: str, name: str = "") -> Dict[str, Any]:
-    """A row whose launching call lies in the second step."""
+    """A row whose launching call is in the second step."""
     step = rows(trace, "user_annotation", "ProfilerStep#")[1]
     calls = {e["args"]["correlation"]: e for e in trace["traceEvents"] if e.get("cat") in ("cuda_runtime", "cuda_driver")}
     for row in rows(trace, cat, name):
@@ -75,7 +75,7 @@ def in_a_step(trace: Dict[str, Any], cat: str, name: str = "") -> Dict[str, Any]
 
 @pytest.fixture
 def compare(tmp_path, monkeypatch, capsys):
-    """compare(change): compare.py's exit code and its row for the real trace beside the changed one."""
+    """compare(change): compare.py's exit code, and its row for the real and the changed trace."""
     return lambda change: compare_files(tmp_path, change, monkeypatch, capsys)
 
 
@@ -185,7 +185,7 @@ def test_compare_runs_programs_under_both_profilers(tmp_path):
     assert done.returncode == 0, done.stdout
     result = {row["program"]: row for row in json.loads((tmp_path / "compare.json").read_text())["programs"]}
     assert {name: row["verdict"] for name, row in result.items()} == {"16_bf16_warm_eager": "equal", "mlp_train": "equal"}
-    # Per step: ProfilerStep, matmul_add, aten::matmul, aten::mm, aten::add; on the CPU mm may bring helpers of its own.
+    # Per step: ProfilerStep, matmul_add, aten::matmul, aten::mm, aten::add; on the CPU, mm may call helpers.
     theirs, ours = result["16_bf16_warm_eager"]["counts"]["CPU operators and ranges"]
     assert theirs == ours >= 3 * 5
 

@@ -367,7 +367,7 @@ def test_compiled_matmul_add(tmp_path: pathlib.Path) -> None:
         assert seen[name] == 3, (name, seen)
 
 
-# -- living beside torch.profiler ----------------------------------------------------------------------------------------
+# -- together with torch.profiler --------------------------------------------------------------------------------------
 
 
 def ranges(trace: Dict[str, Any]) -> List[str]:

@@ -44,3 +44,9 @@ def test_the_python_explanation_runs_as_written(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("GPU-bound") and "\ngpu-bound " in done.stdout
     assert (tmp_path / "why.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_the_sample_of_explain_is_what_it_prints(run):
+    """The README shows the first screen of a trace of the repository."""
+    sample = re.search(r"```\n\$ lanescope explain (\S+)\n(.*?)```", README, re.DOTALL)
+    assert run("explain", sample.group(1), cwd=ROOT).out == sample.group(2)

@@ -1,8 +1,8 @@
 """The torch style of `lanescope table` against torch itself: same process, same run, same bytes.
 
 Each program below runs under torch.profiler on the CPU; torch exports the JSON and prints its own table, and lanescope
-prints a table from that JSON alone. What torch knows in memory but does not write to the file has tests of its own at
-the end; docs/definitions.md#what-the-file-lacks says the same in words.
+prints a table from that JSON alone. What torch knows in memory but does not write to the file has separate tests at the
+end; docs/definitions.md#what-the-file-lacks says the same in words.
 """
 from __future__ import annotations
 
@@ -324,7 +324,7 @@ def test_names_that_break_torchs_json_are_mended_and_give_torchs_text(tmp_path):
 
 
 def test_names_beyond_ascii_are_unknown_because_the_file_says_so(tmp_path):
-    """Kineto writes "unknown" in place of such a name; torch's table has it from memory."""
+    """Kineto writes "unknown" instead of such a name; torch's table has it from memory."""
     trace = tmp_path / "trace.json"
     with profile(activities=[ProfilerActivity.CPU]) as prof:
         with record_function("gr\u00fcn"):

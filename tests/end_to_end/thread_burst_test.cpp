@@ -1,5 +1,5 @@
-// Programs with many threads, each of which records little: no record is lost, and the file stays
-// small.
+// Programs with many threads, each of which records little: no record is lost, and the
+// file stays small.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -14,20 +14,17 @@
 
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
+#include "recording_folder.h"
 
 namespace lanescope {
 namespace {
 
 namespace fs = std::filesystem;
 
-class ThreadBurstTest : public ::testing::Test {
+class ThreadBurstTest : public RecordingFolderTest {
  protected:
   void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = fs::temp_directory_path() /
-                 ("lanescope_burst_" + std::string(info->name()) + "_" + std::to_string(getpid()));
-    fs::remove_all(directory_);
-    fs::create_directories(directory_);
+    RecordingFolderTest::SetUp();
     // Two cores, whatever the machine has.
     cpu_set_t two;
     CPU_ZERO(&two);
@@ -38,22 +35,8 @@ class ThreadBurstTest : public ::testing::Test {
   }
   void TearDown() override {
     sched_setaffinity(0, sizeof all_, &all_);
-    fs::remove_all(directory_);
+    RecordingFolderTest::TearDown();
   }
-  std::unique_ptr<record::Recorder> open(record::RecorderOptions options = {}) const {
-    options.directory = directory_.string();
-    auto recorder = record::Recorder::open(options);
-    EXPECT_TRUE(recorder) << recorder.error().message;
-    return std::move(recorder).value();
-  }
-  Trace read() const {
-    const auto spools = format::find_spools(directory_);
-    EXPECT_TRUE(spools && spools->size() == 1);
-    auto trace = format::read_spool(spools->at(0));
-    EXPECT_TRUE(trace) << trace.error().message;
-    return std::move(trace).value();
-  }
-  fs::path directory_;
   cpu_set_t all_;
 };
 

@@ -1,6 +1,6 @@
-// The decoder on buffers that CUPTI filled on an H200 (tests/data/h200_cupti_buffers). What must
-// come out is known from the programs: examples/02_cuda_program with 4 iterations, and 3 peer
-// copies.
+// The decoder on buffers that CUPTI filled on an H200 (tests/data/h200_cupti_buffers). What
+// must come out is known from the programs: examples/02_cuda_program with 4 iterations, and
+// 3 peer copies.
 #include "lanescope/record_cupti/activity_decoder.h"
 
 #include <gmock/gmock.h>
@@ -117,9 +117,9 @@ class RecordedBuffersTest : public ::testing::Test {
         std::memcpy(&found.emplace_back(), &record, sizeof record);
     return found;
   }
-  // The record behind the n-th one of a kind.
+  // The record after the n-th one of a kind.
   template <typename T>
-  static T behind(ActivityKind kind, std::size_t n) {
+  static T record_after(ActivityKind kind, std::size_t n) {
     for (std::size_t i = 0; i + 1 < written.size(); ++i)
       if (written[i].kind == static_cast<std::uint8_t>(kind) && n-- == 0) {
         T found;
@@ -146,7 +146,7 @@ TEST_F(RecordedBuffersTest, KernelsAreThoseOfTheProgram) {
   std::set<std::uint32_t> streams, of_graphs;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const auto& kernel = kernels[i];
-    const auto more = behind<spool::KernelMoreRecord>(ActivityKind::kKernel, i);
+    const auto more = record_after<spool::KernelMoreRecord>(ActivityKind::kKernel, i);
     ASSERT_EQ(more.kind, static_cast<std::uint8_t>(ActivityKind::kContinued));
     ++by_name[texts.at(kernel.name - 1)];
     EXPECT_LT(kernel.begin_tsc, kernel.end_tsc);
@@ -253,7 +253,7 @@ TEST_F(RecordedBuffersTest, PeerCopiesKnowBothDevices) {
     EXPECT_EQ(copies[i].copy_kind, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP);
     EXPECT_EQ(copies[i].bytes, kMiB);
     ASSERT_EQ(copies[i].more, 1);
-    const auto more = behind<spool::TransferMoreRecord>(ActivityKind::kMemcpy, i);
+    const auto more = record_after<spool::TransferMoreRecord>(ActivityKind::kMemcpy, i);
     EXPECT_EQ(more.is_peer, 1);
     EXPECT_EQ(more.source_device, 0);
     EXPECT_EQ(more.destination_device, 1);

@@ -53,8 +53,8 @@ CUresult CUDAAPI cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, 
 }
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext* context) {
   static int one;
-  if (auto* told = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_get_context")))
-    told();
+  if (auto* notify = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "fake_gpu_get_context")))
+    notify();
   *context = reinterpret_cast<CUcontext>(&one);
   return CUDA_SUCCESS;
 }

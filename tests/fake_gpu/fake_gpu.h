@@ -20,7 +20,7 @@ FakeGpuStats fake_gpu_stats();
 // One cudaLaunchKernel on this thread and its kernel, as far as both are switched on. The times are
 // readings of the registered clock.
 void fake_gpu_launch(const char* kernel, std::uint32_t correlation);
-// A call that nobody needs (cudaGetDevice).
+// A call that is not recorded by default (cudaGetDevice).
 void fake_gpu_quiet_call(std::uint32_t correlation);
 // A copy to the device and the wait for it.
 void fake_gpu_copy_and_wait(std::uint64_t bytes, std::uint32_t correlation);
@@ -36,14 +36,15 @@ void fake_gpu_refuse_subscriber(int result);
 void fake_gpu_refuse_kernels(int result);
 // What each cuDeviceGetCount answers from now on (a CUresult).
 void fake_cuda_refuse_to_count(int result);
-// What each cuptiActivityFlushAll answers from now on (a CUptiResult), doing nothing unless it is 0.
+// What each cuptiActivityFlushAll answers from now on (a CUptiResult), doing nothing unless
+// it is 0.
 void fake_gpu_refuse_to_flush(int result);
 // What each cuptiFinalize answers from now on (a CUptiResult).
 void fake_gpu_refuse_to_leave(int result);
 // How long each launch takes from now on. The buffer is given back when the last one is done.
 void fake_gpu_be_busy(int milliseconds);
-// The buffer is not given back, as when another profiler of the process gets it: its address, for
-// fake_gpu_give_back().
+// The buffer is not given back, as when another profiler of the process gets it: its address,
+// for fake_gpu_give_back().
 std::uint8_t* fake_gpu_lose_buffer(void);
 void fake_gpu_give_back(std::uint8_t* buffer, std::size_t size);
 // What cuptiGetVersion() says, before the recorder asks. Records keep the layout of CUDA 12.9.

@@ -1,5 +1,6 @@
-// The GPU source with a fake libcupti: what is switched on and off, which records reach the spool,
-// what is dropped and said. Each test runs in a process of its own, as the source is one a process.
+// The GPU source with a fake libcupti: what is switched on and off, which records reach the
+// spool, what is dropped and said. Each test runs in a separate process, because a process has
+// only one source.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nvtx3/nvToolsExt.h>
@@ -198,7 +199,7 @@ TEST_F(GpuSourceTest, WaitsKnowWhatTheyWaitFor) {
   int a = 0, b = 0;
   fake_gpu_record_and_wait(&a, 100);
   fake_gpu_record_and_wait(&b, 200);
-  fake_gpu_record_and_wait(&a, 300);  // recorded anew: another record call of the same event
+  fake_gpu_record_and_wait(&a, 300);  // recorded again: another record call of the same event
   recorder->stop();
   const Activities found = read(recorder->spool_path());
   std::vector<spool::CudaEventRecord> records;
@@ -304,7 +305,7 @@ TEST_F(GpuSourceTest, ARecordingEndsWhenItsLastWorkIsDone) {
   EXPECT_THAT(recorder->notes(), IsEmpty());
 }
 
-// Longer than would be waited beside another profiler.
+// Longer than the timeout with another profiler.
 TEST_F(GpuSourceTest, WorkThatTakesSecondsIsWaitedFor) {
   auto recorder = window_of(4000);
   EXPECT_EQ(read(recorder->spool_path()).count(ActivityKind::kKernel), 1u);
@@ -507,7 +508,7 @@ TEST_F(GpuSourceTest, ManyThreadsLaunchWhileWindowsOpenAndClose) {
     });
   for (int window = 0; window < 5; ++window) {
     ASSERT_TRUE(recorder->start());
-    // One launch lies in the window whole: four of these may not be done.
+    // One launch is wholly in the window: four of these may not be done.
     const std::uint32_t before = correlation;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(wait_until([&] { return correlation > before + 4; }));
@@ -618,7 +619,7 @@ TEST_F(GpuSourceTest, AFullFileDropsAndCounts) {
   EXPECT_EQ(found.stats[ImportIssue::kDroppedRecords].count, dropped);
 }
 
-// A dump of a recording that goes on holds the kernels of a moment ago, which CUPTI still kept.
+// A dump during recording has the newest kernels, which CUPTI still kept.
 TEST_F(GpuSourceTest, ADumpHoldsWhatCuptiHadNotGivenYet) {
   auto recorder = open();
   ASSERT_TRUE(recorder->start());
@@ -658,8 +659,8 @@ TEST(BufferSizingTest, FollowsWhatTheGpuHasDoneAndNotWhatIsQueued) {
   constexpr std::uint64_t kMs = 1'000'000;
   BufferSizing sizing;
   std::uint64_t now = 7, seen = 0;
-  const auto after = [&](std::uint64_t ns, std::size_t outside = 0) {
-    return sizing.next(now += ns, 128 * 1024, outside, seen);
+  const auto after = [&](std::uint64_t ns, std::size_t outstanding = 0) {
+    return sizing.next(now += ns, 128 * 1024, outstanding, seen);
   };
   for (int i = 0; i < 100; ++i) EXPECT_EQ(after(100), 2 * kKiB) << "queued, none of it done";
   EXPECT_EQ(after(100, 128), 2 * kKiB);

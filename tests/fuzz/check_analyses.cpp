@@ -1,3 +1,6 @@
+#include <iterator>
+#include <utility>
+
 #include "check_trace.h"
 #include "fuzz_support.h"
 #include "lanescope/analysis/dispatch_tree.h"
@@ -31,33 +34,37 @@ void check_times(const Trace& trace) {
     require(nesting.self_ns[i] <= trace.slices().dur_ns[i], "self time is within total time");
 }
 
-void check_table(const Trace& trace) {
-  for (const auto style : {analysis::TableStyle::kTorch, analysis::TableStyle::kLanescope}) {
-    analysis::KeyAveragesOptions grouping;
-    grouping.style = style;
-    grouping.group_by_input_shape = true;
-    grouping.group_by_stack_n = 3;
-    const auto table = analysis::compute_key_averages(trace, grouping);
-    require(table.has_value(), "every trace has a table");
-    for (const analysis::KeyAverage& row : table->rows) {
-      require(row.count > 0, "a row counts a call");
-      if (style == analysis::TableStyle::kLanescope && !row.is_async)
-        require(row.self_cpu_time_total_ns <= row.cpu_time_total_ns, "self CPU is within total CPU",
-                row.name);
-    }
-    require(report::key_averages_text(*table).has_value(), "a table has a text");
-    const auto json = report::key_averages_json(*table);
-    require(json.has_value(), "a table has its JSON");
-    require_json(*json, "the table's JSON is JSON");
-    require(report::key_averages_csv(*table).has_value(), "a table has its CSV");
+void check_table(const Trace& trace, analysis::TableStyle style) {
+  analysis::KeyAveragesOptions grouping;
+  grouping.style = style;
+  grouping.group_by_input_shape = true;
+  grouping.group_by_stack_n = 3;
+  const auto table = analysis::compute_key_averages(trace, grouping);
+  require(table.has_value(), "every trace has a table");
+  for (const analysis::KeyAverage& row : table->rows) {
+    require(row.count > 0, "a row counts a call");
+    if (style == analysis::TableStyle::kLanescope && !row.is_async)
+      require(row.self_cpu_time_total_ns <= row.cpu_time_total_ns, "self CPU is within total CPU",
+              row.name);
   }
+  require(report::key_averages_text(*table).has_value(), "a table has a text");
+  const auto json = report::key_averages_json(*table);
+  require(json.has_value(), "a table has its JSON");
+  require_json(*json, "the table's JSON is JSON");
+  require(report::key_averages_csv(*table).has_value(), "a table has its CSV");
 }
 
-void check_tree_and_memory(const Trace& trace) {
+void check_torch_table(const Trace& trace) { check_table(trace, analysis::TableStyle::kTorch); }
+void check_own_table(const Trace& trace) { check_table(trace, analysis::TableStyle::kLanescope); }
+
+void check_tree(const Trace& trace) {
   const auto tree = analysis::compute_dispatch_tree(trace);
   require(tree.has_value(), "every trace has a tree");
   report::dispatch_tree_text(*tree);
   require_json(report::dispatch_tree_json(*tree), "the tree's JSON is JSON");
+}
+
+void check_memory_and_info(const Trace& trace) {
   const analysis::MemoryTimeline memory = analysis::compute_memory_timeline(trace);
   report::memory_text(trace, memory, 10);
   require_json(report::memory_json(trace, memory), "the memory's JSON is JSON");
@@ -66,11 +73,16 @@ void check_tree_and_memory(const Trace& trace) {
   require_json(report::trace_info_json(info), "the info's JSON is JSON");
 }
 
-void check_explanation(const Trace& trace) {
+explain::Facts facts_of(const Trace& trace) {
   auto facts = explain::gather_facts(trace);
   require(facts.has_value(), "every trace has its facts");
   explain::leave_out_long_step(*facts);
-  for (const explain::DeviceFacts& device : facts->devices) {
+  return std::move(*facts);
+}
+
+void check_walls(const Trace& trace) {
+  const explain::Facts facts = facts_of(trace);
+  for (const explain::DeviceFacts& device : facts.devices) {
     for (const explain::WallTimes& wall : device.walls) {
       const analysis::WallPartition& parts = wall.partition;
       require(parts.compute_ns + parts.exposed_communication_ns + parts.exposed_copy_ns +
@@ -79,14 +91,7 @@ void check_explanation(const Trace& trace) {
               "the parts of a wall add up");
     }
   }
-  const auto explanation = explain::run_rules(*facts);
-  require(explanation.has_value(), "all rules run");
-  require(!report::explanation_text(*facts, *explanation).empty(), "explain says something");
-  report::explanation_text(*facts, *explanation, {.markdown = true, .every_rule = true});
-  require_json(report::explanation_json(*facts, *explanation), "explain's JSON is JSON");
-  require(report::explanation_html(*facts, *explanation).ends_with("</html>\n"),
-          "the page is whole");
-  const explain::Comparison same = explain::compare(*facts, *facts);
+  const explain::Comparison same = explain::compare(facts, facts);
   require(same.verdict == explain::CompareVerdict::kEqual ||
               same.verdict == explain::CompareVerdict::kNotCompared,
           "a trace equals itself");
@@ -94,13 +99,43 @@ void check_explanation(const Trace& trace) {
   require_json(report::diff_json(same, {}), "diff's JSON is JSON");
 }
 
+template <typename Print>
+void check_explanation(const Trace& trace, const Print& print) {
+  const explain::Facts facts = facts_of(trace);
+  const auto explanation = explain::run_rules(facts);
+  require(explanation.has_value(), "all rules run");
+  print(facts, *explanation);
+}
+
+void check_explanation_text(const Trace& trace) {
+  check_explanation(trace, [](const auto& facts, const auto& explanation) {
+    require(!report::explanation_text(facts, explanation).empty(), "explain says something");
+    report::explanation_text(facts, explanation, {.markdown = true, .every_rule = true});
+  });
+}
+
+void check_explanation_json(const Trace& trace) {
+  check_explanation(trace, [](const auto& facts, const auto& explanation) {
+    require_json(report::explanation_json(facts, explanation), "explain's JSON is JSON");
+  });
+}
+
+void check_explanation_page(const Trace& trace) {
+  check_explanation(trace, [](const auto& facts, const auto& explanation) {
+    require(report::explanation_html(facts, explanation).ends_with("</html>\n"),
+            "the page is whole");
+  });
+}
+
 }  // namespace
 
-void check_analyses(const Trace& trace) {
-  check_times(trace);
-  check_table(trace);
-  check_tree_and_memory(trace);
-  check_explanation(trace);
+void check_analyses(const Trace& trace, std::uint64_t choice) {
+  using Check = void (*)(const Trace&);
+  static constexpr Check kChecks[] = {
+      check_times,           check_torch_table, check_own_table,        check_tree,
+      check_memory_and_info, check_walls,       check_explanation_text, check_explanation_json,
+      check_explanation_page};
+  kChecks[choice % std::size(kChecks)](trace);
 }
 
 }  // namespace lanescope::fuzz

@@ -42,6 +42,12 @@ std::string_view view(const std::uint8_t* data, std::size_t size) {
   return {static_cast<const char*>(static_cast<const void*>(data)), size};
 }
 
+std::uint64_t choice_of(std::string_view input) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char byte : input) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return Random(hash).next();
+}
+
 std::uint64_t Random::next() {
   std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -18,6 +18,10 @@ void require_equal(std::string_view a, std::string_view b, std::string_view prom
 
 std::string_view view(const std::uint8_t* data, std::size_t size);
 
+// For a target that does one of several things with an input: which one. The same input gives the
+// same number, so that a finding can be repeated.
+std::uint64_t choice_of(std::string_view input);
+
 // Choices that depend on libFuzzer's seed alone, so that a run can be repeated (splitmix64).
 class Random {
  public:

@@ -1,5 +1,5 @@
-// Names of kernels and events, mangled or not, any bytes: texts keep their limits, equal names give
-// equal answers.
+// Names of kernels and events, mangled or not, any bytes: texts keep their limits, equal names
+// give equal answers.
 #include "fuzz_support.h"
 #include "lanescope/analysis/event_name.h"
 #include "lanescope/analysis/kernel_name.h"

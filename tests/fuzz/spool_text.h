@@ -1,8 +1,8 @@
 // Spools in few bytes, for fuzzing: a chunk is 128 KiB and mostly zeroes, so inputs hold only what
 // is used of each, and checksums are made when the spool is unfolded.
 //
-//   input = flags:u8 block*        block = size:u16 bytes   (little-endian; the last may be
-//   shorter)
+//   input = flags:u8 block*
+//   block = size:u16 bytes     (little-endian; the last block may be shorter)
 // The first block is the start of the file header, each other one that of a chunk: its header, then
 // its payload. make_corpus.py folds real spools so.
 #pragma once

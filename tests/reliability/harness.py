@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SLOTS = 8
 MB = 1_000_000
+OWN_MOUNTS = "RELIABILITY_OWN_MOUNTS"  # set where the mounts of this process are its own and go with it
 
 
 class Skip(Exception):
@@ -93,14 +94,14 @@ class Ended:
 
 
 class Guest:
-    """A running program: Python text that begins with `from guest import *`."""
+    """A running program: Python text, put after `from guest import *`, or the words of a command."""
 
     def __init__(self, code, out, record=None, prefix=(), preexec=None, env=None):
         self._counters = tempfile.NamedTemporaryFile(prefix="lanescope_counters_")  # pylint: disable=consider-using-with
         self._counters.truncate(8 * SLOTS)
         self.out = pathlib.Path(out)
         self._err = tempfile.TemporaryFile()  # pylint: disable=consider-using-with
-        command = [sys.executable, "-c", "from guest import *\n" + code]
+        command = [sys.executable, "-c", "from guest import *\n" + code] if isinstance(code, str) else code
         if record is not None:
             command = [str(LANESCOPE), "record", "-o", str(out), *record, "--", *command]
         self.process = subprocess.Popen([*prefix, *command], stdout=subprocess.PIPE, stderr=self._err, preexec_fn=preexec,
@@ -112,6 +113,7 @@ class Guest:
         self._reader.start()
         self._peak = 0
         self._over = False
+        self._converters = set()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
 
@@ -124,12 +126,12 @@ class Guest:
 
     def _watch(self):
         """The largest memory of a process that converts what this one recorded: its parent is this one, until that ends."""
-        found = set()
         while not self._over:
             with contextlib.suppress(OSError):
                 children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-                found.update(child for child in children if b"recover" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes())
-            for child in found:
+                self._converters.update(child for child in children
+                                        if b"recover" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes())
+            for child in self._converters:
                 with contextlib.suppress(OSError):
                     peak = re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{child}/status").read_text())
                     self._peak = max(self._peak, int(peak.group(1)) * 1024 if peak else 0)
@@ -141,18 +143,23 @@ class Guest:
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)
 
-    def wait(self, timeout=300):
+    def wait(self, timeout=900):
         try:
             code = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+            self._over = True
+            self._watcher.join()
+            for child in self._converters:
+                with contextlib.suppress(OSError):
+                    os.kill(int(child), signal.SIGKILL)
             raise Broken(f"the program did not end within {timeout} s") from None
         ended_at = time.monotonic()
         self._reader.join(60)
         self._err.seek(0)
         err = self._err.read().decode(errors="replace")
-        for pid in re.findall(r"is being written by process (\d+)", err):  # it goes on by itself
+        for pid in re.findall(r"is being written by process (\d+)", err):  # it goes on without the program
             until = time.monotonic() + 300
             while os.path.exists(f"/proc/{pid}") and time.monotonic() < until:
                 time.sleep(0.05)
@@ -237,37 +244,90 @@ def folder():
 
 
 @contextlib.contextmanager
-def disk(options):
-    """A folder with a tmpfs of its own."""
-    with folder() as path:
-        ran = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", path], capture_output=True, text=True, check=False)
-        if ran.returncode != 0:
-            raise Skip(f"needs the right to mount: {ran.stderr.strip()}")
-        try:
-            yield path
-        finally:
-            subprocess.run(["umount", "-l", path], check=False)
+def mounted(path, kind, options="defaults"):
+    """A file system on a folder, for a while."""
+    ran = subprocess.run(["mount", "-t", kind, "-o", options, "none", path], capture_output=True, text=True, check=False)
+    if ran.returncode != 0:
+        raise Skip(f"needs the right to mount {kind}: {ran.stderr.strip()}")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", path], check=False)
 
 
 @contextlib.contextmanager
-def memory_cgroup(limit):
-    """A folder of a memory cgroup with a limit, version 1 or 2."""
-    name = f"lanescope_reliability_{os.getpid()}"
-    for parent, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        group = pathlib.Path(parent, name)
+def disk(options):
+    """A folder with a separate tmpfs."""
+    with folder() as path, mounted(path, "tmpfs", options):
+        yield path
+
+
+class MemoryCgroup:
+    """A memory cgroup of version 1 or 2."""
+
+    def __init__(self, path, version):
+        self.path, self._version = path, version
+
+    def join(self):
+        """Run in a child between fork and exec."""
+        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def limit(self, size):
+        """Memory that is needed beyond is taken back from the page cache, and when that is too little, a process is killed."""
+        if self._version == 1:
+            (self.path / "memory.limit_in_bytes").write_text(str(size))
+            with contextlib.suppress(OSError):  # no account of swap
+                (self.path / "memory.memsw.limit_in_bytes").write_text(str(size))
+        else:
+            (self.path / "memory.max").write_text(str(size))
+            with contextlib.suppress(OSError):
+                (self.path / "memory.swap.max").write_text("0")
+
+    def _number(self, file, word):
+        found = re.search(rf"^{word} (\d+)", (self.path / file).read_text(), re.MULTILINE)
+        return int(found.group(1)) if found else 0
+
+    def killed(self):
+        """Processes that the kernel has killed for the limit."""
+        return self._number("memory.oom_control" if self._version == 1 else "memory.events", "oom_kill")
+
+    def peak_bytes(self):
+        """The most that it held, with the pages of files; 0: this kernel does not say."""
+        file = self.path / ("memory.max_usage_in_bytes" if self._version == 1 else "memory.peak")
+        return int(file.read_text()) if file.exists() else 0
+
+
+def _hierarchy(version, around):
+    """The root of the memory cgroups of one version: where it is mounted, else mounted for a while (in mounts of our own)."""
+    for line in pathlib.Path("/proc/mounts").read_text().splitlines():
+        _, path, kind, words = line.split()[:4]
+        if (kind == "cgroup" and "memory" in words.split(",")) if version == 1 else kind == "cgroup2":
+            return pathlib.Path(path)
+    if OWN_MOUNTS not in os.environ:
+        raise Skip(f"no cgroup of version {version} with memory is mounted, and mounting one needs root")
+    return around.enter_context(mounted(around.enter_context(folder()), *(("cgroup", "memory") if version == 1 else ("cgroup2",))))
+
+
+@contextlib.contextmanager
+def memory_cgroup(version):
+    with contextlib.ExitStack() as around:
+        root = _hierarchy(version, around)
+        if version == 2:
+            if "memory" not in (root / "cgroup.controllers").read_text().split():
+                raise Skip("memory is no controller of cgroup version 2 here: version 1 has it, or nobody")
+            if "memory" not in (root / "cgroup.subtree_control").read_text().split():
+                try:
+                    (root / "cgroup.subtree_control").write_text("+memory")
+                except OSError as error:
+                    raise Skip(f"memory cannot be switched on for cgroups of version 2: {error}") from None
+                around.callback((root / "cgroup.subtree_control").write_text, "-memory")
+        group = root / f"lanescope_reliability_{os.getpid()}"
         try:
             group.mkdir()
         except OSError as error:
-            problem = str(error)
-            continue
+            raise Skip(f"needs the right to make a memory cgroup: {error}") from None
         try:
-            (group / file).write_text(str(limit))
-        except OSError as error:
-            problem = str(error)
-            group.rmdir()
-            continue
-        try:
-            yield group
+            yield MemoryCgroup(group, version)
         finally:
             for _ in range(50):
                 try:
@@ -275,7 +335,3 @@ def memory_cgroup(limit):
                     break
                 except OSError:
                     time.sleep(0.1)
-        return
-    raise Skip(f"needs the right to make a memory cgroup: {problem}")
-
-

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Kept promises as tests: small programs with counters are killed, starved and disturbed while lanescope records them.
 
-Each scenario says PASS, FAIL or SKIPPED with the reason; PEER: the same done to another profiler, to compare. Exit code 1:
-one failed. Runs the lanescope beside this Python, else that of build/release, else the one that LANESCOPE_COMMAND names.
+Each scenario says PASS, FAIL or SKIPPED with the reason; PEER: the same done to another profiler, to compare. Exit code
+1: one failed. Runs the lanescope next to this Python, else that of build/release, else the one that LANESCOPE_COMMAND
+names. Packages that single scenarios need: faketime (./check installs it); lttng-tools liblttng-ust-dev babeltrace2 for
+the peer LTTng-UST, whose package starts a daemon of its own, so ./check leaves it out.
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 # pylint: disable=wrong-import-position
 import scenarios_death as death
 import scenarios_limits as limits
-from harness import Broken, Skip
+import scenarios_lttng as lttng
+from harness import OWN_MOUNTS, Broken, Skip
 
 SCENARIOS = [death.kill_9, death.kill_9_record, death.kill_9_torch_profiler, death.stop_and_continue, death.fork, death.replaced,
              death.threads_500, death.clock_steps, death.restarts, limits.disk_reserve, limits.disk_full,
              limits.disk_full_results, limits.read_only_folder, limits.deleted_folder, limits.open_files, limits.address_space,
-             limits.file_size, limits.cgroup_512_mb, limits.cut_file, limits.deleted_file, limits.ring, limits.exit_small,
-             limits.exit_long, limits.exit_long_json]
-PEERS = {"kill_9_torch_profiler"}
-OWN_MOUNTS = "RELIABILITY_OWN_MOUNTS"
+             limits.file_size, limits.cgroup_v1, limits.cgroup_v2, limits.cut_file, limits.deleted_file, limits.ring, limits.exit_small,
+             limits.exit_long, limits.exit_long_json, lttng.kill_9_lttng, lttng.kill_9_lttng_daemons, lttng.cut_file_lttng,
+             lttng.threads_500_lttng]
+PEERS = {"kill_9_torch_profiler", "kill_9_lttng", "kill_9_lttng_daemons", "cut_file_lttng", "threads_500_lttng"}
 
 
 @dataclasses.dataclass
@@ -97,8 +100,8 @@ def parse():
     parser.add_argument("--markdown", type=pathlib.Path, metavar="FILE", help="write the table there, too")
     parser.add_argument("--junit", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args()
-    if options.rounds < 1 or options.starts < 1 or options.ring_seconds < 5:
-        parser.error("expected --rounds and --starts of 1 or more, --ring-seconds of 5 or more")
+    if options.rounds < 1 or options.starts < 1 or options.ring_seconds < 10:
+        parser.error("expected --rounds and --starts of 1 or more, --ring-seconds of 10 or more")
     return options
 
 
@@ -118,7 +121,7 @@ def main():
     if options.json:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
     else:
-        print(f"{len(rows)} scenarios: {sum(row.result == 'PASS' for row in rows)} PASS, {failed} FAIL, "
+        print(f"{len(rows)} scenarios: {sum(row.result == 'PASS' for row in rows)} PASS, {failed} FAIL, {sum(row.result == 'PEER' for row in rows)} PEER, "
               f"{sum(row.result == 'SKIPPED' for row in rows)} SKIPPED")
     if options.markdown:
         options.markdown.write_text(markdown(rows))

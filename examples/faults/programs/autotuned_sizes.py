@@ -1,4 +1,4 @@
-"""A Triton kernel is tuned anew for each size.
+"""A Triton kernel is tuned again for each size.
 
 Wrong: @triton.autotune with the exact size in its key, and sizes that change, here from each eighth step on.
 In the trace: one step holds hundreds of runs of the kernel in several builds, with a memset of 256 MB between them.

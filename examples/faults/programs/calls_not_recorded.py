@@ -1,4 +1,4 @@
-"""A library beside torch calls the driver itself, and torch.profiler does not record those calls.
+"""A library next to torch calls the driver itself, and torch.profiler does not record those calls.
 
 Wrong: nothing in the program. Its buffers are cleared by cuMemsetD32Async, as a library that is not torch's does it; of the
 driver's calls torch.profiler records those that launch kernels.

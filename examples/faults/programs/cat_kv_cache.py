@@ -8,7 +8,7 @@ Fix: room for all words from the start, and one small write for each new one.
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]  # not cuDNN's, which prepares itself anew for each length
+BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]  # not cuDNN's, which prepares again for each length
 LAYERS, PROMPT, MOST = 4, 2048, 256  # after MOST words the prompt comes again
 
 

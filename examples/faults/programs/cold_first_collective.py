@@ -25,7 +25,7 @@ def program(s):
     def step():
         messages = [x[0].clone(), x[1].clone()]
         sums = [dist.all_reduce(message, async_op=True) for message in messages]
-        h = compute()  # beside it
+        h = compute()  # at the same time
         for each in sums:
             each.wait()
         return h

@@ -1,4 +1,4 @@
-"""A hand-made kernel in place of an operator, with much shared memory and few threads.
+"""A hand-made kernel instead of an operator, with much shared memory and few threads.
 
 Wrong: each block keeps 44 KB of shared memory and has 64 threads; five such blocks fill a multiprocessor's shared memory
 with 10 warps where 64 have room, and too few loads are on their way.

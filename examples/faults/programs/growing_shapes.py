@@ -1,7 +1,7 @@
 """Each batch is a little longer than all before.
 
 Wrong: what the allocator keeps from earlier batches is too small for this one, piece by piece, and it asks the driver for
-more, again and again, although much more than that lies unused.
+more, again and again, although much more than that is unused.
 In the trace (recorded with profile_memory): reserved memory grows and allocated memory does not; cudaMalloc in each step.
 Fix: pad to the longest length from the start (or PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
 """

@@ -1,4 +1,4 @@
-"""Gradients are set to zero in place of being dropped.
+"""Gradients are set to zero instead of being dropped.
 
 Wrong: set_to_none=False writes zeros into every gradient, and backward then reads them, adds, and writes them again.
 In the trace: Optimizer.zero_grad with one fill kernel per parameter, and aten::add_ under AccumulateGrad in backward.

@@ -1,14 +1,14 @@
-"""Start-up file of a recorded Python process; see README.md beside it.
+"""Start-up file of a recorded Python process; see README.md next to it.
 
-It must never stop the script it is a guest of: whatever goes wrong here costs one line on stderr and the recording.
-Only the standard library is used until the script has imported torch.
+It must never stop the user's script: any error here costs one line on stderr and the recording. Only the standard
+library is used until the script has imported torch.
 """
 
 import os
 import sys
 
 
-def _leave_no_trace(here):
+def _clean_environment(here):
     """Take this directory out of the search path of this process and of its children."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
     before = os.environ.get("LANESCOPE_RECORD_PYTHONPATH", "")
@@ -53,7 +53,7 @@ def _main():
     here = os.path.dirname(os.path.abspath(__file__))
     settings = {k: v for k, v in os.environ.items() if k.startswith("LANESCOPE_RECORD")}
     path_of_children = os.environ.get("PYTHONPATH", "")
-    _leave_no_trace(here)
+    _clean_environment(here)
     try:
         if settings.get("LANESCOPE_RECORD") == "1":
             for name in settings:

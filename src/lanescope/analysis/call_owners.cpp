@@ -1,12 +1,12 @@
 // Problem: correlation ids count from 1 in every process, so in a file of several processes an id
 // does not say whose call it was, and rows of a device name no process. Idea: a process whose calls
-// fit a device's work one by one owns the device; chance agreement of ids fits far less of it. A
-// call fits a piece of work that has its id, begins after it and is of the kind that it starts, and
-// starts one piece, or, of a graph, its share of the pieces of that id.
+// match a device's work one by one owns the device; ids that are equal by chance match far less. A
+// call matches a piece of work with its id that begins after it and is of the kind that the call
+// starts. A call starts one piece; a graph launch starts its share of the pieces with that id.
 // Example: calls 1, 2, 3 of process A at 0, 10, 20 and of B at 5, 15, 25; kernels 1, 2, 3 of device
-// 0 at 3, 17, 27 and of device 1 at 8, 18, 28. A fits both devices whole, B two kernels of device 0
-// and all of device 1: device 0 is A's. Where processes fit alike, the order of the file tells: who
-// joins files writes one behind the other.
+// 0 at 3, 17, 27 and of device 1 at 8, 18, 28. A matches all of both devices, B two kernels of
+// device 0 and all of device 1: device 0 belongs to A. If processes match equally, the order in the
+// file decides, because joined files follow each other.
 #include "lanescope/analysis/call_owners.h"
 
 #include <algorithm>
@@ -19,29 +19,29 @@
 namespace lanescope::analysis {
 namespace {
 
-// An id that more calls have is joined as in one process: it tells nothing, and would cost much.
+// Ids of more calls are joined as in one process: they say little and would cost much.
 constexpr std::size_t kMostCalls = 256;
-// A second process shares a device when it fits at least a fifth as much work again as the first.
-constexpr std::uint64_t kSharedPart = 5;
+// A second process shares a device if it matches at least a fifth as much work as the first.
+constexpr std::uint64_t kSharedFraction = 5;
 
-enum class Starts : std::uint8_t { kKernel, kCopy, kSet, kAnything, kNothing };
-constexpr std::size_t kStartsCount = 5;
+enum class StartedWork : std::uint8_t { kKernel, kCopy, kSet, kAnything, kNothing };
+constexpr std::size_t kStartedWorkCount = 5;
 
 bool holds(std::string_view name, std::string_view part) {
   return name.find(part) != std::string_view::npos;
 }
 
-Starts what_starts(std::string_view call) {
-  if (holds(call, "GraphLaunch")) return Starts::kAnything;
-  if (holds(call, "Launch")) return Starts::kKernel;
+StartedWork started_work(std::string_view call) {
+  if (holds(call, "GraphLaunch")) return StartedWork::kAnything;
+  if (holds(call, "Launch")) return StartedWork::kKernel;
   const bool is_copy = holds(call, "emcpy"), is_set = holds(call, "emset");
-  // HIP copies and fills by kernels, too.
-  if ((is_copy || is_set) && call.starts_with("hip")) return Starts::kAnything;
-  if (is_copy || is_set) return is_copy ? Starts::kCopy : Starts::kSet;
+  // HIP also copies and fills with kernels.
+  if ((is_copy || is_set) && call.starts_with("hip")) return StartedWork::kAnything;
+  if (is_copy || is_set) return is_copy ? StartedWork::kCopy : StartedWork::kSet;
   for (const std::string_view part : {"Synchronize", "Event", "Malloc", "Free", "Get", "Query",
                                       "Wait", "Capturing", "Attribute", "Create", "Destroy"})
-    if (holds(call, part)) return Starts::kNothing;
-  return Starts::kAnything;
+    if (holds(call, part)) return StartedWork::kNothing;
+  return StartedWork::kAnything;
 }
 
 struct Call {
@@ -50,20 +50,20 @@ struct Call {
   std::int64_t start_ns;
   SliceId slice;
   std::uint32_t place;  // in the file
-  Starts starts;
+  StartedWork starts;
   bool is_graph;
 };
 
 struct Work {
   std::int64_t id;
   ProcessId device;
-  Starts kind;  // kNothing: a wait that is drawn on the device
+  StartedWork kind;  // kNothing: a wait that is drawn on the device
   std::int64_t start_ns;
   SliceId slice;
   std::uint32_t place;
 };
 
-// What meets under one id: work of one device and kind, by start; calls by (process, start).
+// All with one id: work of one device and kind, by start; calls by (process, start).
 struct Group {
   std::span<const Work> works;
   std::span<const Call> calls;
@@ -71,42 +71,42 @@ struct Group {
   std::size_t room(const Call& call) const { return call.is_graph ? graph_share : 1; }
 };
 
-Starts kind_of_work(CategoryKind kind) {
+StartedWork kind_of_work(CategoryKind kind) {
   switch (kind) {
     case CategoryKind::kKernel:
-      return Starts::kKernel;
+      return StartedWork::kKernel;
     case CategoryKind::kGpuMemcpy:
-      return Starts::kCopy;
+      return StartedWork::kCopy;
     case CategoryKind::kGpuMemset:
-      return Starts::kSet;
+      return StartedWork::kSet;
     default:
-      return Starts::kNothing;
+      return StartedWork::kNothing;
   }
 }
 
 bool fits(const Call& call, const Work& work) {
   return call.start_ns <= work.start_ns &&
-         (work.kind == Starts::kNothing || call.starts == work.kind ||
-          call.starts == Starts::kAnything);
+         (work.kind == StartedWork::kNothing || call.starts == work.kind ||
+          call.starts == StartedWork::kAnything);
 }
 
-// How much of one device's work one process fits.
-struct Fit {
+// How much of one device's work the calls of one process match.
+struct MatchScore {
   std::uint64_t works = 0;
   std::uint64_t equal_external_ids = 0;
-  double lag_ns = 0;                        // from the nearest call before, added up
-  double call_places = 0, work_places = 0;  // in the file, added up
+  double lag_ns = 0;                        // from the nearest call before, summed
+  double call_places = 0, work_places = 0;  // in the file, summed
 };
 
-class Joiner {
+class CallMatcher {
  public:
-  Joiner(const Trace& trace, std::span<const CorrelatedCall> calls,
-         std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of)
+  CallMatcher(const Trace& trace, std::span<const CorrelatedCall> calls,
+              std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of)
       : trace_(trace), launch_of_(launch_of) {
     for (const CorrelatedCall& call : calls) {
       const std::string_view name = trace.name(call.slice);
       calls_.push_back({call.id, trace.track(call.slice).process, call.start_ns, call.slice,
-                        place_of(call.slice), what_starts(name), holds(name, "Graph")});
+                        place_of(call.slice), started_work(name), holds(name, "Graph")});
     }
     std::sort(calls_.begin(), calls_.end(), [](const Call& a, const Call& b) {
       return std::tuple(a.id, raw(a.process), a.start_ns, raw(a.slice)) <
@@ -126,12 +126,12 @@ class Joiner {
 
   void run() {
     each_group([this](const Group& group) {
-      if (group.works.front().kind != Starts::kNothing) measure(group);
+      if (group.works.front().kind != StartedWork::kNothing) measure(group);
     });
     for (const auto& [device, by_process] : fits_) choose_best(device, by_process);
-    settle_ties();
+    break_ties();
     each_group([this](const Group& group) {
-      if (group.works.front().kind != Starts::kNothing) measure_rest(group);
+      if (group.works.front().kind != StartedWork::kNothing) measure_rest(group);
     });
     choose_owners();
     each_group([this](const Group& group) { join(group); });
@@ -139,7 +139,7 @@ class Joiner {
 
  private:
   using Processes = std::vector<ProcessId>;
-  using Shares = std::array<std::size_t, kStartsCount>;
+  using Shares = std::array<std::size_t, kStartedWorkCount>;
 
   std::uint32_t place_of(SliceId slice) const { return trace_.slices().event_index[raw(slice)]; }
 
@@ -164,7 +164,7 @@ class Joiner {
     }
   }
 
-  // Of each kind, equal shares of the work of one id, rounded up. `first`: of that work.
+  // For each kind, equal shares of the work with one id, rounded up. `first`: index of that work.
   Shares graph_shares(std::size_t first, std::span<const Call> calls) const {
     const auto graphs = static_cast<std::size_t>(
         std::count_if(calls.begin(), calls.end(), [](const Call& call) { return call.is_graph; }));
@@ -186,7 +186,7 @@ class Joiner {
     }
   }
 
-  // Gives works to calls of one process in order of time and says which are taken.
+  // Assigns work to calls of one process in order of time, and marks the work as taken.
   static std::uint64_t match(const Group& group, std::span<const Call> calls,
                              std::vector<bool>& taken) {
     std::uint64_t matched = 0;
@@ -215,7 +215,7 @@ class Joiner {
     each_process(group.calls, [&](std::span<const Call> own) {
       std::vector<bool> taken(group.works.size(), false);
       if (match(group, own, taken) == 0) return;
-      Fit& fit = fits_[group.works.front().device][own.front().process];
+      MatchScore& fit = fits_[group.works.front().device][own.front().process];
       for (std::size_t i = 0; i < group.works.size(); ++i) {
         if (!taken[i]) continue;
         const Work& work = group.works[i];
@@ -241,9 +241,11 @@ class Joiner {
     return found;
   }
 
-  // Most work, then most External ids that agree. What is still equal is settled later.
-  void choose_best(ProcessId device, const std::map<ProcessId, Fit>& by_process) {
-    const auto rank = [](const Fit& fit) { return std::pair(fit.works, fit.equal_external_ids); };
+  // Most work, then most External ids that agree. break_ties() decides between equals later.
+  void choose_best(ProcessId device, const std::map<ProcessId, MatchScore>& by_process) {
+    const auto rank = [](const MatchScore& fit) {
+      return std::pair(fit.works, fit.equal_external_ids);
+    };
     auto most = rank({});
     for (const auto& [process, fit] : by_process) most = std::max(most, rank(fit));
     Processes best;
@@ -252,16 +254,16 @@ class Joiner {
     tied_[best].push_back(device);
   }
 
-  // As many devices as processes that fit each of them alike: in order of the file, the first with
-  // the first. Else the one with the smallest lag.
-  void settle_ties() {
+  // With as many devices as processes that match them equally: by the order in the file, first with
+  // first. Else the process with the smallest lag.
+  void break_ties() {
     for (const auto& [processes, devices] : tied_) {
       if (processes.size() == devices.size()) {
         std::vector<std::pair<double, ProcessId>> callers, places;
         for (const ProcessId process : processes)
           callers.emplace_back(fits_[devices.front()][process].call_places, process);
         for (const ProcessId device : devices) {
-          const Fit& fit = fits_[device][processes.front()];
+          const MatchScore& fit = fits_[device][processes.front()];
           places.emplace_back(fit.work_places / static_cast<double>(fit.works), device);
         }
         std::sort(callers.begin(), callers.end());
@@ -277,7 +279,7 @@ class Joiner {
     }
   }
 
-  // Work that the best process leaves and another one fits.
+  // Work that the best process leaves and another one matches.
   void measure_rest(const Group& group) {
     const auto best = best_.find(group.works.front().device);
     if (best == best_.end()) return;
@@ -298,7 +300,7 @@ class Joiner {
       Processes& owners = owners_[device];
       owners.push_back(best);
       for (const auto& [process, rest] : rest_[device])
-        if (rest * kSharedPart >= fits_[device][best].works) owners.push_back(process);
+        if (rest * kSharedFraction >= fits_[device][best].works) owners.push_back(process);
       std::sort(owners.begin(), owners.end());
     }
   }
@@ -313,19 +315,19 @@ class Joiner {
     std::stable_sort(own.begin(), own.end(),
                      [](const Call& a, const Call& b) { return a.start_ns < b.start_ns; });
     std::vector<SliceId> launches(group.works.size(), kNone<SliceId>);
-    if (owners->second.size() > 1) tell_apart(group, own, launches);
+    if (owners->second.size() > 1) assign_by_process(group, own, launches);
     for (std::size_t i = 0; i < group.works.size(); ++i)
       launch_of_[raw(group.works[i].slice)] = launches[i] != kNone<SliceId>
                                                   ? launches[i]
                                                   : nearest_or_first(own, group.works[i].start_ns);
   }
 
-  // Of processes that share a device. By the External id of work and call, where one call alone has
-  // it. Then, where the work is enough for each call's room: in order of the file, if each call and
-  // its work stand before the next call and its work; else in order of time. Else by the last call
-  // before the work that later work left room in.
-  void tell_apart(const Group& group, const std::vector<Call>& calls,
-                  std::vector<SliceId>& launches) const {
+  // For processes that share a device. First by the External id, if only one call has it. Then, if
+  // there is enough work to fill each call's room: in order of the file if each call and its work
+  // come before the next call and its work, else in order of time. Else each work goes to the last
+  // call before it that still has room, from the last work to the first.
+  void assign_by_process(const Group& group, const std::vector<Call>& calls,
+                         std::vector<SliceId>& launches) const {
     const std::span<const Work> works = group.works;
     std::vector<std::size_t> room;
     for (const Call& call : calls) room.push_back(group.room(call));
@@ -356,7 +358,7 @@ class Joiner {
                        [&](auto a, auto b) { return works[a].place < works[b].place; });
       std::stable_sort(by_file.second.begin(), by_file.second.end(),
                        [&](auto a, auto b) { return calls[a].place < calls[b].place; });
-      if (!stand_apart(works, calls, by_file.first, by_file.second))
+      if (!file_order_separates(works, calls, by_file.first, by_file.second))
         by_file = {left_works, left_calls};
       bool all_fit = true;
       for (std::size_t i = 0; i < left_works.size(); ++i)
@@ -370,11 +372,11 @@ class Joiner {
           take(left_works[i], left_calls[c]);
   }
 
-  // Both in order of the file, the i-th work for the i-th call: does each call stand, with its
-  // work, before the next call and its work?
-  static bool stand_apart(std::span<const Work> works, const std::vector<Call>& calls,
-                          const std::vector<std::size_t>& work_order,
-                          const std::vector<std::size_t>& call_order) {
+  // Both in order of the file, the i-th work with the i-th call: do each call and its work come
+  // before the next call and its work?
+  static bool file_order_separates(std::span<const Work> works, const std::vector<Call>& calls,
+                                   const std::vector<std::size_t>& work_order,
+                                   const std::vector<std::size_t>& call_order) {
     std::uint32_t last = 0;  // place of the pair before, and of all pairs of other calls before it
     for (std::size_t i = 0; i < work_order.size(); ++i) {
       const std::uint32_t work = works[work_order[i]].place, call = calls[call_order[i]].place;
@@ -385,7 +387,7 @@ class Joiner {
     return true;
   }
 
-  // As with one process: the last that began before, else the first.
+  // As for one process: the last call that began before, else the first.
   static SliceId nearest_or_first(const std::vector<Call>& calls, std::int64_t time_ns) {
     if (calls.empty()) return kNone<SliceId>;
     const auto after =
@@ -398,8 +400,8 @@ class Joiner {
   std::vector<SliceId>& launch_of_;
   std::vector<Call> calls_;
   std::vector<Work> works_;
-  std::map<ProcessId, std::map<ProcessId, Fit>> fits_;  // by device, then process
-  std::map<Processes, Processes> tied_;                 // processes that fit alike -> devices
+  std::map<ProcessId, std::map<ProcessId, MatchScore>> fits_;  // by device, then process
+  std::map<Processes, Processes> tied_;  // processes that match equally -> devices
   std::map<ProcessId, ProcessId> best_;
   std::map<ProcessId, std::map<ProcessId, std::uint64_t>> rest_;
   std::map<ProcessId, Processes> owners_;
@@ -417,7 +419,7 @@ bool ids_repeat_across_processes(const Trace& trace, std::span<const CorrelatedC
 
 void join_by_process(const Trace& trace, std::span<const CorrelatedCall> calls,
                      std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of) {
-  Joiner(trace, calls, device_slices, launch_of).run();
+  CallMatcher(trace, calls, device_slices, launch_of).run();
 }
 
 }  // namespace lanescope::analysis

@@ -1,4 +1,4 @@
-// Which process launched what, in a file that holds several processes.
+// Finds which process launched what, in a file with several processes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace lanescope::analysis {
 
-// An API call under its correlation id.
+// An API call and its correlation id.
 struct CorrelatedCall {
   std::int64_t id;
   std::int64_t start_ns;
@@ -24,9 +24,9 @@ struct CorrelatedCall {
 bool ids_repeat_across_processes(const Trace& trace, std::span<const CorrelatedCall> calls);
 
 // docs/definitions.md#launch-links, "several processes": joins each device slice that has a
-// correlation id with a call of its own process, or with none, and writes that to its entry of
-// `launch_of`; a device that no process fits keeps what is there. `calls` are in order.
-// O(n log n): an id that more than 256 calls have is left as it is.
+// correlation id to a call of its process, or to none, and writes that to `launch_of`. A device
+// that no process matches keeps its entries. `calls` are in order. O(n log n): ids of more than 256
+// calls are left as they are.
 void join_by_process(const Trace& trace, std::span<const CorrelatedCall> calls,
                      std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of);
 

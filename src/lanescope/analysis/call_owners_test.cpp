@@ -79,7 +79,7 @@ TEST(CallOwnersTest, ADeviceBelongsToTheProcessWhoseCallsFitMostOfItsWork) {
 }
 
 // Each process fits all work of both devices, 51 with smaller lags. The rows of 51 and device 1
-// come first, as those of one file that another was written behind.
+// come first, as if another file was appended to it.
 TEST(CallOwnersTest, ProcessesThatFitAlikeAreTakenInOrderOfTheFile) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3}) rows.call(51, id * 10 - 5, id).work(1, id * 10 + 2, id);
@@ -157,8 +157,8 @@ TEST(CallOwnersTest, ManyCallsOfOneIdAreJoinedAsInOneProcess) {
   EXPECT_EQ(joins(rows.trace()), "0.200<-1200.200");
 }
 
-// Queues of random depth, ids that repeat in part, devices of their own: every piece finds its
-// call.
+// Queues of random depth, ids that repeat in part, devices of their own: every piece
+// finds its call.
 TEST(CallOwnersTest, ProcessesWithADeviceEachFindTheirOwnCalls) {
   std::mt19937 random(7);
   const auto below = [&](std::int64_t limit) {

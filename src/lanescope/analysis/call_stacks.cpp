@@ -1,7 +1,10 @@
 #include "lanescope/analysis/call_stacks.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <queue>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,9 +13,7 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::uint32_t kNoEvent = TorchEvent::kNoEvent;
-// A frame of torch's own plumbing that its tables leave out: (part of the path, part of the
-// function).
+// Frames inside torch that its tables leave out: (part of the path, part of the function).
 constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kHiddenFrames{{
     {"autograd/__init__", "_make_grads"},
     {"autograd/__init__", "backward"},
@@ -32,7 +33,7 @@ bool is_hidden(std::string_view frame) {
 class StackBuilder {
  public:
   StackBuilder(const Trace& trace, const TorchEvents& events)
-      : trace_(trace), events_(events.events), names_(events.names) {}
+      : trace_(trace), list_(events), events_(events.events), names_(events.names) {}
 
   CallStacks run() {
     out_.stack_of.assign(events_.size(), 0);
@@ -47,14 +48,17 @@ class StackBuilder {
       const std::vector<std::string>& frames = out_.stacks[out_.stack_of[i]];
       is_verbose = is_verbose || (!frames.empty() && python_names_.contains(frames.back()));
     }
-    if (!any) return std::move(out_);  // recorded without verbose: torch shows no stacks at all
-    // TorchScript operators have a "Call stack" in any case; one that ends in a Python frame tells
-    // of verbose.
-    for (std::uint32_t i = 0; is_verbose && i < events_.size(); ++i)
-      if (events_[i].slice != kNone<SliceId> &&
-          trace_.kind(events_[i].slice) == CategoryKind::kPythonFunction)
-        out_.stack_of[i] = from_parents(events_[i].slice);
-    give_backward_forward_stacks();
+    if (!any) return std::move(out_);  // recorded without verbose: torch shows no stacks
+    // TorchScript operators always have a "Call stack"; one that ends in a Python frame means
+    // verbose.
+    if (is_verbose || (list_.is_own && list_.has_python_frames)) copy_parents_to_frames();
+    if (is_verbose || list_.is_own) {
+      link_rows();
+      const std::vector<std::uint32_t> at_row = python_stacks_at_rows();
+      if (list_.is_own && list_.style == TableStyle::kTorch) use_frames_as_stacks(at_row);
+      copy_stacks_to_linked_rows(at_row);
+    }
+    copy_forward_stacks_to_backward();
     return std::move(out_);
   }
 
@@ -94,8 +98,10 @@ class StackBuilder {
     }
   }
 
-  std::uint32_t from_parents(SliceId slice) {
+  // The frames around a Python frame; with `itself`, that frame too.
+  std::uint32_t from_parents(SliceId slice, bool itself = false) {
     std::vector<std::string> frames;
+    if (itself && !is_hidden(trace_.name(slice))) frames.emplace_back(trace_.name(slice));
     for (std::size_t k = 0; k < kMostFrames; ++k) {
       const auto parent = trace_.slice_args(slice).integer(ArgKey::kPythonParentId);
       if (!parent) break;
@@ -105,6 +111,147 @@ class StackBuilder {
       if (!is_hidden(trace_.name(slice))) frames.emplace_back(trace_.name(slice));
     }
     return intern(std::move(frames));
+  }
+
+  void copy_parents_to_frames() {
+    for (std::uint32_t i = 0; i < events_.size(); ++i)
+      if (events_[i].slice != kNone<SliceId> &&
+          trace_.kind(events_[i].slice) == CategoryKind::kPythonFunction)
+        out_.stack_of[i] = from_parents(events_[i].slice);
+  }
+
+  // lanescope's own "Call stack" has the lines of the calls. torch's stacks are made of Python
+  // frames, so recorded frames replace the lines. With module frames alone there is no call stack.
+  void use_frames_as_stacks(const std::vector<std::uint32_t>& at_row) {
+    for (std::uint32_t i = 0; i < events_.size(); ++i)
+      if (out_.stack_of[i] != 0 && at_row[i] != 0) out_.stack_of[i] = at_row[i];
+  }
+
+  // A slice that Kineto recorded has no stack in the file. torch gives it the Python frames of its
+  // parent: for device work the launch call, else the operator; for a call the operator. Without a
+  // parent, also for annotations on the device, it takes the place of the main thread at its begin.
+  void copy_stacks_to_linked_rows(const std::vector<std::uint32_t>& at_row) {
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+      if (!is_from_kineto(i)) continue;
+      std::uint32_t of = i;
+      while (parent_row_[of] != TorchEvent::kNoEvent) of = parent_row_[of];
+      out_.stack_of[i] = of != i && !is_from_kineto(of) ? python_stack(of, at_row) : at_row[of];
+    }
+  }
+
+  // Sets parent_row_ of rows that Kineto recorded: the call of device work, else the operator.
+  void link_rows() {
+    std::unordered_map<std::int64_t, std::uint32_t> row_by_external_id, call_by_correlation;
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+      if (events_[i].slice == kNone<SliceId>) continue;
+      const CategoryKind kind = trace_.kind(events_[i].slice);
+      if (is_front_end(kind))
+        row_by_external_id.try_emplace(integer(i, ArgKey::kExternalId), i);
+      else if (is_api_call(kind))
+        call_by_correlation.try_emplace(integer(i, ArgKey::kCorrelation), i);
+    }
+    const auto find = [](const auto& rows, std::int64_t id) {
+      const auto it = id == 0 ? rows.end() : rows.find(id);
+      return it == rows.end() ? TorchEvent::kNoEvent : it->second;
+    };
+    parent_row_.assign(events_.size(), TorchEvent::kNoEvent);
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+      if (!is_from_kineto(i) || trace_.kind(events_[i].slice) == CategoryKind::kGpuUserAnnotation)
+        continue;
+      if (events_[i].on_device)
+        parent_row_[i] = find(call_by_correlation, integer(i, ArgKey::kCorrelation));
+      if (parent_row_[i] == TorchEvent::kNoEvent)
+        parent_row_[i] = find(row_by_external_id, integer(i, ArgKey::kExternalId));
+    }
+  }
+
+  // True: neither torch nor Python's tracer recorded the row.
+  bool is_from_kineto(std::uint32_t i) const {
+    if (events_[i].slice == kNone<SliceId>) return false;
+    const CategoryKind kind = trace_.kind(events_[i].slice);
+    return !is_front_end(kind) && kind != CategoryKind::kPythonFunction;
+  }
+
+  // An operator's stack. A TorchScript operator has TorchScript's stack instead, so take Python's
+  // at that moment.
+  std::uint32_t python_stack(std::uint32_t i, const std::vector<std::uint32_t>& at_row) const {
+    const std::vector<std::string>& frames = out_.stacks[out_.stack_of[i]];
+    const bool is_python = frames.empty() || list_.is_own || python_names_.contains(frames.back());
+    return is_python ? out_.stack_of[i] : at_row[i];
+  }
+
+  // An entry of torch's stack for a thread.
+  struct Node {
+    std::int64_t start_ns = 0, end_ns = 0;
+    std::uint32_t track = 0;
+    std::uint32_t row = TorchEvent::kNoEvent;  // none: a Python frame
+    SliceId frame = kNone<SliceId>;
+    std::uint32_t parent = TorchEvent::kNoEvent;  // a node
+    SliceId python = kNone<SliceId>;              // the innermost frame at or above
+    bool is_finished = false;
+  };
+
+  std::vector<Node> nodes_in_order() const {
+    std::vector<Node> nodes;
+    for (std::uint32_t i = 0; i < events_.size(); ++i) {
+      const TorchEvent& event = events_[i];
+      if (event.slice == kNone<SliceId> || parent_row_[i] != TorchEvent::kNoEvent ||
+          trace_.kind(event.slice) == CategoryKind::kPythonFunction)
+        continue;
+      const bool is_lost = is_from_kineto(i) && list_.main_track != kNone<TrackId>;
+      nodes.push_back(
+          {event.start_ns, event.end_ns, is_lost ? raw(list_.main_track) : event.thread, i});
+    }
+    for (std::uint32_t i = 0; i < trace_.slices().size(); ++i)
+      if (const SliceId id{i}; trace_.kind(id) == CategoryKind::kPythonFunction)
+        nodes.push_back({trace_.start_ns(id), trace_.end_ns(id), raw(trace_.slices().track[i]),
+                         TorchEvent::kNoEvent, id});
+    std::stable_sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+      return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+    });
+    return nodes;
+  }
+
+  // The Python stack at the start of each row, as torch finds it: everything is pushed on its
+  // thread's stack, and its end pops it with all that came after it. So a call of another thread
+  // that ends within a frame of the main thread closes that frame early. In lanescope's own traces
+  // only frames close frames.
+  std::vector<std::uint32_t> python_stacks_at_rows() {
+    std::vector<Node> nodes = nodes_in_order();
+    std::unordered_map<std::uint32_t, std::uint32_t> top;       // node by track
+    std::unordered_map<std::uint32_t, std::uint32_t> stack_in;  // by the innermost frame
+    using End = std::pair<std::int64_t, std::uint32_t>;
+    std::priority_queue<End, std::vector<End>, std::greater<>> ends;
+    std::vector<std::uint32_t> at_row(events_.size(), 0);
+    const auto pop = [&](std::uint32_t ended) {
+      if (nodes[ended].is_finished) return;
+      std::uint32_t& open = top.at(nodes[ended].track);
+      for (; open != ended; open = nodes[open].parent) nodes[open].is_finished = true;
+      nodes[ended].is_finished = true;
+      open = nodes[ended].parent;
+    };
+    for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+      Node& node = nodes[n];
+      for (; !ends.empty() && ends.top().first < node.start_ns; ends.pop()) pop(ends.top().second);
+      std::uint32_t& open = top.try_emplace(node.track, TorchEvent::kNoEvent).first->second;
+      node.parent = open;
+      const SliceId around = open == TorchEvent::kNoEvent ? kNone<SliceId> : nodes[open].python;
+      node.python = node.row == TorchEvent::kNoEvent ? node.frame : around;
+      if (node.row != TorchEvent::kNoEvent && around != kNone<SliceId>) {
+        const auto [it, added] = stack_in.try_emplace(raw(around), 0);
+        if (added) it->second = from_parents(around, true);
+        at_row[node.row] = it->second;
+      }
+      if (node.end_ns <= node.start_ns || (list_.is_own && node.row != TorchEvent::kNoEvent))
+        continue;
+      open = n;
+      ends.emplace(node.end_ns, n);
+    }
+    return at_row;
+  }
+
+  std::int64_t integer(std::uint32_t i, ArgKey key) const {
+    return trace_.slice_args(events_[i].slice).integer(key).value_or(0);
   }
 
   // 0: not known, or a forward row.
@@ -118,25 +265,26 @@ class StackBuilder {
     return trace_.slice_args(event.slice).integer(ArgKey::kSequenceNumber).value_or(-1);
   }
 
-  // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are what the
-  // engine's own row of the same name encloses, and other rows that name a forward thread.
+  // The file does not say which rows have torch's BACKWARD_FUNCTION scope. They are the rows inside
+  // the engine's row of the same name, and other rows with a forward thread.
   bool is_backward(const TorchEvent& event) const {
     constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
     const std::string_view name = names_[event.name];
-    if (event.parent != kNoEvent) {
+    if (event.parent != TorchEvent::kNoEvent) {
       const std::string_view above = names_[events_[event.parent].name];
       if (above.starts_with(kEngine) && above.substr(kEngine.size()) == name) return true;
     }
     return fwd_thread(event) != 0 && !name.starts_with(kEngine);
   }
 
-  // torch looks forward stacks up by (sequence number, logical thread). A file has logical numbers
-  // of forward threads on backward rows only, so each such number stands for the track on which
-  // most of its sequence numbers are found; a backward row that has no number (AccumulateGrad)
-  // takes the commonest one, and -1 for its sequence number, as torch.
-  void give_backward_forward_stacks() {
-    std::vector<std::uint32_t> backward(events_.size(),
-                                        kNoEvent);  // the innermost backward row at or above
+  // torch finds forward stacks by (sequence number, logical thread). A file has logical numbers of
+  // forward threads only on backward rows, so each number means the track that has most of its
+  // sequence numbers. A backward row without a number (AccumulateGrad) finds nothing: torch
+  // searches thread 0, but numbers threads from 1.
+  void copy_forward_stacks_to_backward() {
+    std::vector<std::uint32_t> backward(
+        events_.size(),
+        TorchEvent::kNoEvent);  // the innermost backward row at or above
     std::map<std::pair<std::int64_t, std::uint32_t>, std::uint32_t>
         forward;  // (sequence, track) -> first row's stack
     std::unordered_map<std::int64_t, std::uint32_t> track_of;
@@ -145,24 +293,23 @@ class StackBuilder {
       if (event.is_removed || event.on_device) continue;
       if (is_backward(event))
         backward[i] = i;
-      else if (event.parent != kNoEvent)
+      else if (event.parent != TorchEvent::kNoEvent)
         backward[i] = backward[event.parent];
-      if (backward[i] != kNoEvent) continue;
+      if (backward[i] != TorchEvent::kNoEvent) continue;
       const std::int64_t sequence = sequence_of(event);
       forward.try_emplace({sequence, event.thread}, out_.stack_of[i]);
       if (fwd_thread(event) == 0) track_of.try_emplace(sequence, event.thread);
     }
     std::map<std::int64_t, std::map<std::uint32_t, std::size_t>>
-        votes;  // logical thread -> track -> voters; 0: everyone
+        votes;  // logical thread -> track -> voters
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
       if (backward[i] != i || sequence_of(events_[i]) < 0) continue;
       const auto it = track_of.find(sequence_of(events_[i]));
       if (it == track_of.end()) continue;
-      ++votes[fwd_thread(events_[i])][it->second];
-      ++votes[0][it->second];
+      if (fwd_thread(events_[i]) != 0) ++votes[fwd_thread(events_[i])][it->second];
     }
     for (std::uint32_t i = 0; i < events_.size(); ++i) {
-      if (backward[i] == kNoEvent) continue;
+      if (backward[i] == TorchEvent::kNoEvent) continue;
       const TorchEvent& row = events_[backward[i]];
       std::pair<std::uint32_t, std::size_t> best{0, 0};
       for (const auto& candidate : votes[fwd_thread(row)])
@@ -173,6 +320,7 @@ class StackBuilder {
   }
 
   const Trace& trace_;
+  const TorchEvents& list_;
   const std::vector<TorchEvent>& events_;
   const std::vector<std::string>& names_;
   CallStacks out_;
@@ -180,6 +328,7 @@ class StackBuilder {
   std::unordered_map<std::uint32_t, std::uint32_t> by_text_;
   std::unordered_map<std::int64_t, SliceId> python_by_id_;
   std::unordered_set<std::string> python_names_;
+  std::vector<std::uint32_t> parent_row_;  // for Kineto's rows: the call or operator
 };
 
 }  // namespace

@@ -11,12 +11,14 @@ namespace lanescope::analysis {
 // Innermost frame first. Equal stacks share one id; id 0 is the empty stack.
 struct CallStacks {
   std::vector<std::vector<std::string>> stacks{{}};
-  std::vector<std::uint32_t> stack_of;  // one entry a TorchEvent
+  std::vector<std::uint32_t> stack_of;  // one entry per TorchEvent
 };
 
-// From "Call stack" arguments; a python_function row's stack is its chain of Python parents. A
-// backward operator, and all below it, shows the stack of the forward operator it belongs to, as in
-// torch. Traces without stacks give empty ones. O(events + text of distinct stacks). Any thread.
+// From "Call stack" arguments; the stack of a python_function row is its chain of Python parents.
+// As in torch, a backward operator and all below it have the stack of its forward operator. Traces
+// without stacks give empty ones. In lanescope's own traces the argument has the lines of the
+// calls; with kTorch recorded Python frames replace them, as torch has them. O(events + text of
+// distinct stacks). Any thread.
 CallStacks build_call_stacks(const Trace& trace, const TorchEvents& events);
 
 }  // namespace lanescope::analysis

@@ -1,5 +1,4 @@
-// Names that someone may have meant: for messages that say what there is in place of what there is
-// not.
+// Finds names that the user may have meant, for "did you mean" messages.
 #pragma once
 #include <string>
 #include <string_view>

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 
-// The arguments that name the collective: the kernel's, else those of the innermost event around
-// its launch.
+// The arguments about the collective: of the kernel, else of the innermost event around its launch.
 ArgsView collective_args(const Trace& trace, const LaunchLinks& links, SliceId work) {
   const ArgsView own = trace.slice_args(work);
   if (own.has(ArgKey::kCollectiveName)) return own;

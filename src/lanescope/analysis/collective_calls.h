@@ -1,5 +1,4 @@
-// The communication kernels of a device with what the file says of them: which collective, how
-// large, in which process group.
+// The communication kernels of a device, with collective, size and process group from the file.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,13 +11,12 @@
 
 namespace lanescope::analysis {
 
-// Texts and numbers of the kernel's own arguments, or of the record_param_comms event around its
-// launch.
+// From the kernel's arguments, or from the record_param_comms event around its launch.
 struct CollectiveCall {
   DeviceWork work;
   StringId name = kNone<StringId>;            // "allreduce"; kNone: the file does not say
   StringId group = kNone<StringId>;           // process group
-  std::optional<std::int64_t> message_bytes;  // the larger of in and out; none: not said
+  std::optional<std::int64_t> message_bytes;  // the larger of in and out; none: unknown
   std::optional<std::int64_t> sequence;       // of the group
 };
 

@@ -1,6 +1,6 @@
-// torch 2.1 to 2.13 write these rows; the ids K/M since 2.6. After a graph break the rest of the
-// function is called from inside the first region, so it shows as a region inside a region; regions
-// side by side are separate calls.
+// torch 2.1 to 2.13 write these rows, with ids K/M since 2.6. After a graph break, the first
+// region calls the rest of the function, which is a region inside a region. Regions next to each
+// other are separate calls.
 #include "lanescope/analysis/compiled_regions.h"
 
 #include <unordered_set>
@@ -34,7 +34,7 @@ CompiledCode find_compiled_code(const Trace& trace, const SliceNesting& nesting)
   constexpr std::uint8_t kNotSeen = 255;
   std::vector<std::uint8_t> by_name(trace.strings().size(), kNotSeen);
   std::unordered_set<std::uint32_t> graphs;
-  std::string_view announced;  // "dynamo_data" stands before or inside what it speaks of
+  std::string_view announced;  // "dynamo_data" comes before or inside the row that it describes
   code.layer.assign(trace.slices().size(), CompileLayer::kNone);
   for (std::uint32_t i = 0; i < code.layer.size(); ++i) {
     const SliceId id{i}, parent = nesting.parent[i];
@@ -51,7 +51,7 @@ CompiledCode find_compiled_code(const Trace& trace, const SliceNesting& nesting)
     const std::string_view text = trace.text(name);
     const std::string_view speaks_of =
         text.starts_with(kCompileId) ? text.substr(kCompileId.size()) : std::string_view();
-    if (outer == CompileLayer::kCompiling) {  // what runs while compiling is a trial
+    if (outer == CompileLayer::kCompiling) {  // work during compiling is a trial run
       if (!code.compiles.empty() && code.compiles.back().id.empty())
         code.compiles.back().id = speaks_of;
       continue;

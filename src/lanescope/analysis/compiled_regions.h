@@ -16,27 +16,27 @@ enum class CompileLayer : std::uint8_t {
   kRegion,       // "Torch-Compiled Region: K/M": the code that Dynamo wrote for frame K, version M
   kPrologue,     // "AOTDispatcher Runtime Wrapper Prologue", "Pregraph bytecode"
   kGraph,        // "## Call CompiledFxGraph <hash> ##": Inductor's code, which launches the kernels
-  kCompiling,    // "... (dynamo_timed)" and what lies inside: compiling, not running
+  kCompiling,    // "... (dynamo_timed)" and all inside: compiling, not running
 };
 inline constexpr std::size_t kCompileLayerCount = 6;
 
 // One "Torch-Compiled Region".
 struct CompiledCall {
   SliceId slice{};
-  std::string_view id;              // "0/1"; empty where the writer gives none
-  SliceId around = kNone<SliceId>;  // the compiled call it lies in: what follows a graph break
+  std::string_view id;              // "0/1"; empty: the writer gives none
+  SliceId around = kNone<SliceId>;  // the compiled call around it: this call follows a graph break
 };
 
-// An outermost stretch of compiling.
+// An outermost period of compiling.
 struct CompileRun {
   SliceId slice{};
   std::int64_t start_ns = 0, end_ns = 0;
-  std::string_view id;  // "0/1"; empty where the trace does not say, as of a backward graph
+  std::string_view id;  // "0/1"; empty: unknown, for example for a backward graph
 };
 
 struct CompiledCode {
   std::vector<CompileLayer> layer;   // one entry a slice: the innermost layer around it or itself
-  std::vector<CompiledCall> calls;   // as the slices stand in the trace
+  std::vector<CompiledCall> calls;   // in the order of the slices
   std::vector<CompileRun> compiles;  // the same; one thread's are disjoint
   std::vector<StringId> graphs;      // names of the compiled graphs that ran, each once
   bool any() const { return !calls.empty() || !compiles.empty() || !graphs.empty(); }

@@ -66,7 +66,8 @@ TEST(CompiledRegionsTest, RegionsSideBySideAreCallsOfTheirOwn) {
   EXPECT_EQ(code.calls[1].id, "");
 }
 
-// torch 2.13: "dynamo" holds everything; its data row is inside. Without it the row stands before.
+// torch 2.13: "dynamo" contains everything; its data row is inside. Without it, the
+// row comes before.
 TEST(CompiledRegionsTest, CompilingIsTheOutermostTimedRowWithItsId) {
   testing::Sketch sketch;
   sketch.op("dynamo", 0, 100).annotation("dynamo_data: compile_id=0/1", 1, 2);

@@ -1,6 +1,6 @@
 // Problem: streams overlap, and sums over streams count the same moment twice. Idea: sweep over
-// starts and ends of a device's work with one counter a class; the moment belongs to the first
-// class that has work open. Example: compute [0, 10), communication [5, 30), copy [25, 40)
+// starts and ends of a device's work with one counter per class; each moment belongs to the first
+// class with open work. Example: compute [0, 10), communication [5, 30), copy [25, 40)
 //   -> compute [0, 10), communication [10, 30), copy [30, 40).
 #include "lanescope/analysis/device_work.h"
 
@@ -14,7 +14,7 @@
 namespace lanescope::analysis {
 namespace {
 
-// Collectives that are no NCCL and that nobody's metadata names.
+// Collectives that are not from NCCL and have no metadata.
 constexpr std::string_view kCommunicationNames[] = {
     "nccl",
     "rccl",

@@ -1,4 +1,4 @@
-// What each device did, in order of time: compute, communication, copies, and when nothing ran.
+// What each device did, in order of time: compute, communication, copies or nothing.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace lanescope::analysis {
 
-// In order of who owns a moment that several share: while anything computes, the wall is compute.
+// When several classes run, the first one counts: while anything computes, the wall is compute.
 enum class WorkClass : std::uint8_t { kCompute, kCommunication, kCopy };
 inline constexpr std::size_t kWorkClassCount = 3;
 
@@ -18,12 +18,12 @@ struct DeviceWork {
   SliceId slice{};
   std::int64_t start_ns = 0, end_ns = 0;
   WorkClass work = WorkClass::kCompute;
-  // Its launch call is not in the trace and nothing with a launch ran before it on its stream: left
-  // over from before the recording. False on a device that has_launches() is false of.
+  // Launched before the recording: its launch call is not in the trace, and nothing with a launch
+  // ran before it on its stream. Always false if the device has no has_launches().
   bool before_recording = false;
 };
 
-// A stretch in which the same class owned the device without a pause.
+// A period in which one class used the device without a pause.
 struct BusySegment {
   std::int64_t start_ns = 0, end_ns = 0;
   WorkClass work = WorkClass::kCompute;
@@ -32,7 +32,7 @@ struct BusySegment {
 struct DeviceTimeline {
   std::int64_t device = 0;
   std::vector<DeviceWork> work;       // by (start, longer first, name)
-  std::vector<BusySegment> busy;      // disjoint, in order; what lies between is idle
+  std::vector<BusySegment> busy;      // disjoint, in order; idle in between
   std::int64_t communication_ns = 0;  // union of communication, hidden or not
   std::uint64_t launched_count = 0;   // of `work`: the launch call is in the trace
 
@@ -45,8 +45,8 @@ struct DeviceTimeline {
   std::vector<std::array<std::int64_t, kWorkClassCount>> before;  // of the first i busy segments
 };
 
-// docs/definitions.md#wall-partition. One entry a device that worked, by device number. O(n log n).
-// Any thread.
+// docs/definitions.md#wall-partition. One entry per device with work, by device number.
+// O(n log n). Any thread.
 std::vector<DeviceTimeline> compute_device_timelines(const Trace& trace, const LaunchLinks& links);
 
 }  // namespace lanescope::analysis

@@ -1,8 +1,8 @@
-// Problem: one step of a model is thousands of slices, most of them the same few chains again and
-// again. Idea: slices of a thread stand in preorder of their nesting, so one pass with a stack
-// builds the tree; each finished node folds at once into the sibling before it when both subtrees
-// have the same names, so memory follows the folded tree. Example: mm, mm, mm, add (each over one
-// launch over one kernel) becomes  mm x3 -> launch x3 -> kernel x3 ; add.
+// Problem: one step of a model is thousands of slices, most of them the same few chains. Idea:
+// slices of a thread are in preorder of their nesting, so one pass with a stack builds the tree.
+// Each finished node folds into the sibling before it if both subtrees have the same names, so
+// memory depends on the folded tree. Example: mm, mm, mm, add (each with one launch of one kernel)
+// becomes mm x3 -> launch x3 -> kernel x3; add.
 #include "lanescope/analysis/dispatch_tree.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace lanescope::analysis {
 namespace {
 
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
-constexpr int kDeepest = 256;  // bounds the recursion of folding, printing and destruction
+constexpr int kDeepest = 256;  // limits the recursion of folding, printing and destruction
 
 std::int64_t median(std::vector<std::int64_t>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -108,7 +108,8 @@ class DispatchTreeBuilder {
 
   bool takes_part(std::uint32_t i) const { return nesting_.depth[i] != SliceNesting::kNotNested; }
 
-  // Roots are the steps' thread's step, whole trees elsewhere, or subtrees of the chosen name.
+  // Roots: the chosen step on the steps' thread, whole trees elsewhere, or subtrees with
+  // the chosen name.
   bool is_root(std::uint32_t i) const {
     if (op_ != kNone<StringId>) return trace_.slices().name[i] == op_ && in_step(i);
     if (step_ == kNone<SliceId>) return nesting_.depth[i] == 0;
@@ -142,7 +143,7 @@ class DispatchTreeBuilder {
     tree_.threads.push_back(std::move(thread));
   }
 
-  // Builds the subtree of slice `root`; returns the first slice behind it.
+  // Builds the subtree of slice `root`; returns the first slice after it.
   std::uint32_t add_root(std::uint32_t root, std::uint32_t last, std::vector<DispatchNode>& roots) {
     struct Open {
       DispatchNode node;
@@ -195,8 +196,8 @@ class DispatchTreeBuilder {
     return node;
   }
 
-  // Start of the step around the slice's start, on whatever thread; outside of steps the window's
-  // start.
+  // Start of the step around the slice's start, on any thread; outside of steps,
+  // the window's start.
   std::int64_t origin_of(SliceId id) const {
     const auto steps = trace_.steps();
     const std::int64_t start = trace_.start_ns(id);

@@ -9,8 +9,8 @@ namespace {
 
 using testing::Sketch;
 
-// Two steps of: mm (launch + kernel) twice, then add; a kernel nobody launched; another thread in
-// step 1.
+// Two steps of: mm (launch + kernel) twice, then add; a kernel without a launch; another thread
+// in step 1.
 Trace two_steps() {
   Sketch sketch;
   for (std::int64_t step = 0; step < 2; ++step) {

@@ -1,6 +1,6 @@
-// The families are asked one after the other; the first that knows the name fills in what is known.
-// What is said stands in the families' tables, one file a family under event_names/, so that each
-// sentence can be checked where it stands.
+// Asks the families one after the other; the first that knows the name fills in the result. The
+// sentences are in the families' tables, one file per family under event_names/, so that each
+// sentence can be checked there.
 #include "lanescope/analysis/event_name.h"
 
 #include "lanescope/analysis/event_names/families.h"
@@ -12,18 +12,18 @@ namespace {
 
 namespace en = event_names;
 
-constexpr std::size_t kMostRead = 64 * 1024;
+constexpr std::size_t kMaxNameBytes = 64 * 1024;
 constexpr std::size_t kLongestDetail = 4 * 1024;
 
-constexpr bool (*kFamilies[])(std::string_view, EventName&) = {
+constexpr bool (*kEventFamilies[])(std::string_view, EventName&) = {
     en::read_training_name, en::read_overhead_name,  en::read_sync_name,
     en::read_frame_name,    en::read_compile_name,   en::read_collective_name,
     en::read_autograd_name, en::read_cuda_call_name, en::read_other_call_name,
     en::read_operator_name,
 };
 
-// What the category alone says. Nothing of operators: a row of that category may be anything that a
-// library recorded.
+// What the category alone says. Nothing for operators: a library can record anything
+// as an operator.
 void explain_category(std::string_view name, CategoryKind category, EventName& out) {
   switch (category) {
     case CategoryKind::kUserAnnotation:
@@ -62,8 +62,8 @@ void explain_category(std::string_view name, CategoryKind category, EventName& o
       } else {
         out.text = en::shortened(name, kLongestText);
         out.what = category == CategoryKind::kRuntime
-                       ? "A call of the device's runtime library, made by the thread it stands on."
-                       : "A call of the device's driver, made by the thread it stands on.";
+                       ? "A call of the device's runtime library, made by the thread of this row."
+                       : "A call of the device's driver, made by the thread of this row.";
       }
       out.kind =
           category == CategoryKind::kRuntime ? EventKind::kRuntimeCall : EventKind::kDriverCall;
@@ -84,7 +84,7 @@ void finish(std::string_view name, EventName& out) {
 
 EventName explained(std::string_view name) {
   EventName out;
-  for (const auto family : kFamilies) {
+  for (const auto family : kEventFamilies) {
     if (family(name, out)) return out;
     out = EventName();
   }
@@ -136,14 +136,14 @@ const char* event_kind_name(EventKind kind) {
 }
 
 EventName explain_event_name(std::string_view name) {
-  name = name.substr(0, kMostRead);
+  name = name.substr(0, kMaxNameBytes);
   EventName out = explained(name);
   finish(name, out);
   return out;
 }
 
 EventName explain_event_name(std::string_view name, CategoryKind category) {
-  name = name.substr(0, kMostRead);
+  name = name.substr(0, kMaxNameBytes);
   EventName out = explained(name);
   if (!out.known()) explain_category(name, category, out);
   finish(name, out);

@@ -1,5 +1,4 @@
-// What an event of a trace is that is no GPU work: operators, API calls, the profiler's own rows,
-// frames, ranges.
+// Explains events that are not GPU work: operators, API calls, the profiler's rows, frames, ranges.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace lanescope::analysis {
 
-// In the order in which a glossary shows them.
+// In the order of a glossary.
 enum class EventKind : std::uint8_t {
   kTrainingLoop,      // ProfilerStep#3, Optimizer.step#AdamW.step, enumerate(DataLoader)#...
   kAnnotation,        // a range that a program or a library named
@@ -35,35 +34,35 @@ enum class EventKind : std::uint8_t {
 };
 const char* event_kind_name(EventKind kind);  // "operator", "backward of an operator", ...
 
-// What is known of a name, in plain English (docs/definitions.md#event-names says from where); an
-// empty text is not known or not worth saying.
+// What is known about a name, in plain English; docs/definitions.md#event-names gives the sources.
+// An empty text: unknown, or not worth saying.
 struct EventName {
   EventKind kind = EventKind::kUnknown;
   std::string text;       // a few words, at most kLongestText bytes; unknown: the name, cut
   std::string what;       // what it is
   std::string cpu_waits;  // begins with "no", "yes" or "sometimes"
-  std::string gpu_work;   // begins with "none", or says which
-  std::string note;       // what to know when it shows up long or often
+  std::string gpu_work;   // begins with "none", or names the work
+  std::string note;       // what to know if it is long or frequent
   std::string rule;       // a diagnosis about it: docs/rules/<rule>.md
   // What the name's parameters say: {"step", "17"}, {"file", "train.py"}.
   std::vector<std::pair<std::string, std::string>> details;
-  // The name with counters, addresses and hashes as "*": "ProfilerStep#*". Equal names, one thing.
+  // The name with counters, addresses and hashes as "*": "ProfilerStep#*". Equal groups
+  // mean the same.
   std::string group;
-  // A kernel may bear the same name: triton_poi_fused_add_0, vllm::act_and_mul_kernel.
+  // A kernel can have the same name: triton_poi_fused_add_0, vllm::act_and_mul_kernel.
   bool may_be_kernel = false;
-  // Said of the event's category; the name itself is not known.
+  // Only the category is known, not the name.
   bool by_category = false;
 
   bool known() const { return kind != EventKind::kUnknown; }
   bool operator==(const EventName&) const = default;
 };
 
-// Any bytes are a name. Linear in the first 64 KiB, which is all that is read; no recursion beyond
-// a fixed depth. Texts hold whatever characters the name holds: escape them before a terminal. Any
-// thread.
+// Any bytes are a name. Reads only the first 64 KiB, in linear time; recursion has a fixed limit.
+// Texts can contain any character of the name: escape them for a terminal. Any thread.
 EventName explain_event_name(std::string_view name);
-// The same of an event of a trace, whose category tells what a name alone cannot: that a range was
-// opened by the program, that a row is an API call.
+// The same for an event of a trace. Its category says more than the name: that the program opened
+// the range, that a row is an API call.
 EventName explain_event_name(std::string_view name, CategoryKind category);
 
 }  // namespace lanescope::analysis

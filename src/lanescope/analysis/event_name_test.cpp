@@ -95,7 +95,7 @@ TEST(EventNameTest, BackwardNodesNameTheirOperator) {
   EXPECT_EQ(detail(explain_event_name("ClampBackward1"), "operator"), "aten::clamp");
   EXPECT_EQ(detail(explain_event_name("MulBackwardAutogradNestedTensor0"), "operator"),
             "aten::mul");
-  // torch 1.8, or a class of the program: nobody can tell.
+  // torch 1.8, or a class of the program: unknown.
   const EventName gather = explain_event_name("GatherBackward");
   EXPECT_EQ(detail(gather, "function"), "Gather");
   EXPECT_EQ(detail(gather, "operator"), "-");
@@ -127,7 +127,7 @@ TEST(EventNameTest, CallsOfCudaHipAndTheDriverAreTold) {
   EXPECT_TRUE(wait.cpu_waits.starts_with("yes"));
   EXPECT_EQ(explain_event_name("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags").rule,
             "occupancy-query");
-  // No row of its own: what its first word says.
+  // No row: explained by its first word.
   EXPECT_EQ(explain_event_name("cudaGraphKernelNodeSetParams").what,
             "A call of the CUDA runtime about CUDA graphs.");
   EXPECT_EQ(explain_event_name("hipModuleLaunchCooperativeKernel").text,

@@ -40,13 +40,13 @@ class Collector {
   }
 
  private:
-  // The row of all names that are one thing.
+  // The row for all names of one group.
   std::size_t find_row(StringId name, const Category& category) {
     EventName known = explain_event_name(trace_.text(name), category.kind);
     std::string key = known.group;
     key += '\0';
     key += static_cast<char>(known.kind);
-    // Of an unknown name the category is all there is.
+    // For an unknown name, only the category is known.
     if (!known.known() && category.text != kNone<StringId>) key += trace_.text(category.text);
     const auto [found, fresh] = row_of_group_.try_emplace(std::move(key), totals_.rows.size());
     if (fresh) {

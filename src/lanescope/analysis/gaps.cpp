@@ -1,7 +1,7 @@
-// Problem: "the GPU was idle" is no answer. Idea: look at the launch L of the work that ended the
-// gap [e, s). Until L returned the CPU was late; what remains is the device's. If the CPU sat in a
-// waiting call when the device ran empty at e, the wait is why the queue was empty.
-// Example: gap [100, 160), L [130, 140), kernel at 160 -> host late [100, 140), latency [140, 160).
+// Problem: "the GPU was idle" does not say why. Idea: take the launch L of the work that ended the
+// gap [e, s). Until L returned, the CPU was late; the rest is launch latency. If the CPU was in a
+// waiting call when the device ran empty at e, the wait is why the queue was empty. Example: gap
+// [100, 160), L [130, 140), kernel at 160 -> host late [100, 140), latency [140, 160).
 #include "lanescope/analysis/gaps.h"
 #include "lanescope/analysis/launching_calls.h"
 
@@ -64,7 +64,7 @@ class GapFinder {
                        [&](const BusySegment& each) { return each.start_ns >= range.end_ns; });
   }
 
-  // The work that ended the gap; of several that began together, the one launched first.
+  // The work that ended the gap; if several began together, the one launched first.
   SliceId work_at(std::int64_t start_ns) const {
     auto each = std::lower_bound(
         timeline_.work.begin(), timeline_.work.end(), start_ns,
@@ -82,7 +82,7 @@ class GapFinder {
     return best;
   }
 
-  // The waiting call in which this thread sat when the device ran empty.
+  // The waiting call in which this thread was when the device ran empty.
   SliceId sync_over(TrackId thread, std::int64_t time_ns) const {
     const auto& calls = blocking_[raw(thread)];
     auto after = std::upper_bound(
@@ -138,7 +138,7 @@ class GapFinder {
     }
   }
 
-  // What the profiler took of a part is the profiler's.
+  // Time of the profiler inside a part counts as the profiler's.
   void put(IdlePart part) {
     auto each = std::upper_bound(
         overheads_.begin(), overheads_.end(), part.start_ns,

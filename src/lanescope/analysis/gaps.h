@@ -1,4 +1,4 @@
-// When a device had nothing to run, and why as far as the trace can tell.
+// When a device had nothing to run, and why, if the trace shows it.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,9 +15,11 @@ namespace lanescope::analysis {
 enum class IdleCause : std::uint8_t {
   kHostLate,         // the CPU had not yet launched what ran next
   kAfterSync,        // the same, and the queue had run empty because the CPU waited for the device
-  kLaunchLatency,    // launched meanwhile, and began up to 20 us after the launch call returned
+  kLaunchLatency,    // launched during the gap, and began up to 20 us after the
+                     // launch call returned
   kBetweenQueued,    // launched before the gap began, and the gap is up to 20 us
-  kWaiting,          // launched more than 20 us before it began: a dependency, or something unseen
+  kWaiting,          // launched more than 20 us before it began: a dependency, or
+                     // something not recorded
   kProfiler,         // the profiler's own work: buffer requests, flushes, instrumentation
   kBeforeFirstWork,  // the first launch of the recording was still to come
   kAfterLastWork,    // nothing was launched any more
@@ -29,8 +31,8 @@ inline constexpr std::int64_t kLongestLaunchLatencyNs = 20'000;
 struct IdlePart {
   std::int64_t start_ns = 0, end_ns = 0;
   IdleCause cause = IdleCause::kUnknown;
-  // Thread whose doings explain a host's part: the one that launched what ran next; at the end of
-  // the recording the one that launched most.
+  // The thread to look at for a part of the host: the one that launched the next work; at the end
+  // of the recording, the one that launched most.
   TrackId thread = kNone<TrackId>;
   SliceId blame = kNone<SliceId>;  // kAfterSync: the call that waited
 };
@@ -39,7 +41,7 @@ struct IdlePart {
 struct Gap {
   std::int64_t start_ns = 0, end_ns = 0;
   SliceId next_work = kNone<SliceId>, launch = kNone<SliceId>;
-  std::uint32_t first_part = 0, part_count = 0;  // parts fill the gap without a hole
+  std::uint32_t first_part = 0, part_count = 0;  // parts fill the gap completely
 };
 
 struct Gaps {
@@ -55,14 +57,14 @@ Gaps find_gaps(const Trace& trace, const LaunchLinks& links, const DeviceTimelin
                const Window& range);
 
 // A call in which the CPU may wait for the device: *Synchronize, cudaMemcpy and its like, copies
-// from or to pageable memory. Whether it did is the timeline's to say.
+// from or to pageable memory. The timeline says whether it did.
 bool is_blocking_call(const Trace& trace, const LaunchLinks& links, SliceId api_call);
 
 // A row of the profiler's own cost: Activity Buffer Request, Buffer Flush, Instrumentation,
 // Resource. Lazy Function Loading and Command Buffer Full are the driver's and not meant.
 bool is_profiler_overhead(const Trace& trace, SliceId slice);
 
-// The thread with the most launches; of equals the one that launched first. kNone: nobody did.
+// The thread with the most launches; ties: the one that launched first. kNone: no launches.
 TrackId main_launch_thread(const Trace& trace, const LaunchLinks& links);
 
 }  // namespace lanescope::analysis

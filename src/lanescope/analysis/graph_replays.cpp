@@ -1,6 +1,6 @@
-// A replayed kernel carries no operator: its launch is the graph's. The steps before a capture, or
-// a step outside of the graph, launch the same kernels one by one, so equal name and launch shape
-// tell the operator, where all such launches agree.
+// A replayed kernel has no operator: its launch is the graph's. The steps before a capture, or a
+// step outside of the graph, launch the same kernels one by one. So the operator is that of the
+// launches with the same name and launch shape, if they all agree.
 #include "lanescope/analysis/graph_replays.h"
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace lanescope::analysis {
 namespace {
 
-using KernelKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // name, grid, block
+using ReplayKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // name, grid, block
 
-KernelKey key_of(const Trace& trace, SliceId kernel) {
+ReplayKey key_of(const Trace& trace, SliceId kernel) {
   const ArgsView args = trace.slice_args(kernel);
   return {raw(trace.slices().name[raw(kernel)]),
           raw(args.text(ArgKey::kGrid).value_or(kNone<StringId>)),
           raw(args.text(ArgKey::kBlock).value_or(kNone<StringId>))};
 }
 
-// Of equal origin: the name of the innermost operator around the launch, "" for none.
+// The name of the innermost operator around the launch; "": none.
 std::string_view operator_of(const Trace& trace, const LaunchLinks& links, SliceId kernel) {
   const SliceId op = links.op_of[raw(kernel)];
   return op != kNone<SliceId> && trace.kind(op) == CategoryKind::kCpuOp ? trace.name(op)
@@ -56,7 +56,7 @@ std::vector<GraphReplay> find_graph_replays(const Trace& trace, const LaunchLink
 
 std::vector<BorrowedName> borrow_operator_names(const Trace& trace, const LaunchLinks& links,
                                                 const std::vector<GraphReplay>& replays) {
-  std::map<KernelKey, BorrowedName> by_key;
+  std::map<ReplayKey, BorrowedName> by_key;
   for (const GraphReplay& replay : replays)
     for (const SliceId work : links.launched_by(replay.launch)) {
       if (trace.kind(work) != CategoryKind::kKernel) continue;
@@ -67,14 +67,14 @@ std::vector<BorrowedName> borrow_operator_names(const Trace& trace, const Launch
       }
       entry.gpu_ns += trace.dur_ns(work);
     }
-  std::map<KernelKey, bool> disagree;
+  std::map<ReplayKey, bool> disagree;
   if (!by_key.empty())
     for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
       const SliceId id{i}, launch = links.launch_of[i];
       if (trace.kind(id) != CategoryKind::kKernel || launch == kNone<SliceId> ||
           is_graph_launch(trace, launch))
         continue;
-      const KernelKey key = key_of(trace, id);
+      const ReplayKey key = key_of(trace, id);
       const auto entry = by_key.find(key);
       const std::string_view op = operator_of(trace, links, id);
       if (entry == by_key.end() || op.empty()) continue;

@@ -13,10 +13,10 @@ namespace lanescope::analysis {
 struct GraphReplay {
   SliceId launch{};
   std::int64_t start_ns = 0, end_ns = 0;  // first start to last end of its work
-  std::uint64_t kernel_count = 0;         // kernels; copies and memsets left out
+  std::uint64_t kernel_count = 0;         // only kernels, no copies and memsets
 };
 
-// "cudaGraphLaunch" and its like, of any vendor and version.
+// "cudaGraphLaunch" and similar calls of any vendor and version.
 bool is_graph_launch(const Trace& trace, SliceId api_call);
 
 // In order of start. O(n log n). Any thread.
@@ -26,13 +26,14 @@ std::vector<GraphReplay> find_graph_replays(const Trace& trace, const LaunchLink
 // name, grid and block: the graph's kernel was captured from such a call.
 struct BorrowedName {
   StringId kernel{};
-  std::string_view op;          // the operator of all those calls; empty: they differ, or none was
+  std::string_view op;          // the operator of all those calls; empty: they differ, or
+                                // there is none
   SliceId example{};            // one of the replayed kernels
-  std::uint64_t run_count = 0;  // replayed
-  std::int64_t gpu_ns = 0;      // durations added up
+  std::uint64_t run_count = 0;  // replays
+  std::int64_t gpu_ns = 0;      // sum of durations
 };
 
-// One entry a (kernel name, grid, block) that graphs replayed, most GPU time first, equal times by
+// One entry per (kernel name, grid, block) that graphs replayed; most GPU time first, ties: by
 // name. O(n log n). Any thread.
 std::vector<BorrowedName> borrow_operator_names(const Trace& trace, const LaunchLinks& links,
                                                 const std::vector<GraphReplay>& replays);

@@ -7,7 +7,7 @@
 namespace lanescope::analysis {
 namespace {
 
-// An eager mm and two adds by different operators, then a graph of mm, add and a kernel of its own.
+// An eager mm and two adds by different operators, then a graph of mm, add and another kernel.
 Trace eager_then_graph() {
   testing::Sketch sketch;
   sketch.op("aten::mm", 0, 20).runtime("cudaLaunchKernel", 5, 5, {.correlation = 1});

@@ -36,7 +36,7 @@ HostTimeline::HostTimeline(const Trace& trace) {
       const SliceId id{i};
       if (!takes_part(trace.kind(id)) || trace.dur_ns(id) == 0) continue;
       close_until(trace.start_ns(id));
-      // A slice that is left half-way by the new one is over with it, as in SliceNesting.
+      // A slice that overlaps the new one only partly ends here, as in SliceNesting.
       while (!open.empty() && trace.end_ns(open.back()) < trace.end_ns(id)) open.pop_back();
       open.push_back(id);
       put(trace.start_ns(id), id);

@@ -13,14 +13,14 @@ struct HostSegment {
   SliceId slice = kNone<SliceId>;  // kNone: no event was open
 };
 
-// Operators, annotations, API calls, Python frames and events of unknown category. About 16 bytes a
-// segment, two segments a slice at most. O(n). Any thread.
+// Operators, annotations, API calls, Python frames and events of unknown category. About 16 bytes
+// per segment, at most two segments per slice. O(n). Any thread.
 class HostTimeline {
  public:
   explicit HostTimeline(const Trace& trace);
 
-  // Calls each(slice, from, to) for the stretches that fill [start_ns, end_ns) on that thread
-  // without a hole, in order.
+  // Calls each(slice, from, to) for the segments that fill [start_ns, end_ns) on that thread
+  // completely, in order.
   template <typename Each>
   void visit(TrackId track, std::int64_t start_ns, std::int64_t end_ns, Each each) const {
     const std::span<const HostSegment> all = segments(track);
@@ -42,7 +42,7 @@ class HostTimeline {
     return std::span(segments_).subspan(first_[raw(track)],
                                         first_[raw(track) + 1] - first_[raw(track)]);
   }
-  // all.size(): it lies before every segment.
+  // all.size(): it is before every segment.
   static std::size_t last_at_or_before(std::span<const HostSegment> all, std::int64_t time_ns);
 
   std::vector<HostSegment> segments_;

@@ -17,7 +17,7 @@ HostWalls::HostWalls(const Trace& trace, const LaunchLinks& links, const HostTim
   // With frames: time in Python code of a DataLoader is time in the DataLoader.
   const SliceNesting nesting = compute_slice_nesting(trace, {.python_frames = true});
   const std::vector<Phase> phases = compute_training_phases(trace, links, nesting);
-  for (std::uint32_t i = 0; i < part_of_.size(); ++i) {  // parents stand before their children
+  for (std::uint32_t i = 0; i < part_of_.size(); ++i) {  // parents come before their children
     const SliceId around = nesting.parent[i];
     if (trace.name(SliceId{i}).ends_with("(dynamo_timed)") ||
         (around != kNone<SliceId> && part_of_[raw(around)] == HostPart::kCompile)) {

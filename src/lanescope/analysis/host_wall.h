@@ -1,5 +1,5 @@
-// Where the time of a CPU thread went during a step: parts that add up to it to the nanosecond. For
-// recordings without GPU work, whose steps are what a thread does.
+// Where the time of a CPU thread went during a step, in parts that add up to the nanosecond. For
+// recordings without GPU work.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,18 +14,18 @@
 
 namespace lanescope::analysis {
 
-// docs/definitions.md#host-wall. A moment belongs to the first of these that it lies in.
+// docs/definitions.md#host-wall. A moment belongs to the first of these parts that contains it.
 enum class HostPart : std::uint8_t {
   kCompile,    // rows of torch.compile compiling: "... (dynamo_timed)"
   kLoader,     // enumerate(DataLoader)#...: the next batch
-  kBackward,   // the autograd engine's rows; of other threads while this one is outside
+  kBackward,   // the autograd engine's rows; also of other threads, while this one is outside
   kOptimizer,  // Optimizer.step#..., Optimizer.zero_grad#...
   kOperator,   // any other operator
-  kOutside,    // Python, waiting, and what no event tells
+  kOutside,    // Python, waiting, and time without an event
 };
 inline constexpr std::size_t kHostPartCount = 6;
 
-// Nanoseconds, one a part; they add up to wall_ns.
+// Nanoseconds, one per part; they add up to wall_ns.
 struct HostWall {
   std::int64_t wall_ns = 0;
   std::int64_t part_ns[kHostPartCount] = {};
@@ -33,7 +33,7 @@ struct HostWall {
   HostWall& operator+=(const HostWall& other);
 };
 
-// Looks at every slice when made: O(n log n). Keeps a byte a slice; borrows both. Any thread.
+// The constructor reads every slice: O(n log n). Keeps a byte per slice; borrows both. Any thread.
 class HostWalls {
  public:
   HostWalls(const Trace& trace, const LaunchLinks& links, const HostTimeline& timeline);
@@ -47,12 +47,11 @@ class HostWalls {
   std::vector<HostPart> part_of_;                // one a slice
 };
 
-// The thread that operators and annotations took most time on, of equals the first one; kNone:
-// there is none. O(n).
+// The thread with most time in operators and annotations; ties: the first one. kNone: none. O(n).
 TrackId busiest_host_thread(const Trace& trace, const SliceNesting& nesting);
 
-// The thread whose time is a step's: the one that marks it, unless a thread of its process has ten
-// times as much time in operators outside of the backward pass: then that one. O(n).
+// The thread that runs the steps: the one that marks them, unless another thread of its process has
+// ten times as much time in operators outside of the backward pass. O(n).
 TrackId step_thread(const Trace& trace, const SliceNesting& nesting, TrackId marks);
 
 }  // namespace lanescope::analysis

@@ -53,7 +53,7 @@ TEST(HostWallTest, EveryMomentBelongsToOnePart) {
 TEST(HostWallTest, BackwardOnAnotherThreadCountsWhileThisOneIsOutside) {
   Sketch sketch;
   sketch.annotation("ProfilerStep#1", 0, 100).op("aten::mm", 10, 20);
-  // [25, 35) and [33, 60) on the engine's thread, of which [25, 30) lies beside aten::mm.
+  // [25, 35) and [33, 60) on the engine's thread, of which [25, 30) overlaps aten::mm.
   sketch.op("autograd::engine::evaluate_function: MmBackward0", 25, 10, {.tid = 7});
   sketch.op("autograd::engine::evaluate_function: AddBackward0", 33, 27, {.tid = 8});
   const Trace trace = sketch.trace();

@@ -13,8 +13,8 @@ namespace {
 
 std::int64_t length(const DeviceWork* work) { return work->end_ns - work->start_ns; }
 
-// Time spent inside the windows up to a moment: intervals that are mapped through it lose what lies
-// outside, and nothing else.
+// Maps a moment to the time spent inside the windows up to it: mapped intervals lose only
+// what is outside.
 class InsideTime {
  public:
   explicit InsideTime(std::span<const Window> windows) {

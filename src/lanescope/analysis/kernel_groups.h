@@ -1,4 +1,4 @@
-// Equal pieces of device work together: how many, how long, and how much their times differ.
+// Groups equal pieces of device work: how many, how long, and how much their times differ.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -29,18 +29,18 @@ KernelKey kernel_key(const Trace& trace, const LaunchLinks& links, SliceId kerne
 // trace has them); copies and memsets of one name. docs/definitions.md#kernel-groups.
 struct KernelGroup {
   WorkClass work = WorkClass::kCompute;
-  SliceId median_call = kNone<SliceId>;  // of even counts the shorter of the two in the middle
+  SliceId median_call = kNone<SliceId>;  // for even counts, the shorter of the two in the middle
   SliceId op = kNone<SliceId>;           // that launched it, if any
   std::uint64_t count = 0;
   std::int64_t total_ns = 0;  // durations added up
-  std::int64_t busy_ns = 0;   // their union, as far as it lies in the windows
+  std::int64_t busy_ns = 0;   // their union inside the windows
   std::int64_t shortest_ns = 0, median_ns = 0, p95_ns = 0, longest_ns = 0;
   std::int64_t mad_ns = 0;  // median distance from the median
-  std::int64_t bytes = 0;   // of copies and memsets, added up
+  std::int64_t bytes = 0;   // of copies and memsets, summed
 };
 
 // Work of the device that began in one of the windows (disjoint, in order); most busy time first,
-// of equals by name. O(n log n). Any thread.
+// ties: by name. O(n log n). Any thread.
 std::vector<KernelGroup> compute_kernel_groups(const Trace& trace, const LaunchLinks& links,
                                                const DeviceTimeline& timeline,
                                                std::span<const Window> windows);

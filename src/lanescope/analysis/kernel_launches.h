@@ -1,4 +1,4 @@
-// The calls that started kernels, and where the recording of the GPU stops before that of the CPU.
+// The calls that started kernels, and where the GPU's recording stops before the CPU's.
 #pragma once
 #include <cstddef>
 #include <string_view>
@@ -9,21 +9,20 @@
 
 namespace lanescope::analysis {
 
-// A call that starts kernels: one kernel, a cooperative one, or a graph. Copies are not meant.
+// A call that starts kernels: one kernel, a cooperative one, or a graph. Not copies.
 bool starts_kernels(std::string_view call);
 
 // docs/definitions.md#where-the-gpus-recording-stops.
 struct KernelLaunches {
-  // By start. What is launched while a stream is captured becomes a graph and does not run: left
-  // out.
+  // By start, without launches during a capture: they become a graph and do not run.
   std::vector<SliceId> calls;
-  // How many of them there are up to the last one whose work is in the trace.
+  // How many there are up to the last one whose work is in the trace.
   std::size_t recorded = 0;
-  bool kernels_follow = false;  // a kernel, linked or not, begins behind the first call
+  bool kernels_follow = false;  // a kernel, linked or not, begins after the first call
 
   std::size_t lost_at_end() const { return calls.size() - recorded; }
-  // Five or more calls, and a hundredth of all, stand behind the last one with work. Of a trace
-  // whose kernels have no launch calls at all nobody can tell.
+  // At least five calls, and a hundredth of all, come after the last one with work. False if the
+  // trace has no launch calls: then nobody can know.
   bool gpu_stops_early() const;
 };
 

@@ -1,6 +1,6 @@
-// A name is demangled and cut at its brackets once; then the families are asked one after the
-// other, the most telling names first, and the first that knows the name fills in its fields. The
-// short text is put together from the fields, so that it never says more than they do.
+// Demangles the name and cuts it at its brackets once. Then asks the families, the most specific
+// names first; the first that knows the name fills in the fields. The short text is made from the
+// fields, so it never says more than they do.
 #include "lanescope/analysis/kernel_name.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace {
 
 namespace kn = kernel_names;
 
-constexpr std::size_t kMostRead = 64 * 1024;
+constexpr std::size_t kMaxKernelNameBytes = 64 * 1024;
 constexpr std::size_t kMostFusedText = 48;  // bytes of operator names in the text
 
-constexpr bool (*kFamilies[])(const kn::ParsedText&, KernelName&) = {
+constexpr bool (*kKernelFamilies[])(const kn::ParsedText&, KernelName&) = {
     kn::read_copy_name,       kn::read_collective_name,  kn::read_triton_name,
     kn::read_nvjet_name,      kn::read_xmma_name,        kn::read_cuda_gemm_name,
     kn::read_block_gemm_name, kn::read_tensile_name,     kn::read_attention_name,
@@ -58,7 +58,7 @@ std::string type_text(const KernelName& name) {
   return kn::concat({input, "->", name.output_type});
 }
 
-// What stands in the brackets: whose kernel, how, for what.
+// The text in the brackets: library, variant, architecture.
 std::string origin_text(const KernelName& name) {
   std::string text = name.library == "driver" ? std::string() : name.library;
   const auto add = [&text](std::string_view word, const char* separator) {
@@ -103,7 +103,7 @@ std::string short_text(const KernelName& name) {
   return origin.empty() ? text : text.append(" (").append(origin).append(")");
 }
 
-// At most kLongestText bytes, whole UTF-8 sequences where there are any.
+// At most kLongestText bytes, without cutting UTF-8 sequences.
 std::string cut(std::string text) {
   if (text.size() <= kLongestText) return text;
   std::size_t end = kLongestText - 3;
@@ -112,7 +112,7 @@ std::string cut(std::string text) {
   return text.append("...");
 }
 
-// Of a name that nobody knows: what is left without brackets, parameters and namespaces.
+// For an unknown name: the rest without brackets, parameters and namespaces.
 std::string stripped(const kn::ParsedText& name) {
   std::string_view base = name.cxx.base;
   if (base.empty()) base = name.plain;
@@ -123,7 +123,7 @@ std::string stripped(const kn::ParsedText& name) {
 }  // namespace
 
 KernelName parse_kernel_name(std::string_view raw) {
-  raw = raw.substr(0, kMostRead);
+  raw = raw.substr(0, kMaxKernelNameBytes);
   if (raw.ends_with(".kd")) raw.remove_suffix(3);  // ROCm's kernel descriptor of the same name
   kn::ParsedText name;
   const auto demangled = raw.starts_with("_Z") ? kn::demangled_function(raw) : std::nullopt;
@@ -131,7 +131,7 @@ KernelName parse_kernel_name(std::string_view raw) {
   name.cxx = kn::cut_cxx_name(name.text);
   name.plain = name.cxx.qualified.substr(0, name.cxx.qualified.find_first_of("<("));
   KernelName out;
-  for (const auto family : kFamilies) {
+  for (const auto family : kKernelFamilies) {
     if (family(name, out)) break;
     out = KernelName();
   }

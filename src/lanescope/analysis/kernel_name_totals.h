@@ -1,4 +1,4 @@
-// Every name of device work in a trace, read once, with what it cost.
+// All names of device work in a trace, each parsed once, with their cost.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,7 +22,7 @@ struct KernelNameTotals {
   std::int64_t named_ns = 0;  // of rows whose name is known
 };
 
-// Kernels, copies and memsets (CategoryKind, is_device_work). One pass over slices, one parse a
+// Kernels, copies and memsets (CategoryKind, is_device_work). One pass over slices, one parse per
 // name. Any thread.
 KernelNameTotals compute_kernel_name_totals(const Trace& trace);
 

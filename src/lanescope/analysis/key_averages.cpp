@@ -1,8 +1,10 @@
 // Rules 6 and 7 of docs/definitions.md#key-averages over the list of torch_events.h: totals of each
 // event, then one row per group key. Example: aten::linear [0, 10) over aten::addmm [2, 8) with one
 // kernel of 5 ns:
-//   linear: CPU total 10, self 4, device total 5, self 0;  addmm: 6, 6, 5, 5;  the kernel's own
-//   row: device 5, 5.
+//                      CPU total  self   device total  self
+//   aten::linear              10     4              5     0
+//   aten::addmm                6     6              5     5
+//   the kernel's row                                5     5
 #include "lanescope/analysis/key_averages.h"
 
 #include <algorithm>
@@ -18,16 +20,14 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::uint32_t kNoEvent = TorchEvent::kNoEvent;
-
 struct Totals {
   std::int64_t device_ns = 0, device_children_ns = 0, cpu_children_ns = 0;
   double device_us = 0, device_children_us = 0, cpu_children_us = 0;
   std::int64_t cpu_memory_children = 0, device_memory_children = 0;
 };
 
-// What rows are told apart by; the rest of torch's key (node id, legacy) is the same for all rows
-// of a Kineto file.
+// The key of a row. The rest of torch's key (node id, legacy) is the same for all rows of
+// a Kineto file.
 struct GroupKey {
   std::uint32_t name;
   std::uint32_t flags;
@@ -80,9 +80,8 @@ class Averager {
  private:
   bool is_torch() const { return options_.style == TableStyle::kTorch; }
 
-  // Children stand behind their parents, so one pass from the end sees every child's total before
-  // it is needed. The doubles are added in the order in which torch's sums run over kernels and
-  // children.
+  // Children come after their parents, so one pass from the end has every child's total before it
+  // is needed. Adds doubles in the order of torch's sums over kernels and children.
   void compute_totals() {
     totals_.resize(list_.events.size());
     for (std::uint32_t i = static_cast<std::uint32_t>(list_.events.size()); i-- > 0;) {
@@ -99,7 +98,8 @@ class Averager {
         totals.device_ns += kernel.end_ns - kernel.start_ns;
         totals.device_us += kernel.end_us - kernel.start_us;
       }
-      for (std::uint32_t c = event.first_child; c != kNoEvent; c = list_.events[c].next_sibling) {
+      for (std::uint32_t c = event.first_child; c != TorchEvent::kNoEvent;
+           c = list_.events[c].next_sibling) {
         const TorchEvent& child = list_.events[c];
         totals.cpu_children_ns += child.end_ns - child.start_ns;
         totals.cpu_children_us += child.end_us - child.start_us;
@@ -210,7 +210,8 @@ class Averager {
       row.is_annotation = event.is_annotation;
       row.is_overhead = event.is_overhead;
       row.is_async = event.is_async;
-      row.is_top_level = event.parent == kNoEvent;
+      row.is_top_level = event.parent == TorchEvent::kNoEvent;
+      row.first_event = i;
       out_.rows.push_back(std::move(row));
     }
     return out_.rows[it->second];
@@ -244,8 +245,8 @@ class Averager {
     row.self_device_time_total_us += totals.device_us - totals.device_children_us;
   }
 
-  // Events come in order of start, so what lies before the latest end of the row's earlier calls on
-  // the thread has been counted.
+  // Events come in order of start, so time before the latest end of the row's earlier calls on the
+  // thread is already counted.
   void add_to_union(const TorchEvent& event, KeyAverage& row) {
     const auto index = static_cast<std::uint64_t>(&row - out_.rows.data());
     std::int64_t& until =

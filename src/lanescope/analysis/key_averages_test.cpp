@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "lanescope/testing/sketch.h"
 
@@ -51,7 +53,7 @@ void project(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::
 }
 
 // Torch has no bar for an annotation whose work is all launched in inner ones; neither style counts
-// the bar of backward work as a call of its own.
+// the bar of backward work as a separate call.
 TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
   Sketch sketch = one_linear();
   project(sketch, "own", 599, 7, "own");
@@ -109,8 +111,8 @@ TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
   }
 }
 
-// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar without the tick at
-// each end.
+// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar without the tick
+// at each end.
 TEST(KeyAveragesTest, AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWorkInLanescopeStyle) {
   const Trace trace = std::move(one_linear()
                                     .kernel("gemm", 690, 10, {.external_id = 3, .correlation = 70})
@@ -175,7 +177,7 @@ TEST(KeyAveragesTest, AnOnlyChildOfTheSameNameIsTheSameCall) {
   EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").count, 2);
 }
 
-// torch's parent takes the child's kernels in place of its own; lanescope keeps both.
+// In torch, the child's kernels replace the parent's; lanescope keeps both.
 TEST(KeyAveragesTest, MergedCallsKeepTheKernelsOfBothInLanescopeStyle) {
   const Trace trace =
       std::move(Sketch()
@@ -189,8 +191,8 @@ TEST(KeyAveragesTest, MergedCallsKeepTheKernelsOfBothInLanescopeStyle) {
   EXPECT_EQ(row(averages(trace, TableStyle::kLanescope), "f").device_time_total_ns, 7);
 }
 
-// Records at 20 (own thread) and 30 (another thread) lie inside the operator's time; one at 500 in
-// nobody's.
+// Records at 20 (own thread) and 30 (another thread) lie inside the operator's time; one at
+// 500 in nobody's.
 TEST(KeyAveragesTest, MemoryOfOtherThreadsCountsInTorchStyleOnly) {
   const Trace trace = std::move(Sketch()
                                     .op("op", 0, 100)
@@ -230,6 +232,99 @@ TEST(KeyAveragesTest, GroupsByShapeOverloadAndStack) {
   ASSERT_EQ(stacks.rows.size(), 2u);
   EXPECT_EQ(stacks.rows[0].stack, (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(compute_key_averages(trace, {.group_by_stack_n = -1}));
+}
+
+// A Python frame on thread 100, as torch 2.11 writes it with verbose.
+void python_frame(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                  std::int64_t id, std::int64_t parent) {
+  TraceBuilder& builder = sketch.builder();
+  Scalar thread;
+  thread.number = 100;
+  builder.args().begin();
+  builder.args().add_int(builder.intern("Python thread"), arg_key("Python thread"), 1);
+  builder.args().add_int(builder.intern("Python id"), arg_key("Python id"), id);
+  if (parent != 0)
+    builder.args().add_int(builder.intern("Python parent id"), arg_key("Python parent id"), parent);
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.track(thread, thread, false), builder.category("python_function"),
+                    builder.intern(name), start_ns, dur_ns, args);
+}
+
+using Stack = std::vector<std::string>;
+
+// main [0, 1000) calls step [100, 500), which runs aten::mm; what the file has no stacks of gets
+// those that torch finds.
+TEST(KeyAveragesTest, KernelsAndCallsHaveTheStackOfTheirOperatorOrOfTheMainThread) {
+  Sketch sketch;
+  sketch.op("aten::mm", 150, 200, {.external_id = 2, .call_stack = "step;main;"})
+      .runtime("cudaLaunchKernel", 200, 50, {.external_id = 2, .correlation = 70})
+      .runtime("cudaDeviceSynchronize", 700, 100, {.correlation = 71})
+      .kernel("gemm", 600, 5, {.external_id = 2, .correlation = 70})
+      .kernel("early", 300, 5, {.correlation = 72})
+      .kernel("late", 900, 5, {.correlation = 73});
+  python_frame(sketch, "main", 0, 1000, 1, 0);
+  python_frame(sketch, "step", 100, 400, 2, 1);
+  const KeyAverages table =
+      averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+  EXPECT_EQ(table.rows.size(), 6u) << "Python frames are no rows, whatever they carry";
+  EXPECT_EQ(row(table, "cudaLaunchKernel").stack, (Stack{"step", "main"}));
+  EXPECT_EQ(row(table, "gemm", true).stack, (Stack{"step", "main"}));
+  EXPECT_EQ(row(table, "cudaDeviceSynchronize").stack, Stack{"main"});
+  EXPECT_EQ(row(table, "early", true).stack, (Stack{"step", "main"})) << "where main was then";
+  EXPECT_EQ(row(table, "late", true).stack, Stack{"main"});
+}
+
+// The call of another thread lasts from before step() until 240, and closes step() there.
+TEST(KeyAveragesTest, AnUnlinkedCallThatEndsWithinAFrameClosesItAsInTorch) {
+  for (const bool is_other : {false, true}) {
+    Sketch sketch;
+    sketch.op("aten::mm", 110, 10, {.external_id = 2, .call_stack = "step;main;"});
+    if (is_other) sketch.runtime("cudaMalloc", 90, 150, {.tid = 200, .correlation = 70});
+    sketch.runtime("cudaFree", 300, 10, {.correlation = 71});
+    python_frame(sketch, "main", 0, 1000, 1, 0);
+    python_frame(sketch, "step", 100, 400, 2, 1);
+    const KeyAverages table =
+        averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+    EXPECT_EQ(row(table, "cudaFree").stack, is_other ? Stack{"main"} : (Stack{"step", "main"}));
+  }
+}
+
+// lanescope's own file has lines of calls as "Call stack". main [0, 1000) calls step [100, 500).
+TEST(KeyAveragesTest, OwnOperatorsHaveTheFramesAroundThemInTorchsStyle) {
+  const auto stacks = [](TableStyle style) {
+    Sketch sketch;
+    sketch.metadata("lanescope_version", "\"1\"")
+        .annotation("range", 50, 100)  // ends within step()
+        .op("aten::mm", 200, 100, {.external_id = 2, .call_stack = "a.py(7): step;a.py(9): main;"})
+        .runtime("cudaLaunchKernel", 210, 20, {.external_id = 2, .correlation = 70})
+        .op("aten::add", 600, 10, {.external_id = 3, .call_stack = "a.py(9): main;"})
+        .op("aten::t", 2000, 10, {.external_id = 4, .call_stack = "b.py(3): later;"})
+        .op("aten::neg", 700, 10, {.external_id = 5});
+    python_frame(sketch, "main", 0, 1000, 1, 0);
+    python_frame(sketch, "step", 100, 400, 2, 1);
+    const KeyAverages table = averages(std::move(sketch).trace(), style, {.group_by_stack_n = 5});
+    EXPECT_EQ(table.rows.size(), 6u) << "Python frames are no rows";
+    return std::vector<Stack>{row(table, "aten::mm").stack, row(table, "cudaLaunchKernel").stack,
+                              row(table, "aten::add").stack, row(table, "aten::t").stack,
+                              row(table, "aten::neg").stack};
+  };
+  const Stack step_main{"step", "main"}, main{"main"}, later{"b.py(3): later"}, none;
+  EXPECT_EQ(stacks(TableStyle::kTorch),
+            (std::vector<Stack>{step_main, step_main, main, later, none}));
+  const Stack lines{"a.py(7): step", "a.py(9): main"}, line{"a.py(9): main"};
+  EXPECT_EQ(stacks(TableStyle::kLanescope), (std::vector<Stack>{lines, lines, line, later, none}));
+}
+
+TEST(KeyAveragesTest, LaunchesWithoutASingleKernelWereRecordedWithoutTheDevice) {
+  const auto device = [](std::string_view call, TableStyle style) {
+    Sketch sketch;
+    sketch.op("aten::mm", 0, 100, {.external_id = 2}).runtime(call, 10, 20, {.correlation = 7});
+    return averages(std::move(sketch).trace(), style).device;
+  };
+  EXPECT_EQ(device("cudaLaunchKernel", TableStyle::kTorch), "");
+  EXPECT_EQ(device("cudaGraphLaunch", TableStyle::kTorch), "");
+  EXPECT_EQ(device("cudaMalloc", TableStyle::kTorch), "cuda") << "nothing was launched: unknown";
+  EXPECT_EQ(device("cudaLaunchKernel", TableStyle::kLanescope), "cuda");
 }
 
 TEST(KeyAveragesTest, OverloadsWrittenIntoTheNameAreTakenApart) {

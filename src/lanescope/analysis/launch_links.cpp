@@ -1,8 +1,8 @@
 // Problem: files say who launched what in three ways that disagree (flow arrows, External id,
 // correlation). Idea: the correlation id joins device work to its API call, by one sort and binary
-// search. The API call happened on a CPU thread, so the operator open there at its start is the one
-// that asked for it: one sweep per thread with a stack. Example: aten::mm [10, 90) on thread 1,
-// cuLaunchKernelEx [40, 50) correlation 7, kernel correlation 7 at 95
+// search. The API call is on a CPU thread, so the operator open there at its start made it: one
+// sweep per thread with a stack. Example: aten::mm [10, 90) on thread 1, cuLaunchKernelEx [40, 50)
+// correlation 7, kernel correlation 7 at 95
 //   -> launch_of(kernel) = cuLaunchKernelEx, op_of(both) = aten::mm.
 #include "lanescope/analysis/launch_links.h"
 
@@ -17,7 +17,7 @@
 namespace lanescope::analysis {
 namespace {
 
-// An API call under its correlation id, or a front-end slice under its External id.
+// An API call with its correlation id, or a front-end slice with its External id.
 using Keyed = CorrelatedCall;
 
 void sort_if_needed(std::vector<Keyed>& entries) {
@@ -41,7 +41,7 @@ SliceId nearest_before(std::span<const Keyed> entries, std::int64_t time_ns) {
   return after == entries.begin() ? entries.front().slice : std::prev(after)->slice;
 }
 
-// A forward operator under its process and the Sequence number it recorded there.
+// A forward operator with its process and Sequence number.
 struct Recorded {
   ProcessId process;
   std::int64_t sequence;
@@ -51,7 +51,7 @@ struct Recorded {
   auto operator<=>(const Recorded&) const = default;
 };
 
-// What one backward operator says: that this thread number of its process is that track.
+// One backward operator's vote: this thread number of its process is that track.
 struct Vote {
   ProcessId process;
   std::int64_t thread;
@@ -122,9 +122,9 @@ class Linker {
         ++links_.launched_count;
   }
 
-  // `open` holds front-end slices in order of start. One that has ended when it is met on top is
-  // over for all later times too, so each is pushed and popped once, and the top that remains is
-  // the latest-started one that contains t.
+  // `open` has front-end slices in order of start. An ended slice on top is over for all later
+  // times, too, so each is pushed and popped once; the remaining top is the last-started slice
+  // that contains t.
   void link_api_calls(const Track& track) {
     std::vector<SliceId> open;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
@@ -177,10 +177,9 @@ class Linker {
     }
   }
 
-  // Fwd thread id is torch's own small number of a thread and not the tid of the file, and 0 means
-  // "not a backward operator". The numbers, each process's own, are matched to tracks by vote: each
-  // backward operator whose Sequence number is known on exactly one track of its process votes for
-  // that track.
+  // Fwd thread id is torch's small number of a thread, not the tid in the file; 0 means "not a
+  // backward operator". Votes match the numbers of each process to tracks: each backward operator
+  // whose Sequence number is on exactly one track of its process votes for that track.
   void link_backward() {
     std::vector<Recorded> forward;
     std::vector<SliceId> backward;
@@ -243,8 +242,8 @@ class Linker {
     return best;
   }
 
-  // Operators nested in one another may repeat a Sequence number; the one that made the node is the
-  // last to start before the backward pass. `wanted` has its start in place of the operator's own.
+  // Nested operators may repeat a Sequence number; the last to start before the backward pass made
+  // the node. `wanted` has the start of the backward pass instead of its own.
   static SliceId last_forward(const std::vector<Recorded>& forward, const Recorded& wanted) {
     const auto after = std::upper_bound(forward.begin(), forward.end(), wanted);
     if (after == forward.begin()) return kNone<SliceId>;

@@ -77,7 +77,7 @@ TEST(LaunchLinksTest, OfEqualCorrelationIdsTheLatestCallBeforeTheKernelCounts) {
   EXPECT_EQ(name_of(trace, links.launch_of[raw(slice(trace, "late"))]), "second");
 }
 
-// B starts inside A and ends behind it; the call at 60 lies in B only, the one at 30 in both.
+// B starts inside A and ends after it; the call at 60 is only in B, the one at 30 in both.
 TEST(LaunchLinksTest, OverlappingOperatorsGiveTheLatestStartedOneThatIsOpen) {
   const Trace trace = std::move(Sketch()
                                     .op("A", 0, 50)
@@ -121,8 +121,8 @@ TEST(LaunchLinksTest, ExternalIdsServeOnlyWhereTheyProvedRight) {
   EXPECT_EQ(name_of(wrong, links.op_of[raw(slice(wrong, "lost call"))]), "none");
 }
 
-// Logical thread 1 is tid 100: sequence number 4 is found there alone. Number 5 exists on both
-// threads.
+// Logical thread 1 is tid 100: sequence number 4 is found there alone. Number 5 exists
+// on both threads.
 TEST(LaunchLinksTest, BackwardFindsForwardBySequenceNumberOnTheThreadThatTheVotesName) {
   const Trace trace =
       std::move(Sketch()
@@ -138,7 +138,7 @@ TEST(LaunchLinksTest, BackwardFindsForwardBySequenceNumberOnTheThreadThatTheVote
   EXPECT_EQ(links.forward_of[raw(slice(trace, "aten::mm"))], kNone<SliceId>);
 }
 
-// Two processes count sequence numbers and threads alike: a backward operator stays in its own.
+// Two processes have equal sequence numbers and threads: a backward operator stays in its process.
 TEST(LaunchLinksTest, BackwardFindsForwardInItsOwnProcess) {
   Sketch sketch;
   sketch.op("aten::mul", 0, 5, {.sequence = 4})

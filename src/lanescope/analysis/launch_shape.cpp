@@ -8,7 +8,7 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000'000'000;  // blocks; no grid is larger in use
+constexpr std::int64_t kMostBlocks = 1'000'000'000'000;  // blocks; no real grid is larger
 
 // [x, y, z] multiplied.
 std::optional<std::int64_t> volume(const Trace& trace, const ArgsView& args, ArgKey key) {
@@ -18,7 +18,8 @@ std::optional<std::int64_t> volume(const Trace& trace, const ArgsView& args, Arg
   if (!value || !value->is_array() || value->items.size() != 3) return std::nullopt;
   std::int64_t product = 1;
   for (const JsonValue& item : value->items) {
-    if (!item.integer || *item.integer < 1 || *item.integer > kMost / product) return std::nullopt;
+    if (!item.integer || *item.integer < 1 || *item.integer > kMostBlocks / product)
+      return std::nullopt;
     product *= *item.integer;
   }
   return product;
@@ -29,7 +30,7 @@ std::int64_t tiles_of(const GemmShape& gemm, std::int64_t tile_m, std::int64_t t
   const double tiles = static_cast<double>(gemm.batch) *
                        static_cast<double>(pieces(gemm.m, tile_m)) *
                        static_cast<double>(pieces(gemm.n, tile_n));
-  return tiles > static_cast<double>(kMost) ? kMost : static_cast<std::int64_t>(tiles);
+  return tiles > static_cast<double>(kMostBlocks) ? kMostBlocks : static_cast<std::int64_t>(tiles);
 }
 
 double efficiency_of(std::int64_t items, std::int64_t slots) {
@@ -42,8 +43,8 @@ double efficiency_of(std::int64_t items, std::int64_t slots) {
 
 double LaunchShape::wave_efficiency() const {
   const double by_wave = efficiency_of(items, slots);
-  // Blocks that share a multiprocessor run faster when there are fewer of them: the loss is at most
-  // that of the multiprocessor with one block more than the others.
+  // Fewer blocks on a multiprocessor run faster, so the loss is at most that of the multiprocessor
+  // with one block more than the others.
   return is_persistent || by_wave == 0 ? by_wave
                                        : std::max(by_wave, efficiency_of(items, sm_count));
 }
@@ -71,13 +72,13 @@ std::optional<LaunchShape> compute_launch_shape(const Trace& trace, SliceId kern
   if (!work || !work->gemm || !name.tile || name.tile->m == 0 || name.tile->n == 0 ||
       name.split_k || shape.slots == 0 || shape.blocks > shape.slots)
     return shape;
-  // Libraries that think in columns compute the transposed matrix: the tile may lie either way.
+  // Column-major libraries compute the transposed matrix, so the tile may be transposed.
   const std::int64_t upright = tiles_of(*work->gemm, name.tile->m, name.tile->n);
   const std::int64_t turned = tiles_of(*work->gemm, name.tile->n, name.tile->m);
   if (std::min(upright, turned) <= shape.blocks) return shape;
   shape.is_persistent = true;
   shape.slots = shape.blocks;
-  // Not known which: the one that wastes less.
+  // Unknown which: take the one that wastes less.
   shape.items =
       efficiency_of(upright, shape.slots) >= efficiency_of(turned, shape.slots) ? upright : turned;
   return shape;

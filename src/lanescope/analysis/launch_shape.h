@@ -1,5 +1,4 @@
-// How a kernel's blocks fill the GPU: one wave after the other, with a last one that may be nearly
-// empty.
+// How a kernel's blocks fill the GPU: in waves, the last of which may be nearly empty.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,21 +15,21 @@ namespace lanescope::analysis {
 struct LaunchShape {
   std::int64_t blocks = 0, block_threads = 0, sm_count = 0;
   std::optional<GpuOccupancy> occupancy;
-  // The blocks stay and take one tile of the result after the other.
+  // The blocks stay and compute one tile of the result after the other.
   bool is_persistent = false;
   std::int64_t items = 0;  // blocks, or tiles of a persistent kernel
   std::int64_t slots = 0;  // items that run at the same time; 0: unknown
   double waves() const {
     return slots == 0 ? 0 : static_cast<double>(items) / static_cast<double>(slots);
   }
-  // Share of the places that had work, the last wave's empty ones counted: by slots or, where
-  // several blocks share a multiprocessor, by multiprocessors, whichever wastes less. 0: unknown.
+  // Share of the places that had work, including the empty places of the last wave: by slots, or by
+  // multiprocessors if several blocks share one, whichever wastes less. 0: unknown.
   double wave_efficiency() const;
 };
 
-// Nothing without grid, block and registers (CUPTI writes all three; a grid of ROCm counts threads
-// or blocks, nobody says which), or without the device's number of multiprocessors. `work`: the
-// operator's, which knows the tiles of a GEMM; may be null. O(1); any thread.
+// Nothing: grid, block or registers are missing (CUPTI writes all three; in ROCm it is unclear
+// whether a grid counts threads or blocks), or the device's number of multiprocessors. `work`: the
+// operator's work, for the tiles of a GEMM; may be null. O(1); any thread.
 std::optional<LaunchShape> compute_launch_shape(const Trace& trace, SliceId kernel,
                                                 const GpuDevice& device, const KernelName& name,
                                                 const OperatorWork* work);

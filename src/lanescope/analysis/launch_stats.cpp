@@ -6,16 +6,6 @@
 #include <vector>
 
 namespace lanescope::analysis {
-namespace {
-
-bool inside(std::span<const Window> windows, std::int64_t time_ns) {
-  const auto after =
-      std::upper_bound(windows.begin(), windows.end(), time_ns,
-                       [](std::int64_t time, const Window& each) { return time < each.start_ns; });
-  return after != windows.begin() && time_ns < std::prev(after)->end_ns;
-}
-
-}  // namespace
 
 LaunchStats compute_launch_stats(const Trace& trace, const LaunchLinks& links,
                                  const DeviceTimeline& timeline, std::span<const Window> windows) {
@@ -31,7 +21,7 @@ LaunchStats compute_launch_stats(const Trace& trace, const LaunchLinks& links,
 
   std::vector<SliceId> calls;
   for (const DeviceWork& work : timeline.work) {
-    if (!inside(windows, work.start_ns)) continue;
+    if (!is_inside(windows, work.start_ns)) continue;
     const bool is_kernel = trace.kind(work.slice) == CategoryKind::kKernel;
     const std::int64_t dur_ns = work.end_ns - work.start_ns;
     if (is_kernel) {

@@ -1,4 +1,4 @@
-// How the CPU fed a device: launches, how long they took, how full the queue was.
+// How the CPU kept a device busy: launches, their time, and how full the queue was.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,10 +25,10 @@ struct LaunchStats {
   std::int64_t median_launch_ns = 0;
   std::int64_t median_latency_ns = 0;  // from the launch's end to the work's start, 0 at least
   std::uint64_t shorter_than_launch_count = 0;  // kernels that ran shorter than their own call
-  // Work that, when it began, was all that the CPU had launched and that had not begun: the queue
-  // behind it was empty.
+  // Work that began as the only launched and not begun work: the queue after it was empty.
   std::uint64_t empty_queue_count = 0;
-  std::uint64_t deepest_queue = 0;  // most work launched and not begun, when some work began
+  std::uint64_t deepest_queue = 0;  // most work that was launched and not begun when
+                                    // some work began
 };
 
 // `windows` are disjoint and in order. O(n log n). Any thread.

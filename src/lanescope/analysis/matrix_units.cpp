@@ -15,7 +15,7 @@ MatrixUnits matrix_units(std::string_view kernel_name) {
     return std::any_of(std::begin(words), std::end(words),
                        [&](std::string_view word) { return name.find(word) != std::string::npos; });
   };
-  // Looked for first: xmma kernels without matrix instructions say so at their end.
+  // Searched first: xmma kernels without matrix instructions say so at the end of their name.
   static constexpr std::string_view kOrdinary[] = {"_ffma_", "simt", "opclasssimt"};
   if (has(kOrdinary)) return MatrixUnits::kNotUsed;
   static constexpr std::string_view kMatrix[] = {

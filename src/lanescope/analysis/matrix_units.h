@@ -1,4 +1,4 @@
-// Does a kernel multiply on the matrix units (tensor cores, MFMA)? Told by its name.
+// Finds from its name whether a kernel multiplies on the matrix units (tensor cores, MFMA).
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -7,8 +7,8 @@ namespace lanescope::analysis {
 
 enum class MatrixUnits : std::uint8_t { kUnknown, kUsed, kNotUsed };
 
-// By the words in docs/definitions.md#matrix-units; kUnknown where none stands in the name. Linear
-// in the first 64 KiB; any thread.
+// By the words in docs/definitions.md#matrix-units; kUnknown: the name has none of them. Linear in
+// the first 64 KiB; any thread.
 MatrixUnits matrix_units(std::string_view kernel_name);
 
 }  // namespace lanescope::analysis

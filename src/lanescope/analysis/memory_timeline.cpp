@@ -1,10 +1,10 @@
 // Problem: the file has a list of signed byte counts with addresses; people ask what held the peak
 // and what leaked. Idea: pair each allocation with the next release of its address, and give each
-// allocation the names that were open on its thread, found by walking a track's slices and its
-// records side by side. Cost: one sort of the records by track, then linear.
+// allocation the names that were open on its thread, by walking a track's slices and records
+// together. Cost: one sort of the records by track, then linear.
 //
-// Example: +100 at A, +50 at B, -100 at A. Levels 100, 150, 50; the peak is the second record, held
-// by both blocks; B's was never freed.
+// Example: +100 at A, +50 at B, -100 at A. Levels 100, 150, 50; the peak is at the second record,
+// with both blocks; B was never freed.
 #include "lanescope/analysis/memory_timeline.h"
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::int64_t kMost = std::int64_t{1} << 60;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 
-std::int64_t clamped(std::int64_t value) { return std::clamp(value, -kMost, kMost); }
+std::int64_t clamped(std::int64_t value) { return std::clamp(value, -kMostBytes, kMostBytes); }
 
 struct Record {
   std::uint32_t instant = 0;

@@ -60,8 +60,8 @@ std::uint64_t product(const Sizes& sizes) {
   return result;
 }
 
-// 2 * M * K * N from [.., M, K] and [.., K, N]; with `batch` the first dimension of both is counted
-// once.
+// 2 * M * K * N from [.., M, K] and [.., K, N]; with `batch`, the first dimension of
+// both counts once.
 std::uint64_t matmul_flops(const Inputs& inputs, std::size_t least, std::size_t first, bool batch) {
   if (inputs.size() < least) return 0;
   const auto left = inputs.tensor(first), right = inputs.tensor(first + 1);

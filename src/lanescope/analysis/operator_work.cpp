@@ -1,5 +1,5 @@
-// Each operator's model is a line of a table or a short function: shapes in, operations and bytes
-// out.
+// The model of each operator is a line in a table or a short function, from shapes to
+// operations and bytes.
 #include "lanescope/analysis/operator_work.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace lanescope::analysis {
 namespace {
 
 using Sizes = std::vector<std::int64_t>;
-using Work = std::optional<OperatorWork>;
+using MaybeWork = std::optional<OperatorWork>;
 
 struct TypeRow {
   std::string_view torch, name;
@@ -47,7 +47,7 @@ const TypeRow* find_type(std::string_view torch) {
   return row == std::end(kTypes) ? nullptr : row;
 }
 
-std::optional<Sizes> integers(const JsonValue& value) {
+std::optional<Sizes> sizes_of(const JsonValue& value) {
   if (!value.is_array()) return std::nullopt;
   Sizes sizes;
   for (const JsonValue& item : value.items) {
@@ -88,9 +88,9 @@ struct Tensor {
   }
 };
 
-class Inputs {
+class TensorArguments {
  public:
-  explicit Inputs(const OperatorCall& call)
+  explicit TensorArguments(const OperatorCall& call)
       : dims_(parse(call.dims)),
         types_(parse(call.types)),
         strides_(parse(call.strides)),
@@ -101,11 +101,11 @@ class Inputs {
     if (index >= dims_.items.size() || index >= types_.items.size()) return std::nullopt;
     Tensor tensor;
     tensor.type = find_type(types_.items[index].text);
-    auto sizes = integers(dims_.items[index]);
+    auto sizes = sizes_of(dims_.items[index]);
     if (!tensor.type || !sizes) return std::nullopt;
     tensor.dims = std::move(*sizes);
     if (index < strides_.items.size()) {
-      tensor.strides = integers(strides_.items[index]);
+      tensor.strides = sizes_of(strides_.items[index]);
       if (tensor.strides && tensor.strides->size() != tensor.dims.size()) tensor.strides.reset();
     }
     return tensor;
@@ -138,7 +138,7 @@ class Inputs {
   std::optional<Sizes> list(std::size_t index, std::size_t length) const {
     const auto found = value(index);
     if (!found) return std::nullopt;
-    auto sizes = found->integer ? std::optional(Sizes{*found->integer}) : integers(*found);
+    auto sizes = found->integer ? std::optional(Sizes{*found->integer}) : sizes_of(*found);
     if (!sizes || sizes->empty()) return std::nullopt;
     if (sizes->size() == 1) sizes->resize(length, sizes->front());
     return sizes->size() == length ? sizes : std::nullopt;
@@ -158,7 +158,8 @@ double product_of(const Sizes& sizes, std::size_t end) {
 }
 
 // A [.., m, k] and B [.., k, n]; `transposed`: B is stored [n, k], as aten::linear's weight.
-Work gemm(const Inputs& inputs, std::size_t first, bool transposed, std::int64_t out_bytes = 0) {
+MaybeWork gemm(const TensorArguments& inputs, std::size_t first, bool transposed,
+               std::int64_t out_bytes = 0) {
   const auto a = inputs.tensor(first), b = inputs.tensor(first + 1);
   if (!a || !b || a->rank() < 1 || b->rank() < 1 || a->rank() + b->rank() < 3) return std::nullopt;
   if (a->type->name.starts_with('c')) return std::nullopt;  // complex
@@ -167,7 +168,8 @@ Work gemm(const Inputs& inputs, std::size_t first, bool transposed, std::int64_t
   const std::int64_t b_k = b->rank() == 1 || transposed ? b->dim(0) : b->dim(1);
   if (b_k != shape.k) return std::nullopt;
   shape.n = b->rank() == 1 ? 1 : transposed ? b->dim(1) : b->dim(0);
-  // Two-dimensional B: whatever stands before k in A are rows. Else they are multiplied in pairs.
+  // Two-dimensional B: all dimensions before k in A are rows. Else matrices are
+  // multiplied in pairs.
   double batch = 1, rows = 1;
   if (b->rank() <= 2) {
     rows = product_of(a->dims, a->rank() - 1);
@@ -200,7 +202,7 @@ struct ConvolutionArguments {
   std::optional<std::size_t> transposed;
 };
 
-Work convolution(const Inputs& inputs, const ConvolutionArguments& at) {
+MaybeWork convolution(const TensorArguments& inputs, const ConvolutionArguments& at) {
   const auto input = inputs.tensor(at.input), weight = inputs.tensor(at.weight);
   if (!input || !weight || input->rank() < 3 || weight->rank() != input->rank())
     return std::nullopt;
@@ -216,7 +218,7 @@ Work convolution(const Inputs& inputs, const ConvolutionArguments& at) {
   if (!stride || !padding || !dilation) return std::nullopt;
   double out = static_cast<double>(input->dims[0]);
   if (transposed) {
-    // Output's size needs more arguments; what is read and multiplied does not.
+    // The output's size needs more arguments; the input and the operations do not.
     work.flops = 2 * input->elements() * per_place;
     work.bytes = input->stored_bytes() + weight->stored_bytes();
     return work;
@@ -237,8 +239,8 @@ Work convolution(const Inputs& inputs, const ConvolutionArguments& at) {
   return work;
 }
 
-// Gradients of the input and of the weight cost as much as the forward pass, each that is asked.
-Work convolution_backward(const Inputs& inputs) {
+// Each requested gradient, of the input and of the weight, costs as much as the forward pass.
+MaybeWork convolution_backward(const TensorArguments& inputs) {
   const auto grad = inputs.tensor(0), input = inputs.tensor(1), weight = inputs.tensor(2);
   if (!grad || !input || !weight || weight->rank() < 3 || grad->rank() != weight->rank())
     return std::nullopt;
@@ -261,7 +263,7 @@ Work convolution_backward(const Inputs& inputs) {
 
 // --- Attention
 
-// Pairs of query and key that are multiplied: all, or those a causal mask leaves.
+// Pairs of query and key that are multiplied: all, or those that a causal mask leaves.
 double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
   const double q = static_cast<double>(queries), k = static_cast<double>(keys);
   if (!causal) return q * k;
@@ -269,7 +271,8 @@ double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
   return growing * (growing + 1) / 2 + (q - growing) * k;
 }
 
-Work attention(const Inputs& inputs, std::size_t first, std::size_t causal_at, bool backward) {
+MaybeWork attention(const TensorArguments& inputs, std::size_t first, std::size_t causal_at,
+                    bool backward) {
   const auto q = inputs.tensor(first), k = inputs.tensor(first + 1), v = inputs.tensor(first + 2);
   if (!q || !k || !v || q->rank() != 4 || k->rank() != 4 || v->rank() != 4) return std::nullopt;
   const bool causal = inputs.flag(causal_at).value_or(false);
@@ -309,15 +312,15 @@ std::optional<Sizes> broadcast(const Sizes& left, const Sizes& right) {
 struct PassRow {
   std::string_view name;
   OperatorKind kind;
-  std::uint8_t inputs;     // tensors that it reads, the first ones
+  std::uint8_t inputs;     // it reads this many tensors, the first ones
   bool is_test = false;    // gives booleans
-  std::uint8_t again = 1;  // outputs of the shape of the inputs
+  std::uint8_t again = 1;  // outputs with the shape of the inputs
 };
 constexpr auto kE = OperatorKind::kElementwise;
 constexpr auto kR = OperatorKind::kReduction;
 constexpr auto kN = OperatorKind::kNormalisation;
 constexpr auto kS = OperatorKind::kSoftmax;
-// In-place forms (a trailing _) are found under the same names.
+// In-place forms (a trailing _) have the same rows.
 constexpr PassRow kPasses[] = {
     {"abs", kE, 1},
     {"neg", kE, 1},
@@ -422,7 +425,7 @@ constexpr PassRow kPasses[] = {
     {"_log_softmax_backward_data", kS, 2},
 };
 
-Work pass_over_memory(const Inputs& inputs, const PassRow& row) {
+MaybeWork pass_over_memory(const TensorArguments& inputs, const PassRow& row) {
   OperatorWork work;
   work.kind = row.kind;
   Sizes shape;
@@ -437,7 +440,7 @@ Work pass_over_memory(const Inputs& inputs, const PassRow& row) {
     const auto both = broadcast(shape, tensor->dims);
     if (!both) return std::nullopt;
     shape = *both;
-    // A tensor without dimensions does not decide the type; a floating one goes before a whole one.
+    // A tensor without dimensions does not decide the type; floating types come before integers.
     const bool decides =
         !type || (tensor->rank() > 0 && (tensor->type->is_floating > type->is_floating ||
                                          (tensor->type->is_floating == type->is_floating &&
@@ -454,14 +457,14 @@ Work pass_over_memory(const Inputs& inputs, const PassRow& row) {
 }
 
 // aten::copy_ [to, from].
-Work copy(const Inputs& inputs) {
+MaybeWork copy(const TensorArguments& inputs) {
   const auto to = inputs.tensor(0), from = inputs.tensor(1);
   if (!to || !from) return std::nullopt;
   return OperatorWork{
       OperatorKind::kCopy, 0, to->stored_bytes() + from->stored_bytes(), to->type->name, {}};
 }
 
-Work fill(const Inputs& inputs) {
+MaybeWork fill(const TensorArguments& inputs) {
   const auto to = inputs.tensor(0);
   if (!to) return std::nullopt;
   return OperatorWork{OperatorKind::kCopy, 0, to->stored_bytes(), to->type->name, {}};
@@ -480,42 +483,45 @@ ElementType element_type(std::string_view torch_type) {
   return row ? ElementType{row->name, row->size_bytes} : ElementType{};
 }
 
-Work compute_operator_work(const OperatorCall& call) {
+MaybeWork compute_operator_work(const OperatorCall& call) {
   if (call.dims.empty() || call.types.empty() || !call.name.starts_with("aten::"))
     return std::nullopt;
   const std::string_view op = call.name.substr(6);
-  // Looked for by name first: parsing costs more.
+  // By name first, because parsing costs more.
   if (op == "mm" || op == "bmm" || op == "mv" || op == "dot" || op == "matmul")
-    return gemm(Inputs(call), 0, false);
-  if (op == "_int_mm") return gemm(Inputs(call), 0, false, 4);
-  if (op == "_scaled_mm") return gemm(Inputs(call), 0, false, 2);  // bf16 comes out, as a rule
-  if (op == "linear") return gemm(Inputs(call), 0, true);
+    return gemm(TensorArguments(call), 0, false);
+  if (op == "_int_mm") return gemm(TensorArguments(call), 0, false, 4);
+  if (op == "_scaled_mm")
+    return gemm(TensorArguments(call), 0, false, 2);  // bf16 comes out, as a rule
+  if (op == "linear") return gemm(TensorArguments(call), 0, true);
   if (op == "addmm" || op == "addmm_" || op == "baddbmm" || op == "baddbmm_" ||
       op == "_addmm_activation" || op == "addmv" || op == "addmv_")
-    return gemm(Inputs(call), 1, false);
-  if (op == "convolution") return convolution(Inputs(call), {0, 1, 3, 4, 5, 6});
-  if (op == "cudnn_convolution") return convolution(Inputs(call), {0, 1, 3, 2, 4, {}});
-  if (op == "cudnn_convolution_relu") return convolution(Inputs(call), {0, 1, 3, 4, 5, {}});
-  if (op == "miopen_convolution") return convolution(Inputs(call), {0, 1, 4, 3, 5, {}});
-  if (op == "convolution_backward") return convolution_backward(Inputs(call));
-  if (op == "_scaled_dot_product_flash_attention") return attention(Inputs(call), 0, 4, false);
+    return gemm(TensorArguments(call), 1, false);
+  if (op == "convolution") return convolution(TensorArguments(call), {0, 1, 3, 4, 5, 6});
+  if (op == "cudnn_convolution") return convolution(TensorArguments(call), {0, 1, 3, 2, 4, {}});
+  if (op == "cudnn_convolution_relu")
+    return convolution(TensorArguments(call), {0, 1, 3, 4, 5, {}});
+  if (op == "miopen_convolution") return convolution(TensorArguments(call), {0, 1, 4, 3, 5, {}});
+  if (op == "convolution_backward") return convolution_backward(TensorArguments(call));
+  if (op == "_scaled_dot_product_flash_attention")
+    return attention(TensorArguments(call), 0, 4, false);
   if (op == "_scaled_dot_product_efficient_attention" ||
       op == "_scaled_dot_product_cudnn_attention")
-    return attention(Inputs(call), 0, 6, false);
+    return attention(TensorArguments(call), 0, 6, false);
   if (op == "_scaled_dot_product_fused_attention_overrideable")
-    return attention(Inputs(call), 0, 5, false);
+    return attention(TensorArguments(call), 0, 5, false);
   if (op == "_scaled_dot_product_flash_attention_backward" ||
       op == "_scaled_dot_product_efficient_attention_backward")
-    return attention(Inputs(call), 1, 11, true);
+    return attention(TensorArguments(call), 1, 11, true);
   if (op == "_scaled_dot_product_cudnn_attention_backward")
-    return attention(Inputs(call), 1, 14, true);
-  if (op == "copy_") return copy(Inputs(call));
-  if (op == "fill_" || op == "zero_") return fill(Inputs(call));
+    return attention(TensorArguments(call), 1, 14, true);
+  if (op == "copy_") return copy(TensorArguments(call));
+  if (op == "fill_" || op == "zero_") return fill(TensorArguments(call));
   std::string_view plain = op;
   if (plain.ends_with('_')) plain.remove_suffix(1);
   const auto* row = std::find_if(std::begin(kPasses), std::end(kPasses),
                                  [&](const PassRow& each) { return each.name == plain; });
-  return row == std::end(kPasses) ? std::nullopt : pass_over_memory(Inputs(call), *row);
+  return row == std::end(kPasses) ? std::nullopt : pass_over_memory(TensorArguments(call), *row);
 }
 
 }  // namespace lanescope::analysis

@@ -1,5 +1,4 @@
-// The least work that an operator's recorded inputs ask for: what a roofline compares its time
-// with.
+// The least work for an operator's recorded inputs, which a roofline compares with its time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,7 +19,7 @@ enum class OperatorKind : std::uint8_t {
 };
 const char* operator_kind_name(OperatorKind kind);  // "GEMM", "convolution", ...
 
-// The texts of one call's arguments, JSON as the file has them; empty where it has none.
+// The texts of one call's arguments, JSON as in the file; empty: missing.
 struct OperatorCall {
   std::string_view name;  // "aten::mm"
   std::string_view dims, types, strides, concrete;
@@ -30,13 +29,13 @@ struct OperatorCall {
 struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   // Elements from one row (or column) of A, B and C to the next; 0: the inner steps are not 1, so
-  // that the library has to copy. C is taken to be dense, as torch allocates it.
+  // the library must copy. C counts as dense, as torch allocates it.
   std::array<std::int64_t, 3> leading{};
   bool operator==(const GemmShape&) const = default;
 };
 
 // Defined in docs/definitions.md#roofline. A multiply-add is two operations; bytes count every
-// input and output once, elements that an expanded tensor repeats once.
+// input and output once, and repeated elements of an expanded tensor once.
 struct OperatorWork {
   OperatorKind kind = OperatorKind::kElementwise;
   double flops = 0, bytes = 0;
@@ -45,12 +44,12 @@ struct OperatorWork {
   bool is_convolution_backward = false, is_attention_backward = false;
 };
 
-// Nothing: an operator without a model here, or inputs that are missing, negative or do not fit the
-// operator. Front ends (aten::conv2d, scaled_dot_product_attention) have none: the operators inside
-// them have. Linear in the texts; any thread.
+// Nothing: the operator has no model, or its inputs are missing, negative or wrong for the
+// operator. Front ends (aten::conv2d, scaled_dot_product_attention) have no model; the operators
+// inside them have one. Linear in the texts; any thread.
 std::optional<OperatorWork> compute_operator_work(const OperatorCall& call);
 
-// Of a type as torch writes it ("float", "c10::BFloat16"): its short name and size. Size 0: not a
+// Short name and size of a type that torch writes ("float", "c10::BFloat16"). Size 0: not a
 // tensor of numbers.
 struct ElementType {
   std::string_view name;

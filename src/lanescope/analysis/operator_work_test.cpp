@@ -67,7 +67,7 @@ TEST(OperatorWorkTest, CountsAConvolution) {
   OperatorCall stepped = call;
   stepped.concrete = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"])";
   EXPECT_EQ(work_of(stepped).flops, 2 * 128 * 27);
-  // Without the concrete inputs nobody knows.
+  // Unknown without the concrete inputs.
   OperatorCall bare = call;
   bare.concrete = {};
   EXPECT_FALSE(compute_operator_work(bare));

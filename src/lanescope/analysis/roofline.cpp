@@ -12,14 +12,7 @@ namespace lanescope::analysis {
 namespace {
 
 constexpr std::uint32_t kNoWork = ~std::uint32_t{0};
-constexpr int kHighest = 8;  // how far up an operator with a model is looked for
-
-bool inside(std::span<const Window> windows, std::int64_t time_ns) {
-  const auto after =
-      std::upper_bound(windows.begin(), windows.end(), time_ns,
-                       [](std::int64_t time, const Window& each) { return time < each.start_ns; });
-  return after != windows.begin() && time_ns < std::prev(after)->end_ns;
-}
+constexpr int kHighest = 8;  // how many levels up to search for an operator with a model
 
 // Operators' models, each distinct call parsed once.
 class Models {
@@ -75,7 +68,7 @@ bool runs_on_device(const Trace& trace, const DeviceWork& work) {
 void rate(const Roofline& roofline, RooflineCall& call) {
   const OperatorWork& work = roofline.works[call.work];
   std::optional<double> peak;
-  // The units matter to operators that multiply matrices; the others are never limited by them.
+  // The units matter only for operators that multiply matrices.
   const bool multiplies = work.kind == OperatorKind::kGemm ||
                           work.kind == OperatorKind::kConvolution ||
                           work.kind == OperatorKind::kAttention;
@@ -120,7 +113,8 @@ GpuDevice find_device(const Trace& trace, std::int64_t device) {
   auto devices = parse_gpu_devices(*json);
   for (GpuDevice& each : devices)
     if (each.id == device) return std::move(each);
-  // Some writers number the work otherwise than the list; it does not matter among equal GPUs.
+  // Some writers number the devices of work and of the list differently, which does not matter if
+  // all GPUs are equal.
   const bool all_equal = std::all_of(devices.begin(), devices.end(), [&](const GpuDevice& each) {
     return each.name == devices[0].name && each.sm_count == devices[0].sm_count;
   });
@@ -145,7 +139,7 @@ Roofline compute_roofline(const Trace& trace, const LaunchLinks& links, const Sl
   IntervalUnion busy;
   for (std::size_t i = 0; i < timeline.work.size(); ++i) {
     const DeviceWork& work = timeline.work[i];
-    if (!inside(windows, work.start_ns) || !runs_on_device(trace, work)) continue;
+    if (!is_inside(windows, work.start_ns) || !runs_on_device(trace, work)) continue;
     busy.add(work.start_ns, work.end_ns);
     const SliceId launch = links.launch_of[raw(work.slice)];
     const bool is_graph = launch != kNone<SliceId> && links.launched_by(launch).size() > 1;
@@ -186,7 +180,7 @@ Roofline compute_roofline(const Trace& trace, const LaunchLinks& links, const Sl
   }
   for (std::size_t i = 0; i < timeline.work.size(); ++i) {
     const DeviceWork& work = timeline.work[i];
-    if (!inside(windows, work.start_ns) || !runs_on_device(trace, work)) continue;
+    if (!is_inside(windows, work.start_ns) || !runs_on_device(trace, work)) continue;
     const std::uint32_t call = roofline.call_of[i];
     const auto kind =
         call == Roofline::kNoCall ? RooflineClass::kUnknown : roofline.calls[call].kind;

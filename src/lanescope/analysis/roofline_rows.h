@@ -1,4 +1,4 @@
-// A roofline's calls as a table: equal calls, by the kernel that ran, in one row.
+// A roofline as a table: equal calls with the same kernel are one row.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,16 +14,14 @@ struct RooflineRow {
   SliceId op{}, kernel{};                        // of the longest call
   RooflineClass kind = RooflineClass::kUnknown;  // of the longest call
   std::uint64_t calls = 0;
-  std::int64_t time_ns = 0;                 // the calls' times, added up
-  std::int64_t median_ns = 0;               // the lower one of an even number
-  double flops_per_s = 0, bytes_per_s = 0;  // of all of them; 0 of no time
-  // Floors over times; absent of short calls, where the peak is not known, and where this would be
-  // more than 1.
+  std::int64_t time_ns = 0;                 // sum of the calls' times
+  std::int64_t median_ns = 0;               // for an even number, the lower one
+  double flops_per_s = 0, bytes_per_s = 0;  // of all calls; 0: no time
+  // Floors over times; absent: short calls, an unknown peak, or more than 1.
   std::optional<double> achieved_ratio;
   bool is_above_peak = false;  // it would be more than 1
-  // Its rate over the best of the rows that multiply in the same type (or, of operators that do
-  // not multiply, over the best of all of those): what can be said of a GPU nobody knows. Short
-  // calls are neither compared nor compared with.
+  // For GPUs with unknown peaks: its rate over the best row that multiplies in the same type (for
+  // operators that do not multiply, over the best of these). Short calls are left out.
   std::optional<double> of_best_ratio;
 };
 

@@ -93,7 +93,7 @@ TEST(RooflineTest, UnitesTheWorkOfACall) {
 }
 
 TEST(RooflineTest, SaysWhatItCannotRate) {
-  testing::Sketch sketch;  // a GPU that nobody describes
+  testing::Sketch sketch;  // a GPU without a description
   draw(sketch, 1, "aten::mm", "[[4096, 4096], [4096, 4096]]", kTwoBf16, "a", 100'000, 169'000);
   draw(sketch, 2, "my::op", "[[4096, 4096]]", R"(["float"])", "b", 300'000, 1000);
   const Roofline roofline = roofline_of(sketch).roofline;

@@ -1,5 +1,5 @@
 // Example, one thread: A [0, 100), B [10, 50), C [40, 60). B is inside A. C overlaps B's end, so B
-// is closed and C becomes A's second child: self(A) = 100 - 40 - 20.
+// closes and C becomes A's second child: self(A) = 100 - 40 - 20.
 #include "lanescope/analysis/slice_nesting.h"
 
 namespace lanescope::analysis {

@@ -1,5 +1,4 @@
-// Which slice lies inside which, on each CPU thread: the tree that self times and `lanescope tree`
-// are made of.
+// Which slice is inside which, on each CPU thread: the tree for self times and `lanescope tree`.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,15 +7,14 @@
 
 namespace lanescope::analysis {
 
-// One entry a slice. Slices that take no part (other tracks, other kinds) have no parent and depth
-// kNotNested.
+// One entry per slice. Other slices (other tracks, other kinds) have no parent
+// and depth kNotNested.
 struct SliceNesting {
   static constexpr std::uint32_t kNotNested = ~std::uint32_t{0};
   std::vector<SliceId> parent;       // kNone<SliceId>: at the top of its track
   std::vector<std::uint32_t> depth;  // 0 at the top
-  // dur minus the durations of the direct children, nanoseconds; never negative, because children
-  // neither overlap their parent's end nor, partial overlaps apart, each other. With partial
-  // overlaps among children it may be; it is kept.
+  // dur minus the durations of the direct children, nanoseconds. Negative only if children partly
+  // overlap each other; it is kept then.
   std::vector<std::int64_t> self_ns;
 };
 
@@ -24,10 +22,10 @@ struct NestingOptions {
   bool python_frames = false;  // python_function slices take part
 };
 
-// The rule (recording.md 2.7 rule 4, torch's own): in order of (start, longer first), a slice is a
-// child of the innermost open slice that contains it wholly; an open slice that ends before this
-// one starts, or before it ends, is closed. So a partial overlap detaches to the outer level. O(n),
-// no sort: a Trace is in that order already. Any thread.
+// The rule of torch (docs/definitions.md#key-averages, rule 4): in order of (start, longer first),
+// a slice is a child of the innermost open slice that contains it wholly. An open slice that ends
+// before this one starts or ends is closed, so a slice with a partial overlap belongs to the outer
+// level. O(n), no sort: a Trace already has that order. Any thread.
 SliceNesting compute_slice_nesting(const Trace& trace, const NestingOptions& options = {});
 
 }  // namespace lanescope::analysis

@@ -19,7 +19,7 @@ TEST(SliceNestingTest, SelfTimeIsTotalMinusDirectChildrenOnly) {
   EXPECT_EQ(nesting.self_ns, (std::vector<std::int64_t>{45, 40, 10, 5}));
 }
 
-// C overlaps B's end, so it is A's child; D starts where A ends and is nobody's.
+// C overlaps B's end, so it is A's child; D starts where A ends and has no parent.
 TEST(SliceNestingTest, PartialOverlapDetachesToTheOuterLevel) {
   const Trace trace =
       std::move(Sketch().op("A", 0, 100).op("B", 10, 40).op("C", 40, 20).op("D", 100, 5)).trace();

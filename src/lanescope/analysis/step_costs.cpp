@@ -9,8 +9,8 @@
 namespace lanescope::analysis {
 namespace {
 
-// Adds up durations that a hostile file may have made as long as it liked: all that one object ever
-// adds stays below 73 years, so no sum of sums leaves 64 bits.
+// Adds durations, which can be very long in a hostile file: one object adds at most 73 years, so no
+// sum of sums overflows 64 bits.
 class Adder {
  public:
   void operator()(std::int64_t& sum, std::int64_t value_ns) {
@@ -35,13 +35,6 @@ std::int64_t length_within(std::span<const Window> windows, std::int64_t start_n
   return length;
 }
 
-bool inside(std::span<const Window> windows, std::int64_t time_ns) {
-  const auto after =
-      std::upper_bound(windows.begin(), windows.end(), time_ns,
-                       [](std::int64_t time, const Window& each) { return time < each.start_ns; });
-  return after != windows.begin() && time_ns < std::prev(after)->end_ns;
-}
-
 class Costs {
  public:
   explicit Costs(const StepCostsInput& input) : in_(input), trace_(input.trace) {}
@@ -64,7 +57,7 @@ class Costs {
   }
 
  private:
-  // The innermost operator; annotations and compiled regions around it are the program's own names.
+  // The innermost operator; annotations and compiled regions around it have the program's names.
   SliceId operator_of(SliceId work) const {
     SliceId op = in_.links.op_of[raw(work)];
     while (op != kNone<SliceId> && trace_.kind(op) != CategoryKind::kCpuOp)
@@ -77,7 +70,7 @@ class Costs {
     std::map<Key, WorkGroup> groups;
     for (const DeviceWork& work : in_.timeline->work) {
       const std::int64_t length = length_within(in_.windows, work.start_ns, work.end_ns);
-      if (length == 0 && !(work.end_ns == work.start_ns && inside(in_.windows, work.start_ns)))
+      if (length == 0 && !(work.end_ns == work.start_ns && is_inside(in_.windows, work.start_ns)))
         continue;
       const SliceId op = operator_of(work.slice);
       const StringId op_name =
@@ -156,7 +149,7 @@ class Costs {
       const SliceId id{i};
       auto cpu = class_of(trace_.kind(id));
       if (!cpu || in_.nesting.depth[i] == SliceNesting::kNotNested) continue;
-      if (!inside(in_.cpu_windows, trace_.start_ns(id))) continue;
+      if (!is_inside(in_.cpu_windows, trace_.start_ns(id))) continue;
       if (*cpu == CpuClass::kCall && is_blocking_call(trace_, in_.links, id)) cpu = CpuClass::kWait;
       CpuGroup& group = by_id[std::uint64_t{static_cast<std::uint8_t>(*cpu)} << 32 |
                               raw(trace_.slices().name[i])];

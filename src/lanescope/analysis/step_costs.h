@@ -1,4 +1,4 @@
-// What the steady steps of one trace cost, in groups that can be looked up in another trace.
+// The cost of one trace's steady steps, in groups that can be found in another trace.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,27 +21,28 @@ namespace lanescope::analysis {
 struct WorkGroup {
   std::string name;  // raw
   std::string op;    // innermost operator; empty: launched outside of operators
-  std::string dims;  // its "Input Dims" as the file has them; empty: not recorded
+  std::string dims;  // its "Input Dims" as in the file; empty: not recorded
   WorkClass work = WorkClass::kCompute;
-  std::uint64_t count = 0;   // pieces that lie at least partly in the windows
-  std::int64_t time_ns = 0;  // of each the part inside the windows, added up
+  std::uint64_t count = 0;   // pieces at least partly in the windows
+  std::int64_t time_ns = 0;  // sum of their parts inside the windows
   SliceId longest = kNone<SliceId>;
 };
 
-// Idle time of one cause in front of one thing.
+// Idle time with one cause before one kind of work.
 struct IdleGroup {
   IdleCause cause = IdleCause::kUnknown;
-  std::string before;  // operator that launched what ran next, else its raw name; empty: nothing
+  std::string before;  // operator that launched the next work, else the work's raw name;
+                       // empty: nothing came
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
-  SliceId next_work = kNone<SliceId>;  // of the longest of them
+  SliceId next_work = kNone<SliceId>;  // after the longest of these gaps
 };
 
 enum class CpuClass : std::uint8_t {
   kOperator,  // operators
   kCall,      // CUDA calls that do not wait
   kWait,      // calls in which the CPU may wait for the device (is_blocking_call)
-  kRange,     // annotations: code between events, Python without recorded stacks among it
+  kRange,     // annotations: code between events, including Python without recorded stacks
   kPython,    // frames, where stacks were recorded
 };
 inline constexpr std::size_t kCpuClassCount = 5;
@@ -67,7 +68,7 @@ struct StepCosts {
 struct StepCostsInput {
   const Trace& trace;
   const LaunchLinks& links;
-  const SliceNesting& nesting;     // Python frames are counted when they take part
+  const SliceNesting& nesting;     // with Python frames if they are included
   const DeviceTimeline* timeline;  // null: no device worked
   const Gaps* gaps;
   std::span<const Window> windows;      // of the steady steps on the device: disjoint, in order

@@ -23,9 +23,9 @@ StepCosts costs_of(const Trace& trace, const std::vector<Window>& windows, std::
 // One operator launches gemm twice and a copy once; window [0, 200).
 //   CPU:  aten::mm [0, 60): launch [5, 10), launch [20, 30), cudaMemcpy [40, 55)
 //   GPU:  gemm [30, 50), gemm [60, 90), copy [100, 110)
-// Idle: [0, 30) before the first gemm: launch ended at 10, so 10 before the first work and 20
-// latency;
-//       [50, 60), [90, 100): launched before; [110, 200): nothing follows.
+//   idle: [0, 30) before the first gemm, whose launch ended at 10: 10 before the first work and
+//         20 of launch latency; [50, 60) and [90, 100): launched before;
+//         [110, 200): nothing follows
 Trace one_step() {
   return Sketch()
       .op("aten::mm", 0, 60, {.input_dims = "[[4, 4], [4, 4]]"})

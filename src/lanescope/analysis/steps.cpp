@@ -1,9 +1,8 @@
-// Problem: the CPU's step ranges say when work was launched, not when it ran; on a GPU-bound loop
-// they are too short and the last one is followed by a long drain. Idea: shift each boundary to the
-// moment the device has finished what was launched before it. Example: steps at 0, 10, 20; a kernel
+// Problem: the CPU's step ranges say when work was launched, not when it ran. In a GPU-bound loop
+// they are too short, and much work runs after the last one. Idea: move each boundary to the moment
+// when the device has finished the work launched before it. Example: steps at 0, 10, 20; a kernel
 // launched at 1 runs [2, 40), one launched at 11 runs [40, 80) -> the device windows are [0, 40),
-// [40, 80), ... For a loop in which the device waits for the CPU the boundaries stay where they
-// are.
+// [40, 80), ... If the device waits for the CPU, the boundaries stay where they are.
 #include "lanescope/analysis/steps.h"
 #include "lanescope/analysis/launching_calls.h"
 
@@ -13,9 +12,9 @@
 namespace lanescope::analysis {
 namespace {
 
-// With device work: from the first launch call (without any, the first work) to the end of the last
-// work; what the CPU did before and after says nothing about a step. Else from the first operator,
-// annotation or API call to the last end of those.
+// With device work: from the first launch call (or, without calls, the first work) to the end of
+// the last work; CPU work before and after says nothing about a step. Else from the first operator,
+// annotation or API call to the last end of these.
 StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
   constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   std::int64_t first_launch = kNever, first_work = kNever, last_work = -kNever;
@@ -42,6 +41,13 @@ StepRange whole_range(const Trace& trace, const LaunchLinks& links) {
 }
 
 }  // namespace
+
+bool is_inside(std::span<const Window> windows, std::int64_t time_ns) {
+  const auto after =
+      std::upper_bound(windows.begin(), windows.end(), time_ns,
+                       [](std::int64_t time, const Window& each) { return time < each.start_ns; });
+  return after != windows.begin() && time_ns < std::prev(after)->end_ns;
+}
 
 Steps find_steps(const Trace& trace, const LaunchLinks& links, ProcessId process) {
   Steps result;
@@ -112,6 +118,15 @@ std::vector<Window> compute_step_windows(const Trace& trace, const LaunchLinks& 
   return windows;
 }
 
+std::int64_t median_of_steps(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 != 0) return *middle;
+  const std::int64_t below = *std::max_element(values.begin(), middle);
+  return below + (*middle - below) / 2;
+}
+
 std::int64_t lower_median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
@@ -124,12 +139,12 @@ StepStatistics step_statistics(const std::vector<std::int64_t>& lengths_ns) {
   if (lengths_ns.empty()) return result;
   result.shortest_ns = *std::min_element(lengths_ns.begin(), lengths_ns.end());
   result.longest_ns = *std::max_element(lengths_ns.begin(), lengths_ns.end());
-  result.median_ns = lower_median(lengths_ns);
+  result.median_ns = median_of_steps(lengths_ns);
   std::vector<std::int64_t> deviations;
   for (const std::int64_t each : lengths_ns)
     deviations.push_back(each > result.median_ns ? each - result.median_ns
                                                  : result.median_ns - each);
-  result.mad_ns = lower_median(std::move(deviations));
+  result.mad_ns = median_of_steps(std::move(deviations));
   if (lengths_ns.size() < 3) return result;
   const double limit = static_cast<double>(result.median_ns) +
                        std::max(0.2 * static_cast<double>(result.median_ns),

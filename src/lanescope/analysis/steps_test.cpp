@@ -56,7 +56,7 @@ TEST(StepsTest, ADeviceThatWaitsForTheCpuHasTheCpusBoundaries) {
   expect_window(windows[1], 50, 90);
 }
 
-// The kernel without a launch was launched by a step before the recording: step 1 begins behind it.
+// The kernel without a launch was launched by a step before the recording: step 1 begins after it.
 TEST(StepsTest, WorkFromBeforeTheRecordingBelongsToNoStep) {
   const Trace trace = Sketch()
                           .annotation("ProfilerStep#1", 0, 20)
@@ -109,6 +109,18 @@ TEST(StepsTest, SlowStepsStandOutFromTheMedianAndItsDeviation) {
   EXPECT_EQ(statistics.slow, (std::vector<std::size_t>{3}));
   EXPECT_TRUE(step_statistics({10, 30}).slow.empty());
   EXPECT_EQ(lower_median({4, 1, 3, 2}), 2);
+}
+
+// Of {20, 10, 41, 31} the two in the middle are 20 and 31: 25. Deviations {5, 15, 16, 6}: between 6
+// and 15, 10.
+TEST(StepsTest, TheMedianOfAnEvenNumberOfStepsIsTheMeanOfTheTwoInTheMiddle) {
+  const StepStatistics statistics = step_statistics({20, 10, 41, 31});
+  EXPECT_EQ(statistics.median_ns, 25);
+  EXPECT_EQ(statistics.mad_ns, 10);
+  EXPECT_EQ(median_of_steps({}), 0);
+  EXPECT_EQ(median_of_steps({7}), 7);
+  EXPECT_EQ(median_of_steps({9, 3}), 6);
+  EXPECT_EQ(median_of_steps({-4, -1}), -3);  // rounded down
 }
 
 }  // namespace

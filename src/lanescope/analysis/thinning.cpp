@@ -13,9 +13,9 @@ std::optional<JsonValue> entry(const Trace& trace, std::string_view key) {
   return json ? parse_json(*json) : std::nullopt;
 }
 
-struct Window {
+struct RecordedWindow {
   std::int64_t from_ns, to_ns;  // since 1970
-  // Of a time that may have no end yet; 0 outside of the window.
+  // For a time that may have no end yet; 0: outside of the window.
   std::int64_t overlap_ns(const JsonValue* from, const JsonValue* to) const {
     if (!from || !from->integer) return 0;
     const std::int64_t end = to && to->integer ? *to->integer : to_ns;
@@ -23,8 +23,9 @@ struct Window {
   }
 };
 
-// The list of pauses is cut when it is long; what it lacks is in paused_ns.
-std::int64_t paused_ns(const JsonValue& period, const Window& window, std::int64_t in_window_ns) {
+// A long list of pauses is cut; paused_ns has the rest.
+std::int64_t paused_ns(const JsonValue& period, const RecordedWindow& window,
+                       std::int64_t in_window_ns) {
   std::int64_t listed_ns = 0;
   const JsonValue* const pauses = period.find("pauses");
   if (pauses)
@@ -48,8 +49,8 @@ std::int64_t paused_ns(const JsonValue& period, const Window& window, std::int64
 std::optional<Thinning> find_thinning(const Trace& trace) {
   const auto list = entry(trace, "lanescope_thinned");
   if (!list || !list->is_array()) return std::nullopt;
-  const Window window{trace.base_time_ns() + trace.window_start_ns(),
-                      trace.base_time_ns() + trace.window_end_ns()};
+  const RecordedWindow window{trace.base_time_ns() + trace.window_start_ns(),
+                              trace.base_time_ns() + trace.window_end_ns()};
   const bool has_inputs = trace.metadata_json("record_shapes") || trace.metadata_json("with_flops");
   const bool has_stacks = trace.metadata_json("with_stack").has_value();
   Thinning found;
@@ -57,17 +58,24 @@ std::optional<Thinning> find_thinning(const Trace& trace) {
     const JsonValue* const level = period.find("level");
     const std::int64_t ns = window.overlap_ns(period.find("from_ns"), period.find("to_ns"));
     if (!level || ns == 0) continue;
-    // Each level leaves out what the ones before it do.
+    // Each level also leaves out what the levels before it leave out.
     const std::int64_t left_out = level->integer.value_or(0);
     if (left_out >= 1 && has_inputs) found.without_inputs_ns += ns;
     if (left_out >= 2 && has_stacks) found.without_stacks_ns += ns;
     if (left_out < 3) continue;
+    if (const JsonValue* short_ns = period.find("shorter_than_ns"); short_ns && left_out == 3) {
+      found.without_short_operators_ns += ns;
+      found.short_ns = std::max(found.short_ns, short_ns->integer.value_or(0));
+      continue;
+    }
     found.operators_in_parts_ns += ns;
     found.paused_ns += paused_ns(period, window, ns);
     if (const JsonValue* count = period.find("pause_count"); count && count->integer)
       found.pause_count += static_cast<std::uint64_t>(std::max<std::int64_t>(*count->integer, 0));
   }
-  if (found.without_inputs_ns + found.without_stacks_ns + found.operators_in_parts_ns == 0)
+  if (found.without_inputs_ns + found.without_stacks_ns + found.without_short_operators_ns +
+          found.operators_in_parts_ns ==
+      0)
     return std::nullopt;
   return found;
 }
@@ -78,7 +86,10 @@ std::optional<RecordingCost> find_recording_cost(const Trace& trace) {
   const JsonValue* const budget = cost->find("budget_ratio");
   const JsonValue* const share = cost->find("share_ratio");
   if (!budget || !share) return std::nullopt;
-  return RecordingCost{budget->number, share->number};
+  const JsonValue* const left_out = cost->find("left_out_operators");
+  const std::int64_t count = left_out ? left_out->integer.value_or(0) : 0;
+  return RecordingCost{budget->number, share->number,
+                       static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
 }
 
 }  // namespace lanescope::analysis

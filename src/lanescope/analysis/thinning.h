@@ -1,5 +1,5 @@
-// What a recording left out to keep to its budget, and what it cost: the entries lanescope_thinned
-// and lanescope_cost of a trace. docs/definitions.md#budget.
+// What a recording left out to keep its budget, and what it cost: the entries lanescope_thinned and
+// lanescope_cost of a trace. docs/definitions.md#budget.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -8,9 +8,12 @@
 
 namespace lanescope::analysis {
 
-// Periods that lie in the trace's window, at least in part. `*_ns` are times within the window.
+// Periods at least partly in the trace's window. `*_ns` are times within the window.
 struct Thinning {
   std::int64_t without_inputs_ns = 0, without_stacks_ns = 0;
+  std::int64_t without_short_operators_ns = 0;
+  std::int64_t short_ns = 0;               // left-out operators took less; the largest limit
+                                           // of these periods
   std::int64_t operators_in_parts_ns = 0;  // of which:
   std::int64_t paused_ns = 0;              // without operators, at least
   std::uint64_t pause_count = 0;           // in the periods, inside the window or not
@@ -18,9 +21,10 @@ struct Thinning {
 
 struct RecordingCost {
   double budget_ratio = 0, share_ratio = 0;
+  std::uint64_t left_out_operators = 0;  // short ones, in all of the recording
 };
 
-// Nothing: everything that was asked for is there, or the entry cannot be understood. O(entry).
+// Nothing: the recording is complete, or the entry cannot be understood. O(entry).
 std::optional<Thinning> find_thinning(const Trace& trace);
 // Nothing: recorded without a budget. O(1).
 std::optional<RecordingCost> find_recording_cost(const Trace& trace);

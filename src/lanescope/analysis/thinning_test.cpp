@@ -20,13 +20,17 @@ TEST(ThinningTest, EachLevelLeavesOutWhatTheOnesBeforeDo) {
   const auto found =
       find_thinning(thinned(R"([{"from_ns": 100, "to_ns": 300, "level": 1, "what": "input shapes"},
                   {"from_ns": 300, "to_ns": 400, "level": 2, "what": "stacks"},
-                  {"from_ns": 400, "to_ns": null, "level": 3, "what": "operators", "paused_ns": 150,
-                   "pause_count": 2, "pauses": [[400, 550], [900, null]]}])"));
+                  {"from_ns": 400, "to_ns": 450, "level": 3, "what": "short operators",
+                   "shorter_than_ns": 20},
+                  {"from_ns": 450, "to_ns": null, "level": 4, "what": "operators", "paused_ns": 100,
+                   "pause_count": 2, "pauses": [[450, 550], [900, null]]}])"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->without_inputs_ns, 900);
   EXPECT_EQ(found->without_stacks_ns, 700);
-  EXPECT_EQ(found->operators_in_parts_ns, 600);
-  EXPECT_EQ(found->paused_ns, 250);
+  EXPECT_EQ(found->without_short_operators_ns, 50);
+  EXPECT_EQ(found->short_ns, 20);
+  EXPECT_EQ(found->operators_in_parts_ns, 550);
+  EXPECT_EQ(found->paused_ns, 200);
   EXPECT_EQ(found->pause_count, 2u);
 }
 
@@ -64,11 +68,13 @@ TEST(ThinningTest, StrangeEntriesAreNothing) {
 TEST(RecordingCostTest, IsWhatTheRecorderWrote) {
   Sketch sketch;
   sketch.op("aten::add", 0, 1000)
-      .metadata("lanescope_cost", R"({"budget_ratio": 0.01, "share_ratio": 0.0087, "cost_ns": 1})");
+      .metadata("lanescope_cost", R"({"budget_ratio": 0.01, "share_ratio": 0.0087, "cost_ns": 1,
+                                      "left_out_operators": 12345})");
   const auto found = find_recording_cost(std::move(sketch).trace());
   ASSERT_TRUE(found);
   EXPECT_EQ(found->budget_ratio, 0.01);
   EXPECT_EQ(found->share_ratio, 0.0087);
+  EXPECT_EQ(found->left_out_operators, 12345u);
   EXPECT_FALSE(find_recording_cost(thinned("[]")));
 }
 

@@ -1,8 +1,8 @@
-// Problem: a table that equals torch's to the last digit needs torch's own event list: its ties,
-// its doubles, its links. Idea: one array of events in torch's order, built by merging the tracks
-// (each already sorted); links by sorted ids; the tree by one pass with a stack per thread. Fields
-// a Kineto file lacks (logical thread numbers, linked activities) follow from what it has, as noted
-// at each place. Rule numbers are those of docs/definitions.md#key-averages.
+// Problem: a table that equals torch's to the last digit needs the same event list: its ties, its
+// doubles, its links. Idea: one array of events in torch's order, built by merging the tracks (each
+// already sorted); links by sorted ids; the tree by one pass with a stack per thread. Fields that a
+// Kineto file lacks (logical thread numbers, linked activities) follow from others, as noted at
+// each place. Rule numbers are those of docs/definitions.md#key-averages.
 #include "lanescope/analysis/torch_events.h"
 
 #include <cxxabi.h>
@@ -23,8 +23,6 @@
 namespace lanescope::analysis {
 namespace {
 
-constexpr std::uint32_t kNoEvent = TorchEvent::kNoEvent;
-
 // Bookkeeping operators that torch hides.
 constexpr std::array<std::string_view, 8> kHiddenNames{"[memory]",
                                                        "[OutOfMemory]",
@@ -35,9 +33,8 @@ constexpr std::array<std::string_view, 8> kHiddenNames{"[memory]",
                                                        "aten::output_nr",
                                                        "aten::_version"};
 
-// torch hands each name of more than one character to the C++ demangler, so an operator named "Pi"
-// reads "int*". Longer names than this cannot be demangled either (the demangler's own recursion
-// limit).
+// torch passes each name of more than one character to the C++ demangler, so an operator named "Pi"
+// becomes "int*". Names longer than this cannot be demangled (the demangler's recursion limit).
 constexpr std::size_t kLongestMangledName = 2048;
 
 std::string shown_name(std::string_view name) {
@@ -59,15 +56,30 @@ bool is_device_memory(std::int64_t device_type) {
   return device_type == 1 || device_type == 6 || device_type == 12 || device_type == 20;
 }
 
-std::string device_of(const Trace& trace) {
-  bool any = false;
+bool starts_kernels(const Trace& trace) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (is_api_call(trace.kind(SliceId{i}))) {
+      const std::string_view name = trace.name(SliceId{i});
+      if (name.find("LaunchKernel") != name.npos || name.find("GraphLaunch") != name.npos)
+        return true;
+    }
+  return false;
+}
+
+// torch knows the requested activities. A file does not say, but with launches and without any
+// kernel it was recorded without the device.
+std::string device_of(const Trace& trace, TableStyle style) {
+  bool has_calls = false, has_work = false;
   for (const Category& category : trace.categories()) {
     const std::string_view text = trace.text(category.text);
     for (const char* device : {"xpu", "mtia", "hpu", "privateuse1"})
       if (text.starts_with(device)) return device;
-    any = any || is_on_stream(category.kind) || is_api_call(category.kind);
+    has_calls = has_calls || is_api_call(category.kind);
+    has_work = has_work || is_on_stream(category.kind);
   }
-  return any ? "cuda" : "";
+  if (has_work) return "cuda";
+  const bool is_left_out = style == TableStyle::kTorch && starts_kernels(trace);
+  return has_calls && !is_left_out ? "cuda" : "";
 }
 
 struct MemoryRecord {
@@ -75,21 +87,23 @@ struct MemoryRecord {
   std::int64_t cpu_bytes, device_bytes;
   TrackId track;
   std::uint32_t name;
-  std::int32_t row_count;  // CPU rows of any thread around it
+  std::int32_t row_count;  // number of CPU rows, of any thread, around it
 };
 
-constexpr std::string_view kOwnMark = "lanescope_version";
+constexpr std::string_view kLanescopeKey = "lanescope_version";
 
 class Builder {
  public:
-  Builder(const Trace& trace, TableStyle style) : trace_(trace) {
+  Builder(const Trace& trace, TableStyle style, bool own_frames)
+      : trace_(trace), own_frames_(own_frames) {
     out_.style = style;
-    for (const Metadata& entry : trace.metadata()) is_own_ |= trace.text(entry.key) == kOwnMark;
+    for (const Metadata& entry : trace.metadata())
+      out_.is_own |= trace.text(entry.key) == kLanescopeKey;
   }
 
   TorchEvents run() {
-    out_.device = device_of(trace_);
-    names_.assign(trace_.strings().size(), kNoEvent);
+    out_.device = device_of(trace_, out_.style);
+    names_.assign(trace_.strings().size(), TorchEvent::kNoEvent);
     operator_names_.resize(trace_.strings().size());
     intern("");
     finished_ = trace_.strings().find("finished");
@@ -115,7 +129,7 @@ class Builder {
 
   std::uint32_t name_index(StringId id) {
     std::uint32_t& index = names_[raw(id)];
-    if (index == kNoEvent) index = intern(shown_name(trace_.text(id)));
+    if (index == TorchEvent::kNoEvent) index = intern(shown_name(trace_.text(id)));
     return index;
   }
 
@@ -123,7 +137,7 @@ class Builder {
   // into the file.
   void name_operator(TorchEvent& event, StringId id) {
     OperatorName& name = operator_names_[raw(id)];
-    if (name.name == kNoEvent) name = split_operator_name(id);
+    if (name.name == TorchEvent::kNoEvent) name = split_operator_name(id);
     event.name = name.name;
     event.overload = name.overload;
     if (const auto overload = trace_.slice_args(event.slice).text(ArgKey::kOverloadName))
@@ -131,7 +145,7 @@ class Builder {
   }
 
   struct OperatorName {
-    std::uint32_t name = kNoEvent, overload = 0;  // indexes into TorchEvents::names
+    std::uint32_t name = TorchEvent::kNoEvent, overload = 0;  // indexes into TorchEvents::names
   };
 
   OperatorName split_operator_name(StringId id) {
@@ -161,51 +175,50 @@ class Builder {
     }
   }
 
-  // The thread that stopped the profiler: torch puts rows that it cannot link (overhead, API calls
-  // under no operator) there. A file does not name it; it is the thread of the steps, else the
+  // The thread that stopped the profiler: torch puts rows there that it cannot link (overhead, API
+  // calls without an operator). A file does not name it; take the thread of the steps, else the
   // process's first thread, else the first one.
   void find_main_thread() {
     if (!trace_.steps().empty()) {
-      main_ = trace_.slices().track[raw(trace_.steps().front().slice)];
+      out_.main_track = trace_.slices().track[raw(trace_.steps().front().slice)];
       return;
     }
     for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) {
       const Track& track = trace_.tracks()[i];
       if (track.kind != TrackKind::kThread || track.slice_count == 0) continue;
       const bool front = is_front_end(trace_.kind(SliceId{track.first_slice}));
-      if (main_ == kNone<TrackId> && front) main_ = TrackId{i};
+      if (out_.main_track == kNone<TrackId> && front) out_.main_track = TrackId{i};
       if (!track.tid.is_text && track.tid.number != 0 &&
           trace_.process(track.process).pid == track.tid) {
-        main_ = TrackId{i};
+        out_.main_track = TrackId{i};
         return;
       }
     }
   }
 
-  // Versions of torch that write "host_name" list Python frames as rows of the table; 2.11 does
-  // neither.
+  // Versions of torch that write "host_name" show Python frames as rows of the table;
+  // 2.11 does neither.
   void find_python_frames() {
-    out_.has_python_frames = trace_.metadata_json("host_name").has_value() ||
-                             trace_.strings().find("Python thread") != kNone<StringId>;
+    out_.has_python_frames =
+        is_torch() && (out_.is_own ? own_frames_ : trace_.metadata_json("host_name").has_value());
   }
 
-  // Kineto writes annotations on the device one tick longer at both ends than it counts them, so
-  // that viewers draw them around their first kernel; a tick is 1 us in files that have nothing
-  // finer, else 1 ns.
+  // Kineto writes annotations on the device one tick longer at both ends, so that viewers draw them
+  // around their first kernel. A tick is 1 us in files with whole microseconds, else 1 ns.
   void find_tick() {
     for (const std::int64_t start : trace_.slices().start_ns)
       if (start % 1000 != 0) return;
     tick_ns_ = 1000;
   }
 
-  // Device work that was not launched inside what the trace shows: warm-up work that leaked into
-  // the window.
+  // Finds device work that was launched before the trace: warm-up work that still ran
+  // in the window.
   void find_left_out() {
     links_ = compute_launch_links(trace_);
     left_out_.assign(trace_.slices().size(), false);
-    // No launches recorded at all: nothing can be said but what the trace itself marks.
+    // Without recorded launches, only the trace's marks count.
     const bool any_launch = links_.launched_count > 0;
-    const std::int64_t first_step_ns =  // without steps, nothing comes before the first one
+    const std::int64_t first_step_ns =  // without steps, nothing is before the first one
         trace_.steps().empty() ? std::numeric_limits<std::int64_t>::min()
                                : trace_.start_ns(trace_.steps().front().slice);
     TorchEventsNotes& notes = out_.notes;
@@ -231,9 +244,8 @@ class Builder {
     return mark && mark->type == ArgType::kTrue;
   }
 
-  // lanescope projects an annotation also for work of annotations inside it, which torch does not,
-  // and for work of backward ops of its ops, in rows of their own:
-  // docs/decisions/gpu_annotations.md
+  // lanescope also projects an annotation for work of annotations inside it and, in separate rows,
+  // for work of backward ops of its ops; torch does not: docs/decisions/gpu_annotations.md
   bool is_extra_annotation(SliceId id) const {
     if (launches_ == kNone<StringId>) return false;
     const ArgsView args = trace_.slice_args(id);
@@ -247,8 +259,8 @@ class Builder {
     return false;
   }
 
-  // A range that was open when recording stopped has no ending thread, which torch takes for an
-  // asynchronous one.
+  // A range that was open when recording stopped has no ending thread, so torch treats
+  // it as asynchronous.
   bool is_unfinished(SliceId id) const {
     if (finished_ == kNone<StringId>) return false;
     const ArgsView args = trace_.slice_args(id);
@@ -264,20 +276,20 @@ class Builder {
       return false;
     if (hidden_[raw(trace_.slices().name[raw(id)])]) return false;
     if (kind == CategoryKind::kGpuUserAnnotation && is_extra_annotation(id)) return false;
-    // The CPU waits and events are marked: nothing that the device does. torch counts them as its
-    // time where it records them at all.
+    // These are waits of the CPU and marks of events, not device work. If torch records them, it
+    // counts them as device time.
     if ((kind == CategoryKind::kCudaSync || kind == CategoryKind::kCudaEvent) &&
-        (!is_torch() || is_own_))
+        (!is_torch() || out_.is_own))
       return false;
     if (kind == CategoryKind::kPythonFunction) {
-      if (is_torch()) return out_.has_python_frames;
-      ++out_.notes.python_frame_count;
+      if (out_.has_python_frames) return true;
+      if (!is_torch() || out_.is_own) ++out_.notes.python_frame_count;
       return false;
     }
     return is_torch() || !left_out_[raw(id)];
   }
 
-  // What the order needs of a slice; sorting these moves a fifth of the bytes of whole events.
+  // The sort key of a slice; sorting keys moves a fifth of the bytes of whole events.
   struct Key {
     std::int64_t start_ns, end_ns;
     std::uint32_t slice;
@@ -325,11 +337,11 @@ class Builder {
         kind == CategoryKind::kUserAnnotation || kind == CategoryKind::kGpuUserAnnotation;
     event.is_async = track.kind == TrackKind::kAsync || is_unfinished(id);
     event.is_overhead = kind == CategoryKind::kOverhead;
-    if (event.is_overhead && main_ != kNone<TrackId>) event.thread = raw(main_);
+    if (event.is_overhead && out_.main_track != kNone<TrackId>) event.thread = raw(out_.main_track);
   }
 
   // Rule 4's order. Ties (equal start and end) keep the collector's order: operators by "Ev Idx",
-  // the rest behind them.
+  // then the rest.
   bool before(const Key& a, const Key& b) const {
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     if (a.end_ns != b.end_ns) return a.end_ns > b.end_ns;
@@ -340,7 +352,7 @@ class Builder {
     return rank(a) < rank(b);
   }
 
-  // Each track is a run sorted by time, but for ties; neighbouring runs are merged pairwise.
+  // Each track is a run sorted by time, except for ties; merges neighbouring runs in pairs.
   void merge_runs(std::vector<Key>& keys, std::vector<std::size_t> run_ends) const {
     const auto less = [this](const Key& a, const Key& b) { return before(a, b); };
     const auto at = [&](std::size_t i) { return keys.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -364,8 +376,8 @@ class Builder {
     }
   }
 
-  // Rule 2: a CPU row owns the bytes of every record inside it, on any thread (kTorch) or on its
-  // own (kLanescope).
+  // Rule 2: a CPU row gets the bytes of every record inside it, on any thread (kTorch) or on
+  // its thread (kLanescope).
   void add_memory() {
     const InstantColumns& instants = trace_.instants();
     const StringId memory = trace_.strings().find("[memory]"),
@@ -407,8 +419,8 @@ class Builder {
           out_.events[i].cpu_memory_bytes = out_.events[i].device_memory_bytes = 0;
   }
 
-  // Gives each of `rows` the bytes inside it (both ends included); records in none of them go to
-  // `leftover`.
+  // Gives each of `rows` the bytes inside it (both ends included); records outside of all
+  // go to `leftover`.
   void own_memory(std::vector<MemoryRecord>& records, const std::vector<std::uint32_t>& rows,
                   std::vector<MemoryRecord>& leftover) {
     std::vector<std::int64_t> cpu(records.size() + 1, 0), device(records.size() + 1, 0);
@@ -446,8 +458,8 @@ class Builder {
     }
   }
 
-  // Records under no operator become rows of no duration. Behind a slice of the same start and end,
-  // as torch appends them.
+  // Records without an operator become rows without duration, after a slice with the same start and
+  // end, because torch appends them.
   void add_memory_rows(const std::vector<MemoryRecord>& records) {
     if (records.empty()) return;
     std::vector<TorchEvent> rows;
@@ -473,9 +485,9 @@ class Builder {
     out_.events.swap(merged);
   }
 
-  // Rule 3. In a file a linked row carries its operator's External id; an unlinked API call has its
-  // own correlation id in torch's hands, and an overhead row the id of the operator open at its
-  // start: both are looked up like an operator's.
+  // Rule 3. In a file, a linked row has its operator's External id. In torch, an unlinked API call
+  // has its correlation id, and an overhead row the id of the operator open at its start; torch
+  // looks up both like an operator's id.
   void link_by_external_id() {
     struct Linked {
       std::int64_t id;
@@ -486,7 +498,7 @@ class Builder {
     };
     std::vector<Linked> linked;
     std::vector<std::int64_t> ids(out_.events.size(),
-                                  0);  // what the row is looked up by; 0: nothing
+                                  0);  // the id to look up; 0: none
     std::vector<std::uint32_t> open;   // front-end rows of the main thread around `event`
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
       TorchEvent& event = out_.events[i];
@@ -496,16 +508,16 @@ class Builder {
       const std::int64_t external = args.integer(ArgKey::kExternalId).value_or(0);
       if (is_front_end(kind)) {
         ids[i] = external;
-        if (event.thread == raw(main_)) open.push_back(i);
+        if (event.thread == raw(out_.main_track)) open.push_back(i);
       } else if (event.is_overhead) {
-        if (is_own_) continue;  // not a link, a mistake of torch.profiler's own traces
+        if (out_.is_own) continue;  // not a link; a bug in torch.profiler's traces
         while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
         if (!open.empty()) ids[i] = ids[open.back()];
       } else if (external > 0 && kind != CategoryKind::kGpuUserAnnotation) {
         linked.push_back({external, i});
       } else if (is_api_call(kind)) {
         ids[i] = args.integer(ArgKey::kCorrelation).value_or(0);
-        if (main_ != kNone<TrackId>) event.thread = raw(main_);
+        if (out_.main_track != kNone<TrackId>) event.thread = raw(out_.main_track);
       }
     }
     if (!std::is_sorted(linked.begin(), linked.end())) std::sort(linked.begin(), linked.end());
@@ -526,19 +538,19 @@ class Builder {
 
   // The corrected link: device work belongs to the operator around its launch.
   void link_by_launch() {
-    std::vector<std::uint32_t> event_of(trace_.slices().size(), kNoEvent),
+    std::vector<std::uint32_t> event_of(trace_.slices().size(), TorchEvent::kNoEvent),
         count(out_.events.size() + 1, 0);
     for (std::uint32_t i = 0; i < out_.events.size(); ++i)
       if (out_.events[i].slice != kNone<SliceId>) event_of[raw(out_.events[i].slice)] = i;
     const auto owner = [&](const TorchEvent& event) {
       if (event.slice == kNone<SliceId> || !is_device_work(trace_.kind(event.slice)))
-        return kNoEvent;
+        return TorchEvent::kNoEvent;
       SliceId op = links_.op_of[raw(event.slice)];
       if (op == kNone<SliceId>) op = links_.launch_of[raw(event.slice)];
-      return op == kNone<SliceId> ? kNoEvent : event_of[raw(op)];
+      return op == kNone<SliceId> ? TorchEvent::kNoEvent : event_of[raw(op)];
     };
     for (const TorchEvent& event : out_.events)
-      if (const std::uint32_t of = owner(event); of != kNoEvent) ++count[of];
+      if (const std::uint32_t of = owner(event); of != TorchEvent::kNoEvent) ++count[of];
     std::uint32_t total = 0;
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
       out_.events[i].kernels_first = total;
@@ -547,21 +559,21 @@ class Builder {
     out_.kernels.resize(total);
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
       const std::uint32_t of = owner(out_.events[i]);
-      if (of == kNoEvent) continue;
+      if (of == TorchEvent::kNoEvent) continue;
       TorchEvent& op = out_.events[of];
       out_.kernels[op.kernels_first + op.kernels_count++] = i;
     }
     count_overhead_claims();
   }
 
-  // What torch would have counted once more: overhead rows take the kernels of the operator around
-  // them.
+  // Counts kernels that torch would count twice: overhead rows take the kernels of the
+  // operator around them.
   void count_overhead_claims() {
-    if (is_own_) return;  // torch never counted in this one
+    if (out_.is_own) return;  // torch made no table of this trace
     std::vector<std::uint32_t> open;
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) {
       const TorchEvent& event = out_.events[i];
-      if (event.slice == kNone<SliceId> || event.thread != raw(main_)) continue;
+      if (event.slice == kNone<SliceId> || event.thread != raw(out_.main_track)) continue;
       if (is_front_end(trace_.kind(event.slice))) open.push_back(i);
       if (!event.is_overhead) continue;
       while (!open.empty() && out_.events[open.back()].end_ns <= event.start_ns) open.pop_back();
@@ -589,8 +601,9 @@ class Builder {
           continue;
         }
         event.parent = stack.back();
-        (parent.first_child == kNoEvent ? parent.first_child
-                                        : out_.events[parent.last_child].next_sibling) = i;
+        (parent.first_child == TorchEvent::kNoEvent ? parent.first_child
+                                                    : out_.events[parent.last_child].next_sibling) =
+            i;
         parent.last_child = i;
         ++parent.child_count;
         break;
@@ -599,8 +612,8 @@ class Builder {
     }
   }
 
-  // Rule 5: an only child of its parent's name is one call seen twice. torch's parent takes the
-  // child's kernels in place of its own; kLanescope keeps both. Passes repeat until none is left.
+  // Rule 5: an only child with its parent's name is one call seen twice. In torch, the child's
+  // kernels replace the parent's; kLanescope keeps both. Repeats until there is none.
   void merge_same_names() {
     std::vector<std::uint32_t> candidates;
     for (std::uint32_t i = 0; i < out_.events.size(); ++i) candidates.push_back(i);
@@ -610,12 +623,12 @@ class Builder {
       std::vector<std::uint32_t> rest;
       for (const std::uint32_t i : candidates) {
         TorchEvent& event = out_.events[i];
-        if (event.parent == kNoEvent) continue;
+        if (event.parent == TorchEvent::kNoEvent) continue;
         TorchEvent& parent = out_.events[event.parent];
         if (parent.name != event.name) continue;
         rest.push_back(i);
         if (parent.child_count != 1) continue;
-        take_place(event, parent);
+        merge_into_parent(event, parent);
         rest.pop_back();
         removed_any = true;
       }
@@ -623,11 +636,11 @@ class Builder {
     }
   }
 
-  void take_place(TorchEvent& event, TorchEvent& parent) {
+  void merge_into_parent(TorchEvent& event, TorchEvent& parent) {
     parent.first_child = event.first_child;
     parent.last_child = event.last_child;
     parent.child_count = event.child_count;
-    for (std::uint32_t child = event.first_child; child != kNoEvent;
+    for (std::uint32_t child = event.first_child; child != TorchEvent::kNoEvent;
          child = out_.events[child].next_sibling)
       out_.events[child].parent = event.parent;
     if (is_torch() || parent.kernels_count == 0) {
@@ -645,24 +658,23 @@ class Builder {
   }
 
   const Trace& trace_;
-  bool is_own_ = false;  // recorded by lanescope, so torch never showed a table of it
+  const bool own_frames_;
   TorchEvents out_;
-  TrackId main_ = kNone<TrackId>;
   std::int64_t tick_ns_ = 1;
   StringId finished_ = kNone<StringId>;
   StringId launches_ = kNone<StringId>;
   LaunchLinks links_;                         // kLanescope
-  std::vector<bool> left_out_;                // kLanescope, one a slice
+  std::vector<bool> left_out_;                // kLanescope, one per slice
   std::vector<bool> hidden_;                  // one a string
-  std::vector<std::uint32_t> names_;          // index into TorchEvents::names, one a string
-  std::vector<OperatorName> operator_names_;  // of operators, one a string
+  std::vector<std::uint32_t> names_;          // index into TorchEvents::names, one per string
+  std::vector<OperatorName> operator_names_;  // of operators, one per string
   std::unordered_map<std::string, std::uint32_t> name_by_text_;
 };
 
 }  // namespace
 
-TorchEvents build_torch_events(const Trace& trace, TableStyle style) {
-  return Builder(trace, style).run();
+TorchEvents build_torch_events(const Trace& trace, TableStyle style, bool own_frames) {
+  return Builder(trace, style, own_frames).run();
 }
 
 }  // namespace lanescope::analysis

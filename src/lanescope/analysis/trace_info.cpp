@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/launch_links.h"
+#include "lanescope/analysis/steps.h"
 #include "lanescope/base/json_value.h"
 
 namespace lanescope::analysis {
@@ -54,7 +55,7 @@ bool has_whole_microseconds(const Trace& trace) {
          std::all_of(starts.begin(), starts.end(), [](std::int64_t ns) { return ns % 1000 == 0; });
 }
 
-// Versions do not name themselves; each line below is a key or a habit that some of them have.
+// Traces do not name their writer's version; each line below is a key or a habit of some versions.
 void find_producer(const Trace& trace, TraceInfo& info) {
   auto& evidence = info.producer_evidence;
   if (has_metadata_prefix(trace, "lanescope")) {
@@ -138,8 +139,8 @@ void find_steps(const Trace& trace, TraceInfo& info) {
   std::vector<std::int64_t> lengths;
   for (const Step& step : trace.steps()) lengths.push_back(trace.dur_ns(step.slice));
   std::sort(lengths.begin(), lengths.end());
-  info.steps = {lengths.size(),  trace.steps().front().number,      trace.steps().back().number,
-                lengths.front(), lengths[(lengths.size() - 1) / 2], lengths.back()};
+  info.steps = {lengths.size(),  trace.steps().front().number, trace.steps().back().number,
+                lengths.front(), median_of_steps(lengths),     lengths.back()};
 }
 
 void count_tracks(const Trace& trace, TraceInfo& info) {
@@ -147,7 +148,7 @@ void count_tracks(const Trace& trace, TraceInfo& info) {
     const bool is_stream = track.kind == TrackKind::kStream;
     if (track.slice_count == 0 || (!is_stream && track.kind != TrackKind::kThread)) continue;
     if (trace.kind(SliceId{track.first_slice}) == CategoryKind::kTrace)
-      continue;  // the window, no thread
+      continue;  // the window, not a thread
     TraceInfo::TrackRow row;
     const Process& process = trace.process(track.process);
     row.process = trace.text(process.name);
@@ -171,6 +172,20 @@ void count_tracks(const Trace& trace, TraceInfo& info) {
   }
 }
 
+// Python frames lie in each other, tens deep: their durations added up say nothing.
+std::int64_t union_by_thread(const Trace& trace, CategoryId category) {
+  std::int64_t total_ns = 0;
+  for (const Track& track : trace.tracks()) {
+    IntervalUnion covered;
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i)
+      if (trace.slices().category[i] == category)
+        covered.add(trace.start_ns(SliceId{i}), trace.end_ns(SliceId{i}));
+    covered.finish();
+    total_ns += covered.length_ns();
+  }
+  return total_ns;
+}
+
 void count_categories(const Trace& trace, TraceInfo& info) {
   std::vector<TraceInfo::CategoryRow> rows(trace.categories().size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -182,6 +197,9 @@ void count_categories(const Trace& trace, TraceInfo& info) {
     ++row.slice_count;
     row.total_ns += trace.slices().dur_ns[i];
   }
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].kind == CategoryKind::kPythonFunction)
+      rows[i].total_ns = union_by_thread(trace, static_cast<CategoryId>(i));
   for (const CategoryId category : trace.instants().category) ++rows[raw(category)].instant_count;
   for (TraceInfo::CategoryRow& row : rows)
     if (row.slice_count + row.instant_count > 0) info.categories.push_back(std::move(row));
@@ -214,8 +232,8 @@ TraceInfo compute_trace_info(const Trace& trace) {
   find_job(trace, info);
   info.window_ns = trace.window_end_ns() - trace.window_start_ns();
   info.window_is_recorded = trace.has_window_span();
-  // Old files carry the whole Unix time in each ts and no base; a ts after 2001 cannot be a time
-  // since start-up.
+  // Old files have the whole Unix time in each ts and no base time; a ts after 2001 cannot be a
+  // time since start-up.
   if (trace.base_time_ns() != 0 || trace.window_start_ns() > 1'000'000'000'000'000'000)
     info.window_start_unix_ns = trace.base_time_ns() + trace.window_start_ns();
   info.cost = find_recording_cost(trace);

@@ -1,5 +1,4 @@
-// What a trace is: who wrote it, on what, when, how much of everything is in it, and what was lost
-// on the way.
+// What a trace is: its writer, device, time and contents, and what was lost.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,11 +11,10 @@
 
 namespace lanescope::analysis {
 
-// Unknown is absent or an empty text, never a guess. docs/definitions.md#trace-info.
+// Unknown: absent or an empty text, never a guess. docs/definitions.md#trace-info.
 struct TraceInfo {
-  std::string producer;  // "torch.profiler (Kineto)", ..., "unknown"
-  std::vector<std::string>
-      producer_evidence;  // what in the file says so, and what it says of the version
+  std::string producer;                        // "torch.profiler (Kineto)", ..., "unknown"
+  std::vector<std::string> producer_evidence;  // what in the file shows that, and the version
   std::string host_name, trace_id;
   std::vector<std::string> recorded_with;  // "record_shapes", "profile_memory", ... when on
   std::vector<std::pair<std::string, std::string>>
@@ -26,9 +24,9 @@ struct TraceInfo {
     std::optional<std::int64_t> id, memory_bytes, compute_major, compute_minor,
         multiprocessor_count;
     std::string name;
-    std::optional<std::int64_t> l2_bytes, memory_bandwidth_bytes_per_s;  // the file's own, else of
+    std::optional<std::int64_t> l2_bytes, memory_bandwidth_bytes_per_s;  // from the file, else from
                                                                          // the data sheet
-    std::string data_sheet;  // which one; empty: none is known, and no peak rates
+    std::string data_sheet;  // which one; empty: unknown, and no peak rates
     GpuPeakRates peak;       // operations a second
   };
   std::vector<Device> devices;
@@ -37,8 +35,8 @@ struct TraceInfo {
   std::string distributed_backend;
 
   std::int64_t window_ns = 0;       // length
-  bool window_is_recorded = false;  // the writer's own span; else first start to last end
-  std::optional<std::int64_t> window_start_unix_ns;  // absolute, where the file has its base time
+  bool window_is_recorded = false;  // from the writer's span; else first start to last end
+  std::optional<std::int64_t> window_start_unix_ns;  // absolute, if the file has its base time
 
   std::optional<RecordingCost> cost;  // with a budget
   std::optional<Thinning> thinning;
@@ -51,7 +49,7 @@ struct TraceInfo {
   } steps;
 
   struct TrackRow {
-    std::string process, name;             // texts of the file; empty where it has none
+    std::string process, name;             // from the file; empty: none
     std::optional<std::int64_t> pid, tid;  // threads; for streams device and stream
     std::uint64_t slice_count = 0;
     std::int64_t busy_ns = 0;  // union of the slices; for streams of device work only
@@ -62,7 +60,7 @@ struct TraceInfo {
     std::string text;  // as the file spells it; empty: events without one
     CategoryKind kind = CategoryKind::kOther;
     std::uint64_t slice_count = 0, instant_count = 0;
-    std::int64_t total_ns = 0;  // slice durations added up
+    std::int64_t total_ns = 0;  // sum of durations; of Python frames the union of each thread
   };
   std::vector<CategoryRow> categories;  // most events first
   std::uint64_t slice_count = 0, instant_count = 0, flow_count = 0, counter_sample_count = 0;
@@ -77,7 +75,7 @@ struct TraceInfo {
   };
   std::vector<Issue> issues;  // lost first, then repaired, then notes
   std::uint64_t input_bytes = 0, unpacked_bytes = 0, event_count = 0;
-  std::uint64_t memory_bytes = 0;  // that the Trace takes in this process
+  std::uint64_t memory_bytes = 0;  // of the Trace in this process
 };
 
 // O(n log n) for the busy times. Any thread.

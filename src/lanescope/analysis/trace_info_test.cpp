@@ -54,6 +54,31 @@ TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbers
   EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
 }
 
+// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread is in work [50, 90).
+TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
+  Sketch sketch;
+  sketch.op("aten::mm", 0, 40).op("aten::copy_", 10, 20);
+  const auto frame = [&](std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                         std::int64_t tid) {
+    TraceBuilder& builder = sketch.builder();
+    Scalar process, thread;
+    process.number = 100;
+    thread.number = tid;
+    builder.add_slice(builder.track(process, thread, false), builder.category("python_function"),
+                      builder.intern(name), start_ns, dur_ns, kNone<ArgsId>);
+  };
+  frame("main", 0, 100, 100);
+  frame("step", 10, 50, 100);
+  frame("leaf", 20, 10, 100);
+  frame("work", 50, 40, 101);
+  const TraceInfo info = compute_trace_info(std::move(sketch).trace());
+  ASSERT_EQ(info.categories.size(), 2u);
+  EXPECT_EQ(info.categories[0].text, "python_function");
+  EXPECT_EQ(info.categories[0].slice_count, 4u);
+  EXPECT_EQ(info.categories[0].total_ns, 140) << "main and work";
+  EXPECT_EQ(info.categories[1].total_ns, 60) << "operators are added up";
+}
+
 TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
   const TraceInfo info =
       compute_trace_info(std::move(Sketch()
@@ -68,7 +93,7 @@ TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
   EXPECT_EQ(info.steps.count, 2u);
   EXPECT_EQ(info.steps.first, 4);
   EXPECT_EQ(info.steps.last, 5);
-  EXPECT_EQ(info.steps.median_ns, 100);
+  EXPECT_EQ(info.steps.median_ns, 200);  // between 100 and 300
   EXPECT_EQ(info.window_ns, 400);
   EXPECT_FALSE(info.window_is_recorded);
   ASSERT_EQ(info.streams.size(), 1u);

@@ -1,5 +1,5 @@
-// A parent stands before its children in a Trace, so one pass hands phases down. Names repeat: each
-// distinct one is looked at once.
+// A parent comes before its children in a Trace, so one pass passes phases down. Names repeat: each
+// distinct one is checked once.
 #include "lanescope/analysis/training_phases.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace lanescope::analysis {
 namespace {
 
 // "MulBackward0", "torch::autograd::CopyBackwards", "CompiledFunctionBackward": a node of the
-// backward graph, as writers without the engine's own ranges show it.
+// backward graph, in files without the engine's ranges.
 bool is_backward_node(std::string_view name) {
   while (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())))
     name.remove_suffix(1);

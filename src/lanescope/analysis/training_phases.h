@@ -9,11 +9,12 @@
 
 namespace lanescope::analysis {
 
-// docs/definitions.md#training-phases. kOther: forward, loss, logging and whatever no range names.
+// docs/definitions.md#training-phases. kOther: forward, loss, logging and everything without
+// such a range.
 enum class Phase : std::uint8_t { kOther, kLoader, kBackward, kOptimizer, kZeroGrad };
 
-// One entry a slice. CPU slices: the outermost range that names a phase, themselves included.
-// Device slices: the phase of their launch call. O(n). Any thread.
+// One entry per slice. CPU slices: the outermost range with a phase, around the slice or the slice
+// itself. Device slices: the phase of their launch call. O(n). Any thread.
 std::vector<Phase> compute_training_phases(const Trace& trace, const LaunchLinks& links,
                                            const SliceNesting& nesting);
 

@@ -1,12 +1,13 @@
 // Problem: "which kernels got slower" does not say why the step did: sums over kernels are not the
 // wall, and idle time belongs to no kernel. Idea: one identity, per trace and step,
 //   wall = kernels added up + overlap (<= 0) + exposed communication + exposed copies + idle,
-// taken twice and subtracted; kernels are matched first, so that each difference has a row.
-// Example: A: mm 2 x 10 us, add 5 us, idle 5 us, wall 30; B: mm 3 x 12, fused_add 4, idle 2, wall
-// 42
-//   -> mm: one call more +10, three calls 2 longer +6; add -> fused_add -1; idle -3; sum +12.
-// Whole nanoseconds: the parts of a step are the steps of the running sum rounded down, so that
-// each is less than 1 ns off and they add up to the wall rounded down.
+// taken twice and subtracted. Kernels are matched first, so that each difference has
+// a row. Example:
+//   A: mm 2 x 10 us, add 5 us, idle 5 us, wall 30
+//   B: mm 3 x 12 us, fused_add 4 us, idle 2 us, wall 42
+//   -> mm: one call more +10, three calls 2 longer +6; add -> fused_add -1; idle -3; sum +12
+// Whole nanoseconds: each part is the difference of two rounded-down running sums. So each part is
+// less than 1 ns off, and the parts add up to the wall rounded down.
 #include "lanescope/analysis/wall_diff.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// aten::add_ and add.Tensor are an add to a fused kernel's name.
+// In the name of a fused kernel, aten::add_ and add.Tensor are "add".
 std::string short_operator(std::string_view op) {
   const std::size_t colons = op.rfind("::");
   if (colons != std::string_view::npos) op.remove_prefix(colons + 2);
@@ -59,8 +60,8 @@ class Matcher {
   }
 
  private:
-  // Groups of equal keys on both sides become one row; keys that end in an empty text where an
-  // operator is needed match nothing.
+  // Groups with equal keys on both sides become one row. Keys without the operator that they
+  // need match nothing.
   template <typename KeyOf>
   void match(MatchKind kind, bool same_shapes, KeyOf key_of) {
     std::map<std::tuple<std::string_view, std::string_view, std::string_view>,
@@ -85,8 +86,8 @@ class Matcher {
     std::erase_if(left_b_, [&](std::size_t i) { return taken_b_[i]; });
   }
 
-  // What a side's kernels are called by others: a fused kernel by the operators in its name, any
-  // other by the operator that launched it; `parts`: what that operator does in one.
+  // Words to match kernels by: for a fused kernel the operators in its name, for others the
+  // operator that launched it. `parts`: the operators that this operator combines.
   struct Words {
     std::vector<std::string> words;
     bool fused = false;
@@ -97,7 +98,7 @@ class Matcher {
     if (!name.fused.empty()) return {std::move(name.fused), true};
     if (group.op.empty()) return {};
     std::string word = short_operator(group.op);
-    // What a compiler calls _to_copy and clone runs as aten::copy_ outside of it.
+    // A compiler's _to_copy and clone run as aten::copy_ in eager code.
     if (word == "copy") return {{"copy", "_to_copy", "clone"}, false};
     std::vector<std::string> parts = parts_of(word);
     std::vector<std::string> words = {word};
@@ -115,8 +116,8 @@ class Matcher {
   }
 
   // A fused kernel of one side and kernels of the other that share an operator belong together, and
-  // whatever shares one with any of these: connected parts of that graph. So do an operator and
-  // what it does in one (addmm: mm and add).
+  // so do all that share one with any of these: connected components. The same for an operator and
+  // those it combines (addmm: mm and add).
   void match_fused() {
     std::vector<Words> words;
     for (const std::size_t each : left_a_) words.push_back(words_of(a_.work[each]));
@@ -203,7 +204,7 @@ class Matcher {
   std::vector<KernelDiff> result_;
 };
 
-// Hands out parts of a step whose sum is the running sum rounded down.
+// Gives parts of a step whose sum is the running sum rounded down.
 class RunningSum {
  public:
   explicit RunningSum(std::int64_t steps) : steps_(std::max<std::int64_t>(1, steps)) {}
@@ -240,7 +241,7 @@ WallLevels levels_of(const StepCosts& side, std::vector<KernelDiff>& kernels, bo
   return levels;
 }
 
-// (calls of B a step - calls of A a step) x mean time of a call in A, towards zero.
+// (B's calls per step - A's calls per step) x mean time of a call in A, towards zero.
 std::int64_t count_effect(const KernelDiff& row, std::int64_t a_steps, std::int64_t b_steps) {
   if (row.a_count == 0) return 0;
   const Wide a_n = std::max<std::int64_t>(1, a_steps), b_n = std::max<std::int64_t>(1, b_steps);
@@ -248,7 +249,7 @@ std::int64_t count_effect(const KernelDiff& row, std::int64_t a_steps, std::int6
   return static_cast<std::int64_t>(calls * row.a_total_ns / (a_n * b_n * Wide{row.a_count}));
 }
 
-// Effects of the same kernels may cancel out and still be worth a line.
+// Effects of the same kernels may cancel out and still deserve a line.
 std::int64_t size_of(const KernelDiff& row) {
   return std::max(
       {std::llabs(row.delta_ns()), std::llabs(row.count_ns), std::llabs(row.per_call_ns)});

@@ -10,23 +10,23 @@
 
 namespace lanescope::analysis {
 
-// How kernels of A found those of B, in the order in which it is tried.
+// How kernels of A match kernels of B, in the order in which it is tried.
 enum class MatchKind : std::uint8_t {
   kSame,     // the same name (first the same operator and shapes, too)
   kChanged,  // another name under the same operator and shapes, else under the same operator
-  kFused,    // operators whose own kernels are gone and that a fused kernel's name lists, or that
-             // another operator does in one (addmm: mm and add)
+  kFused,    // operators without kernels of their own any more: a fused kernel's name lists them,
+             // or another operator combines them (addmm: mm and add)
   kNew,      // only in B
   kGone,     // only in A
 };
 const char* match_kind_name(MatchKind kind);  // "same", "changed", ...
 
-// Compute kernels of both traces that stand for each other. `_ns` of a_/b_ are per step.
+// Matching compute kernels of both traces. `_ns` of a_/b_ are per step.
 struct KernelDiff {
   MatchKind kind = MatchKind::kSame;
   std::vector<std::size_t> a, b;  // indices into StepCosts::work, most time first
   bool same_shapes = true;        // kSame, kChanged: operator and shapes agree (or are unknown)
-  bool a_is_fused = false;        // kFused: it was A that was compiled
+  bool a_is_fused = false;        // kFused: A is the compiled trace
   std::uint64_t a_count = 0, b_count = 0;       // over all steady steps
   std::int64_t a_total_ns = 0, b_total_ns = 0;  // over all steady steps
   std::int64_t a_ns = 0, b_ns = 0;
@@ -38,7 +38,7 @@ struct KernelDiff {
 struct WallEffects {
   std::int64_t calls_ns = 0, per_call_ns = 0;  // of kernels with the same name
   std::int64_t changed_ns = 0, fused_ns = 0, new_ns = 0, gone_ns = 0;
-  std::int64_t overlap_ns = 0;  // kernels beside kernels: sums are not unions
+  std::int64_t overlap_ns = 0;  // kernels that run at the same time: sums are not unions
   std::int64_t exposed_communication_ns = 0, exposed_copy_ns = 0;
   std::array<std::int64_t, kIdleCauseCount> idle_ns{};
   std::int64_t sum_ns() const;
@@ -59,8 +59,8 @@ struct WallDiff {
   std::vector<KernelDiff> kernels;  // largest effect first
 };
 
-// Nothing of hostile input breaks the sum: names may be anything, counts and times whatever a
-// StepCosts holds. A step_count of 0 counts as 1. O(n log n). Any thread.
+// The sum also holds for hostile input, with any names, counts and times. A step_count of 0 counts
+// as 1. O(n log n). Any thread.
 WallDiff compute_wall_diff(const StepCosts& a, const StepCosts& b);
 
 // A sum over n steps, per step, rounded towards zero.

@@ -44,7 +44,7 @@ TEST(WallDiffTest, CallsAndTimeOfACallAreSeparateEffects) {
   EXPECT_EQ(diff.effects.sum_ns(), 13);
 }
 
-// Kernels that run beside each other: 30 added up cover 24 in A; in B 30 cover 30.
+// Kernels that overlap: a sum of 30 covers 24 in A; in B, 30 cover 30.
 TEST(WallDiffTest, OverlapIsARowOfItsOwn) {
   const WallDiff diff = compute_wall_diff(side(1, {group("gemm", "", 3, 30)}, 24, 0),
                                           side(1, {group("gemm", "", 3, 30)}, 30, 0));
@@ -123,8 +123,8 @@ TEST(WallDiffTest, ShapesFirstThenTheNameThenTheOperatorAlone) {
   EXPECT_TRUE(diff.kernels[1].same_shapes);
 }
 
-// 10 ns in 3 steps, twice, and 1 of idle: parts of the running sum rounded down, 3 + 3 + 1 = 7 = 21
-// / 3.
+// 10 ns in 3 steps, twice, and 1 of idle: parts of the running sum rounded down, 3 + 3 + 1 = 7 =
+// 21 / 3.
 TEST(WallDiffTest, PartsOfAStepAreWholeNanosecondsThatAddUp) {
   const WallDiff diff = compute_wall_diff(
       side(3, {group("a", "", 3, 10), group("b", "", 3, 10)}, 20, 1), side(1, {}, 0, 0));

@@ -1,4 +1,4 @@
-// Where the wall clock of a step went on a device: parts that add up to it to the nanosecond.
+// Where the wall time of a step went on a device, in parts that add up to the nanosecond.
 #pragma once
 #include <cstdint>
 

@@ -20,8 +20,8 @@ DeviceTimeline only_device(const Trace& trace) {
   return std::move(timelines.at(0));
 }
 
-// Device 0 has no launches in the trace, so nothing of it can be told to be from before it; the
-// first kernel of device 1 is.
+// Device 0 has no launches in the trace, so nobody can know what was launched before it; the first
+// kernel of device 1 is.
 TEST(WallPartitionTest, WorkFromBeforeTheRecordingIsToldByTheLaunchesOfItsDevice) {
   const Trace trace = Sketch()
                           .kernel("alone", 0, 10)
@@ -94,8 +94,8 @@ Trace draw(const std::vector<Event>& events) {
 }
 
 // On random traces: the parts add up to the wall and are what counting nanosecond by nanosecond
-// gives, parts of gaps fill the idle time without a hole, and the order of events in the file does
-// not matter.
+// gives, parts of gaps fill the idle time without a hole, and the order of events in the file
+// does not matter.
 TEST(WallPartitionTest, PartsAddUpToTheWallOnRandomTraces) {
   std::mt19937 random(7);
   const auto number = [&](int least, int most) {

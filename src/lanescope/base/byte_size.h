@@ -6,9 +6,9 @@
 
 namespace lanescope {
 
-// A decimal number and K, M, G or T: thousands, as with disks, also written KB and so on; KiB, MiB,
-// GiB and TiB count by 1024. Without a unit: bytes, a whole number. No blanks, no signs; rounded to
-// a byte, below 2^63. Nothing: it is no such text. Any thread; O(length).
+// A decimal number with a unit. K, M, G and T (or KB, MB, ...) are powers of 1000, as for disks;
+// KiB, MiB, GiB and TiB are powers of 1024. No unit: whole bytes. No blanks, no signs; rounded to a
+// byte, below 2^63. Anything else: nothing. Any thread; O(length).
 std::optional<std::uint64_t> parse_byte_size(std::string_view text);
 
 }  // namespace lanescope

@@ -1,6 +1,6 @@
-// Guards against our own mistakes. Ends a tool or a test with the place and the condition; never
-// used on outside input, and never in record*/, where a broken invariant ends the recording and
-// nothing else.
+// Guards against our own mistakes. Ends a tool or a test and prints the place and the condition.
+// Never used on outside input. Never used in record*/: there a broken invariant ends the recording
+// and nothing else.
 #pragma once
 
 namespace lanescope {

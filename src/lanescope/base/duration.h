@@ -6,12 +6,12 @@
 
 namespace lanescope {
 
-// A plain decimal number in front, without blanks or signs; the rest stays in `text`. Nothing:
-// there is none, and `text` stays. Any thread; O(length).
+// Takes a plain decimal number (no blanks, no signs) from the front of `text`. Nothing: `text` does
+// not start with one, and stays as it is. Any thread; O(length).
 std::optional<double> take_decimal(std::string_view* text);
 
-// A decimal number of ms, s or m, without blanks or signs; 1 ms to 1e9 s. In nanoseconds, rounded.
-// Nothing: it is no such text. Any thread; O(length).
+// A decimal number of ms, s or m (no blanks, no signs), from 1 ms to 1e9 s, in rounded nanoseconds.
+// Anything else: nothing. Any thread; O(length).
 std::optional<std::int64_t> parse_duration_ns(std::string_view text);
 
 }  // namespace lanescope

@@ -1,4 +1,4 @@
-// Ids in place of pointers: indexes into one Trace's columns. Absent is kNone<Id>; 0 is a value
+// Ids instead of pointers: indexes into one Trace's columns. Absent is kNone<Id>; 0 is a value
 // like any other.
 #pragma once
 #include <cstdint>

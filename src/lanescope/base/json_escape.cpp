@@ -24,8 +24,8 @@ void append_utf8(std::string& out, unsigned code) {
   }
 }
 
-// The \uXXXX whose digits stand at raw[at], with its other half if it is the first of two; `at` is
-// then behind it.
+// Decodes the \uXXXX whose digits start at raw[at], and its second half if it is the first of a
+// surrogate pair. Moves `at` past it.
 bool append_unicode(std::string_view raw, std::size_t& at, EscapePolicy policy, std::string& out) {
   int code = hex4_value(raw, at);
   if (code < 0) return false;

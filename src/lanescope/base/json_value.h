@@ -1,6 +1,6 @@
 // A small JSON value for the little pieces of JSON that a Trace keeps as text: shapes, device
-// properties, process groups. Whole files go through codec/, which is built for speed; this one is
-// built for being short and safe.
+// properties, process groups. Whole files go through codec/, which is built for speed; this parser
+// is built to be short and safe.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,13 +17,12 @@ struct JsonValue {
   Kind kind = Kind::kNull;
   bool boolean = false;
   double number = 0;                    // kNumber
-  std::optional<std::int64_t> integer;  // kNumber written without point or exponent that fits
+  std::optional<std::int64_t> integer;  // kNumber without point or exponent that fits 64 bits
   std::string text;                     // kString, escapes resolved, UTF-8
   std::vector<JsonValue> items;         // kArray
   std::vector<std::pair<std::string, JsonValue>> members;  // kObject, in the text's order
 
-  // Defined in the .cpp: clang 16 cannot build a member of pairs of the class itself from within
-  // the class.
+  // Defined in the .cpp: inside the class, clang 16 cannot build a member that holds pairs of it.
   JsonValue();
   JsonValue(const JsonValue&);
   JsonValue(JsonValue&&) noexcept;
@@ -34,13 +33,13 @@ struct JsonValue {
   bool is_array() const { return kind == Kind::kArray; }
   bool is_object() const { return kind == Kind::kObject; }
   bool is_string() const { return kind == Kind::kString; }
-  // The last member of that name (the one that other readers keep too); nullptr when there is none.
+  // The last member with that name, as in other readers; nullptr: there is none.
   const JsonValue* find(std::string_view name) const;
 };
 
-// The whole text must be one value, nested at most 64 deep; otherwise nothing. Besides JSON it
-// takes what profilers write by mistake: NaN, Infinity and -Infinity (read as 0) and raw control
-// characters inside strings. Cost: one pass; memory in proportion to the text.
+// The whole text must be one value, nested at most 64 deep; otherwise nothing. It also accepts what
+// profilers write by mistake: NaN, Infinity and -Infinity (read as 0) and raw control characters
+// inside strings. Cost: one pass; memory in proportion to the text.
 std::optional<JsonValue> parse_json(std::string_view text);
 
 }  // namespace lanescope

@@ -5,8 +5,8 @@
 
 namespace lanescope {
 
-// A plain decimal number and %, with or without one blank between; 0.1 to 50. As a ratio: 1 % is
-// 0.01. Nothing: it is no such text. Any thread; O(length).
+// A plain decimal number and %, with or without one blank between; 0.1 to 50. Returns a ratio: 1 %
+// is 0.01. Anything else: nothing. Any thread; O(length).
 std::optional<double> parse_percent(std::string_view text);
 
 }  // namespace lanescope

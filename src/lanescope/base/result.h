@@ -1,5 +1,5 @@
-// A value or the reason there is none: how everything that can fail because of the outside world
-// returns.
+// A value, or the reason why there is none. Everything that can fail because of the outside
+// world returns this.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace lanescope {
 
-// Few and closed, so that callers can decide on them; the message is for people.
+// A short, closed list, so that callers can decide on it; the message is for people.
 enum class Errc : std::uint8_t {
   kIo,               // the operating system refused: open, read, write, map
   kCorruptInput,     // the bytes are not what their format promises
@@ -27,8 +27,8 @@ const char* errc_name(Errc code);  // "io", "corrupt-input", ...; static storage
 struct Error {
   Errc code = Errc::kIo;
   std::string message;
-  std::optional<std::uint64_t> offset =
-      std::nullopt;  // bytes into the (unpacked) input, where known
+  // bytes into the (unpacked) input, where known
+  std::optional<std::uint64_t> offset = std::nullopt;
 };
 
 // Member names follow std::expected<T, Error>, which gcc 12 lacks. Not thread-safe, like any value.
@@ -96,8 +96,8 @@ class [[nodiscard]] Result<void> {
 
 #define LANESCOPE_CONCAT_INNER(a, b) a##b
 #define LANESCOPE_CONCAT(a, b) LANESCOPE_CONCAT_INNER(a, b)
-// LANESCOPE_TRY(auto trace, read_trace(path)); declares `trace`, or returns the error to the
-// caller.
+// LANESCOPE_TRY(auto trace, read_trace(path)); declares `trace`, or returns the error
+// to the caller.
 #define LANESCOPE_TRY(declaration, expression)                               \
   auto LANESCOPE_CONCAT(lanescope_result_, __LINE__) = (expression);         \
   if (!LANESCOPE_CONCAT(lanescope_result_, __LINE__))                        \

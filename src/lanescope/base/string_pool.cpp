@@ -70,7 +70,7 @@ const char* StringPool::store(std::string_view text) {
     const std::size_t bytes = text.size() > kBlockBytes / 4 ? text.size() : kBlockBytes;
     blocks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
     block_bytes_ += bytes;
-    if (bytes == text.size()) {  // a block of its own; the shared one goes on
+    if (bytes == text.size()) {  // a large text gets a block alone; the shared block stays in use
       std::memcpy(blocks_.back().get(), text.data(), text.size());
       return blocks_.back().get();
     }

@@ -1,5 +1,5 @@
-// Each distinct text once. Names, paths and raw argument text of a trace repeat; a 32-bit id is all
-// that columns keep.
+// Keeps each distinct text once. Names, paths and argument texts of a trace repeat, so columns keep
+// only a 32-bit id.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,9 +11,9 @@
 namespace lanescope {
 
 // Append-only. Ids count up from 0 in order of first appearance, so equal input gives equal ids.
-// Views stay valid as long as the pool does, moves included. intern: one thread; view and size: any
-// number once interning has ended. Cost: one hash and usually one comparison a call; 16 bytes an
-// entry, 4-8 in the table, and the text itself.
+// Views stay valid as long as the pool lives, also after a move. intern: one thread; view and size:
+// any number of threads once interning has ended. Cost: one hash and usually one comparison a call;
+// 16 bytes an entry, 4-8 in the table, and the text itself.
 class StringPool {
  public:
   StringPool();

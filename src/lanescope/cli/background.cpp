@@ -13,7 +13,7 @@ void go_into_background() {
   // ioprio_set(2) has no wrapper: class 2 (best effort), level 7 (the last).
   constexpr int kWhoProcess = 1, kBestEffort = 2, kLast = 7;
   syscall(SYS_ioprio_set, kWhoProcess, 0, kBestEffort << 13 | kLast);
-  // Private writable memory; the code and the file that is read do not count.
+  // Private writable memory, without the code and the file that is read.
   const rlimit limit{kBackgroundMemoryBytes, kBackgroundMemoryBytes};
   setrlimit(RLIMIT_DATA, &limit);
   if (const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); file >= 0) {

@@ -1,4 +1,4 @@
-// Work that must not disturb anybody else on the machine.
+// Runs work that must not disturb others on the machine.
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@ namespace lanescope::cli {
 
 inline constexpr std::uint64_t kBackgroundMemoryBytes = 200u << 20;
 
-// From here on this process has the lowest priority for the CPU and the disk, fails rather than use
-// more than kBackgroundMemoryBytes, and is the first to be ended when memory is short. What the
-// system does not allow is left out. SIGPIPE is ignored: who started it may be gone.
+// From now on, this process has the lowest priority for CPU and disk, fails instead of using more
+// than kBackgroundMemoryBytes, and is the first to be killed when memory is short. Skips what the
+// system does not allow. Ignores SIGPIPE, because the process that started it may be gone.
 void go_into_background();
 
 }  // namespace lanescope::cli

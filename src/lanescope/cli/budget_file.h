@@ -8,12 +8,12 @@
 
 namespace lanescope::cli {
 
-// At most 1 MiB. kIo: it cannot be read. kInvalidArgument: no TOML, an unknown key (the message
-// names the closest), a value without its unit, no limit at all; messages name the line.
-// kUnavailable: built without toml++.
+// At most 1 MiB. kIo: it cannot be read. kInvalidArgument: not TOML, an unknown key (the message
+// names the closest), a value without its unit, no limit; messages name the line. kUnavailable:
+// built without toml++.
 Result<explain::Budget> read_budget(const std::string& path);
 
-// The same of a text; `name` is what messages call it.
+// The same for a text; messages call it `name`.
 Result<explain::Budget> parse_budget(std::string_view text, std::string_view name);
 
 }  // namespace lanescope::cli

@@ -35,6 +35,19 @@ TEST_F(BudgetFileTest, LimitsStandInTheOrderOfTheFile) {
   EXPECT_EQ(budget->quiet_rules, (std::vector<std::string>{"host-sync", "exposed-copy"}));
 }
 
+// toml++ 3.3 has undefined behaviour for these letters.
+TEST_F(BudgetFileTest, LettersBeyondAsciiBelongInQuotesAndComments) {
+  const std::string expected = "expected ASCII characters outside of quotes and comments";
+  EXPECT_EQ(message("[at_most]\ngr\u00f6\u00dfe = 1"), "b.toml, line 2: " + expected);
+  EXPECT_EQ(message("999\u01ff9teps =[ \r"), "b.toml, line 1: " + expected);
+  EXPECT_EQ(message("x = \"a\\\"\u00e9\" \u00e9"), "b.toml, line 1: " + expected);
+  EXPECT_EQ(message("x = '''\n\u00e9'''\n\u00e9"), "b.toml, line 3: " + expected);
+  EXPECT_EQ(message("x = \"\"\"a\"\"\"\"\" \u00e9"), "b.toml, line 1: " + expected);
+  EXPECT_EQ(message("# gr\u00f6\u00dfer\n[at_most]\nwall = \"10 ms\"  # \u00e9"), "no error");
+  EXPECT_EQ(message("\xef\xbb\xbf[at_most]\nwall = \"10 ms\""), "no error");
+  EXPECT_NE(message("[at_most]\nwall = \"\u00e9\"").find("line 2: "), std::string::npos);
+}
+
 TEST_F(BudgetFileTest, MistakesNameTheLineAndTheClosestName) {
   EXPECT_NE(message("[at_most]\n\nwal = \"1 ms\"")
                 .find("line 3: there is no measure 'wal'; did you "

@@ -1,4 +1,4 @@
-// `lanescope check`: does a trace keep its budget? For CI.
+// `lanescope check`: whether a trace keeps its budget, for CI.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -120,7 +120,7 @@ void add_check_command(CommandLine& line) {
                     "with --write-budget: room on top of what was measured (default 10%)");
   command.switch_flag("--force", &flags->force, "with --write-budget: write over an existing file");
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "look at this ProfilerStep only (default: at all but the first)");
+                      "check only this ProfilerStep (default: all but the first)");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   CLI::Option* markdown =

@@ -1,4 +1,4 @@
-// `lanescope clean`: what killed processes left in a folder, and its removal.
+// `lanescope clean`: lists and removes what killed processes left in a folder.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ std::string size_text(std::uint64_t bytes) {
   return report::format_bytes(static_cast<std::int64_t>(bytes));
 }
 
-// Removes it; empty, or why it could not be.
+// Removes it. Returns "", or why it failed.
 std::string remove_file(const std::string& path) {
   return unlink(path.c_str()) == 0 ? "" : std::strerror(errno);
 }
@@ -110,16 +110,15 @@ int run_clean(const CleanFlags& flags, Output& output) {
 }  // namespace
 
 void add_clean_command(CommandLine& line) {
-  Command command =
-      line.command("clean", "list or remove what killed processes left in a folder");
+  Command command = line.command("clean", "list or remove what killed processes left in a folder");
   const auto flags = std::make_shared<CleanFlags>();
   command.argument("DIR", &flags->folder, "folder to look at; not the folders in it",
                    {Completes::kFolder});
   command.switch_flag("--yes", &flags->yes, "remove what is listed (default: only list it)");
   command.switch_flag("--recordings", &flags->which.recordings,
-                      "also recordings of killed processes of which no trace was made");
+                      "also recordings of killed processes without a trace");
   command.switch_flag("--any-host", &flags->which.any_host,
-                      "also files of other machines, and those that do not say of which");
+                      "also files of other and of unknown machines");
   command.switch_flag("--json", &flags->json, "write JSON");
   command.epilogue(R"(Examples:
   lanescope clean lanescope_traces

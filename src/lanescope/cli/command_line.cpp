@@ -17,7 +17,7 @@
 namespace lanescope::cli {
 namespace {
 
-// What --help shows after the flag; the default is said in the text of the flag where it matters.
+// Sets what --help shows after the flag. If the default matters, the flag's text has it.
 CLI::Option* show_value(CLI::Option* option, const std::string& value) {
   return option->option_text(value)->expected(1)->multi_option_policy(
       CLI::MultiOptionPolicy::TakeLast);
@@ -139,7 +139,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_tree_command(*this);
   add_info_command(*this);
   add_memory_command(*this);
-  add_name_command(*this);
+  add_describe_command(*this);
   add_convert_command(*this);
   add_record_command(*this);
   add_recover_command(*this);
@@ -169,7 +169,7 @@ std::vector<std::string> CommandLine::command_names() const {
 
 const CLI::App* CommandLine::find_command(const std::string& name) const {
   for (const CLI::App* sub : app_.get_subcommands({})) {
-    if (sub->get_name() == name) return sub;
+    if (sub->check_name(name)) return sub;  // also by an old name
   }
   return nullptr;
 }
@@ -201,7 +201,7 @@ int CommandLine::run(std::vector<std::string>& arguments, Output& output) {
     write_help(output, app_.help());
     return kOk;
   }
-  // Before CLI11 sees them: its positionals would take flags of the program for ours.
+  // Before CLI11 sees them: it would take flags of the program as ours.
   std::vector<std::string> program;
   const CLI::App* first = find_command(arguments.front());
   if (first != nullptr && programs_.contains(first)) {
@@ -212,7 +212,7 @@ int CommandLine::run(std::vector<std::string>& arguments, Output& output) {
     }
     *programs_.at(first) = std::move(program);
   }
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 reads them from the end
   app_.parse(arguments);
   return dispatch(output);
 }

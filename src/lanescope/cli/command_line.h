@@ -1,5 +1,4 @@
-// The tree of subcommands and flags: one place that parses, prints help, names mistakes and
-// generates completions from.
+// The tree of subcommands and flags. Parsing, help, error messages and completions come from it.
 #pragma once
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -24,10 +23,9 @@ struct Completion {
 
 class CommandLine;
 
-// One subcommand while it is being declared. Flags write into variables that the subcommand's run
-// function captures, so these must live as long as the CommandLine. Wrong values throw
-// CLI::ValidationError, whose text says what was expected and what was found; parse_and_run() turns
-// that into one line and exit code 2.
+// Declares one subcommand. Flags write into variables that the subcommand's run function captures,
+// so these must live as long as the CommandLine. A wrong value throws CLI::ValidationError with
+// what was expected and what was found; parse_and_run() turns that into one line and exit code 2.
 class Command {
  public:
   Command(CommandLine& line, CLI::App& app) : line_(&line), app_(&app) {}
@@ -35,7 +33,7 @@ class Command {
   // `text` is one line; `value` is what help shows for the value: "N", "FILE".
   CLI::Option* argument(const std::string& name, std::string* into, const std::string& text,
                         Completion completion = {});
-  // Any number of them, none included.
+  // Any number of arguments, also none.
   CLI::Option* arguments(const std::string& name, std::vector<std::string>* into,
                          const std::string& text);
   CLI::Option* text_flag(const std::string& names, std::string* into, const std::string& value,
@@ -44,13 +42,15 @@ class Command {
                            const std::vector<std::string>& words, const std::string& text);
   CLI::Option* number_flag(const std::string& names, std::optional<std::int64_t>* into,
                            std::int64_t smallest, std::int64_t largest, const std::string& text);
-  // A count of columns, 1 or more, or "none" for no limit, which leaves `into` empty.
+  // A number of columns, at least 1, or "none": no limit, and `into` stays empty.
   CLI::Option* width_flag(const std::string& names, std::optional<int>* into,
                           const std::string& text);
   CLI::Option* switch_flag(const std::string& names, bool* into, const std::string& text);
+  // An older name of the command, which keeps working.
+  void old_name(const std::string& name) { app_->alias(name); }
   // Below the flags in --help: examples and remarks, whole lines.
   void epilogue(const std::string& lines) { app_->footer(lines); }
-  // Everything behind `--` goes there, unparsed.
+  // Everything after `--` goes there, unparsed.
   void takes_program(std::vector<std::string>* into);
   void runs(std::function<int(Output&)> run);
 
@@ -67,7 +67,7 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // argv[0] left out. Returns the exit code of output.finish(). Never throws.
+  // Without argv[0]. Returns the exit code of output.finish(). Never throws.
   int parse_and_run(std::vector<std::string> arguments, Output& output);
 
   Command command(const std::string& name, const std::string& text);
@@ -92,9 +92,9 @@ class CommandLine {
 
 inline constexpr char kTraceArgument[] =
     "a trace: JSON of torch.profiler, Kineto or lanescope, also .gz or .zst; a recording; a "
-    "folder, which stands for the newest in it; - reads standard input";
+    "folder, which means its newest trace; - reads standard input";
 
-// Each in its own <name>_command.cpp: declares flags and what running does.
+// Each is in <name>_command.cpp: declares the flags and the function to run.
 void add_table_command(CommandLine& line);
 void add_tree_command(CommandLine& line);
 void add_explain_command(CommandLine& line);
@@ -104,7 +104,7 @@ void add_kernels_command(CommandLine& line);
 void add_roofline_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_memory_command(CommandLine& line);
-void add_name_command(CommandLine& line);
+void add_describe_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_recover_command(CommandLine& line);

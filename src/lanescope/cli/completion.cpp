@@ -67,8 +67,8 @@ std::string joined(const std::vector<std::string>& words, std::string_view betwe
   return out;
 }
 
-// For single quotes of any of the three shells; descriptions are ours, so this guards against our
-// own apostrophes.
+// Makes a text safe inside single quotes of all three shells. Descriptions are ours, so
+// only apostrophes matter.
 std::string quotable(const std::string& text, std::string_view also_dropped = "") {
   std::string out;
   for (const char c : text) {

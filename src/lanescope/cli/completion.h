@@ -1,5 +1,4 @@
-// Shell completion, made from the command line's own tree, so that a new flag completes without
-// further work.
+// Shell completion, made from the tree of the command line, so that it knows new flags at once.
 #pragma once
 #include <string>
 
@@ -9,8 +8,7 @@ namespace lanescope::cli {
 
 enum class Shell : std::uint8_t { kBash, kZsh, kFish };
 
-// A script to source. Offers subcommands, flags, words of flags that take one of a few, and files
-// where a file belongs.
+// A script to source. Offers subcommands, flags, the words that a flag accepts, and files.
 std::string completion_script(const CommandLine& line, Shell shell);
 
 }  // namespace lanescope::cli

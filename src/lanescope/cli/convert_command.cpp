@@ -1,4 +1,4 @@
-// `lanescope convert`: any trace again as clean Kineto JSON.
+// `lanescope convert`: writes any trace as clean Kineto JSON.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "lanescope/cli/save_recording.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/format/spool/read_spool.h"
 
 namespace lanescope::cli {
 namespace {
@@ -17,18 +18,16 @@ struct ConvertFlags {
   bool force = false;
 };
 
-int convert_recording(const ConvertFlags& flags, Output& output) {
-  const Result<SavedRecording> saved = save_recording(flags.in, flags.out, output);
-  if (!saved) {
-    output.complain(message_of(saved.error()));
-    return saved.error().code == Errc::kIo ? kFailed : kUsage;
-  }
-  for (const std::string& line : damage_lines(saved->stats, flags.in)) output.complain(line);
+int convert_recording(const std::string& in, const std::string& out, Output& output) {
+  int code = kOk;
+  const std::optional<SavedRecording> saved = save_recording(in, out, output, &code);
+  if (!saved) return code;
+  for (const std::string& line : damage_lines(saved->stats, in)) output.complain(line);
   if (saved->is_empty) {
-    output.complain(fmt::format("nothing was recorded in '{}', so nothing was written", flags.in));
+    output.complain(fmt::format("nothing was recorded in '{}', so nothing was written", in));
     return kFailed;
   }
-  if (flags.out != "-") say_written(saved->written, flags.out, output);
+  if (out != "-") print_written(saved->written, out, output);
   return kOk;
 }
 
@@ -38,9 +37,11 @@ int run_convert(const ConvertFlags& flags, Output& output) {
     output.complain("convert: " + message_of(free.error()));
     return kUsage;
   }
-  if (is_recording(flags.in)) return convert_recording(flags, output);
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.in, output, &code);
+  const std::optional<std::string> in = file_of(flags.in, output, &code);
+  if (!in) return code;
+  if (format::is_spool_file(*in)) return convert_recording(*in, flags.out, output);
+  const std::optional<Trace> trace = open_trace(*in, output, &code);
   if (!trace) return code;
   return save_trace(*trace, flags.out, output);
 }
@@ -60,7 +61,7 @@ void add_convert_command(CommandLine& line) {
   lanescope convert broken.json clean.json.gz            what could be read, for Perfetto and other tools
   lanescope convert trace.json.zst - | head -c 300
 
-What the input lost is said on standard error and stays lost. OUT appears only when it is complete.
+What the input lost is listed on standard error and stays lost. OUT appears only when it is complete.
 )");
   command.runs([flags](Output& output) -> int { return run_convert(*flags, output); });
 }

@@ -13,7 +13,7 @@
 namespace lanescope::cli {
 namespace {
 
-constexpr std::int64_t kMostRows = 1'000'000'000;
+constexpr std::int64_t kMostDiffRows = 1'000'000'000;
 
 struct DiffFlags {
   std::string a, b;
@@ -46,7 +46,7 @@ int run_diff(const DiffFlags& flags, Output& output) {
   compare_stage.end();
   RecordFunction text_stage("diff: text");
   report::DiffOptions options{flags.a, flags.b, 10, flags.markdown};
-  options.top = static_cast<std::size_t>(flags.top.value_or(flags.json ? kMostRows : 10));
+  options.top = static_cast<std::size_t>(flags.top.value_or(flags.json ? kMostDiffRows : 10));
   output.write(flags.json ? report::diff_json(comparison, options)
                           : report::diff_text(comparison, options));
   return kOk;
@@ -60,12 +60,11 @@ void add_diff_command(CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
   command.argument("A", &flags->a, "the trace to compare with: before the change",
                    {Completes::kFile});
-  command.argument("B", &flags->b,
-                   "the trace in question: after the change; - reads standard input",
+  command.argument("B", &flags->b, "the trace to explain: after the change; - reads standard input",
                    {Completes::kFile});
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                       "compare this ProfilerStep of both (default: the mean of all but the first)");
-  command.number_flag("--top", &flags->top, 0, kMostRows,
+  command.number_flag("--top", &flags->top, 0, kMostDiffRows,
                       "rows of each table (default 10; with --json all)");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");

@@ -43,19 +43,19 @@ std::string version_text(std::int64_t number) {  // 13000 -> "13.0"
   return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
 }
 
-// CUPTI counted 1, 2, ... up to 28 (CUDA 12.9), since then 130001 is CUDA 13.0.1.
+// CUPTI's versions count 1, 2, ... up to 28 (CUDA 12.9); since then, 130001 is CUDA 13.0.1.
 std::string cupti_version_text(std::int64_t number) {
   if (number < 10000) return fmt::format("version {}", number);
   return fmt::format("version {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
 
-// The driver is there; says what is wrong with it.
+// The driver exists: says what is wrong with it.
 Check driver_problem(const GpuReport& report) {
   Check check{"driver", Health::kProblem, report.driver_problem};
   if (report.driver_error == kNoDevice || report.driver_problem == "no device is visible") {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     if (visible != nullptr) {
-      check.text = fmt::format("CUDA_VISIBLE_DEVICES={} leaves no GPU to see", visible);
+      check.text = fmt::format("CUDA_VISIBLE_DEVICES={} hides every GPU", visible);
       check.remedy = "unset it to record the GPU";
       check.health = Health::kNote;
     } else if (!report.has_device_file) {
@@ -106,7 +106,7 @@ Check check_cupti(const GpuReport& report, const std::string& library) {
           fmt::format("{} {}", report.cupti_path, cupti_version_text(report.cupti_version))};
 }
 
-// Nothing when the driver does not say.
+// Adds nothing if the driver does not say.
 void check_permission(const GpuReport& report, std::vector<Check>* checks) {
   bool refused = report.probe_problem.find("PRIVILEGE") != std::string::npos;
   for (const std::string& note : report.notes)
@@ -118,10 +118,10 @@ void check_permission(const GpuReport& report, std::vector<Check>* checks) {
       "/etc/modprobe.d/nvidia-profiling.conf and restart; in a container --cap-add SYS_ADMIN";
   if (refused) {
     checks->push_back(
-        {"permission", Health::kProblem, "the driver keeps profiling to administrators", remedy});
+        {"permission", Health::kProblem, "the driver lets only administrators profile", remedy});
   } else if (restricted && geteuid() != 0) {
     checks->push_back({"permission", Health::kNote,
-                       "hardware counters are kept to administrators; kernels, copies and calls "
+                       "only administrators may read hardware counters; kernels, copies and calls "
                        "need no permission"});
   } else if (!params.empty()) {
     checks->push_back({"permission", Health::kOk, "nothing is kept from this user"});
@@ -362,7 +362,7 @@ else:
     checks.push_back(
         {"observer", Health::kProblem,
          fmt::format("torch operators cannot be recorded: {}", said["observer_problem"]),
-         "install a C++ compiler (Debian: apt-get install g++)"});
+         fmt::format("after that: {} -m lanescope.observer build", python)});
   }
   return checks;
 }

@@ -1,4 +1,5 @@
-// `lanescope doctor`: what of recording works on this machine, and what to do about the rest.
+// `lanescope doctor`: which parts of recording work on this machine, and what to do
+// about the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ struct DoctorFlags {
 std::vector<Check> python_checks(const std::string& wanted) {
   const Result<std::string> python = find_program(wanted.empty() ? "python3" : wanted);
   if (python) return check_python(*python);
-  // Whoever names one expects it to work.
+  // A user who names one expects it to work.
   return {{"python", wanted.empty() ? Health::kNote : Health::kProblem,
            wanted.empty() ? "no python3 in the PATH; programs without Python can be recorded"
                           : python.error().message}};
@@ -100,7 +101,7 @@ int run_doctor(const DoctorFlags& flags, Output& output) {
 
 void add_doctor_command(CommandLine& line) {
   Command command = line.command(
-      "doctor", "what of recording works on this machine, and what to do about the rest");
+      "doctor", "which parts of recording work on this machine, and what to do about the others");
   const auto flags = std::make_shared<DoctorFlags>();
   command.text_flag(
       "--python", &flags->python, "PYTHON",

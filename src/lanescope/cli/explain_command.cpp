@@ -14,6 +14,7 @@
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/explain_html.h"
+#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_text.h"
 
 namespace lanescope::cli {
@@ -23,7 +24,8 @@ struct ExplainFlags {
   std::string path;
   std::optional<std::int64_t> step;
   std::string question, off, html;
-  bool json = false, markdown = false, list = false, force = false, every_rule = false;
+  bool json = false, markdown = false, list = false, force = false, full = false,
+       every_rule = false;
 };
 
 std::vector<std::string> rule_ids() {
@@ -72,6 +74,16 @@ int write_page(const ExplainFlags& flags, const explain::Facts& facts,
   return save_text(report::explanation_html(facts, explanation, options), flags.html, output);
 }
 
+void write_screen(const ExplainFlags& flags, const explain::Facts& facts,
+                  const explain::Explanation& explanation, Output& output) {
+  report::ScreenOptions options;
+  options.colour = output.takes_colour();
+  if (output.terminal_width() > 0)
+    options.width = static_cast<std::size_t>(output.terminal_width());
+  options.full_hint = "lanescope explain --full " + flags.path;
+  output.write_styled(report::explanation_screen(facts, explanation, options));
+}
+
 int run_explain(const ExplainFlags& flags, Output& output) {
   if (flags.list) {
     output.write(flags.json ? report::rule_list_json() : report::rule_list_text());
@@ -113,28 +125,36 @@ int run_explain(const ExplainFlags& flags, Output& output) {
   }
   if (!flags.html.empty()) return write_page(flags, *facts, *explanation, output);
   RecordFunction text_stage("explain: text");
-  output.write(flags.json ? report::explanation_json(*facts, *explanation)
-                          : report::explanation_text(*facts, *explanation,
-                                                     {flags.markdown, flags.every_rule}));
+  if (flags.json)
+    output.write(report::explanation_json(*facts, *explanation));
+  else if (flags.markdown || flags.full || flags.every_rule || explanation->is_answer)
+    output.write(
+        report::explanation_text(*facts, *explanation, {flags.markdown, flags.every_rule}));
+  else
+    write_screen(flags, *facts, *explanation, output);
   return kOk;
 }
 
 }  // namespace
 
 void add_explain_command(CommandLine& line) {
-  Command command = line.command("explain", "what bounds a step, and why: verdicts with evidence");
+  Command command = line.command("explain", "what bounds a step, and what to change first");
   const auto flags = std::make_shared<ExplainFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile})->required(false);
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "speak of this ProfilerStep only (default: of all but the first)");
+                      "explain this ProfilerStep only (default: all but the first)");
   command.text_flag("--question", &flags->question, "ID,...",
-                    "ask only these rules (--list names them), or a question in words",
+                    "run only these rules (--list names them), or a question in words",
                     {Completes::kWords, rule_ids()});
   command.text_flag("--off", &flags->off, "ID,...", "leave these rules out",
                     {Completes::kWords, rule_ids()});
   command.switch_flag("--list", &flags->list, "the rules and the question that each answers");
-  CLI::Option* every_rule = command.switch_flag(
-      "--all", &flags->every_rule, "also name each rule that had nothing to say, or could not");
+  CLI::Option* full =
+      command.switch_flag("--full", &flags->full,
+                          "all findings with their arithmetic and evidence, not the first screen");
+  CLI::Option* every_rule =
+      command.switch_flag("--all", &flags->every_rule,
+                          "--full, and name each rule that found no issue or could not run");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
@@ -143,10 +163,11 @@ void add_explain_command(CommandLine& line) {
                                         "pictures of the evidence; - prints it",
                                         {Completes::kFile});
   command.switch_flag("--force", &flags->force, "write over OUT.html when it exists")->needs(html);
-  json->excludes(markdown)->excludes(html)->excludes(every_rule);
-  html->excludes(markdown)->excludes(every_rule);
+  json->excludes(markdown)->excludes(html)->excludes(every_rule)->excludes(full);
+  html->excludes(markdown)->excludes(every_rule)->excludes(full);
   command.epilogue(R"(Examples:
-  lanescope explain trace.json.gz                            the verdict, the wall of a step, findings
+  lanescope explain trace.json.gz                            one screen: verdict, wall, what to do first
+  lanescope explain --full trace.json.gz                     every finding, with arithmetic and evidence
   lanescope explain trace.json.gz --step 12                  one step
   lanescope explain trace.json.gz --question host-sync
   lanescope explain trace.json.gz --question "why is the first step slow?"

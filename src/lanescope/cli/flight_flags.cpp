@@ -37,8 +37,9 @@ void add_flight_flags(Command& command, FlightFlags* flags) {
   command.text_flag("--slow-step", &flags->slow_step, "FACTOR",
                     "with --last: a dump when a step takes FACTOR times the median of the steps "
                     "before it, such as 2x");
-  command.number_flag("--max-dumps", &flags->max_dumps, 0, 1'000'000,
-                      "with --slow-step: at most N dumps (default 8)");
+  command.number_flag(
+      "--max-dumps", &flags->max_dumps, 0, 1'000'000,
+      "with --slow-step: at most N dumps stay, those of the worst steps (default 8)");
 }
 
 Result<void> check_flight_flags(const FlightFlags& flags, const std::string& schedule) {
@@ -51,8 +52,8 @@ Result<void> check_flight_flags(const FlightFlags& flags, const std::string& sch
   }
   if (!schedule.empty()) {
     return Error{Errc::kInvalidArgument,
-                 "--last and --schedule exclude each other: a schedule chooses its steps "
-                 "beforehand, --last keeps what was just before something odd; leave out one"};
+                 "--last and --schedule exclude each other: a schedule chooses its steps in "
+                 "advance, --last keeps the last moments before a problem; leave out one"};
   }
   LANESCOPE_TRY_VOID(check_last(flags.last));
   if (!flags.slow_step.empty()) LANESCOPE_TRY_VOID(check_slow_step(flags.slow_step));

@@ -1,5 +1,4 @@
-// The flags of `lanescope record` that make it a flight recorder: what is kept, and when a step is
-// slow.
+// The flags of `lanescope record` for a flight recorder: what to keep, and when a step is slow.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,9 +15,10 @@ struct FlightFlags {
 };
 
 void add_flight_flags(Command& command, FlightFlags* flags);
-// kInvalidArgument names the flag, what it expects and what was found. `schedule`: of --schedule.
+// kInvalidArgument names the flag, what it expects and what was found. `schedule`: the
+// value of --schedule.
 Result<void> check_flight_flags(const FlightFlags& flags, const std::string& schedule);
-// LANESCOPE_RECORD_LAST and the like, which python/lanescope/_autorecord.py reads.
+// Sets LANESCOPE_RECORD_LAST and similar variables, which python/lanescope/_autorecord.py reads.
 void set_flight_environment(const FlightFlags& flags);
 
 }  // namespace lanescope::cli

@@ -28,7 +28,7 @@ bool is_ours(const std::string& path) {
   return fs::path(path).filename().string().starts_with("liblanescope_record_cupti.");
 }
 
-// True: it is ours now.
+// True: the variable now names our library.
 bool take(const char* name, const std::string& library) {
   const std::string before = variable(name);
   if (!before.empty() && !is_ours(before)) return false;

@@ -1,13 +1,13 @@
-// How a program that knows nothing of lanescope gets its GPU recorded: the CUDA driver loads the
-// library that an environment variable names, when the program first uses CUDA.
+// Records the GPU of a program that knows nothing of lanescope: when the program first uses CUDA,
+// the driver loads the library that an environment variable names.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace lanescope::cli {
 
-// liblanescope_record_cupti.so: beside the liblanescope_record.so that this command uses, or where
-// a build tree has it. Absolute; "" when this lanescope was built without CUPTI.
+// liblanescope_record_cupti.so: next to the liblanescope_record.so of this command, or in its place
+// in a build tree. An absolute path; "": this lanescope was built without CUPTI.
 std::string find_cupti_library();
 
 inline constexpr char kHowToGetCupti[] =
@@ -16,11 +16,11 @@ inline constexpr char kHowToGetCupti[] =
     "-DLANESCOPE_WITH_CUPTI=ON)";
 
 // Sets the variables that the driver, NVTX and record_cupti/native_recording.h read, for the
-// program that this process becomes. One line for each that is somebody else's already, which stays
-// theirs.
+// program that this process becomes. If a variable already names another library, it stays, and a
+// line says so.
 std::vector<std::string> set_injection(const std::string& library);
 
-// CUDA_INJECTION64_PATH when it names a library other than ours, else "".
+// CUDA_INJECTION64_PATH if it names another library, else "".
 std::string foreign_injection();
 
 // Whether the file is an executable of this machine's kind and not a script. False: cannot be read.

@@ -32,11 +32,12 @@ namespace {
 constexpr int kTimeoutSeconds = 60;  // a driver without persistence mode starts for many seconds
 constexpr char kKernelName[] = "lanescope_probe";
 constexpr std::uint64_t kProbeCycles = 20'000;
-// 20,000 cycles are 5 us at 4 GHz, more than any GPU has, and 200 us at 0.1 GHz; others may share it.
+// 20,000 cycles are 5 us at 4 GHz, more than any GPU has, and 200 us at 0.1 GHz; others
+// may share it.
 constexpr std::int64_t kShortestKernelNs = 5'000, kLongestKernelNs = 100'000'000;
 
-// One thread that waits for `cycles` of its clock. Turing and newer; older GPUs take the older
-// target.
+// One thread that waits for `cycles` of its clock. For Turing and newer; older GPUs get
+// the older target.
 constexpr char kProbePtx[] = R"(
 .version 6.3
 .target {}
@@ -56,7 +57,7 @@ WAIT:
 }}
 )";
 
-// The driver's functions, as its documentation gives them; nothing of CUDA is needed to build this.
+// The driver's functions, as in its documentation, so that the build needs no CUDA.
 struct Driver {
   int (*cuInit)(unsigned) = nullptr;
   int (*cuDriverGetVersion)(int*) = nullptr;
@@ -83,11 +84,11 @@ struct Driver {
 };
 constexpr int kComputeMajor = 75, kComputeMinor = 76;  // CUdevice_attribute
 
-// Lines key=value to the parent, each at once, so that what was learned before a crash is kept.
-class Teller {
+// Writes lines key=value to the parent, each at once, so that a crash loses none.
+class ReportWriter {
  public:
-  explicit Teller(int pipe) : pipe_(pipe) {}
-  void tell(std::string_view key, std::string value) {
+  explicit ReportWriter(int pipe) : pipe_(pipe) {}
+  void write(std::string_view key, std::string value) {
     for (char& c : value)
       if (c == '\n' || c == '\r') c = ' ';
     const std::string line = fmt::format("{}={}\n", key, value);
@@ -97,7 +98,7 @@ class Teller {
       if (put > 0) rest.remove_prefix(static_cast<std::size_t>(put));
     }
   }
-  void tell(std::string_view key, std::int64_t value) { tell(key, std::to_string(value)); }
+  void write(std::string_view key, std::int64_t value) { write(key, std::to_string(value)); }
 
  private:
   int pipe_;
@@ -132,26 +133,26 @@ std::string load(void* library, Driver* d) {
   return missing;
 }
 
-// False: there is a problem, and it is told.
-bool tell_driver(Driver* driver, Teller& teller) {
-  teller.tell("stage", "driver");
+// False: there is a problem, and it is written.
+bool report_driver(Driver* driver, ReportWriter& writer) {
+  writer.write("stage", "driver");
   void* const library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) return false;
-  teller.tell("has_driver", 1);
+  writer.write("has_driver", 1);
   if (const std::string missing = load(library, driver); !missing.empty()) {
-    teller.tell("driver_problem", "libcuda.so.1 has no " + missing);
+    writer.write("driver_problem", "libcuda.so.1 has no " + missing);
     return false;
   }
   int version = 0, count = 0;
-  if (driver->cuDriverGetVersion(&version) == 0) teller.tell("driver_version", version);
+  if (driver->cuDriverGetVersion(&version) == 0) writer.write("driver_version", version);
   if (const int error = driver->cuInit(0); error != 0) {
-    teller.tell("driver_error", error);
-    teller.tell("driver_problem", "cuInit: " + driver->text_of(error));
+    writer.write("driver_error", error);
+    writer.write("driver_problem", "cuInit: " + driver->text_of(error));
     return false;
   }
   if (const int error = driver->cuDeviceGetCount(&count); error != 0 || count == 0) {
-    teller.tell("driver_error", error);
-    teller.tell("driver_problem", "no device is visible");
+    writer.write("driver_error", error);
+    writer.write("driver_problem", "no device is visible");
     return false;
   }
   for (int i = 0; i < count; ++i) {
@@ -163,16 +164,16 @@ bool tell_driver(Driver* driver, Teller& teller) {
     driver->cuDeviceTotalMem(&bytes, device);
     driver->cuDeviceGetAttribute(&major, kComputeMajor, device);
     driver->cuDeviceGetAttribute(&minor, kComputeMinor, device);
-    teller.tell("device", fmt::format("{} {} {} {}", bytes, major, minor, name));
+    writer.write("device", fmt::format("{} {} {} {}", bytes, major, minor, name));
   }
   return true;
 }
 
-bool tell_cupti(const std::string& path, Teller& teller) {
-  teller.tell("stage", "cupti");
+bool report_cupti(const std::string& path, ReportWriter& writer) {
+  writer.write("stage", "cupti");
   void* const library = dlopen(path.c_str(), RTLD_NOW);
   const auto problem = [&](std::string text) {
-    teller.tell("cupti_problem", std::move(text));
+    writer.write("cupti_problem", std::move(text));
     return false;
   };
   if (!library) {
@@ -187,13 +188,13 @@ bool tell_cupti(const std::string& path, Teller& teller) {
       !find(library, "lanescope_cupti_describe", &describe) || abi() != lanescope_record_abi())
     return problem(path + " belongs to another version of lanescope");
   std::string json(std::size_t{1} << 16U, '\0');
-  if (describe(json.data(), json.size()) == 0) teller.tell("cupti", json.c_str());
+  if (describe(json.data(), json.size()) == 0) writer.write("cupti", json.c_str());
   char line[512] = "";
   if (install(line, sizeof line) != 0) return problem(line);
   return true;
 }
 
-// Runs the kernel on the first device. The text of what failed, or "".
+// Runs the kernel on the first device. Returns what failed, or "".
 std::string run_kernel(const Driver& driver) {
   const auto failed = [&](const char* what, int error) {
     return fmt::format("{}: {}", what, driver.text_of(error));
@@ -222,7 +223,7 @@ std::string run_kernel(const Driver& driver) {
   return "";
 }
 
-void tell_recording(const Trace& trace, Teller& teller) {
+void report_recording(const Trace& trace, ReportWriter& writer) {
   std::int64_t kernels = 0, calls = 0, kernel_ns = -1;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId slice{i};
@@ -233,57 +234,57 @@ void tell_recording(const Trace& trace, Teller& teller) {
     if (trace.name(slice).find(kKernelName) != std::string_view::npos)
       kernel_ns = trace.dur_ns(slice);
   }
-  teller.tell("kernel_count", kernels);
-  teller.tell("api_call_count", calls);
-  teller.tell("kernel_ns", kernel_ns);
+  writer.write("kernel_count", kernels);
+  writer.write("api_call_count", calls);
+  writer.write("kernel_ns", kernel_ns);
   if (kernel_ns < 0) {
-    teller.tell("probe_problem", fmt::format("the kernel ran and the recording holds {} kernels, "
-                                             "none of them the probe's",
-                                             kernels));
+    writer.write("probe_problem", fmt::format("the kernel ran and the recording holds {} kernels, "
+                                              "none of them the probe's",
+                                              kernels));
   } else if (kernel_ns < kShortestKernelNs || kernel_ns > kLongestKernelNs) {
-    teller.tell("probe_problem",
-                fmt::format("the kernel waits {} cycles and was recorded with {} ns, which no GPU "
-                            "does",
-                            kProbeCycles, kernel_ns));
+    writer.write("probe_problem",
+                 fmt::format("the kernel waits {} cycles and was recorded with {} ns, which no GPU "
+                             "does",
+                             kProbeCycles, kernel_ns));
   } else if (calls == 0) {
-    teller.tell("probe_problem", "the kernel came back, the call that launched it did not");
+    writer.write("probe_problem", "the kernel came back, the call that launched it did not");
   }
 }
 
-void tell_probe(const Driver& driver, const std::string& folder, Teller& teller) {
-  teller.tell("stage", "probe");
+void report_probe(const Driver& driver, const std::string& folder, ReportWriter& writer) {
+  writer.write("stage", "probe");
   record::RecorderOptions options;
   options.directory = folder;
   options.temporary = true;
   options.activities = LANESCOPE_ACTIVITY_CPU | LANESCOPE_ACTIVITY_CUDA;
   auto opened = record::Recorder::open(options);
-  if (!opened) return teller.tell("probe_problem", opened.error().message);
+  if (!opened) return writer.write("probe_problem", opened.error().message);
   const std::unique_ptr<record::Recorder> recorder = std::move(opened).value();
   recorder->prepare();
   if (const auto started = recorder->start(); !started)
-    return teller.tell("probe_problem", started.error().message);
+    return writer.write("probe_problem", started.error().message);
   std::string problem;
   {
     LANESCOPE_RECORD_FUNCTION("lanescope doctor");
     problem = run_kernel(driver);
   }
   recorder->stop();
-  for (const std::string& note : recorder->notes()) teller.tell("note", note);
-  if (!problem.empty()) return teller.tell("probe_problem", problem);
-  teller.tell("probed", 1);
+  for (const std::string& note : recorder->notes()) writer.write("note", note);
+  if (!problem.empty()) return writer.write("probe_problem", problem);
+  writer.write("probed", 1);
   format::ReadSpoolOptions reading;
   reading.live = true;
   const Result<Trace> trace = format::read_spool(recorder->spool_path(), reading);
-  if (!trace) return teller.tell("probe_problem", trace.error().message);
-  tell_recording(*trace, teller);
+  if (!trace) return writer.write("probe_problem", trace.error().message);
+  report_recording(*trace, writer);
 }
 
-void look(const std::string& library, const std::string& folder, Teller& teller) {
-  // The driver would load another tool, or ourselves as a guest.
+void probe_gpu(const std::string& library, const std::string& folder, ReportWriter& writer) {
+  // Else the driver would load another tool, or our library a second time.
   for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) unsetenv(name);
   Driver driver;
-  if (!tell_driver(&driver, teller) || library.empty()) return;
-  if (tell_cupti(library, teller)) tell_probe(driver, folder, teller);
+  if (!report_driver(&driver, writer) || library.empty()) return;
+  if (report_cupti(library, writer)) report_probe(driver, folder, writer);
 }
 
 std::int64_t number(std::string_view text) {
@@ -341,7 +342,7 @@ void take_line(std::string_view line, GpuReport* report) {
   if (key == "kernel_ns") report->kernel_ns = number(value);
 }
 
-// All that comes until the writer is gone. False: it was not gone in time.
+// Reads until the writer is gone. False: it was not gone in time.
 bool read_all(int pipe, std::string* text) {
   using std::chrono::steady_clock;
   const auto until = steady_clock::now() + std::chrono::seconds(kTimeoutSeconds);
@@ -361,8 +362,8 @@ bool read_all(int pipe, std::string* text) {
   }
 }
 
-// Forks; what the child tells goes into the report.
-void look_in_child(const std::string& library, const std::string& folder, GpuReport* report) {
+// Forks; what the child writes goes into the report.
+void probe_in_child(const std::string& library, const std::string& folder, GpuReport* report) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     report->crash = fmt::format("no pipe: {}", std::strerror(errno));
@@ -371,9 +372,9 @@ void look_in_child(const std::string& library, const std::string& folder, GpuRep
   const pid_t child = fork();
   if (child == 0) {
     ::close(ends[0]);
-    Teller teller(ends[1]);
+    ReportWriter writer(ends[1]);
     try {
-      look(library, folder, teller);
+      probe_gpu(library, folder, writer);
     } catch (...) {
       _exit(1);
     }
@@ -410,14 +411,15 @@ void look_in_child(const std::string& library, const std::string& folder, GpuRep
 GpuReport look_at_gpu(const std::string& library) {
   GpuReport report;
   report.has_device_file = access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
-  // What a child that crashes leaves behind goes with the folder.
+  // Removing the folder also removes what a crashed child left.
   std::error_code failed;
-  std::string folder = (std::filesystem::temp_directory_path(failed) / "lanescope_doctor_XXXXXX").string();
+  std::string folder =
+      (std::filesystem::temp_directory_path(failed) / "lanescope_doctor_XXXXXX").string();
   if (failed || mkdtemp(folder.data()) == nullptr) {
     report.crash = "the folder for temporary files cannot be written";
     return report;
   }
-  look_in_child(library, folder, &report);
+  probe_in_child(library, folder, &report);
   std::filesystem::remove_all(folder, failed);
   return report;
 }

@@ -1,5 +1,4 @@
-// Help that teaches: what a command answers, its flags in plain words, examples to copy, exit
-// codes.
+// The help texts: what a command answers, its flags in plain words, examples to copy, exit codes.
 #pragma once
 #include <CLI/App.hpp>
 #include <CLI/Formatter.hpp>
@@ -16,7 +15,7 @@ inline constexpr char kOneSentence[] =
 
 std::string version_line();  // "lanescope 0.1.0"
 
-// CLI11's tree as text: usage, sentence, arguments, flags, then the command's own examples. No line
+// CLI11's tree as text: usage, sentence, arguments, flags, then the command's examples. No line
 // over 100 columns.
 class HelpFormatter : public CLI::Formatter {
  public:
@@ -29,7 +28,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string usage_tail_;
 };
 
-// Prints it, with the lines that end in ':' and start at the margin as headings.
+// Prints it. Lines that start at the margin and end in ':' are headings.
 void write_help(Output& output, const std::string& help);
 
 }  // namespace lanescope::cli

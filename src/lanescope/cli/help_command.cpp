@@ -23,7 +23,7 @@ void add_help_command(CommandLine& line) {
                                   joined_or(line.command_names())));
       return kUsage;
     }
-    // Not app->help(): CLI11 would answer for the subcommand that was parsed, which is this one.
+    // Not app->help(): CLI11 would print the help of the parsed subcommand, which is this one.
     write_help(output, app->get_formatter()->make_help(app, "", CLI::AppFormatMode::Normal));
     return kOk;
   });

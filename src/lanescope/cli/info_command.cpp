@@ -1,4 +1,4 @@
-// `lanescope info`: what a trace is and what of it was lost or repaired.
+// `lanescope info`: what a trace is, and what was lost or repaired.
 #include <memory>
 
 #include "lanescope/analysis/trace_info.h"

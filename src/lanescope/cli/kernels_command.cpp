@@ -1,4 +1,4 @@
-// `lanescope kernels`: what ran on the GPU, equal pieces together.
+// `lanescope kernels`: what ran on the GPU, with equal pieces in one row.
 #include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/cli/step_report.h"
 #include "lanescope/report/kernel_groups_text.h"
@@ -11,10 +11,10 @@ std::vector<analysis::KernelGroup> groups_of(const explain::Facts& facts) {
   return analysis::compute_kernel_groups(*facts.trace, facts.links, facts.device().timeline,
                                          facts.steady_windows);
 }
-std::string text(const explain::Facts& facts, std::size_t rows) {
+std::string kernels_text(const explain::Facts& facts, std::size_t rows) {
   return report::kernel_groups_text(facts, groups_of(facts), rows);
 }
-std::string json(const explain::Facts& facts) {
+std::string kernels_json(const explain::Facts& facts) {
   return report::kernel_groups_json(facts, groups_of(facts));
 }
 
@@ -31,7 +31,7 @@ void add_kernels_command(CommandLine& line) {
 Equal: the same name, grid and block, launched by operators with equal input shapes. MAD is the median distance from the
 median: small when calls take the same time. All numbers: docs/definitions.md#kernel-groups.
 )",
-             text, json});
+             kernels_text, kernels_json});
 }
 
 }  // namespace lanescope::cli

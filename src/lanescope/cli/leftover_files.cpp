@@ -25,7 +25,7 @@ struct Found {
   bool is_finished = false, is_written = false;
 };
 
-// The number after the last `mark`, when it ends the name.
+// The number after the last `mark`, if it ends the name.
 std::optional<std::uint64_t> number_after(std::string_view name, std::string_view mark) {
   const std::size_t at = name.rfind(mark);
   if (at == std::string_view::npos || at == 0) return std::nullopt;
@@ -45,7 +45,7 @@ bool is_trace_or_table(std::string_view name) {
 
 // <name>.partial-<pid>: codec/byte_sink.h. <recording>.lspool.part and <recording>.lspool.read<pid>
 // are dumps and copies of a ring, made by the recording process.
-Found look_at(const fs::path& path) {
+Found inspect_file(const fs::path& path) {
   const std::string name = path.filename().string();
   const auto parts = record::parse_recording_name(name);
   Found found;
@@ -69,21 +69,21 @@ Found look_at(const fs::path& path) {
     found.is_finished = owner->is_finished;
     found.is_written = owner->is_written;
   } else if (!parts) {
-    return {};  // not ours, or it does not say whose
+    return {};  // not ours, or of an unknown process
   }
   if (is_part) {
     found.kind = Kind::kHalfWritten;
   } else if (reader) {
     found.kind = Kind::kReadCopy;
     found.pid = *reader;
-  } else if (owner) {  // else an .lspool that is none
+  } else if (owner) {  // else an .lspool that is not a recording
     const bool is_temporary = parts && parts->program == record::kTemporaryProgram;
     found.kind = is_temporary ? Kind::kTemporary : Kind::kRecording;
   }
   return found;
 }
 
-// That `lanescope recover` or the exit of the program made, with something in it.
+// Whether there is a result that is not empty, from `lanescope recover` or from the program's exit.
 bool has_result(const fs::path& spool) {
   for (const char* ending : {".json", ".json.gz", ".json.zst"}) {
     std::error_code failed;
@@ -106,18 +106,19 @@ const char* word_of(Kind kind) {
   }
 }
 
-std::string why_it_stays(const Found& found, const fs::path& path, std::int64_t changed_s,
-                         const LeftoverOptions& options) {
+std::string reason_to_keep(const Found& found, const fs::path& path, std::int64_t changed_s,
+                           const LeftoverOptions& options) {
   const bool is_here = found.host == record::short_host_name();
   if (found.is_written) return "a process is writing it";
   if (!is_here && !options.any_host)
-    return found.host.empty() ? "it does not say of which machine it is; add --any-host"
-                              : fmt::format("it is of the machine {}; add --any-host", found.host);
+    return found.host.empty()
+               ? "its machine is unknown; add --any-host"
+               : fmt::format("it is from the machine {}; add --any-host", found.host);
   if ((is_here || found.host.empty()) && record::may_be_writer(found.pid, changed_s))
     return fmt::format("process {} lives", found.pid);
   if (found.kind == Kind::kHalfWritten || found.kind == Kind::kReadCopy || options.recordings)
     return "";
-  // A temporary one that is finished was named on standard error when its program ended.
+  // A finished temporary recording was named on standard error when its program ended.
   if (found.kind == Kind::kTemporary)
     return found.is_finished ? "it is complete, and its program named it; add --recordings" : "";
   if (has_result(path)) return "";
@@ -133,14 +134,14 @@ Result<std::vector<LeftoverFile>> find_leftovers(const std::string& folder,
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     struct stat info;
     if (lstat(at->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
-    const Found found = look_at(at->path());
-    // A finished recording is a result, whatever is asked for.
+    const Found found = inspect_file(at->path());
+    // A finished recording is a result, with any option.
     const bool is_result = found.kind == Kind::kRecording && found.is_finished;
     if (found.kind == Kind::kNone || is_result) continue;
     LeftoverFile file;
     file.path = at->path().string();
     file.what = word_of(found.kind);
-    file.why_not = why_it_stays(found, at->path(), info.st_mtime, options);
+    file.why_not = reason_to_keep(found, at->path(), info.st_mtime, options);
     file.bytes = static_cast<std::uint64_t>(info.st_blocks) * 512;
     files.push_back(std::move(file));
   }

@@ -1,4 +1,4 @@
-// What processes that no longer live have left in a folder. docs/decisions/leftovers.md.
+// Finds the files that killed processes left in a folder. docs/decisions/leftovers.md.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,20 +9,20 @@
 namespace lanescope::cli {
 
 struct LeftoverOptions {
-  bool recordings = false;  // also recordings of killed processes that nothing was made of yet
-  bool any_host = false;    // also files of other machines, and those that do not say of which
+  bool recordings = false;  // also recordings of killed processes that are not converted yet
+  bool any_host = false;    // also files of other and of unknown machines
 };
 
 struct LeftoverFile {
   std::string path;
-  std::string what;     // "half-written file", "copy for reading", "temporary recording" or
-                        // "recording"
-  std::string why_not;  // empty: it is a leftover; else why it stays
+  std::string what;         // "half-written file", "copy for reading", "temporary
+                            // recording" or "recording"
+  std::string why_not;      // empty: it is a leftover; else why to keep it
   std::uint64_t bytes = 0;  // on the disk
 };
 
-// The files of the folder itself, by name, that are ours and not finished; symbolic links and
-// folders are not followed. kIo: the folder cannot be listed.
+// Our unfinished files in the folder, by name; does not follow symbolic links and folders. kIo: the
+// folder cannot be listed.
 Result<std::vector<LeftoverFile>> find_leftovers(const std::string& folder,
                                                  const LeftoverOptions& options);
 

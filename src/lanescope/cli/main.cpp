@@ -1,5 +1,4 @@
-// The `lanescope` command. What it can do is listed in command_line.h; each subcommand has a file
-// of its own.
+// The `lanescope` command. command_line.h lists the subcommands; each has its file.
 #include <fcntl.h>
 
 #include <string>
@@ -10,9 +9,8 @@
 
 namespace {
 
-// A closed descriptor 0..2 would be given to the next file that is opened, and messages would land
-// in it. It gets one that fails instead: standard input that cannot be read, outputs that cannot be
-// written.
+// The next file that is opened would get a closed descriptor 0..2, and messages would go into that
+// file. So fill these descriptors: an input that cannot be read, outputs that cannot be written.
 void keep_standard_descriptors() {
   for (const int descriptor : {0, 1, 2}) {
     if (fcntl(descriptor, F_GETFD) < 0) {

@@ -1,4 +1,4 @@
-// `lanescope memory`: what the memory records say: the peak, who held it, what grew.
+// `lanescope memory`: from the memory records: the peak, who owned it, what grew.
 #include <limits>
 #include <memory>
 

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +20,7 @@ namespace lanescope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-// The first one that is there is opened.
+// The first one that exists is opened.
 constexpr std::array<std::string_view, 4> kEndings = {".json", ".json.gz", ".json.zst", ".lspool"};
 
 struct Candidate {
@@ -46,19 +50,61 @@ Candidates candidates_in(const fs::path& folder) {
   return found;
 }
 
-// The ranks of the run that `base` belongs to, with the name of each one's first trace. Dumps are
-// no ranks of their own.
+struct RankedName {
+  std::string run;  // the same for all ranks of one run
+  std::uint32_t rank = 0;
+};
+
+// The number after the word "rank", as in "rank3", "trace_rank-3_of_8"; the rest of the name
+// belongs to the run.
+std::optional<RankedName> rank_in(std::string_view name) {
+  constexpr std::string_view kWord = "rank";
+  for (std::size_t at = name.find(kWord); at != name.npos; at = name.find(kWord, at + 1)) {
+    if (at > 0 && std::isalpha(static_cast<unsigned char>(name[at - 1])) != 0) continue;
+    std::size_t first = at + kWord.size();
+    if (first < name.size() && std::string_view("_-.").find(name[first]) != std::string_view::npos)
+      ++first;
+    std::uint32_t rank = 0;
+    const char* const end = name.data() + name.size();
+    const auto [after, error] = std::from_chars(name.data() + first, end, rank);
+    if (error != std::errc()) continue;
+    return RankedName{std::string(name.substr(0, first)) + '#' + std::string(after, end), rank};
+  }
+  return std::nullopt;
+}
+
+// A dump does not count as another rank.
+std::optional<RankedName> ranked_name(const std::string& base) {
+  if (base.find("_dump") != std::string::npos) return std::nullopt;
+  const auto name = record::parse_recording_name(base);
+  if (!name) return rank_in(base);
+  if (!name->rank) return std::nullopt;
+  return RankedName{name->program + ' ' + name->started, *name->rank};
+}
+
+// The ranks of the run of `base`, each with the name of its first trace.
 std::map<std::uint32_t, std::string> ranks_of_run(const Candidates& all, const std::string& base) {
   std::map<std::uint32_t, std::string> ranks;
-  const auto newest = record::parse_recording_name(base);
-  if (!newest || !newest->rank || base.find("_dump") != std::string::npos) return ranks;
-  for (const auto& [other, candidate] : all) {
-    const auto name = record::parse_recording_name(other);
-    if (name && name->rank && name->program == newest->program &&
-        name->started == newest->started && other.find("_dump") == std::string::npos)
-      ranks.emplace(*name->rank, other);
-  }
+  const auto newest = ranked_name(base);
+  if (!newest) return ranks;
+  for (const auto& [other, candidate] : all)
+    if (const auto name = ranked_name(other); name && name->run == newest->run)
+      ranks.emplace(name->rank, other);
   return ranks;
+}
+
+// "0 to 7", or "0, 2 and 5" if some are missing.
+std::string ranks_text(const std::map<std::uint32_t, std::string>& ranks) {
+  constexpr std::size_t kMostNumbers = 16;
+  const std::uint32_t first = ranks.begin()->first, last = ranks.rbegin()->first;
+  if (ranks.size() > 2 && last - first + 1 == ranks.size())
+    return fmt::format("{} to {}", first, last);
+  if (ranks.size() > kMostNumbers)
+    return fmt::format("{} to {} ({} of them)", first, last, ranks.size());
+  std::string text;
+  for (const auto& [rank, name] : ranks)
+    text += fmt::format("{}{}", text.empty() ? "" : rank == last ? " and " : ", ", rank);
+  return text;
 }
 
 }  // namespace
@@ -72,20 +118,23 @@ Result<NewestTrace> newest_trace_in(const std::string& folder) {
       std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
         return std::pair(a.second.changed, a.first) < std::pair(b.second.changed, b.first);
       })->first;
+  const auto path_of = [&](const std::string& base) {
+    return (fs::path(folder) / (base + std::string(kEndings[all.at(base).ending]))).string();
+  };
   std::string about_ranks;
   if (const auto ranks = ranks_of_run(all, chosen); ranks.size() > 1) {
     chosen = ranks.begin()->second;
-    about_ranks = fmt::format("; its run has {} ranks, {} to {}, and this is rank {}", ranks.size(),
-                              ranks.begin()->first, ranks.rbegin()->first, ranks.begin()->first);
+    about_ranks = fmt::format(
+        "; it is rank {}, and ranks {} of its run are here: to open another one, name its file, "
+        "such as '{}'",
+        ranks.begin()->first, ranks_text(ranks), path_of(std::next(ranks.begin())->second));
   }
-  const std::string path =
-      (fs::path(folder) / (chosen + std::string(kEndings[all.at(chosen).ending]))).string();
-  return NewestTrace{
-      path, fmt::format("opened '{}', {} in '{}'{}", path,
-                        all.size() == 1
-                            ? std::string("the only trace")
-                            : fmt::format("the newest of {} traces", with_commas(all.size())),
-                        folder, about_ranks)};
+  const std::string path = path_of(chosen);
+  return NewestTrace{path, fmt::format("opened '{}', {} in '{}'{}", path,
+                                       all.size() == 1 ? std::string("the only trace")
+                                                       : fmt::format("the newest of {} traces",
+                                                                     with_commas(all.size())),
+                                       folder, about_ranks)};
 }
 
 }  // namespace lanescope::cli

@@ -1,4 +1,4 @@
-// Which trace a folder stands for: the newest in it.
+// Finds the newest trace in a folder.
 #pragma once
 #include <string>
 
@@ -8,13 +8,13 @@ namespace lanescope::cli {
 
 struct NewestTrace {
   std::string path;
-  std::string line;  // what was chosen and from how many, for standard error
+  std::string line;  // for standard error: which trace was chosen, from how many
 };
 
-// Of the .json, .json.gz, .json.zst and .lspool files in the folder itself, not below it. Files of
-// one name are one trace, and a finished one wins over its .lspool. Newest: the time of its last
-// change, then its name. When the run of the newest has several ranks, the lowest is chosen.
-// kInvalidArgument: there is none.
+// From the .json, .json.gz, .json.zst and .lspool files in the folder, not in subfolders.
+// Files with one name are one trace; JSON is preferred to its .lspool. Newest: by the
+// time of the last change, then by name. If the newest run has several ranks, takes the
+// lowest. kInvalidArgument: none.
 Result<NewestTrace> newest_trace_in(const std::string& folder);
 
 }  // namespace lanescope::cli

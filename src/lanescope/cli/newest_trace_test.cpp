@@ -76,7 +76,28 @@ TEST_F(NewestTraceTest, TheLowestRankOfTheNewestRun) {
   add("train_20261123T061902Z_rank1_n_3.json");
   EXPECT_EQ(newest().path, in_folder("train_20261123T061902Z_rank1_n_3.json"));
   EXPECT_THAT(newest().line, HasSubstr("the newest of 5 traces"));
-  EXPECT_THAT(newest().line, EndsWith("; its run has 3 ranks, 1 to 10, and this is rank 1"));
+  EXPECT_THAT(newest().line,
+              EndsWith("; it is rank 1, and ranks 1, 2 and 10 of its run are here: to "
+                       "open another one, name its file, such as '" +
+                       in_folder("train_20261123T061902Z_rank2_n_4.json") + "'"));
+}
+
+TEST_F(NewestTraceTest, RanksInNamesOfOtherToolsAreOneRun) {
+  add("other_rank5.json");
+  for (const char* name : {"rank3.json.gz", "rank0.json.gz", "rank2.json.gz", "rank1.json.gz"})
+    add(name);
+  EXPECT_EQ(newest().path, in_folder("rank0.json.gz"));
+  EXPECT_THAT(newest().line, HasSubstr("the newest of 5 traces"));
+  EXPECT_THAT(newest().line, HasSubstr("; it is rank 0, and ranks 0 to 3 of its run are here"));
+  EXPECT_THAT(newest().line, EndsWith("such as '" + in_folder("rank1.json.gz") + "'"));
+  add("job_rank-12_of_16.pt.trace.json");
+  add("job_rank-7_of_16.pt.trace.json");
+  EXPECT_EQ(newest().path, in_folder("job_rank-7_of_16.pt.trace.json"));
+  EXPECT_THAT(newest().line, HasSubstr("it is rank 7, and ranks 7 and 12 of its run"));
+  add("frank1.json");  // "rank" is no word in it
+  add("rank_of_matrices.json");
+  EXPECT_EQ(newest().path, in_folder("rank_of_matrices.json"));
+  EXPECT_THAT(newest().line, EndsWith("in '" + folder_.string() + "'"));
 }
 
 TEST_F(NewestTraceTest, ADumpThatIsNewestIsOpenedItself) {

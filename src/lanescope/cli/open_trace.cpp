@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kStandardInput[] = "/dev/stdin";
-constexpr std::size_t kMostNames = 10000;  // of a folder, looked at for suggestions
+constexpr std::size_t kMostNames = 10000;  // names in a folder to check for suggestions
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -57,7 +57,7 @@ Error missing_file(const std::string& path) {
                                  close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
 }
 
-// Sockets cannot be opened again through /dev/stdin, so they are taken into memory.
+// Sockets cannot be opened again through /dev/stdin, so read them into memory.
 Result<Trace> read_socket(const format::ReadOptions& options) {
   std::string bytes;
   std::vector<char> buffer(std::size_t{1} << 20U);
@@ -106,8 +106,7 @@ std::string list_issues(const ImportStats& stats, Severity severity) {
     const ImportIssueInfo& info = import_issue_info(static_cast<ImportIssue>(i));
     const ImportStats::Counter& counter = stats[static_cast<ImportIssue>(i)];
     if (info.severity != severity || counter.count == 0) continue;
-    // Kineto cuts arrows at the window's edges in nearly every trace it writes: `info` counts them,
-    // nobody is alarmed.
+    // Kineto cuts arrows at the window's edges in nearly every trace, so only `info` counts them.
     if (static_cast<ImportIssue>(i) == ImportIssue::kOrphanFlow) continue;
     std::string place = counter.count > 1 ? with_commas(counter.count) + " times" : "";
     if (counter.first_offset) {
@@ -153,19 +152,23 @@ std::optional<std::string> no_times_text(const Trace& trace, const std::string& 
       first ? fmt::format(" (the first at byte {})", with_commas(*first)) : "");
 }
 
+std::optional<std::string> file_of(const std::string& path, Output& output, int* code) {
+  if (std::error_code failed; !fs::is_directory(path, failed)) return path;
+  Result<NewestTrace> newest = newest_trace_in(path);
+  if (!newest) {
+    output.complain(message_of(newest.error()));
+    *code = kUsage;
+    return std::nullopt;
+  }
+  output.complain(newest->line);
+  return newest->path;
+}
+
 std::optional<Trace> open_trace(const std::string& file, Output& output, int* code, Damage damage) {
   RecordFunction stage("read trace");
-  std::string path = file;
-  if (std::error_code failed; fs::is_directory(file, failed)) {
-    Result<NewestTrace> newest = newest_trace_in(file);
-    if (!newest) {
-      output.complain(message_of(newest.error()));
-      *code = kUsage;
-      return std::nullopt;
-    }
-    output.complain(newest->line);
-    path = newest->path;
-  }
+  const std::optional<std::string> found = file_of(file, output, code);
+  if (!found) return std::nullopt;
+  const std::string& path = *found;
   Result<Trace> trace = [&] {
     ProgressLine line(
         output, "reading " + (path == "-" ? "standard input" : fs::path(path).filename().string()));
@@ -184,9 +187,9 @@ std::optional<Trace> open_trace(const std::string& file, Output& output, int* co
     *code = kUsage;
     return std::nullopt;
   }
-  if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kSaid)
+  if (const auto thinning = analysis::find_thinning(*trace); thinning && damage == Damage::kPrinted)
     output.complain("recorded with a budget: " + report::thinning_text(*thinning));
-  if (damage == Damage::kSaid) {
+  if (damage == Damage::kPrinted) {
     for (const std::string& line : damage_lines(trace->import_stats(), path)) output.complain(line);
   }
   return std::move(*trace);

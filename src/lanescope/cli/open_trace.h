@@ -1,5 +1,5 @@
-// Every reading subcommand opens its trace here: progress, what was lost, and errors that name the
-// way out.
+// Opens the trace of every reading subcommand: shows progress, what was lost, and errors
+// with a remedy.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,20 +11,23 @@
 
 namespace lanescope::cli {
 
-enum class Damage : std::uint8_t { kSaid, kShownByCaller };
+enum class Damage : std::uint8_t { kPrinted, kShownByCaller };
 
-// `path` "-" is standard input; a folder stands for the newest trace in it, which a line on
-// standard error names (newest_trace.h). On failure one line has been printed and `*code` is the
-// exit code. On success, what the file lost or what was mended has been said on standard error, at
-// most two lines.
+// The file to open for `path`: for a folder the newest trace in it, named in a line on standard
+// error (newest_trace.h); else `path`. Nothing: the folder has no trace, and one line said so.
+std::optional<std::string> file_of(const std::string& path, Output& output, int* code);
+
+// `path` "-" is standard input; a folder means the newest trace in it, named in a line on standard
+// error (newest_trace.h). On failure, one line is printed, and `*code` is the exit code. On
+// success, at most two lines on standard error say what was lost and what was repaired.
 std::optional<Trace> open_trace(const std::string& path, Output& output, int* code,
-                                Damage damage = Damage::kSaid);
+                                Damage damage = Damage::kPrinted);
 
-// Said in place of an empty trace whose events all had times that cannot be read; none: something
-// of the file is there, or nothing was lost.
+// Printed instead of an empty trace if the times of all events were unreadable. Nothing: the trace
+// has events, or nothing was lost.
 std::optional<std::string> no_times_text(const Trace& trace, const std::string& path);
 
-// "lost: ..." and "repaired: ..." with counts and first places; none, one or two lines. `path` is
+// "lost: ..." and "repaired: ..." with counts and first places; up to two lines. `path` is
 // for the hint.
 std::vector<std::string> damage_lines(const ImportStats& stats, const std::string& path);
 

@@ -24,7 +24,7 @@ bool wants_colour() {
   return !refused && !dumb;
 }
 
-// errno of the first failed write, 0 when everything went out.
+// errno of the first failed write; 0: everything was written.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
@@ -110,14 +110,14 @@ int Output::finish(int code) {
     write_errno_ = errno;
   closed_ = true;
   if (write_errno_ == 0) return code;
-  if (write_errno_ == EPIPE) return kPipeGone;
+  if (write_errno_ == EPIPE) return kBrokenPipe;
   complain(fmt::format("could not write to standard output: {}; the output above is not complete",
                        std::strerror(write_errno_)));
   return kFailed;
 }
 
 std::string message_of(const Error& error) {
-  if (error.offset.value_or(0) == 0) return error.message;  // the whole input is meant
+  if (error.offset.value_or(0) == 0) return error.message;  // it is about the whole input
   return fmt::format("{} (at byte {})", error.message, with_commas(*error.offset));
 }
 

@@ -15,7 +15,7 @@ namespace {
 using std::chrono::milliseconds;
 
 void write_to_terminal(const std::string& text) {
-  // A terminal that cannot be written to loses a progress line and nothing else.
+  // A failed write loses only a progress line.
   static_cast<void>(!::write(STDERR_FILENO, text.data(), text.size()));
 }
 
@@ -47,7 +47,7 @@ void ProgressLine::update(std::uint64_t done, std::uint64_t total) {
   const std::size_t columns = columns_of_terminal();
   const double seconds = std::chrono::duration<double>(now - start_).count();
   std::string line = progress_text(what_, unit_, done, total, seconds, columns);
-  line.resize(std::max(line.size(), columns), ' ');  // over what a longer line left
+  line.resize(std::max(line.size(), columns), ' ');  // covers the rest of a longer line
   write_to_terminal(line.insert(0, 1, '\r'));
 }
 
@@ -69,7 +69,7 @@ std::string progress_text(const std::string& what, ProgressUnit unit, std::uint6
   } else {
     text = fmt::format("{}   {} {}   {}", what, millions(amount), name, speed);
   }
-  // Cutting may split a character of a file name; the terminal shows that as one odd letter.
+  // This may cut a character of a file name in two; the terminal shows one odd letter.
   return text.substr(0, columns);
 }
 

@@ -1,4 +1,4 @@
-// One line on the terminal while something long runs: how far, how fast; gone when it is done.
+// A progress line on the terminal during long work: how far, how fast. Removed at the end.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace lanescope::cli {
 
 enum class ProgressUnit : std::uint8_t { kBytes, kEvents };
 
-// Silent for the first second and when standard error is not a terminal. At most ten updates a
+// Silent in the first second, and if standard error is not a terminal. At most ten updates a
 // second. One thread.
 class ProgressLine {
  public:
@@ -20,7 +20,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // total 0: unknown, then only the amount and the speed are shown.
+  // total 0: unknown; shows only the amount and the speed.
   void update(std::uint64_t done, std::uint64_t total);
 
  private:
@@ -33,8 +33,8 @@ class ProgressLine {
   Clock::time_point next_;
 };
 
-// "reading x    45 %   123 of 270 MB   412 MB/s", cut to `columns`. MB are 10^6 bytes; events count
-// in millions.
+// "reading x 45 % 123 of 270 MB 412 MB/s", cut to `columns`. MB are 10^6 bytes; events
+// count in millions.
 std::string progress_text(const std::string& what, ProgressUnit unit, std::uint64_t done,
                           std::uint64_t total, double seconds, std::size_t columns);
 

@@ -17,13 +17,14 @@ namespace lanescope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-struct Said {
+struct PythonOutput {
   int code = -1;
   std::string out;  // standard output and error, together, at most 64 KiB
 };
 
-// Runs without a shell. `python_path` replaces PYTHONPATH unless empty.
-Said run_python(const std::string& python, const char* code, const std::string& python_path) {
+// Runs it without a shell. `python_path` replaces PYTHONPATH unless empty.
+PythonOutput run_python(const std::string& python, const char* code,
+                        const std::string& python_path) {
   int pipe_ends[2];
   if (pipe2(pipe_ends, O_CLOEXEC) != 0) return {};
   posix_spawn_file_actions_t actions;
@@ -48,7 +49,7 @@ Said run_python(const std::string& python, const char* code, const std::string& 
       posix_spawn(&child, python.c_str(), &actions, nullptr, argv.data(), envp.data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(pipe_ends[1]);
-  Said said;
+  PythonOutput said;
   constexpr std::size_t kMost = std::size_t{1} << 16U;
   char buffer[4096];
   for (ssize_t got = 1; failed == 0 && got != 0;) {
@@ -74,9 +75,8 @@ std::string last_line(std::string_view text) {
   return std::string(at == std::string_view::npos ? text : text.substr(at + 1));
 }
 
-// The current directory is left out of the search, as it is when start-up files are imported: a
-// folder `lanescope` that happens to lie there is not the package. The marker finds the answer
-// among what start-up files may print.
+// Leaves the current directory out of the search, as for start-up files: a folder `lanescope` there
+// is not the package. The marker separates the answer from what start-up files may print.
 constexpr char kAskPackage[] =
     "import sys\n"
     "sys.path[:] = [entry for entry in sys.path if entry]\n"
@@ -85,10 +85,10 @@ constexpr char kAskPackage[] =
     "name')\n"
     "print('\\nlanescope-package:' + os.path.dirname(os.path.abspath(lanescope.__file__)))\n";
 
-// The package folder, or "" and what Python said in `why`.
+// The package folder; or "", and `why` is what Python printed.
 std::string ask_package(const std::string& python, const std::string& python_path,
                         std::string* why) {
-  const Said said = run_python(python, kAskPackage, python_path);
+  const PythonOutput said = run_python(python, kAskPackage, python_path);
   constexpr std::string_view kMarker = "\nlanescope-package:";
   const std::size_t at = said.out.rfind(kMarker);
   if (said.code == 0 && at != std::string::npos) {
@@ -223,12 +223,24 @@ Result<std::string> ask_python(const std::string& python, const std::string& cod
       "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
       "print('\\nlanescope-answer:')\n" +
       code;
-  const Said said = run_python(python, whole.c_str(), "");
+  const PythonOutput said = run_python(python, whole.c_str(), "");
   constexpr std::string_view kMarker = "\nlanescope-answer:\n";
   const std::size_t at = said.out.rfind(kMarker);
   if (said.code != 0 || at == std::string::npos)
     return Error{Errc::kUnavailable, fmt::format("{}: {}", python, last_line(said.out))};
   return said.out.substr(at + kMarker.size());
+}
+
+bool clears_environment(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "-" || word == "-i" || word == "--ignore-environment") return true;
+    if (word == "-u" || word == "--unset" || word == "-C" || word == "--chdir")
+      ++i;
+    else if (!word.starts_with('-') && word.find('=') == word.npos)
+      return false;
+  }
+  return false;
 }
 
 std::string isolating_flag(const std::vector<std::string>& arguments) {

@@ -18,6 +18,15 @@ TEST(IsolatingFlagTest, TheScriptsOwnFlagsAreNotPythons) {
   EXPECT_EQ(isolating_flag({"-XIgnored", "-WError", "train.py"}), "");
 }
 
+TEST(ClearsEnvironmentTest, OnlyEnvsOwnFlagsCount) {
+  EXPECT_TRUE(clears_environment({"-i", "python3", "train.py"}));
+  EXPECT_TRUE(clears_environment({"A=1", "-u", "B", "--ignore-environment", "python3"}));
+  EXPECT_TRUE(clears_environment({"-", "python3"}));
+  EXPECT_FALSE(clears_environment({"A=1", "python3", "-i"}));
+  EXPECT_FALSE(clears_environment({"-u", "-i", "python3"}));
+  EXPECT_FALSE(clears_environment({}));
+}
+
 TEST(FindProgramTest, SaysWhatIsWrongWithAPath) {
   EXPECT_EQ(*find_program("/bin/sh"), "/bin/sh");
   EXPECT_NE(find_program("/").error().message.find("a folder"), std::string::npos);

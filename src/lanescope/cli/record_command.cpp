@@ -1,6 +1,6 @@
-// `lanescope record`: checks everything that can be checked, sets the environment that
+// `lanescope record`: checks what can be checked, sets the environment that
 // python/lanescope/_inject and record_cupti/native_recording.h read, and becomes the program:
-// process id, signals and exit code are the program's own.
+// process id, signals and exit code are those of the program.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 struct RecordFlags {
   std::string folder = "lanescope_traces";
   std::string schedule;
-  std::string activities;  // empty: cpu,cuda, and nothing is said where no GPU is
+  std::string activities;  // empty: cpu,cuda, without a message if there is no GPU
   bool shapes = false, memory = false, stack = false, all_api = false, json = false, gzip = false,
        keep_spool = false, children = false, quiet = false;
   FlightFlags flight;
@@ -97,8 +97,7 @@ Result<Activities> parse_activities(std::string_view text) {
   }
 }
 
-// Makes the folder now: a full or read-only disk should stop the run before it begins, not after
-// hours.
+// Makes the folder now, so that a full or read-only disk stops the run at once and not after hours.
 Result<std::string> make_folder(const std::string& name) {
   std::error_code failed;
   fs::create_directories(name, failed);
@@ -117,7 +116,7 @@ Result<std::string> make_folder(const std::string& name) {
 
 void set_environment(const RecordFlags& flags, const std::string& folder,
                      const std::string& inject) {
-  // What an outer `lanescope record` left must not leak into this one.
+  // Variables of an outer `lanescope record` must not get into this one.
   std::vector<std::string> stale;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -159,8 +158,8 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
 struct Target {
   std::string path;
   std::vector<std::string> arguments;
-  std::string python;      // that it names; "": none
-  bool is_native = false;  // has no Python and is no launcher of others
+  std::string python;      // that runs it; "": none
+  bool is_native = false;  // without Python, and not a launcher
 };
 
 Result<Target> find_target(const std::vector<std::string>& words) {
@@ -172,8 +171,8 @@ Result<Target> find_target(const std::vector<std::string>& words) {
   return target;
 }
 
-// The folder lanescope/_inject for the Python that the program is or may start. "" when it is none,
-// has no package, and its GPU work can be recorded without.
+// The folder lanescope/_inject for the Python that the program is or may start. "": no Python, or
+// one without the package, but the GPU work can be recorded without it.
 Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& target,
                                       const Activities& activities, const std::string& library,
                                       Output& output) {
@@ -186,6 +185,12 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& ta
                                "its flag {}, which turns them off; leave it out",
                                flag)};
     }
+  }
+  if (fs::path(program).filename() == "env" && clears_environment(arguments)) {
+    return Error{Errc::kInvalidArgument,
+                 "expected a program that gets the environment, found env -i, which clears it, so "
+                 "that nothing is recorded; put env before lanescope: env -i ... lanescope record "
+                 "-- ..."};
   }
   const Result<std::string> python = own.empty() ? python_of(program) : Result<std::string>(own);
   Result<std::string> inject =
@@ -208,10 +213,10 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& ta
                     "recorded from its first use of CUDA to its exit",
                     program));
   } else if (is_native && !flags.flight.slow_step.empty()) {
-    output.complain(
-        fmt::format("record: --slow-step looks at the steps of Python programs; of '{}' kill -USR2 "
-                    "makes dumps, from its first use of CUDA on",
-                    program));
+    output.complain(fmt::format(
+        "record: --slow-step watches the steps of Python programs; for '{}', kill -USR2 "
+        "makes dumps, from its first use of CUDA on",
+        program));
   }
   if (is_native && !flags.sizes.budget.empty()) {
     output.complain(fmt::format(
@@ -222,11 +227,11 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& ta
   return inject ? std::move(inject) : std::string();
 }
 
-// Does not return when it works.
+// Does not return on success.
 Result<void> become_program(const RecordFlags& flags, Output& output) {
   if (flags.program.empty()) {
     return Error{Errc::kInvalidArgument,
-                 "expected a program behind --, such as: lanescope record -- python3 train.py"};
+                 "expected a program after --, such as: lanescope record -- python3 train.py"};
   }
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
   LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
@@ -243,7 +248,7 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
     for (const std::string& note : notes) output.complain("record: " + note);
     const bool is_told = !flags.schedule.empty() || !flags.flight.slow_step.empty();
     if (notes.empty() && target.is_native && !is_told && !flags.quiet) {
-      // Nobody is left to say so afterwards: this process becomes the program.
+      // Say it now: this process becomes the program.
       output.complain(
           fmt::format("record: '{}' is recorded from its first use of CUDA; if it uses none, "
                       "nothing is written",
@@ -264,7 +269,7 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
 
 void add_record_command(CommandLine& line) {
   Command command =
-      line.command("record", "run a program as it is and record what PyTorch and CUDA do in it");
+      line.command("record", "run a program unchanged and record what PyTorch and CUDA do in it");
   const auto flags = std::make_shared<RecordFlags>();
   command.text_flag("-o,--out", &flags->folder, "DIR",
                     "folder for results; made when missing (default lanescope_traces)",
@@ -282,7 +287,7 @@ void add_record_command(CommandLine& line) {
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
   command.switch_flag("--stack", &flags->stack,
-                      "record the Python lines that operators are called from");
+                      "record each Python call, and the lines that operators are called from");
   command.switch_flag("--all-api", &flags->all_api,
                       "record every call of the CUDA runtime and driver, not only those that start "
                       "or wait for work");
@@ -303,8 +308,8 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit a
-process of its own, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
+The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit
+another process, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
 350,000 events) into NAME.json for Perfetto and NAME.txt, the table. A larger one stays as it is; `lanescope recover`
 makes the .json later, --json at once. NAME is <script>_<time>_<host>_<pid>, such as
 train_20261123T061902Z_node7_4711; under torchrun <script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time

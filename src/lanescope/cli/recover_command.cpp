@@ -1,4 +1,4 @@
-// `lanescope recover`: what a killed process left in the recorder's own files becomes a trace that
+// `lanescope recover`: turns a recording left by a killed process into a trace that
 // every tool opens.
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lanescope/cli/background.h"
@@ -27,7 +28,7 @@ struct RecoverFlags {
 };
 
 struct Recordings {
-  std::vector<fs::path> here;   // in the named folder, or the named file
+  std::vector<fs::path> here;   // in the given folder, or the given file
   std::vector<fs::path> below;  // in the folders in it
 };
 
@@ -48,7 +49,7 @@ std::vector<fs::path> recordings_below(const fs::path& folder) {
   return found;
 }
 
-// In the folder, and in the folders in it, not deeper.
+// In the folder and its subfolders, not deeper.
 Result<Recordings> find_recordings(const std::string& folder) {
   std::error_code failed;
   if (!fs::exists(folder, failed)) {
@@ -61,14 +62,14 @@ Result<Recordings> find_recordings(const std::string& folder) {
   LANESCOPE_TRY(found.here, format::find_spools(folder));
   found.below = recordings_below(folder);
   if (!found.here.empty() || !found.below.empty()) return found;
-  return Error{Errc::kInvalidArgument, fmt::format("expected recordings (*.lspool) in '{}', found "
-                                                   "none; a program that ended by itself leaves "
-                                                   "finished .json traces instead",
-                                                   folder)};
+  return Error{Errc::kUnavailable, fmt::format("expected recordings (*.lspool) in '{}', found "
+                                               "none; a program that ended by itself leaves "
+                                               "finished .json traces instead",
+                                               folder)};
 }
 
-// Whoever names a folder may not know what lies below it: `recover /` must write nowhere.
-void say_what_is_below(const RecoverFlags& flags, const Recordings& found, Output& output) {
+// The user may not know all subfolders of the folder: `recover /` must write nowhere.
+void list_subfolders(const RecoverFlags& flags, const Recordings& found, Output& output) {
   constexpr std::size_t kMostFolders = 8;
   std::vector<std::string> folders;
   for (const fs::path& path : found.below)
@@ -81,7 +82,7 @@ void say_what_is_below(const RecoverFlags& flags, const Recordings& found, Outpu
     list += fmt::format(" and {} more", with_commas(folders.size() - kMostFolders));
   output.complain(fmt::format(
       "recover: {} recording{} in folders of '{}' {} left alone: {}; name the folder, or add --yes "
-      "to write a trace beside each",
+      "to write a trace next to each",
       with_commas(found.below.size()), found.below.size() == 1 ? "" : "s", flags.folder,
       found.below.size() == 1 ? "is" : "are", list));
 }
@@ -119,7 +120,7 @@ std::string table_path(const std::string& trace) {
   return stem + ".txt";
 }
 
-// True: it was written and said.
+// True: it was written, and a line said so.
 bool write_table(const fs::path& recording, const std::string& path, const RecoverFlags& flags,
                  Output& output) {
   const Result<Trace> trace = format::read_spool(recording);
@@ -134,7 +135,7 @@ bool write_table(const fs::path& recording, const std::string& path, const Recov
   if (flags.background)
     output.write(fmt::format("table {}\n", path));
   else
-    say_text_written(path, *written, output);
+    print_text_written(path, *written, output);
   return true;
 }
 
@@ -144,13 +145,13 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
     output.complain("recover: " + message_of(free.error()));
     return kUsage;
   }
-  const Result<SavedRecording> saved = save_recording(recording, target, output);
-  if (!saved) {
-    output.complain(message_of(saved.error()));
-    return saved.error().code == Errc::kIo ? kFailed : kUsage;
-  }
+  int code = kOk;
+  const std::optional<SavedRecording> saved = save_recording(recording, target, output, &code);
+  if (!saved) return code;
+  std::error_code failed;
   if (saved->is_empty) {
-    const bool removed = flags.remove && !saved->stats.lost_anything() && fs::remove(recording);
+    const bool removed =
+        flags.remove && !saved->stats.lost_anything() && fs::remove(recording, failed);
     output.complain(removed ? "nothing was recorded: no operator, no range, no CUDA call"
                             : fmt::format("nothing was recorded in '{}', so nothing was written",
                                           recording.string()));
@@ -161,10 +162,9 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
     output.write(fmt::format("trace {}\n", target));
   } else {
     output.write(fmt::format("{}: {}\n", recording.string(), summary(*saved)));
-    say_written(saved->written, target, output);
+    print_written(saved->written, target, output);
   }
   if (flags.table && !write_table(recording, table_path(target), flags, output)) return kFailed;
-  std::error_code failed;
   if (flags.remove && !fs::remove(recording, failed)) {
     output.complain(
         fmt::format("the recording stays: {}: {}", recording.string(), failed.message()));
@@ -178,25 +178,24 @@ int run_recover(const RecoverFlags& flags, Output& output) {
   const Result<Recordings> found = find_recordings(flags.folder);
   if (!found) {
     output.complain("recover: " + message_of(found.error()));
-    return kUsage;
+    return found.error().code == Errc::kUnavailable ? kFailed : kUsage;
   }
   std::error_code failed;
   const bool into_folder = fs::is_directory(flags.out, failed);
-  std::vector<fs::path> all = found->here;
+  std::vector<fs::path> recordings = found->here;
   if (flags.yes || into_folder)
-    all.insert(all.end(), found->below.begin(), found->below.end());
+    recordings.insert(recordings.end(), found->below.begin(), found->below.end());
   else if (!found->below.empty())
-    say_what_is_below(flags, *found, output);
-  if (all.empty()) return kUsage;
-  const std::vector<fs::path>* const recordings = &all;
-  if (recordings->size() > 1 && !flags.out.empty() && !into_folder) {
+    list_subfolders(flags, *found, output);
+  if (recordings.empty()) return kUsage;  // all are in subfolders: a flag is missing
+  if (recordings.size() > 1 && !flags.out.empty() && !into_folder) {
     output.complain(fmt::format(
         "recover: expected -o to name a folder, because '{}' holds {} recordings; found '{}'",
-        flags.folder, recordings->size(), flags.out));
+        flags.folder, recordings.size(), flags.out));
     return kUsage;
   }
   int worst = kOk;
-  for (const fs::path& recording : *recordings) {
+  for (const fs::path& recording : recordings) {
     const fs::path beside = fs::path(recording).replace_extension(".json");
     const fs::path target = flags.out.empty() ? beside
                             : into_folder     ? flags.out / beside.filename()
@@ -217,7 +216,7 @@ void add_recover_command(CommandLine& line) {
   command.text_flag(
       "-o,--out", &flags->out, "OUT",
       "file to write, .gz and .zst packed, - for standard output; a folder when DIR holds several "
-      "recordings (default: a .json beside each)",
+      "recordings (default: a .json next to each)",
       {Completes::kFile});
   command.switch_flag("--force", &flags->force, "write over files that exist");
   command.switch_flag("--table", &flags->table, "write the table as well, as .txt");
@@ -227,14 +226,14 @@ void add_recover_command(CommandLine& line) {
                       "lowest priority, at most 200 MB of memory; ended first when memory is "
                       "short (what `record` uses at the end of a program)");
   command.switch_flag("--yes", &flags->yes,
-                      "also recordings in the folders in DIR, each trace beside its recording");
+                      "also recordings in the folders in DIR, each trace next to its recording");
   command.epilogue(R"(Examples:
   lanescope recover lanescope_traces
   lanescope recover lanescope_traces/train_20261123T061902Z_node7_4711.lspool -o train.json.gz
 
 The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay
-untouched without --remove, and every reading command opens them as they are: lanescope table lanescope_traces Memory
-does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
+untouched without --remove, and every reading command opens them as they are: lanescope table lanescope_traces
+Memory does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
 Recordings in the folders in DIR are named and left alone, unless --yes is given or -o names a folder. Links to folders
 and other file systems are not entered.
 )");

@@ -1,4 +1,4 @@
-// `lanescope roofline`: how near each operator came to what the GPU can do.
+// `lanescope roofline`: how close each operator came to the peak of the GPU.
 #include "lanescope/cli/step_report.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/report/roofline_text.h"
@@ -10,19 +10,19 @@ const analysis::Roofline& roofline_of(const explain::Facts& facts) {
   static const analysis::Roofline none;
   return facts.main_device ? explain::kernel_facts(facts).roofline : none;
 }
-std::string text(const explain::Facts& facts, std::size_t rows) {
+std::string roofline_text(const explain::Facts& facts, std::size_t rows) {
   return report::roofline_text(facts, roofline_of(facts), rows);
 }
-std::string json(const explain::Facts& facts) {
+std::string roofline_json(const explain::Facts& facts) {
   return report::roofline_json(facts, roofline_of(facts));
 }
 
 }  // namespace
 
 void add_roofline_command(CommandLine& line) {
-  add_step_report(
-      line, {"roofline", "how near each operator came to what the GPU can do, and what limits it",
-             R"(Examples:
+  add_step_report(line,
+                  {"roofline", "how close each operator came to the GPU's peak, and what limits it",
+                   R"(Examples:
   lanescope roofline trace.json.gz
   lanescope roofline trace.json.gz --step 12 --rows 50
   lanescope roofline trace.json.gz --json | python3 -m json.tool
@@ -30,7 +30,7 @@ void add_roofline_command(CommandLine& line) {
 The trace needs input shapes: record with record_shapes=True. The numbers are defined in
 docs/definitions.md#roofline.
 )",
-             text, json});
+                   roofline_text, roofline_json});
 }
 
 }  // namespace lanescope::cli

@@ -1,8 +1,5 @@
 #include "lanescope/cli/save_recording.h"
 
-#include <fmt/format.h>
-
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,8 +16,8 @@ namespace lanescope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-// What pieces add up to.
-class Totals {
+// The totals of all pieces.
+class SavedTotals {
  public:
   void add(const Trace& piece) {
     for (std::uint32_t i = 0; i < piece.tracks().size(); ++i) {
@@ -45,7 +42,7 @@ class Totals {
   std::set<std::tuple<bool, std::int64_t, std::int64_t>> tracks_;
 };
 
-// Standard output; what goes wrong there is said when it is closed.
+// Standard output; closing it reports errors.
 class OutputSink final : public codec::ByteSink {
  public:
   explicit OutputSink(Output& output) : output_(output) {}
@@ -69,43 +66,47 @@ Result<format::KinetoJsonPieces> open_writer(const std::string& target, Output& 
 
 }  // namespace
 
-bool is_recording(const fs::path& path) {
-  std::error_code failed;
-  if (!fs::is_regular_file(path, failed)) return false;
-  char first[8] = {};
-  std::ifstream file(path, std::ios::binary);
-  file.read(first, sizeof first);
-  return format::is_spool({first, static_cast<std::size_t>(file.gcount())});
-}
-
-Result<SavedRecording> save_recording(const fs::path& recording, const std::string& target,
-                                      Output& output) {
+std::optional<SavedRecording> save_recording(const fs::path& recording, const std::string& target,
+                                             Output& output, int* code) {
   RecordFunction stage("convert recording");
   SavedRecording saved;
-  Totals totals;
+  SavedTotals totals;
   std::optional<format::KinetoJsonPieces> writer;
   ProgressLine line(output, "converting " + recording.filename().string());
   std::error_code failed;
   const std::uint64_t bytes = fs::file_size(recording, failed);
-  LANESCOPE_TRY(saved.stats,
-                format::read_spool_pieces(
-                    recording, format::kRowsPerPiece,
-                    [&](const Trace& piece, std::size_t number, std::size_t count) -> Result<void> {
-                      totals.add(piece);
-                      if (number == count && totals.is_empty()) return {};
-                      if (!writer) {
-                        LANESCOPE_TRY(writer, open_writer(target, output));
-                      }
-                      LANESCOPE_TRY_VOID(writer->add(piece));
-                      line.update(bytes * number / count, bytes);
-                      return {};
-                    }));
+  const auto write_piece = [&](const Trace& piece) -> Result<void> {
+    if (!writer) {
+      LANESCOPE_TRY(writer, open_writer(target, output));
+    }
+    return writer->add(piece);
+  };
+  *code = kUsage;  // unless the target fails
+  const auto convert = [&]() -> Result<void> {
+    LANESCOPE_TRY(saved.stats,
+                  format::read_spool_pieces(recording, format::kRowsPerPiece,
+                                            [&](const Trace& piece, std::size_t number,
+                                                std::size_t count) -> Result<void> {
+                                              totals.add(piece);
+                                              if (number == count && totals.is_empty()) return {};
+                                              Result<void> written = write_piece(piece);
+                                              if (!written) *code = kFailed;
+                                              line.update(bytes * number / count, bytes);
+                                              return written;
+                                            }));
+    if (!writer) return {};
+    *code = kFailed;
+    LANESCOPE_TRY(saved.written, writer->finish());
+    return {};
+  };
+  if (const Result<void> converted = convert(); !converted) {
+    output.complain(message_of(converted.error()));
+    return std::nullopt;
+  }
+  *code = kOk;
   saved.slices = totals.slices();
   saved.tracks = totals.tracks();
   saved.is_empty = totals.is_empty();
-  if (writer) {
-    LANESCOPE_TRY(saved.written, writer->finish());
-  }
   return saved;
 }
 

@@ -61,11 +61,11 @@ int save_trace(const Trace& trace, const std::string& path, Output& output) {
     output.complain(message_of(written.error()));
     return kFailed;
   }
-  say_written(*written, path, output);
+  print_written(*written, path, output);
   return kOk;
 }
 
-void say_written(const format::WriteStats& written, const std::string& path, Output& output) {
+void print_written(const format::WriteStats& written, const std::string& path, Output& output) {
   const bool packed = written.file_bytes != written.text_bytes;
   output.write(
       fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written.events),
@@ -83,7 +83,7 @@ int save_text(const std::string& text, const std::string& path, Output& output) 
     output.complain(message_of(written.error()));
     return kFailed;
   }
-  say_text_written(path, *written, output);
+  print_text_written(path, *written, output);
   return kOk;
 }
 
@@ -94,7 +94,7 @@ Result<std::uint64_t> write_text_file(const std::string& text, const std::string
   return std::uint64_t{text.size()};
 }
 
-void say_text_written(const std::string& path, std::uint64_t bytes, Output& output) {
+void print_text_written(const std::string& path, std::uint64_t bytes, Output& output) {
   output.write(fmt::format("wrote {}: {}\n", path, megabytes(bytes)));
 }
 

@@ -1,5 +1,5 @@
-// Flags of `lanescope record` about what a recording may take: its size, the room that its disk
-// keeps, the time it costs.
+// Flags of `lanescope record` that limit a recording: its size, the free space that it leaves, its
+// cost in time.
 #pragma once
 #include <string>
 
@@ -15,7 +15,7 @@ struct SizeFlags {
 
 void add_size_flags(Command& command, SizeFlags* flags);
 Result<void> check_size_flags(const SizeFlags& flags);
-// For the program that is recorded.
+// Sets the environment of the recorded program.
 void set_size_environment(const SizeFlags& flags);
 
 }  // namespace lanescope::cli

@@ -38,7 +38,7 @@ void add_step_report(CommandLine& line, const StepReport& report) {
   const auto flags = std::make_shared<StepReportFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "speak of this ProfilerStep only (default: of all but the first)");
+                      "use only this ProfilerStep (default: all but the first)");
   command.number_flag("--rows", &flags->rows, 1, 1'000'000, "rows of the table (default: 20)");
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   command.epilogue(report.epilogue);

@@ -1,4 +1,4 @@
-// Subcommands that write one table about the steady steps of a trace, or about one step.
+// Declares subcommands that print one table about the steady steps of a trace, or about one step.
 #pragma once
 #include <cstddef>
 #include <string>

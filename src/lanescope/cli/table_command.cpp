@@ -1,4 +1,4 @@
-// `lanescope table`: time per operator name, as torch prints it or with torch's faults mended.
+// `lanescope table`: time per operator name, as torch prints it or without torch's bugs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace lanescope::cli {
 namespace {
 
-constexpr std::int64_t kMostRows = 1'000'000'000;
+constexpr std::int64_t kMostTableRows = 1'000'000'000;
 
 struct TableFlags {
   std::string path;
@@ -24,7 +24,7 @@ struct TableFlags {
   std::string sort_by;
   std::string time_unit;
   std::string header;
-  std::string names;  // empty: as the style has them
+  std::string names;  // empty: as in the style
   std::optional<std::int64_t> row_limit, group_by_stack;
   report::TableOptions widths;  // only the three column widths
   bool by_shape = false, by_overload = false, top_level_only = false, json = false, csv = false;
@@ -52,14 +52,14 @@ Result<report::TableOptions> table_options(const TableFlags& flags) {
   if (!flags.header.empty()) options.header = flags.header;
   options.top_level_events_only = flags.top_level_only;
   options.readable_names = flags.names.empty() ? flags.style != "torch" : flags.names == "readable";
-  // Data for other programs is whole unless told otherwise; a person is shown what matters first.
+  // Data for programs is complete by default; people see the most important rows first.
   const bool for_people = !flags.json && !flags.csv;
   const std::int64_t usual_rows = !for_people ? -1 : flags.style == "torch" ? 100 : 25;
   options.row_limit = static_cast<int>(flags.row_limit.value_or(usual_rows));
   return options;
 }
 
-// The header row lies between the first two lines of dashes.
+// The header row is between the first two lines of dashes.
 void write_table(Output& output, std::string_view text) {
   int rules = 0;
   std::size_t widest = 0;
@@ -121,7 +121,7 @@ int run_table(const TableFlags& flags, Output& output) {
     output.write(*text);
   } else {
     write_table(output, *text);
-    if (!text->ends_with('\n')) output.write("\n");  // torch's text ends in one of its own
+    if (!text->ends_with('\n')) output.write("\n");  // torch's text already ends in one
     if (table->rows.empty())
       output.complain("the trace holds no operator, annotation or device work; see lanescope info");
   }
@@ -136,9 +136,8 @@ void add_table_command(CommandLine& line) {
   const auto flags = std::make_shared<TableFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.choice_flag("--style", &flags->style, {"torch", "lanescope"},
-                      "torch: the text of key_averages().table(), faults included; lanescope: the "
-                      "same columns with "
-                      "the faults mended and said under the table (default)");
+                      "torch: the text of key_averages().table(), bugs included; lanescope: the "
+                      "same columns with the bugs fixed and named under the table (default)");
   command.text_flag(
       "--sort-by", &flags->sort_by, "KEY",
       "largest first by this column: self_device_time_total, device_time_total (cuda_time_total), "
@@ -147,7 +146,7 @@ void add_table_command(CommandLine& line) {
       "self CPU time; with --style torch order of appearance)",
       {Completes::kWords, sort_keys()});
   command.number_flag(
-      "--row-limit", &flags->row_limit, -1, kMostRows,
+      "--row-limit", &flags->row_limit, -1, kMostTableRows,
       "rows shown; -1: all (default 25; with --style torch 100; with --json or --csv all)");
   command.switch_flag("--group-by-input-shape", &flags->by_shape,
                       "one row per name and input shapes");
@@ -156,7 +155,7 @@ void add_table_command(CommandLine& line) {
   command.switch_flag("--group-by-overload-name", &flags->by_overload,
                       "one row per name and overload");
   command.switch_flag("--top-level-only", &flags->top_level_only,
-                      "only rows that lie in no other row");
+                      "only rows that are inside no other row");
   command.choice_flag("--time-unit", &flags->time_unit, {"s", "ms", "us"},
                       "unit of every time (default: the one that fits, cell by cell)");
   command.width_flag("--max-name-column-width", &flags->widths.max_name_column_width,

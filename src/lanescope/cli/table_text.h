@@ -1,4 +1,4 @@
-// The table that `lanescope table TRACE` prints when no flag is given.
+// The table that `lanescope table TRACE` prints without flags.
 #pragma once
 #include <string>
 
@@ -7,11 +7,11 @@
 
 namespace lanescope::cli {
 
-// In lanescope's style, by self device time, without a device by self CPU time; the first
-// `row_limit` rows.
+// In lanescope's style, by self device time, or by self CPU time without a device; the
+// first `row_limit` rows.
 Result<std::string> usual_table_text(const Trace& trace, int row_limit);
 
-// What that table is sorted by.
+// The sort key of that table.
 const char* usual_sort_key(bool has_device);
 
 }  // namespace lanescope::cli

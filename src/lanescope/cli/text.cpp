@@ -15,8 +15,8 @@ struct CodePoint {
   std::size_t size = 0;  // bytes; 0: not UTF-8
 };
 
-// Well-formed UTF-8 only (Unicode table 3-7): no overlong forms, no surrogates, nothing over
-// U+10FFFF.
+// Well-formed UTF-8 only (Unicode table 3-7): no overlong forms, no surrogates,
+// nothing over U+10FFFF.
 CodePoint decode(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned first = byte(0);
@@ -104,7 +104,7 @@ bool is_safe_for_terminal(std::string_view text) {
 std::vector<std::string> close_matches(std::string_view wanted,
                                        const std::vector<std::string>& candidates,
                                        std::size_t limit) {
-  constexpr std::size_t kLongest = 200;  // beyond this nobody mistyped one letter; bounds the cost
+  constexpr std::size_t kLongest = 200;  // longer texts are not typing mistakes; limits the cost
   const std::string key = lower(wanted.substr(0, kLongest));
   if (key.empty()) return {};
   std::vector<std::pair<std::size_t, std::string>> found;

@@ -10,8 +10,8 @@
 namespace lanescope::cli {
 namespace {
 
-constexpr int kWholeNames =
-    100'000;  // columns, where no terminal wraps lines: names stay whole for grep
+// columns without a terminal: keeps names whole for grep
+constexpr int kWholeNames = 100'000;
 
 struct TreeFlags {
   std::string path, op;
@@ -68,7 +68,7 @@ void add_tree_command(CommandLine& line) {
   lanescope tree trace.json.gz --step 3              one step
   lanescope tree trace.json.gz --op aten::matmul     what became of each matmul
 
-A line shows start, total, self and device time, the gap before it, then the name; a kernel stands under the call that
+A line shows start, total, self and device time, the gap before it, then the name; a kernel is under the call that
 launched it. Each number is defined in docs/definitions.md.
 )");
   command.runs([flags](Output& output) -> int { return run_tree(*flags, output); });

@@ -1,11 +1,11 @@
-// What a device did, as it lies in the spool: API calls, kernels, copies, memsets, waits, and the
-// profiler's own overhead, reported by an activity source (record_cupti). docs/formats/spool.md.
+// The records of device activity in a spool: API calls, kernels, copies, memsets, waits, and the
+// profiler's own overhead. An activity source (record_cupti) reports them. docs/formats/spool.md.
 //
-// They live in chunks of kind kActivities as records of the same 48 bytes as all others: the kind
-// byte is always at offset 20. Calls, waits and events may as well lie in the chunk of the thread
-// that made them. A kernel takes two records, a copy or memset two when there is more
-// to say; the second one is kContinued and lies directly behind the first, in the same chunk. All
-// times are ticks of the recorder's clock. Codes (cbids, copy kinds, ...) are CUPTI's own numbers.
+// They are in chunks of kind kActivities. Each has 48 bytes like all records, with the kind byte at
+// offset 20. Calls, waits and events can also be in a chunk of the thread that made them. A kernel
+// takes two records; a copy or memset takes two when one is too small. The second record is
+// kContinued and follows the first directly, in the same chunk. All times are ticks of the
+// recorder's clock. Codes (cbids, copy kinds, ...) are CUPTI's numbers.
 #pragma once
 #include <cstdint>
 
@@ -33,7 +33,7 @@ struct ApiCallRecord {
   std::uint8_t kind;          // kApiCall
   std::uint8_t domain;        // ApiDomain
   std::uint16_t name_given;   // 1: `name` is the function's name, for readers without CUPTI's list
-  std::uint32_t correlation;  // joins it to what it started
+  std::uint32_t correlation;  // the same number as in the work that it started
   std::uint32_t os_tid;       // of the calling thread
   std::int32_t result;        // cudaError_t or CUresult
   std::uint32_t name;         // text id
@@ -62,7 +62,7 @@ struct KernelMoreRecord {
   std::uint16_t cluster_x;  // 0: no clusters
   std::uint16_t block_x, block_y;
   std::uint32_t dynamic_shared_bytes;   // per block
-  std::uint32_t shared_executed_bytes;  // shared memory of the SM that was set aside for a block
+  std::uint32_t shared_executed_bytes;  // shared memory of the SM reserved for a block
   std::uint32_t local_bytes_per_thread;
   std::int32_t priority;  // of the stream
   std::uint16_t cluster_y, cluster_z;
@@ -98,11 +98,11 @@ struct MemsetRecord {
 };
 struct TransferMoreRecord {
   std::uint64_t graph_node_id;
-  std::uint32_t graph_id;  // 0: not by a graph
+  std::uint32_t graph_id;  // 0: not launched by a graph
   std::uint32_t source_context;
   std::uint32_t destination_context;
   std::uint8_t kind;     // kContinued
-  std::uint8_t is_peer;  // 1: between two devices; the four numbers of it are set
+  std::uint8_t is_peer;  // 1: between two devices; its four numbers are set
   std::uint16_t source_device;
   std::uint16_t destination_device;
   std::uint16_t reserved0;
@@ -110,7 +110,7 @@ struct TransferMoreRecord {
   std::uint64_t reserved2, reserved3;
 };
 
-// A wait of the host (or of a stream for an event) for the device.
+// The host waits for the device, or a stream waits for an event.
 struct SyncRecord {
   std::uint64_t begin_tsc, end_tsc;
   std::uint32_t correlation;
@@ -122,18 +122,18 @@ struct SyncRecord {
   std::uint32_t context;
   std::uint32_t event_id;  // kNoEvent when none
   std::int32_t result;
-  std::uint64_t event_sync_id;  // joins it to the CudaEventRecord of the record call waited for
+  std::uint64_t event_sync_id;  // the same number as in the CudaEventRecord that it waits for
 };
 inline constexpr std::uint32_t kNoStream = 0xffffffff, kNoEvent = 0xffffffff;
 inline constexpr std::uint16_t kNoDeviceNumber = 0xffff;
 
 // An event was recorded on a stream.
 struct CudaEventRecord {
-  std::uint64_t begin_tsc, end_tsc;  // when the device reached it; 0: not known
+  std::uint64_t begin_tsc, end_tsc;  // when the device reached it; 0: unknown
   std::uint32_t correlation;
   std::uint8_t kind;  // kCudaEvent
   std::uint8_t reserved0;
-  std::uint16_t device;  // kNoDeviceNumber: not said
+  std::uint16_t device;  // kNoDeviceNumber: unknown
   std::uint32_t stream;
   std::uint32_t context;
   std::uint32_t event_id;
@@ -141,7 +141,7 @@ struct CudaEventRecord {
   std::uint64_t event_sync_id;
 };
 
-// Time the profiler or the driver took from the program.
+// Time that the profiler or the driver took from the program.
 struct OverheadRecord {
   std::uint64_t begin_tsc, end_tsc;
   std::uint32_t correlation;  // 0: of no call

@@ -82,7 +82,7 @@ Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path)
   if (exists && S_ISDIR(info.st_mode))
     return Error{Errc::kIo, "cannot write " + name + ": it is a directory"};
   const bool direct = exists && !S_ISREG(info.st_mode);
-  // A link keeps pointing where it did: what it points to is replaced.
+  // Follow a link: its target is replaced and the link stays.
   std::error_code no_link;
   const std::string target =
       exists && !direct ? std::filesystem::canonical(path, no_link).string() : name;

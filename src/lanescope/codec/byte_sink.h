@@ -1,5 +1,5 @@
-// Where bytes go: a file that appears only when it is complete, or a string; packed on the way when
-// the name asks for it.
+// Where bytes go: a file that appears only when it is complete, or a string. Names like x.gz and
+// x.zst are packed on the way.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace lanescope::codec {
 
-// One writer, one thread. Without finish() nothing of a file stays behind.
+// One writer, one thread. Without finish() no part of a file remains.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
@@ -21,13 +21,13 @@ class ByteSink {
   virtual std::uint64_t written_bytes() const = 0;  // on disk, after packing
 };
 
-// Writes "<path>.partial-<pid>" beside `path` and renames it in finish(), so a reader never sees
-// half a file and a full disk leaves the old one. A path that is no regular file (a pipe,
-// /dev/stdout) is written directly. kIo: the system's reason.
+// Writes "<path>.partial-<pid>" next to `path` and renames it in finish(): a reader never sees half
+// a file, and after a full disk the old file is still there. A path that is not a regular file (a
+// pipe, /dev/stdout) is written directly. kIo: the system's reason.
 Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path);
 std::unique_ptr<ByteSink> string_sink(std::string& out);
 
-// ".gz" and ".zst" at the end of the name, in any case; everything else is plain.
+// From the end of the name: ".gz" or ".zst", in upper or lower case; everything else is plain.
 Packing packing_of_name(const std::filesystem::path& path);
 // Packs into `sink`; one gzip member or zstd frame. `level` 0 is the default (about zlib's 1 for
 // gzip with ISA-L, else zlib 4; zstd 3). kUnavailable: this build has no zstd.

@@ -1,5 +1,5 @@
-// Where bytes come from: a file or memory, read front to back through the caller's buffer, never
-// held whole.
+// Where bytes come from: a file or memory, read front to back through the caller's buffer,
+// never held whole.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace lanescope::codec {
 
-// One reader, one thread. read() fills at most `into` and says how much; 0 is the end. Short reads
-// are normal.
+// One reader, one thread. read() fills at most `into` and says how much; 0 is the end. Short
+// reads are normal.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
   virtual Result<std::size_t> read(std::span<char> into) = 0;
-  // Bytes handed out so far, and in all where that is known (0: a pipe). What a progress bar shows.
+  // For a progress bar: bytes handed out so far, and in total (0: unknown, a pipe).
   virtual std::uint64_t done_bytes() const = 0;
   virtual std::uint64_t total_bytes() const = 0;
 };

@@ -5,7 +5,7 @@
 namespace lanescope::codec {
 namespace {
 
-// Pairs of number and name as they stand in traces that torch.profiler wrote on an H200.
+// Pairs of number and name from traces that torch.profiler wrote on an H200.
 TEST(CudaCallNamesTest, NumbersHaveTheNamesThatTorchShows) {
   EXPECT_EQ(cuda_runtime_call_name(211), "cudaLaunchKernel");
   EXPECT_EQ(cuda_runtime_call_name(430), "cudaLaunchKernelExC");

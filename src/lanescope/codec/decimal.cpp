@@ -56,7 +56,7 @@ Decimal parse_decimal(std::string_view text, int scale) {
   }
   if (!text.empty()) return result;
 
-  // The first `wanted` digits are the value; zeros stand in for those the text does not have.
+  // The first `wanted` digits are the value; missing digits are zeros.
   const std::int64_t wanted = static_cast<std::int64_t>(digits.whole.size()) + exponent + scale;
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   std::uint64_t value = 0;

@@ -12,24 +12,24 @@ enum class DecimalStatus : std::uint8_t { kOk, kNotANumber, kOutOfRange };
 
 struct Decimal {
   DecimalStatus status = DecimalStatus::kNotANumber;
-  std::int64_t value = 0;  // text times 10^scale, digits behind that cut off (towards zero)
+  std::int64_t value = 0;  // text times 10^scale, rounded towards zero
   bool cut = false;        // a digit other than 0 was cut off
 };
 
-// [-+]digits[.digits][e[-+]digits], nothing before or behind. parse_decimal("4365001498111.3805",
-// 3) is {kOk, 4365001498111380, cut}. Cost: one pass, no allocation.
+// [-+]digits[.digits][e[-+]digits] and nothing else. parse_decimal("4365001498111.3805", 3) is
+// {kOk, 4365001498111380, cut}. Cost: one pass, no allocation.
 Decimal parse_decimal(std::string_view text, int scale);
 
-// `count` digits (1 to 16) at `at`, as a number; false: one of them is no digit. Reads up to 16
-// bytes, whatever `count` is. Cost: two nanoseconds.
+// The number in the `count` digits (1 to 16) at `at`; false: one of them is not a digit. Reads up
+// to 16 bytes, whatever `count` is. Cost: two nanoseconds.
 inline bool parse_digits(const char* at, std::size_t count, std::uint64_t& value);
 
 // A number as JSON allows it: -0.5e+3, but not +1, 01, .5 or 1.
 bool is_json_number(std::string_view text);
 
 namespace internal {
-// Up to eight digits in one word, the first in the byte that memory has first. Neighbours are
-// joined pair by pair: 8 digits, 4 numbers below 100, 2 below 10000, 1.
+// Up to eight digits in one word, the first digit in the byte with the lowest address. Neighbours
+// are joined in pairs: 8 digits, then 4 numbers below 100, then 2 below 10000, then 1.
 inline bool parse_eight_digits(const char* at, std::size_t count, std::uint64_t& value) {
   constexpr std::uint64_t kOnes = 0x0101010101010101;
   std::uint64_t word = 0;

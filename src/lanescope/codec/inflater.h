@@ -1,5 +1,5 @@
-// One decoder behind one step: what unpack.cpp drives. ISA-L where the build has it, else zlib;
-// zstd where it is there.
+// The decoders that unpack.cpp uses, all with the same step. gzip: ISA-L if the build has it, else
+// zlib; zstd if the build has it.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -6,9 +6,9 @@
 
 namespace lanescope::codec {
 
-// simdjson offers its first stage only through the implementation object that its own two front
-// ends use. Those front ends stop at the first oddity (NaN, a stray quote) of a whole document;
-// lanescope walks the token positions itself and decides event by event.
+// simdjson offers its first stage only through the implementation object of its two front ends.
+// Those stop a whole document at the first error (NaN, a stray quote). lanescope walks the token
+// positions itself and decides for each event.
 struct JsonIndex::Parser {
   std::unique_ptr<simdjson::internal::dom_parser_implementation> stage;
   std::size_t capacity = 0;

@@ -8,7 +8,7 @@
 
 namespace lanescope::codec {
 
-// Bytes that must be readable behind a text given to JsonIndex (their values do not matter).
+// Bytes that must be readable after a text given to JsonIndex (their values do not matter).
 inline constexpr std::size_t kJsonPadding = 64;
 
 // Reused from piece to piece; one thread. Memory: 4 bytes a byte of the largest piece.
@@ -22,8 +22,8 @@ class JsonIndex {
   // False: the text is not UTF-8, holds a raw control character in a string, or a string does not
   // end. At most 4 GB.
   bool build(const char* text, std::size_t size);
-  // Offsets of {}[]:, and of the first byte of each string and scalar, ascending; `size` stands
-  // once behind the last.
+  // Offsets of {}[]:, and of the first byte of each string and scalar, ascending; the last
+  // entry is `size`.
   std::span<const std::uint32_t> tokens() const { return tokens_; }
 
  private:

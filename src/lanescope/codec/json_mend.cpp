@@ -1,7 +1,7 @@
 // Problem: a reader that stops at the first stray quote loses a whole trace for one bad kernel
-// name. Idea: re-write value by value with a parser that knows where it is (key, colon, value,
-// behind a value) and, where strict JSON cannot go on, takes the reading after which it can.
-// Example: {"name": "a "b" c", "v": nan,} comes out as {"name": "a \"b\" c", "v": null}.
+// name. Idea: rewrite value by value with a parser that knows where it is (key, colon, value, after
+// a value). Where strict JSON cannot go on, it chooses the reading that lets it go on. Example:
+// {"name": "a "b" c", "v": nan,} comes out as {"name": "a \"b\" c", "v": null}.
 #include "lanescope/codec/json_mend.h"
 
 #include <cstring>
@@ -26,7 +26,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
   return at;
 }
 
-// Keys that stand first in a trace event, in some writer.
+// Keys with which some writer begins a trace event.
 bool starts_event_key(std::string_view text, std::size_t quote) {
   for (const std::string_view key :
        {"ph", "name", "cat", "ts", "pid", "tid", "dur", "id", "args", "bp", "s"}) {
@@ -49,7 +49,7 @@ class Mender {
   MendResult run() {
     out_.clear();
     State state = State::kValue;
-    bool fresh = false;  // directly behind an opening bracket
+    bool fresh = false;  // directly after an opening bracket
     for (;;) {
       if (state == State::kDone) return done(MendStatus::kDone);
       copy_blanks();
@@ -66,8 +66,8 @@ class Mender {
         case State::kColon:
           step = colon(c);
           break;
-        case State::kBehind:
-          step = behind(c);
+        case State::kAfterValue:
+          step = after_value(c);
           break;
         case State::kDone:
           break;
@@ -79,7 +79,7 @@ class Mender {
   }
 
  private:
-  enum class State : std::uint8_t { kValue, kKey, kColon, kBehind, kDone };
+  enum class State : std::uint8_t { kValue, kKey, kColon, kAfterValue, kDone };
   struct Step {
     State next = State::kDone;
     bool fresh = false;
@@ -114,7 +114,7 @@ class Mender {
     out_.push_back(open_.back() == '{' ? '}' : ']');
     open_.pop_back();
   }
-  Step closed() const { return go(open_.empty() ? State::kDone : State::kBehind); }
+  Step closed() const { return go(open_.empty() ? State::kDone : State::kAfterValue); }
   // The value ends before text_[at_], although brackets are open.
   Step close_all() {
     syntax();
@@ -125,7 +125,7 @@ class Mender {
   Step null_value() {
     syntax();
     out_ += "null";
-    return go(State::kBehind);
+    return go(State::kAfterValue);
   }
 
   Step value(char c, bool fresh) {
@@ -187,7 +187,7 @@ class Mender {
     return go(State::kValue);
   }
 
-  Step behind(char c) {
+  Step after_value(char c) {
     switch (c) {
       case ',':
         ++at_;
@@ -205,11 +205,11 @@ class Mender {
           if (c == '}' || open_.size() == 1) return close_all();  // it belongs to the outside
           syntax();  // a `]` inside the args of an event closes nothing
           ++at_;
-          return go(State::kBehind);
+          return go(State::kAfterValue);
         }
         syntax();
         close_top();
-        return go(State::kBehind);
+        return go(State::kAfterValue);
       }
       case '{':
         if (event_starts_here() && open_.front() == '{') return close_all();
@@ -239,11 +239,13 @@ class Mender {
     std::size_t end = at_;
     while (end < text_.size() && !std::strchr(",]}:\"[{ \n\r\t", text_[end])) ++end;
     if (end == text_.size() && !at_end_) return stop(MendStatus::kNeedMore);
-    while (end < text_.size() && text_[end] == '\0') ++end;  // strchr also finds the end of its set
+    while (end < text_.size() && text_[end] == '\0')
+      ++end;  // strchr also finds the 0 at the end
+              // of its set
     if (end == from) return stop(MendStatus::kBroken);
     const std::string_view token = text_.substr(from, end - from);
     at_ = end;
-    const Step next = go(open_.empty() ? State::kDone : State::kBehind);
+    const Step next = go(open_.empty() ? State::kDone : State::kAfterValue);
     if (token == "true" || token == "false" || token == "null" || is_json_number(token)) {
       out_ += token;
       return next;
@@ -271,7 +273,7 @@ class Mender {
     }
     return next;
   }
-  // +5, 007 and .5 as JSON writes them; other tokens come out as some other token.
+  // +5, 007 and .5 as JSON writes them; any other token becomes another token.
   static std::string plain_number(std::string_view token) {
     std::string number;
     if (token[0] == '-') number.push_back('-');
@@ -289,8 +291,7 @@ class Mender {
     return true;
   }
 
-  // Writes the character at `i` so that it can stand inside a string; returns where the next one
-  // is.
+  // Writes the character at `i`, escaped for a JSON string; returns where the next one starts.
   std::size_t text_byte(std::size_t i, std::size_t end) {
     const char c = text_[i];
     if (c == '"' || c == '\\') {
@@ -342,7 +343,7 @@ class Mender {
         if (answer == Answer::kNeedMore) return stop(MendStatus::kNeedMore);
         if (answer == Answer::kYes) {
           take();
-          return go(is_key ? State::kColon : open_.empty() ? State::kDone : State::kBehind);
+          return go(is_key ? State::kColon : open_.empty() ? State::kDone : State::kAfterValue);
         }
         if (at_event_start()) return stop(MendStatus::kBroken);
         mends_.add(Mend::kText, at_);
@@ -394,8 +395,8 @@ class Mender {
     out_ += "\\ufffd";
     at_ += 6;
   }
-  // `, "key":` at `at`: in strict JSON that cannot stand inside a string, so the \" before it was a
-  // \ and an end.
+  // Is `, "key":` at `at`? Strict JSON cannot have that inside a string, so the \" before it was a
+  // \ and the end of the string.
   bool key_follows(std::size_t at) const {
     at = skip_blanks(text_, at);
     if (at >= text_.size() || text_[at] != ',') return false;
@@ -416,7 +417,7 @@ class Mender {
   }
 
   Answer end_of_text() const { return at_end_ ? Answer::kYes : Answer::kNeedMore; }
-  // Behind a closing bracket the grammar goes on with these only.
+  // After a closing bracket the grammar allows only these.
   Answer bracket_may_close(std::size_t at) const {
     at = skip_blanks(text_, at + 1);
     if (at >= text_.size()) return end_of_text();
@@ -484,7 +485,7 @@ class Mender {
 MendResult mend_json(std::string_view text, bool at_end, std::string& out) {
   const MendResult result = Mender(text, at_end, out).run();
   if (result.mends.any())
-    out.erase(0, skip_blanks(out, 0));  // blanks behind a stray colon before the value
+    out.erase(0, skip_blanks(out, 0));  // blanks between a stray colon and the value
   return result;
 }
 

@@ -1,4 +1,4 @@
-// One JSON value as profilers really write it, turned into strict JSON: the careful path for what
+// Repairs one JSON value, as profilers really write it, into strict JSON. The slow path, for what
 // the fast one refuses.
 #pragma once
 #include <array>
@@ -10,7 +10,7 @@
 namespace lanescope::codec {
 
 enum class Mend : std::uint8_t {
-  kText,        // a stray quote, backslash or control character in a string was escaped
+  kText,        // escaped a stray quote, backslash or control character in a string
   kUtf8,        // bytes that are not UTF-8 became U+FFFD
   kNotANumber,  // NaN became null, Infinity 1e999
   kSyntax,      // a comma or bracket was missing, doubled or of the wrong kind
@@ -38,7 +38,7 @@ struct Mends {
 enum class MendStatus : std::uint8_t {
   kDone,      // `used` bytes were one value; `out` is its strict form
   kNeedMore,  // the text ends inside the value
-  kBroken,    // not understood, even generously; nothing is known about where it ends
+  kBroken,    // not understood, and nobody knows where it ends
 };
 
 struct MendResult {
@@ -49,20 +49,19 @@ struct MendResult {
 
 // Mends the value at the start of `text` (no blanks before it) into `out`, which is cleared first.
 // Strict input comes out byte for byte and with no mends. `at_end`: nothing follows `text`. Nesting
-// is limited to 512 levels. A quote ends a string only where the grammar can go on behind it; a new
-// trace event that starts inside a value ends the value there. One pass, except behind stray quotes
+// is limited to 512 levels. A quote ends a string only where the grammar can go on after it. A
+// trace event that starts inside a value ends the value there. One pass, except after stray quotes
 // (up to 256 bytes each). Any thread.
 MendResult mend_json(std::string_view text, bool at_end, std::string& out);
 
 // Strict JSON, one value, no blanks around it.
 bool is_strict_json(std::string_view text);
 
-// The next `{` at or behind `from` that starts a trace event, told by its first key; npos when
-// there is none.
+// The next `{` at or after `from` that starts a trace event, by its first key; npos: there is none.
 std::size_t find_event_start(std::string_view text, std::size_t from);
-// Behind the last "}," of `text` that an event start follows, so that text[0, result) holds whole
-// events; 0: none. Optimistic: inside a string or nested list it can be wrong, which shows when the
-// text before it is parsed.
+// The offset after the last "}," in `text` that an event start follows, so that text[0, result)
+// holds whole events; 0: none. It can be wrong inside a string or a nested list; parsing the text
+// before it shows that.
 std::size_t find_last_event_end(std::string_view text);
 
 }  // namespace lanescope::codec

@@ -140,7 +140,8 @@ TEST(JsonMendTest, TheLastEventEndIsBehindItsComma) {
 }
 
 TEST(JsonTextTest, EscapingAndUnescapingAreInverse) {
-  const std::string text("a\"b\\c\n\t\r\x01 \xc3\xa9 \xf0\x9f\x98\x80", 18);  // the zero byte at its end, too
+  const std::string text("a\"b\\c\n\t\r\x01 \xc3\xa9 \xf0\x9f\x98\x80",
+                         18);  // the zero byte at its end, too
   std::string escaped, plain;
   append_escaped_json(escaped, text);
   EXPECT_TRUE(is_strict_json("\"" + escaped + "\"")) << escaped;

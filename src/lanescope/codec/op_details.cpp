@@ -26,7 +26,7 @@ void append_json_string(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-// torch's text of a double: whole numbers below 1e10 end in a point, others take 17 digits.
+// A double as torch writes it: whole numbers below 1e10 end in a point, others have 17 digits.
 void append_real(double value, std::string* out) {
   char text[40];
   const bool whole = std::isfinite(value) && std::fabs(value) < 1e10 && std::trunc(value) == value;

@@ -1,23 +1,26 @@
-// What an operator was called with, in few bytes: sizes, strides, types and small scalars of its
-// inputs, keywords, and the Python call stack it was called from.
+// The arguments of an operator call in few bytes: sizes, strides, types and small scalars of its
+// inputs, its keywords, and the Python call stack.
 //
-// The observer writes these bytes inside a callback (no allocation, no text), the recorder keeps
-// each distinct sequence once, and whoever turns a recording into a Trace renders them into the
-// JSON texts that torch.profiler writes.
+// The observer writes these bytes inside a callback, without allocation and text. The
+// recorder keeps each distinct sequence once. The spool's reader turns them into the JSON
+// texts that torch.profiler writes.
 //
-//   bytes    = [kStack node] input* [kKeywords (key value)*] | kStackNode frame node
-//   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)* | scalar |
-//   kScalarList n scalar* extent   = n zigzag*            (sizes first, then strides; a tensor
-//   without strides has n = 0) scalar   = kInteger zigzag | kReal 8 bytes | kTrue | kFalse | kText
-//   n bytes value    = scalar | kUnsigned n | kTextList n (n bytes)*
-// Numbers are LEB128; `type` is a length and torch's own name of the element type, for example
-// "c10::BFloat16". Lists longer than kMaxListLength keep their length only, as torch.profiler shows
-// none of their elements.
+//   bytes    = [kStack node] input* [kKeywords (key value)*]
+//            | kStackNode frame node
+//   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)*
+//            | scalar | kScalarList n scalar*
+//   extent   = n zigzag*     (sizes first, then strides; a tensor without strides has n = 0)
+//   scalar   = kInteger zigzag | kReal 8 bytes | kTrue | kFalse | kText n bytes
+//   value    = scalar | kUnsigned n | kTextList n (n bytes)*
+//   key      = n bytes
+// Numbers are LEB128. `type` is a length and torch's name of the element type, for example
+// "c10::BFloat16". A list longer than kMaxListLength keeps only its length, because torch.profiler
+// shows none of its elements.
 //
-// A call stack is a chain of nodes, each a text of its own: `frame` is the id of the text
-// "file.py(line): function", `node` the id of the caller's node, 0 above the outermost frame. So
-// stacks that share callers share their nodes. An op that has a stack and nothing else carries the
-// node's id for its details.
+// A call stack is a chain of nodes, and each node is one text. `frame` is the id of the text
+// "file.py(line): function"; `node` is the id of the caller's node, or 0 for the outermost frame.
+// Stacks that share callers share their nodes. For an op with a stack and nothing else, the node's
+// id is its details.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -28,12 +31,13 @@
 
 namespace lanescope::codec {
 
-inline constexpr std::size_t kMaxListLength =
-    30;  // torch.profiler's limit for tensor lists and scalar lists
-inline constexpr std::size_t kMaxOpDetailsBytes =
-    8192;  // more: the observer keeps none of it and counts that
+// torch.profiler's limit for tensor lists and scalar lists
+inline constexpr std::size_t kMaxListLength = 30;
+// an op with more has no details, and the observer counts it
+inline constexpr std::size_t kMaxOpDetailsBytes = 8192;
 
-inline constexpr std::size_t kMaxStackFrames = 128;    // innermost; the rest is left out, and said
+inline constexpr std::size_t kMaxStackFrames = 128;    // the innermost ones; the trace says that
+                                                       // outer ones are missing
 inline constexpr std::size_t kMaxStackNodeBytes = 16;  // a tag and two numbers: 11 at most
 
 enum class DetailTag : std::uint8_t {
@@ -53,8 +57,8 @@ enum class DetailTag : std::uint8_t {
   kUnsigned,
 };
 
-// Fills a buffer of the caller's. After an overflow nothing more is written and bytes() is empty.
-// Never throws.
+// Fills the caller's buffer. After an overflow it writes nothing more and bytes() is
+// empty. Never throws.
 class OpDetailsWriter {
  public:
   OpDetailsWriter(char* buffer, std::size_t size)
@@ -78,9 +82,8 @@ class OpDetailsWriter {
     extent(sizes);
     extent(strides);
   }
-  void scalar_list(std::size_t length) {
-    tag(DetailTag::kScalarList), number(length);
-  }  // then `length` scalars
+  // Then `length` scalars.
+  void scalar_list(std::size_t length) { tag(DetailTag::kScalarList), number(length); }
   void integer(std::int64_t value) { tag(DetailTag::kInteger), zigzag(value); }
   void unsigned_integer(std::uint64_t value) { tag(DetailTag::kUnsigned), number(value); }
   void real(double value) {
@@ -91,16 +94,15 @@ class OpDetailsWriter {
   void string(std::string_view value) { tag(DetailTag::kText), text(value); }
   void keywords() { tag(DetailTag::kKeywords); }  // then key() and one value, any number of times
   void key(std::string_view name) { text(name); }
-  void text_list(std::size_t length) {
-    tag(DetailTag::kTextList), number(length);
-  }  // then `length` times text()
+  // Then `length` times text().
+  void text_list(std::size_t length) { tag(DetailTag::kTextList), number(length); }
   void text(std::string_view value) {
     number(value.size());
     put(value.data(), value.size());
   }
 
-  // Where the last input began: undo() forgets everything after a mark, an overflow too; for inputs
-  // that do not fit or that throw while they are read.
+  // undo(mark) removes everything written since mark(), and an overflow too. For inputs that do not
+  // fit, or whose reading throws.
   char* mark() const { return at_; }
   void undo(char* mark) {
     at_ = mark;
@@ -143,7 +145,7 @@ class OpDetailsWriter {
   bool overflowed_ = false;
 };
 
-// A keyword argument of a range, or a field of a collective, by its own name.
+// A keyword argument of a range, or a field of a collective.
 struct DetailKeyword {
   enum class Kind : std::uint8_t { kInteger, kReal, kBoolean, kText, kJson, kUnsigned };
   std::string key;
@@ -153,7 +155,7 @@ struct DetailKeyword {
   std::string text;          // kText: as it is; kJson: a JSON list of strings
 };
 
-// The four JSON texts of torch.profiler, each a list with one element an input. All empty: the op
+// The four JSON texts of torch.profiler, each a list with one element per input. All empty: the op
 // had no inputs.
 struct OpDetails {
   std::string input_dims;       // [[64, 64], [], [[2, 3], [4]]]
@@ -164,15 +166,15 @@ struct OpDetails {
   std::uint32_t stack = 0;  // id of a node; 0: none
 };
 
-// One frame of a call stack, and who called it. Ids of texts; caller 0: nobody.
+// One frame of a call stack and its caller, as text ids; caller 0: none.
 struct StackNode {
   std::uint32_t frame = 0, caller = 0;
 };
 
-// False when the bytes are damaged; `out` then holds what came before the damage. Cost: linear, a
-// few allocations.
+// False: the bytes are damaged, and `out` holds what comes before the damage. Linear cost,
+// a few allocations.
 bool decode_op_details(std::string_view bytes, OpDetails* out);
-// Whether the bytes are a node, whole; `out` is set only then.
+// Whether the bytes are one whole node; sets `out` only then.
 bool decode_stack_node(std::string_view bytes, StackNode* out);
 
 }  // namespace lanescope::codec

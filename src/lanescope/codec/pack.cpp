@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kOutputBytes = 256 * 1024;
 
-// What every packer shares: pack a piece, hand full output windows on.
+// What all packers share: pack a piece, pass full output windows on.
 class PackedSink : public ByteSink {
  public:
   explicit PackedSink(std::unique_ptr<ByteSink> sink)

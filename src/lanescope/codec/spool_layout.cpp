@@ -7,7 +7,7 @@
 namespace lanescope::spool {
 
 std::size_t used_bytes(ChunkKind kind, std::uint32_t used, std::size_t chunk_bytes) {
-  if (kind == ChunkKind::kShared) return 0;  // its small chunks have checksums of their own
+  if (kind == ChunkKind::kShared) return 0;  // each small chunk has its checksum
   std::size_t unit = 1;
   if (kind == ChunkKind::kRecords || kind == ChunkKind::kControl ||
       kind == ChunkKind::kActivities || kind == ChunkKind::kKept)

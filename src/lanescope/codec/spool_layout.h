@@ -2,12 +2,12 @@
 // docs/formats/spool.md explains it.
 //
 //   page 0            FileHeader
-//   page 1 ...        chunks of kChunkBytes each: a ChunkHeader, then records, texts, thread slots
-//   or control records
+//   page 1 ...        chunks of kChunkBytes each: a ChunkHeader, then records, texts,
+//                     thread slots or control records
 //
-// Everything is little-endian and naturally aligned. A chunk is filled from its front; `used` grows
-// with release stores after the bytes it covers are there, so a reader of a killed process's file
-// finds only complete records.
+// Everything is little-endian and naturally aligned. A chunk fills from its front. `used` grows
+// with a release store after the bytes that it covers are written, so a file of a killed process
+// shows only complete records.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,27 +17,27 @@ namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
 // 1: without kActivities chunks; 2: without rings; 3: without activities in threads' chunks;
-// 4: without small chunks
-inline constexpr std::uint32_t kLayoutVersion = 5;
+// 4: without small chunks; 5: without Python frames
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;
 inline constexpr std::uint32_t kChunkMagic = 0x4b43534c;  // "LSCK"
 inline constexpr std::uint32_t kNoThread = 0xffffffff;
-inline constexpr std::size_t kMaxTextBytes = 32 * 1024;  // longer names and details are cut
+inline constexpr std::size_t kMaxTextBytes = 32 * 1024;  // cuts longer names and details
 
 enum class RecordKind : std::uint8_t {
   kNone = 0,
   // Records of a thread's chunks.
   kRange = 1,  // a range; end_tsc 0 = not ended, or ended by one of the next two
-  kRangeEnd =
-      2,  // end_tsc ends the range at slot (a & 0xffffffff) of this thread's chunk (a >> 32)
+  // end_tsc ends the range at slot (a & 0xffffffff) of this thread's chunk (a >> 32)
+  kRangeEnd = 2,
   kEndByHandle = 3,  // end_tsc ends the last open range of any thread whose d is this d
   kInstant = 4,      // begin_tsc, name, c: detail
   kMemory = 5,       // see set_memory()
   kOutOfMemory = 6,  // the same fields; a: bytes asked for
-  kCollective = 7,   // of this thread's next range, if it has that name; flags: CollectiveFlag;
-                     // a: Seq, d: Comms Id
+  kCallNumbers = 7,  // for this thread's next range, if it has that name; flags: CallNumberFlag; a:
+                     // Seq, d: Comms Id, end_tsc: Record function id
   // Records of kKept chunks. The next record is of thread b, from the place a (as in kRangeEnd).
   kKeptFrom = 15,
   // Records of control chunks.
@@ -47,30 +47,35 @@ enum class RecordKind : std::uint8_t {
                       // ring, the nanoseconds before the window's end that count, else 0
   kWindowStop = 18,   // begin_tsc; a: cycle; b: session
   kMetadata = 19,     // name: key, c: JSON text, b: session
-  kSourceNote =
-      20,  // name: one line for the user (a source that could not start, its cost), b: session
+  // name: one line for the user (a source that could not start, its cost), b: session
+  kSourceNote = 20,
 };
 
 // at::RecordScope's numbers; lanescope's own ranges are kUserScope.
 inline constexpr std::uint8_t kFunctionScope = 0;
 inline constexpr std::uint8_t kBackwardScope = 1;
 inline constexpr std::uint8_t kUserScope = 7;
+// A Python frame; the values of at::RecordScope are far below. b: its depth among the thread's
+// frames, from 1.
+inline constexpr std::uint8_t kFrameScope = 64;
 
 enum RecordFlag : std::uint16_t {
   kHasSequence = 1,       // a is a sequence number
   kHasForwardThread = 2,  // b is the forward thread (torch's numbering)
   kAsync = 4,             // may end on another thread
   kNvtx = 8,              // an NVTX range
+  kModuleFrame = 16,      // of an nn.Module; a is its number among those of its class
 };
 
-// What a collective has anew in each call stands apart from its range's detail, which then repeats
-// and is kept once.
-enum CollectiveFlag : std::uint16_t {
-  kHasSeq = 1,      // a
-  kHasCommsId = 2,  // d
+// Numbers that change in each call are not part of the range's detail: so the detail repeats, and
+// the spool keeps it once. Only collectives have the first two.
+enum CallNumberFlag : std::uint16_t {
+  kHasSeq = 1,               // a
+  kHasCommsId = 2,           // d
+  kHasRecordFunctionId = 4,  // end_tsc, which is no time
 };
 
-// 48 bytes. Fields a range does not need are 0.
+// 48 bytes. Unused fields are 0.
 struct Record {
   std::uint64_t begin_tsc = 0;
   std::uint64_t end_tsc = 0;  // 0: open
@@ -78,17 +83,17 @@ struct Record {
   std::uint8_t kind = 0;      // RecordKind
   std::uint8_t scope = 0;
   std::uint16_t flags = 0;  // RecordFlag
-  std::int64_t a = 0;       // sequence number
-  std::uint32_t b = 0;      // forward thread
+  std::int64_t a = 0;       // sequence number; module number
+  std::uint32_t b = 0;      // forward thread; depth of a frame
   std::uint32_t c = 0;      // text id of the detail (shapes, ...); 0: none
   std::uint64_t d = 0;      // handle
 };
 static_assert(sizeof(Record) == 48 && alignof(Record) == 8);
 
-// A detail (Record::c) is the text id of what codec/op_details.h packs: shapes, types, concrete
-// inputs, keywords.
+// A detail (Record::c) is the text id of what codec/op_details.h packs: shapes, types,
+// concrete inputs, keywords.
 
-// A memory event needs more 64-bit numbers than it has names: the same 48 bytes, read differently.
+// A memory event needs more 64-bit numbers and fewer names: another view of the same 48 bytes.
 struct MemoryFields {
   std::int64_t bytes = 0;             // a; negative: freed
   std::uint64_t address = 0;          // d
@@ -119,8 +124,8 @@ enum class ChunkKind : std::uint32_t {
   kThreads = 3,     // ThreadSlot; used counts slots
   kControl = 4,     // Record; used counts records
   kActivities = 5,  // of an activity source, see activity_layout.h; used counts records
-  kKept = 6,        // what is still needed of chunks that a ring gave back; used counts records
-  kShared = 7,      // small chunks of many threads; used counts those that were given out
+  kKept = 6,        // records still needed from chunks that a ring reused; used counts records
+  kShared = 7,      // small chunks of many threads; used counts those handed out
 };
 
 enum class ChunkState : std::uint32_t {
@@ -130,17 +135,18 @@ enum class ChunkState : std::uint32_t {
 
 struct ChunkHeader {
   std::uint32_t magic;
-  std::uint32_t number;  // place in the file, from 0
+  std::uint32_t number;  // position in the file, from 0
   std::uint64_t spool_id;
   ChunkKind kind;
   std::uint32_t thread;    // kRecords: thread slot number, counted over all kThreads chunks
   std::uint32_t sequence;  // kRecords: counts this thread's chunks, from 1
-  std::uint32_t place;     // 0: a whole chunk; else a small one, at this place of chunk `number`
-  std::atomic<std::uint32_t> used;  // release; pairs with the acquire of a reader of a live file
+  std::uint32_t place;     // 0: a whole chunk; else a small one, at this position in chunk `number`
+  std::atomic<std::uint32_t> used;  // release; pairs with the acquire of whoever reads
+                                    // the live file
   ChunkState state;
   std::uint32_t checksum;  // chunk_checksum(), written before `state`
   std::uint32_t reserved1;
-  std::uint64_t in_memory_next;  // the writing process's own; 0 in a closed chunk
+  std::uint64_t in_memory_next;  // used only by the writing process; 0 in a closed chunk
   std::uint8_t padding[kChunkHeaderBytes - 56];
 };
 static_assert(sizeof(ChunkHeader) == kChunkHeaderBytes);
@@ -148,9 +154,9 @@ static_assert(sizeof(ChunkHeader) == kChunkHeaderBytes);
 inline constexpr std::size_t kChunkPayloadBytes = kChunkBytes - kChunkHeaderBytes;
 inline constexpr std::uint32_t kRecordsPerChunk = kChunkPayloadBytes / sizeof(Record);
 
-// Threads begin with small chunks (kind kRecords, a ChunkHeader each), so that one that records
-// little takes little room. They lie in a chunk of kind kShared, each at `place` times its size;
-// place 0 is the shared chunk's own header.
+// Threads begin with small chunks (kind kRecords, a ChunkHeader each), so that a thread with few
+// records takes little room. They are inside a chunk of kind kShared, each at `place` times its
+// size; place 0 is the header of the shared chunk.
 inline constexpr std::size_t kSmallChunkBytes = 1024;
 inline constexpr std::uint32_t kSmallChunks = kChunkBytes / kSmallChunkBytes - 1;
 inline constexpr std::uint32_t kRecordsPerSmallChunk =
@@ -185,11 +191,12 @@ struct FileHeader {
   FileState state;
   std::uint64_t max_bytes;                            // the file's size limit
   std::atomic<std::uint64_t> dropped_without_thread;  // records lost on threads that have no slot
-  std::atomic<std::uint64_t> dropped_texts;           // texts that found no place
+  std::atomic<std::uint64_t> dropped_texts;           // texts that found no room
   char process_name[64];
   char host_name[64];
-  std::atomic<std::uint64_t> dropped_activities;  // of activity sources: lost by them, or no room
-  // Ticks: what a ring gave back before its time, for want of room, reaches up to here.
+  std::atomic<std::uint64_t> dropped_activities;  // activity records that a source lost, or that
+                                                  // found no room
+  // In ticks: for lack of room, a ring reused chunks with records up to here too early.
   std::atomic<std::uint64_t> ring_lost_until;
 };
 static_assert(sizeof(FileHeader) <= kHeaderBytes);
@@ -198,7 +205,7 @@ static_assert(sizeof(FileHeader) <= kHeaderBytes);
 // one whole chunk of `chunk_bytes`.
 std::uint32_t chunk_checksum(const std::byte* bytes, std::uint32_t used,
                              std::size_t chunk_bytes = kChunkBytes);
-// Payload bytes that `used` stands for; more than fits: all of them.
+// The payload bytes that `used` counts; at most the whole payload.
 std::size_t used_bytes(ChunkKind kind, std::uint32_t used, std::size_t chunk_bytes = kChunkBytes);
 
 }  // namespace lanescope::spool

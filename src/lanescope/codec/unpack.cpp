@@ -1,6 +1,6 @@
-// Problem: gzip and zstd streams arrive whole, cut, damaged or with padding behind them; the text
-// before the damage is still a trace. Idea: one input window, refilled when the decoder has eaten
-// it; decoders differ only in one step.
+// Problem: gzip and zstd streams arrive whole, cut, damaged or with padding after them, and the
+// text before the damage is still a trace. Idea: one input window, refilled when the decoder has
+// used it up; decoders differ only in one step.
 #include "lanescope/codec/unpack.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kInputBytes = 256 * 1024;
 
-// The packed bytes, with a look at the next ones.
+// The packed bytes; peek() shows the next ones.
 class Input {
  public:
   explicit Input(std::unique_ptr<ByteSource> source)
       : source_(std::move(source)), buffer_(bytes_for(source_->total_bytes())) {}
 
-  // Bytes at hand, at least `want` unless the source ends before.
+  // The next bytes, at least `want` unless the source ends earlier.
   Result<std::string_view> peek(std::size_t want) {
     while (end_ - begin_ < want && !source_ended_) {
       if (begin_ > 0) {
@@ -45,7 +45,7 @@ class Input {
   ByteSource& source() { return *source_; }
 
  private:
-  // Small inputs get by with little; 0: a pipe, whose size nobody knows.
+  // Small inputs need a small window; 0: a pipe of unknown size.
   static std::size_t bytes_for(std::uint64_t total) {
     if (total == 0 || total > kInputBytes) return kInputBytes;
     return std::max<std::size_t>(static_cast<std::size_t>(total), 64);
@@ -62,7 +62,7 @@ class PlainSource final : public UnpackedSource {
  public:
   explicit PlainSource(Input input) : input_(std::move(input)) {}
   Result<std::size_t> read(std::span<char> into) override {
-    if (head_left_) {  // what detection looked at comes first, the rest goes straight to the caller
+    if (head_left_) {  // first the bytes that detection read, then straight to the caller
       LANESCOPE_TRY(const std::string_view head, input_.peek(1));
       const std::size_t count = std::min(head.size(), into.size());
       std::memcpy(into.data(), head.data(), count);

@@ -1,5 +1,5 @@
-// gzip and zstd, recognised by their first bytes and unpacked as they are read. Damage ends the
-// text, not the reading.
+// Recognises gzip and zstd by their first bytes and unpacks them while reading. Damage ends the
+// text; it is not an error.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,21 +15,21 @@ enum class Packing : std::uint8_t { kPlain, kGzip, kZstd };
 const char* packing_name(Packing packing);  // "plain", "gzip", "zstd"
 
 struct UnpackOptions {
-  // Real traces shrink 10 to 60 times. More than `max_ratio` times the packed bytes, once
-  // `free_bytes` are out, is taken for a decompression bomb: read() returns kLimit.
+  // Real traces shrink 10 to 60 times. After `free_bytes` of output, more than `max_ratio` times
+  // the packed bytes counts as a decompression bomb: read() returns kLimit.
   std::uint64_t max_ratio = 250;
   std::uint64_t free_bytes = 256ull << 20;
 };
 
-// What went wrong with the compressed stream, known once read() has returned 0.
+// What is wrong with the compressed stream; complete once read() has returned 0.
 struct UnpackReport {
   std::optional<std::uint64_t> damage;    // unpacked offset at which a cut or damaged stream ended
   std::string damage_reason;              // "the stream ends early", "the checksum is wrong", ...
   std::optional<std::uint64_t> trailing;  // packed offset of bytes after the last member
 };
 
-// Unpacked bytes. done_bytes() and total_bytes() count packed ones. Several gzip members or zstd
-// frames are one text.
+// Gives unpacked bytes; done_bytes() and total_bytes() count packed ones. Several gzip members or
+// zstd frames make one text.
 class UnpackedSource : public ByteSource {
  public:
   virtual Packing packing() const = 0;

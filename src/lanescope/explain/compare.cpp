@@ -7,6 +7,7 @@
 
 #include "lanescope/explain/compare_headline.h"
 #include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/model/gpu_device.h"
 
@@ -20,12 +21,6 @@ using analysis::WorkClass;
 using analysis::WorkGroup;
 
 namespace {
-
-bool has_python_frames(const Trace& trace) {
-  return std::any_of(
-      trace.categories().begin(), trace.categories().end(),
-      [](const Category& each) { return each.kind == CategoryKind::kPythonFunction; });
-}
 
 // Python frames take part in the tree only where both traces have them, so that a range's own time
 // means the same on both sides.

@@ -58,7 +58,7 @@ bool is_short(const Facts& facts, const std::vector<Counts>& counts) {
   // Of several empty ones each is short, though the others of them are not fuller.
   if (own == 0) return *std::max_element(others.begin(), others.end()) > 0;
   if (own * 2 < *std::min_element(others.begin(), others.end())) return true;
-  return is_truncated(*facts.trace) && own * 20 < analysis::lower_median(others) * 19;
+  return is_truncated(*facts.trace) && own * 20 < analysis::median_of_steps(others) * 19;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Sketch;
 
-constexpr std::int64_t kUs = 1'000;
+constexpr std::int64_t kMicrosecond = 1'000;
 
 // Steps of so many launches each, 20 us apart, each with a kernel of 10 us; without those
 // launched at `no_gpu_from_us` and later.
@@ -32,14 +32,17 @@ Sketch draw(const Drawn& drawn) {
   std::int64_t id = 0;
   for (std::size_t step = 0; step < drawn.launches.size(); ++step) {
     const auto start = static_cast<std::int64_t>(step) * drawn.step_us;
-    sketch.annotation("ProfilerStep#" + std::to_string(step), start * kUs, drawn.step_us * kUs);
+    sketch.annotation("ProfilerStep#" + std::to_string(step), start * kMicrosecond,
+                      drawn.step_us * kMicrosecond);
     for (int i = 0; i < drawn.launches[step]; ++i) {
       const std::int64_t at = start + 10 + i * 20;
       ++id;
-      sketch.op("aten::mm", (at - 2) * kUs, 8 * kUs);
-      if (drawn.calls) sketch.runtime("cudaLaunchKernel", at * kUs, 4 * kUs, {.correlation = id});
+      sketch.op("aten::mm", (at - 2) * kMicrosecond, 8 * kMicrosecond);
+      if (drawn.calls)
+        sketch.runtime("cudaLaunchKernel", at * kMicrosecond, 4 * kMicrosecond,
+                       {.correlation = id});
       if (at < drawn.no_gpu_from_us)
-        sketch.kernel("gemm", (at + 6) * kUs, 10 * kUs, {.correlation = id});
+        sketch.kernel("gemm", (at + 6) * kMicrosecond, 10 * kMicrosecond, {.correlation = id});
     }
   }
   return sketch;
@@ -65,7 +68,7 @@ TEST(CutStepsTest, TheEmptyStepBehindTheLastOneIsLeftOut) {
   const Facts facts = facts_of(trace);
   EXPECT_THAT(facts.steady, ElementsAre(1, 2, 3));
   EXPECT_THAT(facts.cut_steps, ElementsAre(4));
-  EXPECT_EQ(facts.wall.partition.compute_ns, 3 * 20 * 10 * kUs);
+  EXPECT_EQ(facts.wall.partition.compute_ns, 3 * 20 * 10 * kMicrosecond);
   const Sentence headline = headline_of(facts);
   EXPECT_THAT(headline.pattern, HasSubstr("Step {} is left out"));
   EXPECT_EQ(headline.values.back().integer, 4);
@@ -128,18 +131,18 @@ TEST(CutStepsTest, StepsBehindTheEndOfTheGpusRecordingAreLeftOut) {
   std::vector<std::int64_t> last;
   for (std::size_t i = headline.values.size() - 4; i < headline.values.size(); ++i)
     last.push_back(headline.values[i].integer);
-  EXPECT_THAT(last, ElementsAre(2, 4, 42, 2'370 * kUs));
+  EXPECT_THAT(last, ElementsAre(2, 4, 42, 2'370 * kMicrosecond));
   // What follows the last work is not "nothing launched any more".
   EXPECT_EQ(facts.device().walls[3].idle_by(analysis::IdleCause::kAfterLastWork), 0);
-  EXPECT_EQ(facts.device().walls[3].idle_by(analysis::IdleCause::kUnknown), 1'000 * kUs);
+  EXPECT_EQ(facts.device().walls[3].idle_by(analysis::IdleCause::kUnknown), 1'000 * kMicrosecond);
 }
 
 TEST(CutStepsTest, TheLastSynchronizeIsNotExplainedByWorkThatIsMissing) {
   Sketch whole = draw({});
-  whole.runtime("cudaDeviceSynchronize", 4'000 * kUs, 500 * kUs);
+  whole.runtime("cudaDeviceSynchronize", 4'000 * kMicrosecond, 500 * kMicrosecond);
   EXPECT_TRUE(find_by_rule(whole.trace(), "final-sync"));
   Sketch cut = draw({.no_gpu_from_us = 3'300});
-  cut.runtime("cudaDeviceSynchronize", 4'000 * kUs, 500 * kUs);
+  cut.runtime("cudaDeviceSynchronize", 4'000 * kMicrosecond, 500 * kMicrosecond);
   EXPECT_FALSE(find_by_rule(cut.trace(), "final-sync"));
 }
 
@@ -178,17 +181,18 @@ TEST(CutStepsTest, WithoutCallsTheWorkIsCountedAndOnTheCpuTheOperators) {
 TEST(CutStepsTest, AGpuFarBehindItsStepsWithoutCallsIsOneRecording) {
   Sketch sketch;
   for (int step = 0; step < 4; ++step) {
-    sketch.annotation("ProfilerStep#" + std::to_string(step), step * 1'000 * kUs, 1'000 * kUs);
-    sketch.op("aten::mm", (step * 1'000 + 10) * kUs, 900 * kUs);
+    sketch.annotation("ProfilerStep#" + std::to_string(step), step * 1'000 * kMicrosecond,
+                      1'000 * kMicrosecond);
+    sketch.op("aten::mm", (step * 1'000 + 10) * kMicrosecond, 900 * kMicrosecond);
     for (int i = 0; i < 10; ++i)
-      sketch.kernel("gemm", (100 + (step * 10 + i) * 250) * kUs, 250 * kUs);
+      sketch.kernel("gemm", (100 + (step * 10 + i) * 250) * kMicrosecond, 250 * kMicrosecond);
   }
   const Trace trace = sketch.trace();
   const Facts facts = facts_of(trace);
   EXPECT_FALSE(facts.steps.marked);
   EXPECT_TRUE(facts.steps.device_behind);
-  EXPECT_EQ(facts.wall.partition.wall_ns, 10'000 * kUs);
-  EXPECT_EQ(facts.wall.partition.compute_ns, 10'000 * kUs);
+  EXPECT_EQ(facts.wall.partition.wall_ns, 10'000 * kMicrosecond);
+  EXPECT_EQ(facts.wall.partition.compute_ns, 10'000 * kMicrosecond);
   EXPECT_FALSE(gather_facts(trace, 2));
 }
 

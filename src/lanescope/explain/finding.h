@@ -73,6 +73,9 @@ struct Finding {
   std::vector<Sentence> arithmetic;
   std::vector<Evidence> evidence;
   std::vector<std::string> try_next;
+  // For the first screen, one line each: what is wrong (empty: `verdict`) and the one change to
+  // make (empty: the first of `try_next`).
+  Sentence brief, action;
   Confidence confidence = Confidence::kMedium;
   std::uint64_t sample_count = 0;
   std::string sample_noun = "step";

@@ -37,7 +37,7 @@ constexpr std::string_view kGeneralWords[] = {
     "wrong"};
 
 // Several words that mean one.
-constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
+constexpr std::pair<std::string_view, std::string_view> kPhrasesOfQuestions[] = {
     {"out of memory", "oom"},
     {"data loader", "dataloader"},
     {"all reduce", "allreduce"},
@@ -239,7 +239,7 @@ std::string lower(std::string_view text) {
   std::string low(text);
   for (char& letter : low)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  for (const auto& [phrase, word] : kPhrases)
+  for (const auto& [phrase, word] : kPhrasesOfQuestions)
     for (std::size_t at = low.find(phrase); at != std::string::npos;
          at = low.find(phrase, at + word.size()))
       low.replace(at, phrase.size(), word);
@@ -294,6 +294,33 @@ bool is_general(const std::set<std::string>& words) {
   return !(words.contains("first") && is_about_steps(words)) && !asks_of_one_step(words);
 }
 
+// The words of all rules, made at the first question.
+struct RuleWords {
+  struct Row {
+    std::string_view id;
+    std::set<std::string> question, all;  // all: with those of the id
+  };
+  std::vector<Row> rules;
+  std::map<std::string, int> rules_with;                        // that have the word
+  std::vector<std::pair<std::string, std::string_view>> meant;  // kMeantRules
+};
+
+const RuleWords& words_of_rules() {
+  static const RuleWords words = [] {
+    RuleWords made;
+    for (const Rule& rule : all_rules()) {
+      RuleWords::Row row{rule.id, words_of(rule.question), words_of(rule.id)};
+      row.all.insert(row.question.begin(), row.question.end());
+      for (const std::string& word : row.all) ++made.rules_with[word];
+      made.rules.push_back(std::move(row));
+    }
+    for (const auto& [word, rule] : kMeantRules)
+      made.meant.emplace_back(one_word(stem(std::string(word))), rule);
+    return made;
+  }();
+  return words;
+}
+
 }  // namespace
 
 bool is_question(std::string_view text) {
@@ -302,31 +329,28 @@ bool is_question(std::string_view text) {
 
 AskedRules rules_for_question(std::string_view text) {
   struct Candidate {
-    std::string id;
-    std::set<std::string> words;
+    std::string_view id;
+    const std::set<std::string>* words = nullptr;
     double score = 0;
   };
-  std::vector<Candidate> candidates;
-  std::map<std::string, int> rules_with;
+  const RuleWords& known = words_of_rules();
   const std::set<std::string> asked = words_of(text);
-  for (const Rule& rule : all_rules()) {
-    if (!asked.empty() && words_of(rule.question) == asked) return {false, {rule.id}};
-    Candidate candidate{rule.id, words_of(rule.question), 0};
-    candidate.words.merge(words_of(rule.id));
-    for (const std::string& word : candidate.words) ++rules_with[word];
-    candidates.push_back(std::move(candidate));
+  std::vector<Candidate> candidates;
+  for (const RuleWords::Row& rule : known.rules) {
+    if (!asked.empty() && rule.question == asked) return {false, {std::string(rule.id)}};
+    candidates.push_back({rule.id, &rule.all});
   }
   if (is_general(asked)) return {true, {}};
   std::set<std::string_view> meant;
-  for (const auto& [word, rule] : kMeantRules)
-    if (asked.contains(one_word(stem(std::string(word))))) meant.insert(rule);
+  for (const auto& [word, rule] : known.meant)
+    if (asked.contains(word)) meant.insert(rule);
   if (asks_of_one_step(asked)) meant.insert({"uneven-steps", "long-step"});
   double best = 0;
   for (Candidate& candidate : candidates) {
     if (meant.contains(candidate.id)) candidate.score += 1;
     for (const std::string& word : asked)
-      if (candidate.words.contains(word))
-        candidate.score += (general_words().contains(word) ? 0.3 : 1.0) / rules_with[word];
+      if (candidate.words->contains(word))
+        candidate.score += (general_words().contains(word) ? 0.3 : 1.0) / known.rules_with.at(word);
     best = std::max(best, candidate.score);
   }
   AskedRules found;
@@ -335,7 +359,7 @@ AskedRules rules_for_question(std::string_view text) {
                    [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   for (const Candidate& candidate : candidates)
     if (found.ids.size() < kMostRules && candidate.score >= best * 0.5)
-      found.ids.push_back(candidate.id);
+      found.ids.emplace_back(candidate.id);
   return found;
 }
 

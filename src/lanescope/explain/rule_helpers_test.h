@@ -2,6 +2,7 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -9,6 +10,8 @@
 #include "lanescope/testing/program_sketch.h"
 
 namespace lanescope::explain {
+
+inline constexpr std::int64_t us(std::int64_t value) { return value * 1000; }  // in ns
 
 // What the rule found; none: it stayed quiet, or did not check.
 inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string& rule) {

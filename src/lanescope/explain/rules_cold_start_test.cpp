@@ -12,8 +12,6 @@ namespace {
 using testing::ProgramSketch;
 using testing::Sketch;
 
-std::int64_t us(std::int64_t value) { return value * 1000; }
-
 // Twenty launches of one kernel, the first call of which takes `first_us`.
 ProgramSketch first_launch(std::int64_t first_us) {
   ProgramSketch program;

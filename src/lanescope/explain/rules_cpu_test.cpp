@@ -18,11 +18,11 @@ constexpr std::int64_t kUs = 1'000;
 
 // Steps of so many us each. In each 100 us of forward, 200 of backward (195 of them a matmul), 50
 // of the optimizer, so many of waiting for a batch, and nothing that is recorded else.
-struct Loop {
+struct CpuLoop {
   std::vector<std::int64_t> steps_us = {1'000, 1'000, 1'000, 1'000};
   std::int64_t batch_us = 30;
 };
-Trace draw(const Loop& loop) {
+Trace draw_cpu_loop(const CpuLoop& loop) {
   Sketch sketch;
   std::int64_t at = 0;
   int number = 0;
@@ -44,7 +44,7 @@ Trace draw(const Loop& loop) {
 
 TEST(CpuTimeTest, NamesTheLargestPartAndTheOperator) {
   const auto finding =
-      find_by_rule(draw({.steps_us = {500, 500, 500}, .batch_us = 30}), "cpu-time");
+      find_by_rule(draw_cpu_loop({.steps_us = {500, 500, 500}, .batch_us = 30}), "cpu-time");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->kind, FindingKind::kWhere);
   EXPECT_EQ(finding->at_stake_ns, 0);
@@ -68,7 +68,7 @@ TEST(CpuTimeTest, IsQuietWhereAGpuWorksAndSaysWhatItNeeds) {
 }
 
 TEST(CpuTimeTest, IsTheHeadline) {
-  const Trace trace = draw({});
+  const Trace trace = draw_cpu_loop({});
   const auto facts = gather_facts(trace);
   const auto explanation = run_rules(*facts, {});
   EXPECT_THAT(explanation->headline.pattern,
@@ -76,29 +76,30 @@ TEST(CpuTimeTest, IsTheHeadline) {
 }
 
 TEST(DataLoaderWaitOnCpuTest, SpeaksFromATwentiethOfTheStepsOn) {
-  const auto finding =
-      find_by_rule(draw({.steps_us = {1'000, 1'000, 1'000}, .batch_us = 400}), "dataloader-wait");
+  const auto finding = find_by_rule(
+      draw_cpu_loop({.steps_us = {1'000, 1'000, 1'000}, .batch_us = 400}), "dataloader-wait");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 400 * kUs);
   EXPECT_DOUBLE_EQ(finding->at_stake_ratio, 0.4);
-  EXPECT_FALSE(find_by_rule(draw({.batch_us = 49}), "dataloader-wait"));
-  EXPECT_TRUE(find_by_rule(draw({.batch_us = 50}), "dataloader-wait"));
+  EXPECT_FALSE(find_by_rule(draw_cpu_loop({.batch_us = 49}), "dataloader-wait"));
+  EXPECT_TRUE(find_by_rule(draw_cpu_loop({.batch_us = 50}), "dataloader-wait"));
 }
 
 TEST(StepLengthsOnCpuTest, TheFirstTheLongAndTheUnevenStepAreSeen) {
   const auto first =
-      find_by_rule(draw({.steps_us = {3'000, 1'000, 1'000, 1'000}}), "slow-first-step");
+      find_by_rule(draw_cpu_loop({.steps_us = {3'000, 1'000, 1'000, 1'000}}), "slow-first-step");
   ASSERT_TRUE(first);
   EXPECT_EQ(first->at_stake_ns, 2'000 * kUs);
-  EXPECT_FALSE(find_by_rule(draw({}), "slow-first-step"));
+  EXPECT_FALSE(find_by_rule(draw_cpu_loop({}), "slow-first-step"));
 
-  const auto of_one =
-      find_by_rule(draw({.steps_us = {1'000, 1'000, 1'000, 9'000, 1'000, 1'000}}), "long-step");
+  const auto of_one = find_by_rule(
+      draw_cpu_loop({.steps_us = {1'000, 1'000, 1'000, 9'000, 1'000, 1'000}}), "long-step");
   ASSERT_TRUE(of_one);
   EXPECT_EQ(of_one->at_stake_ns, 8'000 * kUs);
 
-  const auto uneven = find_by_rule(
-      draw({.steps_us = {1'000, 1'000, 2'000, 1'000, 2'000, 1'000, 2'000}}), "uneven-steps");
+  const auto uneven =
+      find_by_rule(draw_cpu_loop({.steps_us = {1'000, 1'000, 2'000, 1'000, 2'000, 1'000, 2'000}}),
+                   "uneven-steps");
   ASSERT_TRUE(uneven);
   EXPECT_EQ(uneven->at_stake_ns, 500 * kUs);  // 3 of 6 take 1 ms more
 }

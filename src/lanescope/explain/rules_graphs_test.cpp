@@ -9,8 +9,6 @@ namespace {
 using testing::ProgramSketch;
 using testing::Sketch;
 
-std::int64_t us(std::int64_t value) { return value * 1000; }
-
 // Ten launches of 1 us of work a step; `odd` steps launch something else at the end.
 ProgramSketch small_steps(bool odd_differs, bool waits) {
   ProgramSketch program;

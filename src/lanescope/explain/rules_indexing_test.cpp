@@ -9,7 +9,7 @@ namespace {
 
 using testing::ProgramSketch;
 
-struct Loop {
+struct IndexLoop {
   int turns = 12;
   int others = 1;           // operators of a turn beside select and its launch
   bool moves = true;        // the index is another one each turn
@@ -19,7 +19,7 @@ struct Loop {
 
 // A turn: aten::select of 4 us, `others` operators of 2 us, then an operator of 10 us with a kernel
 // of 1 us, which begins 2 us after its call.
-ProgramSketch program(const Loop& loop) {
+ProgramSketch program(const IndexLoop& loop) {
   ProgramSketch drawn;
   for (int step = 0; step < 4; ++step) {
     drawn.step();

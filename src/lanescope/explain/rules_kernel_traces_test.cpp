@@ -16,12 +16,12 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr const char* kRules[] = {"copy-before-gemm", "fp32-matmul",   "half-off-tensor-cores",
-                                  "unaligned-dims",   "slow-gemm",     "slow-attention",
-                                  "same-flops",       "wave-tail",     "few-blocks",
-                                  "low-occupancy",    "memory-roof",   "no-roof",
-                                  "conv-layout",      "layout-copies", "conv-bias",
-                                  "math-attention",   "split-k"};
+constexpr const char* kTraceRules[] = {"copy-before-gemm", "fp32-matmul",   "half-off-tensor-cores",
+                                       "unaligned-dims",   "slow-gemm",     "slow-attention",
+                                       "same-flops",       "wave-tail",     "few-blocks",
+                                       "low-occupancy",    "memory-roof",   "no-roof",
+                                       "conv-layout",      "layout-copies", "conv-bias",
+                                       "math-attention",   "split-k"};
 
 class KernelTracesTest : public ::testing::Test {
  protected:
@@ -40,7 +40,7 @@ class KernelTracesTest : public ::testing::Test {
     }
     const auto facts = gather_facts(*read);
     std::vector<std::string> all;
-    for (const char* rule : kRules) {
+    for (const char* rule : kTraceRules) {
       const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
       for (const Finding& finding : explanation->findings)
         all.push_back(finding.rule + ": " + std::to_string(finding.at_stake_ns));

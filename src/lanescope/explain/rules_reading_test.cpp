@@ -15,8 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramSketch;
 
-constexpr std::int64_t us(std::int64_t value) { return value * 1000; }
-
 Explanation explain_whole(const Trace& trace) {
   const auto facts = gather_facts(trace);
   EXPECT_TRUE(facts);

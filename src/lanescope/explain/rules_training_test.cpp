@@ -10,8 +10,6 @@ using testing::ProgramSketch;
 using testing::Sketch;
 using Work = ProgramSketch::Work;
 
-std::int64_t us(std::int64_t value) { return value * 1000; }
-
 // Forty parameters, two kernels of 1 us each.
 ProgramSketch optimizer_of(std::string_view first, std::string_view second) {
   ProgramSketch program;

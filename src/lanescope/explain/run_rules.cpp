@@ -278,6 +278,8 @@ void speak_of_recording(std::string& pattern) {
 
 void speak_of_recording(Finding& finding) {
   speak_of_recording(finding.verdict.pattern);
+  speak_of_recording(finding.brief.pattern);
+  speak_of_recording(finding.action.pattern);
   for (Sentence& line : finding.arithmetic) speak_of_recording(line.pattern);
   for (Evidence& evidence : finding.evidence) speak_of_recording(evidence.text.pattern);
   if (finding.sample_noun == "step") finding.sample_noun = "recording";

@@ -154,11 +154,11 @@ TEST(RunRulesTest, EveryRuleHasAPage) {
 }
 
 // Each a real trace, the rules that must speak and some that must not.
-struct RealTrace {
+struct WholeTrace {
   const char* path;
   std::vector<std::string> speak, quiet;
 };
-const RealTrace kShipped[] = {
+const WholeTrace kShippedTraces[] = {
     {"h200_64_bf16_warm_eager/trace.json",
      {"host-bound", "slow-first-step"},
      {"gpu-bound", "compiled-code", "final-sync", "earlier-work", "profiler-stall"}},
@@ -170,7 +170,7 @@ const RealTrace kShipped[] = {
      {"host-bound", "host-sync", "gpu-idle", "slow-first-step", "kernel-spread",
       "allocator-calls"}},
 };
-const RealTrace kShared[] = {
+const WholeTrace kSharedTraces[] = {
     {"h200/4096_bf16_warm_eager.json",
      {"gpu-bound", "hotspot-kernel", "final-sync"},
      {"host-bound", "exposed-copy", "compiled-code"}},
@@ -208,7 +208,7 @@ const RealTrace kShared[] = {
     {"public/hta_triton_example_strings.json.gz", {}, {"host-bound", "gpu-idle", "gpu-bound"}},
 };
 
-void check(const fs::path& path, const RealTrace& expected) {
+void check(const fs::path& path, const WholeTrace& expected) {
   const auto trace = format::read_trace(path);
   ASSERT_TRUE(trace) << trace.error().message;
   const std::set<std::string> ids = found(*trace);
@@ -229,7 +229,7 @@ void check(const fs::path& path, const RealTrace& expected) {
 }
 
 TEST(RunRulesTest, ShippedTraces) {
-  for (const RealTrace& each : kShipped)
+  for (const WholeTrace& each : kShippedTraces)
     check(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data" / each.path, each);
 }
 
@@ -238,7 +238,7 @@ TEST(RunRulesTest, SharedTraces) {
   const fs::path root =
       folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
   if (!fs::exists(root)) GTEST_SKIP() << "no shared traces at " << root;
-  for (const RealTrace& each : kShared) check(root / each.path, each);
+  for (const WholeTrace& each : kSharedTraces) check(root / each.path, each);
 }
 
 // The same events in any order of the file give the same verdicts, numbers and evidence.

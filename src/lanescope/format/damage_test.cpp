@@ -106,8 +106,8 @@ TEST(DamageTest, BytesMayTurnIntoOthersAnywhere) {
                                  << trace.error().message;
         continue;
       }
-      // One byte can cost its own event and, where it cuts the array short, those behind; never
-      // more appear than were there.
+      // One byte can cost its own event and, where it cuts the array short, later ones; never more
+      // appear than were there.
       EXPECT_LE(trace->slices().size(), unsigned{kSlices}) << at;
       if (other != ']' && other != '}' && at > events_at) {
         EXPECT_GE(trace->slices().size(), kSlices - 1u) << "byte " << at << " to " << int{other};

@@ -1,6 +1,5 @@
 #include "lanescope/format/read_trace.h"
 
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,7 +15,7 @@ namespace {
 constexpr const char* kExpected =
     "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst), found ";
 
-// Hands out bytes that were looked at, then the rest of the source.
+// Returns the bytes that detection read, then the rest of the source.
 class PeekedSource final : public codec::UnpackedSource {
  public:
   explicit PeekedSource(std::unique_ptr<codec::UnpackedSource> source)
@@ -70,7 +69,7 @@ Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string
   return read_kineto_json(source, name, options);
 }
 
-// A directory stands for the one recording in it.
+// A directory means the one recording in it.
 Result<std::filesystem::path> only_spool_in(const std::filesystem::path& directory) {
   LANESCOPE_TRY(const auto spools, find_spools(directory));
   if (spools.size() == 1) return spools.front();
@@ -83,15 +82,6 @@ Result<std::filesystem::path> only_spool_in(const std::filesystem::path& directo
   return Error{Errc::kInvalidArgument, message};
 }
 
-bool is_spool_file(const std::filesystem::path& path) {
-  char head[8] = {};
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) return false;
-  const std::size_t got = std::fread(head, 1, sizeof head, file);
-  std::fclose(file);
-  return is_spool({head, got});
-}
-
 }  // namespace
 
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options) {
@@ -100,8 +90,7 @@ Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& o
     LANESCOPE_TRY(const auto spool, only_spool_in(path));
     return read_spool(spool);
   }
-  // Only of a regular file may the first bytes be read and then read again.
-  if (std::filesystem::is_regular_file(path, error) && is_spool_file(path)) return read_spool(path);
+  if (is_spool_file(path)) return read_spool(path);
   LANESCOPE_TRY(auto file, codec::open_file(path));
   return read_source(std::move(file), path.string(), options);
 }

@@ -1,4 +1,4 @@
-// Any trace file becomes a Trace: the format is told by the bytes, not by the name.
+// Reads any trace file into a Trace. The bytes decide the format, not the name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -11,24 +11,23 @@
 namespace lanescope::format {
 
 struct ReadOptions {
-  // Called now and then from the reading thread: bytes of the file read, and its size (0: unknown,
-  // a pipe).
+  // The reading thread sometimes calls it with the bytes read and the file's size (0:
+  // unknown, a pipe).
   std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
-  // One event or metadata entry longer than this is lost and counted. Also bounds the text held in
-  // memory.
+  // An event or metadata entry longer than this is lost and counted. Also limits the
+  // text in memory.
   std::uint64_t max_event_bytes = 64ull << 20;
-  // Text that is read and understood at a time; this much stays in a core's second-level cache,
-  // tokens included. A smaller one is slower and gives the same Trace.
+  // How much text to parse at a time; this much stays in a core's second-level cache, with its
+  // tokens. A smaller value is slower and gives the same Trace.
   std::uint32_t window_bytes = 256 * 1024;
-  // A compressed file that grows more than this, beyond the first 256 MB of text, is refused with
-  // kLimit.
+  // kLimit: a compressed file that expands more than this, after the first 256 MB of text.
   std::uint64_t max_expansion_ratio = 250;
 };
 
 // JSON of torch.profiler, Kineto and Chrome (object or bare array), plain, gzip or zstd. Damage is
 // repaired or skipped and counted in Trace::import_stats(). Errors: kIo (open, read), kCorruptInput
-// and kUnsupported (not a trace; the message says what was found), kLimit. Streams: memory is that
-// of the Trace and a few MB. Any thread; one thread is used.
+// and kUnsupported (not a trace; the message says what was found), kLimit. Memory: the Trace and a
+// few MB. Any thread; uses one thread.
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 // The same for bytes in memory, which may be packed. `name` is what messages call them.
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options = {},

@@ -30,7 +30,7 @@ std::uint64_t count(const Trace& trace, ImportIssue issue) {
 std::uint64_t offset(const Trace& trace, ImportIssue issue) {
   return trace.import_stats()[issue].first_offset.value_or(~0ull);
 }
-bool nothing_counted(const Trace& trace) {
+bool has_no_issues(const Trace& trace) {
   for (std::size_t i = 0; i < kImportIssueCount; ++i)
     if (count(trace, static_cast<ImportIssue>(i)) > 0) return false;
   return true;
@@ -109,7 +109,7 @@ TEST(ReadTraceTest, ArgumentsKeepTypeOrderAndText) {
       R"({"i": -7, "big": 5000000000, "huge": 18446744073709551615, "d": 0.5, "e": 1e400, "z": -0,
     "over": 123456789012345678901234567890, "s": "a\u00e9\n\"", "t": true, "f": false, "n": null, "list": [1, [2.0, "x"]], "obj": {"k": {}}})"));
   ASSERT_EQ(trace.slices().size(), 1u);
-  EXPECT_TRUE(nothing_counted(trace));
+  EXPECT_TRUE(has_no_issues(trace));
   EXPECT_EQ(arg(trace, 0, "i"), "int32 -7");
   EXPECT_EQ(arg(trace, 0, "big"), "int64 5000000000");
   EXPECT_EQ(arg(trace, 0, "huge"), "uint64 18446744073709551615");
@@ -237,7 +237,7 @@ TEST(ReadTraceTest, EntriesBesideTheEventsAreKeptInAnyOrder) {
   EXPECT_EQ(trace.base_time_ns(), 1790857026000000000);
   EXPECT_EQ(trace.metadata_json("deviceProperties"), R"([ {"id": 0} ])");
   EXPECT_EQ(trace.metadata_json("traceName"), R"("x.json")");
-  EXPECT_TRUE(nothing_counted(trace));
+  EXPECT_TRUE(has_no_issues(trace));
 }
 
 TEST(ReadTraceTest, ABaseTimeIsKeptAsTheNumberThatItIs) {
@@ -256,7 +256,7 @@ TEST(ReadTraceTest, MetadataEventsHaveNoTimeThatCouldBeBad) {
       read(R"([{"ph":"M","name":"other","ts":18446744073709551615,"pid":1,"args":{"x":1}},)"
            R"({"ph":"X","name":"a","ts":1,"dur":1}])");
   EXPECT_EQ(trace.other_metadata_events().size(), 1u);
-  EXPECT_TRUE(nothing_counted(trace));
+  EXPECT_TRUE(has_no_issues(trace));
 }
 
 TEST(ReadTraceTest, TheSizeOfTheWindowChangesNothing) {
@@ -272,7 +272,7 @@ TEST(ReadTraceTest, TheSizeOfTheWindowChangesNothing) {
     options.window_bytes = bytes;
     const auto trace = read_trace_bytes(text, options);
     ASSERT_TRUE(trace) << bytes;
-    EXPECT_TRUE(nothing_counted(*trace)) << bytes;
+    EXPECT_TRUE(has_no_issues(*trace)) << bytes;
     EXPECT_EQ(trace->slices().start_ns, whole->slices().start_ns) << bytes;
     EXPECT_EQ(trace->slices().name, whole->slices().name) << bytes;
   }
@@ -283,7 +283,7 @@ TEST(ReadTraceTest, AnEmptyArrayOfEventsIsAnEmptyTrace) {
        {"[]", " [ ] ", R"({"traceEvents":[]})", R"({"traceEvents":[ ], "x": 1})"}) {
     const Trace trace = read(text);
     EXPECT_EQ(trace.import_stats().events, 0u);
-    EXPECT_TRUE(nothing_counted(trace)) << text;
+    EXPECT_TRUE(has_no_issues(trace)) << text;
   }
 }
 
@@ -375,6 +375,21 @@ TEST(ReadTraceTest, ByteOrderMarkLineEndsAndBytesBehindTheTrace) {
       "[\r\n{\"ph\":\"X\",\r\n\"name\":\"a\",\"ts\":1,\"dur\":1}\r\n]\r\n}\r\nxyz");
   EXPECT_EQ(trace.slices().size(), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kTrailingBytes), 1u);
+}
+
+TEST(ReadTraceTest, DocumentsBehindTheFirstAreCountedWithTheirPlace) {
+  const std::string one = R"({"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}],"x":"]}\""})";
+  const Trace two = read(one + "\n" + one);
+  EXPECT_EQ(two.slices().size(), 1u);
+  EXPECT_EQ(count(two, ImportIssue::kSecondDocument), 1u);
+  EXPECT_EQ(offset(two, ImportIssue::kSecondDocument), one.size() + 1);
+  EXPECT_EQ(count(two, ImportIssue::kTrailingBytes), 0u);
+  EXPECT_TRUE(two.import_stats().lost_anything());
+  // Over many windows of text, an array among them, and one that is cut.
+  const Trace four = read(one + one + std::string(1 << 20, ' ') + R"([{"a":"}"}])" + one.substr(9));
+  EXPECT_EQ(count(four, ImportIssue::kSecondDocument), 3u);
+  EXPECT_EQ(offset(four, ImportIssue::kSecondDocument), one.size());
+  EXPECT_EQ(count(read(one), ImportIssue::kSecondDocument), 0u);
 }
 
 TEST(ReadTraceTest, WhatIsNoTraceIsNamed) {

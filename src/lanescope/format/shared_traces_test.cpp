@@ -38,7 +38,7 @@ fs::path shared_traces() {
   GTEST_SKIP() << "no shared traces at " << shared_traces() \
                << "; set LANESCOPE_SHARED_TRACES to their folder"
 
-std::string unpacked(const fs::path& path) {
+std::string unpacked_file(const fs::path& path) {
   auto file = codec::open_file(path);
   auto source = codec::open_unpacked(*std::move(file));
   std::string text, buffer(1 << 20, '\0');
@@ -155,8 +155,8 @@ TEST(SharedTracesTest, EveryFileAgreesWithTheFactsAboutIt) {
   EXPECT_GE(files, 60u);
 }
 
-// What a value of the DOM looks like as trace_text() would print the argument; nested ones by their
-// own text.
+// What a value of the DOM looks like as trace_text() would print the argument; nested ones by
+// their own text.
 std::string dom_value(dom::element value) {
   switch (value.type()) {
     case dom::element_type::NULL_VALUE:
@@ -207,7 +207,7 @@ std::string trace_value(const Trace& trace, const ArgsView& args, const ArgField
 // Event by event: the row that the i-th event became, if it is a slice.
 void compare_with_dom(const fs::path& path) {
   SCOPED_TRACE(path);
-  const std::string text = unpacked(path);
+  const std::string text = unpacked_file(path);
   dom::parser parser, nested;
   dom::element document;
   if (parser.parse(text).get(document)) return;  // damaged; other tests look at those

@@ -1,5 +1,4 @@
-// What a file is when it is no trace: the words that tell a person which file they picked by
-// mistake.
+// Says what a file is if it is not a trace, for people who picked the wrong file.
 #pragma once
 #include <optional>
 #include <string>

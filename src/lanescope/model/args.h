@@ -1,5 +1,4 @@
-// An event's arguments: everything the file said of it, compact, in order, and typed where analyses
-// need it.
+// An event's arguments: all that the file has, compact, in order, and typed where analyses need it.
 //
 // Problem: a trace has few kinds of events and each kind repeats the same keys, so storing key and
 // value per event wastes most of the memory. Idea: the list of (key, type) is interned as an
@@ -20,8 +19,8 @@
 
 namespace lanescope {
 
-// Keys that analyses ask for; a lookup through one of these costs two loads. Other keys stay
-// reachable by text.
+// Keys that analyses ask for; a lookup by one of these costs two loads. Other keys can be
+// found by text.
 enum class ArgKey : std::uint8_t {
   kExternalId,
   kRecordFunctionId,
@@ -85,8 +84,8 @@ enum class ArgKey : std::uint8_t {
   kCount
 };
 inline constexpr std::size_t kArgKeyCount = static_cast<std::size_t>(ArgKey::kCount);
-// By any spelling a known writer uses ("External id", "external id", ...); kCount when it is none
-// of them.
+// Accepts every spelling of the known writers ("External id", "external id", ...); kCount:
+// none of them.
 ArgKey arg_key(std::string_view text);
 std::string_view arg_key_text(ArgKey key);  // torch 2's spelling
 
@@ -119,7 +118,7 @@ constexpr std::uint32_t arg_words(ArgType type) {  // 32-bit words a value takes
 struct ArgField {
   StringId key;
   ArgType type;
-  std::uint16_t word;  // offset of the value behind the shape word
+  std::uint16_t word;  // offset of the value after the shape word
 };
 
 struct ArgShape {
@@ -143,9 +142,10 @@ class ArgsTable {
   void add_double(StringId key, ArgKey known, double value);
   void add_string(StringId key, ArgKey known, StringId value);
   void add_json(StringId key, ArgKey known, StringId raw_text);
-  // At most 65535 words an event; more: the rest is left out and `overflowed` is set.
+  // At most 65535 words per event; the rest is left out, and `overflowed` is set.
   ArgsId end(bool* overflowed = nullptr);
-  // The shape of an event's arguments, and another event that has it: its values' words in order.
+  // The shape of an event's arguments. Another event with this shape has the same fields in
+  // the same order.
   std::uint32_t shape(ArgsId id) const { return words_[raw(id)]; }
   ArgsId add_event(std::uint32_t shape, std::span<const std::uint32_t> words) {
     event_start_ = words_.size();
@@ -153,8 +153,7 @@ class ArgsTable {
     words_.insert(words_.end(), words.begin(), words.end());
     return ArgsId{static_cast<std::uint32_t>(event_start_)};
   }
-  // Takes back everything since begin() or add_event(), also after end() when nothing has begun
-  // since.
+  // Removes everything since the last begin() or add_event(), also after end().
   void cancel();
 
   ArgsView view(ArgsId id) const;
@@ -195,9 +194,8 @@ class ArgsView {
     return slot < 0 ? nullptr : &shape_->fields[static_cast<std::size_t>(slot)];
   }
   std::optional<std::int64_t> integer(ArgKey key) const { return integer(find(key)); }
-  std::optional<double> number(ArgKey key) const {
-    return number(find(key));
-  }  // integers count as numbers
+  // Integers count as numbers.
+  std::optional<double> number(ArgKey key) const { return number(find(key)); }
   std::optional<double> number(const ArgField* field) const;
   std::optional<StringId> text(ArgKey key) const;  // kString or kJson: text of the value
   std::optional<std::int64_t> integer(const ArgField* field) const;

@@ -10,8 +10,8 @@ namespace lanescope {
 namespace {
 
 using Row = std::pair<std::string_view, CategoryKind>;
-// Lower case. Old spellings: torch 1.5-1.8 and its TensorBoard plugin; back ends add their own
-// runtime and driver rows.
+// Lower case. Old spellings: torch 1.5-1.8 and its TensorBoard plugin; some back ends add runtime
+// and driver rows.
 constexpr std::array kRows{
     Row{"cpu_op", CategoryKind::kCpuOp},
     Row{"operator", CategoryKind::kCpuOp},

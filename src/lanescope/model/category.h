@@ -1,4 +1,4 @@
-// What an event is, whichever writer named it: torch 1.8 says "Operator", torch 2 says "cpu_op",
+// What an event is, for any writer: torch 1.8 writes "Operator", torch 2 writes "cpu_op";
 // both are kCpuOp.
 #pragma once
 #include <cstdint>
@@ -27,8 +27,8 @@ enum class CategoryKind : std::uint8_t {
   kFlow,           // ac2g, fwdbwd, async_cpu_to_gpu, ...
 };
 
-// From the "cat" text of any known writer, torch 1.5 to 2.13, CUDA, ROCm, XPU, MTIA, HPU. Unknown
-// text: kOther.
+// From the "cat" text of any known writer, torch 1.5 to 2.13, CUDA, ROCm, XPU, MTIA, HPU.
+// Unknown text: kOther.
 CategoryKind category_kind(std::string_view text);
 const char* category_kind_name(CategoryKind kind);  // torch 2's text: "cpu_op", "kernel", ...
 
@@ -37,7 +37,7 @@ constexpr bool is_device_work(CategoryKind kind) {
   return kind == CategoryKind::kKernel || kind == CategoryKind::kGpuMemcpy ||
          kind == CategoryKind::kGpuMemset;
 }
-// Rows that writers put on a (device, stream) pair in place of a (process, thread) pair.
+// Rows that writers put on a (device, stream) pair instead of a (process, thread) pair.
 constexpr bool is_on_stream(CategoryKind kind) {
   return is_device_work(kind) || kind == CategoryKind::kGpuUserAnnotation ||
          kind == CategoryKind::kCudaSync || kind == CategoryKind::kCudaEvent;
@@ -46,8 +46,8 @@ constexpr bool is_on_stream(CategoryKind kind) {
 constexpr bool is_api_call(CategoryKind kind) {
   return kind == CategoryKind::kRuntime || kind == CategoryKind::kDriver;
 }
-// What torch calls a front-end event: the rows a program wrote by calling an operator or opening a
-// range.
+// What torch calls a front-end event: an operator that the program called, or a range
+// that it opened.
 constexpr bool is_front_end(CategoryKind kind) {
   return kind == CategoryKind::kCpuOp || kind == CategoryKind::kUserAnnotation;
 }

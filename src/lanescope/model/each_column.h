@@ -1,4 +1,4 @@
-// The columns of slices, one after the other, for what is done to each of them alike.
+// Calls a function on each column of slices, one after the other.
 #pragma once
 #include "lanescope/model/trace.h"
 

@@ -1,5 +1,5 @@
 // Problem: files list events in any order; analyses want columns that are sorted and whole. Idea:
-// once, at the end, pair what belongs together (pair_events.cpp) and sort by one permutation
+// once, at the end, pair begins with ends (pair_events.cpp), then sort by one permutation that is
 // applied column by column. Cost: O(n log n) at worst, O(n) for the usual nearly sorted file; one
 // extra column of memory.
 #include <algorithm>
@@ -24,7 +24,7 @@ void permute(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
   column = std::move(sorted);
 }
 
-// A little room too much is cheaper than a copy of the column.
+// A little spare room is cheaper than a copy of the column.
 template <typename T>
 void give_back_spare(std::vector<T>& column) {
   if (column.capacity() - column.size() > column.size() / 8) column.shrink_to_fit();
@@ -36,7 +36,7 @@ bool is_identity(const std::vector<std::uint32_t>& order) {
   return true;
 }
 
-// Sorts what is a few sorted runs one behind the other, as writers leave it (thread by thread, then
+// Sorts a few sorted runs that follow each other, as writers leave them (thread by thread, then
 // the runtime rows).
 template <typename Iterator, typename Less>
 void sort_runs(Iterator begin, Iterator end, Less less) {
@@ -94,7 +94,7 @@ void TraceBuilder::apply_thread_labels() {
 void TraceBuilder::sort_slices() {
   SliceColumns& slices = trace_.slices_;
   const auto count = static_cast<std::uint32_t>(slices.size());
-  // Bucket by track first: within one track most writers are nearly sorted already.
+  // Bucket by track first: within one track, most files are nearly sorted.
   std::vector<std::uint32_t> first(trace_.tracks_.size() + 1, 0);
   for (const TrackId track : slices.track) ++first[raw(track) + 1];
   for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];

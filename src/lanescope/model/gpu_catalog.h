@@ -1,4 +1,4 @@
-// What GPUs can do at most, by their makers' data sheets: what a measured rate is compared with.
+// The peak rates of GPUs from their makers' data sheets, to compare measured rates with.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace lanescope {
 
-// Operations a second (a multiply-add is two), dense: without the doubling that structured sparsity
-// can give. fp32 and fp64 are those of the ordinary units; the others of the matrix units, fp16,
-// bf16 and fp8 added up in fp32 where the data sheet tells that apart. Absent: the GPU lacks it, or
-// its maker does not say.
+// Operations a second (a multiply-add is two), dense: without the factor 2 of structured sparsity.
+// fp32 and fp64 are rates of the ordinary units, the others of the matrix units; fp16, bf16 and fp8
+// accumulate in fp32 where the data sheet makes a difference. Absent: the GPU lacks it, or its
+// maker does not say.
 struct GpuPeakRates {
   std::optional<double> fp64, fp64_matrix, fp32, tf32, bf16, fp16, fp8, int8;
 };
@@ -27,9 +27,9 @@ struct GpuSpec {
   std::string_view source;  // the maker's document
 };
 
-// The entry for a device: of those whose compute capability is equal and whose pattern stands in
-// the name as whole words, the one with the longest pattern. A MIG slice has less than the whole
-// GPU: none. Unknown devices: nullptr. Valid for ever; any thread.
+// The entry for a device: same compute capability, and the longest pattern that is in the device's
+// name as whole words. nullptr: an unknown device, or a MIG slice, which has less than the whole
+// GPU. Valid for ever; any thread.
 const GpuSpec* find_gpu_spec(const GpuDevice& device);
 std::span<const GpuSpec> gpu_specs();
 

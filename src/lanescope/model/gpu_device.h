@@ -8,15 +8,15 @@
 
 namespace lanescope {
 
-// Absent: the trace does not say. Numbers are the driver's own; bytes, kHz, bits, counts.
+// Absent: the trace does not say. Numbers come from the driver: bytes, kHz, bits, counts.
 struct GpuDevice {
   using Number = std::optional<std::int64_t>;
   std::string name;
   Number id, memory_bytes, compute_major, compute_minor;
   Number max_threads_per_block, max_threads_per_sm, max_blocks_per_sm, warp_size, sm_count;
   Number registers_per_block, registers_per_sm;
-  // Of a block without, and with, the opt-in to more than 48 KB; of an SM; what the driver keeps of
-  // each block.
+  // Shared memory: of a block; of a block that opts in to more than 48 KB; of an SM; reserved by
+  // the driver in each block.
   Number shared_bytes_per_block, shared_bytes_per_block_optin, shared_bytes_per_sm,
       reserved_shared_bytes_per_block;
   Number clock_khz, memory_clock_khz, memory_bus_bits, l2_bytes, memory_bandwidth_bytes_per_s;
@@ -24,9 +24,9 @@ struct GpuDevice {
   std::string uuid, pci_bus_id;
 };
 
-// From the JSON list that torch.profiler and lanescope write (Kineto's keys; lanescope's own in a
-// nested "lanescope" object) and from older spellings. What is no list, no object or no number is
-// left out. Any thread.
+// From the JSON list that torch.profiler and lanescope write (Kineto's keys; lanescope's own
+// in a nested "lanescope" object) and from older spellings. Values of the wrong type are left
+// out. Any thread.
 std::vector<GpuDevice> parse_gpu_devices(std::string_view json);
 
 }  // namespace lanescope

@@ -73,7 +73,7 @@ TEST(GpuCatalogTest, DriversNamesFindTheirGpu) {
     ASSERT_NE(found, nullptr) << each.name;
     EXPECT_EQ(found->name, each.found);
   }
-  EXPECT_EQ(std::size(cases), gpu_specs().size());  // each entry is found by some real name
+  EXPECT_EQ(std::size(cases), gpu_specs().size());  // some real name finds each entry
 }
 
 TEST(GpuCatalogTest, UnknownDevicesHaveNoEntry) {

@@ -1,6 +1,6 @@
-// Problem: an SM holds as many blocks of a kernel at once as its warp slots, block slots, registers
-// and shared memory allow, and each is handed out in steps. Idea: round what one block takes up to
-// those steps, divide four times, take the least. The steps are those of the table "Technical
+// Problem: warp slots, block slots, registers and shared memory limit how many blocks of a kernel
+// an SM holds at once, and each is allocated in steps. Idea: round up what one block takes to those
+// steps, divide four times, take the least. The steps are those of the table "Technical
 // Specifications per Compute Capability" of the CUDA C++ Programming Guide and of the occupancy
 // calculator of Nsight Compute. Example, H200, 384 threads, 168 registers, 213188 bytes: 64 / 12 =
 // 5 by warps, 32 by slots, 12 / 12 = 1 by registers, 233472 / 214272 = 1 by shared memory.
@@ -23,7 +23,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
 bool is_sane(std::int64_t value) { return value >= 0 && value <= kMost; }
 bool is_limit(const GpuDevice::Number& value) { return value && *value > 0 && *value <= kMost; }
 
-// What a compute capability fixes and drivers do not report in old traces.
+// Fixed by the compute capability, and missing in old traces.
 struct Rules {
   std::int64_t block_slots = 0;         // resident blocks an SM
   std::int64_t partitions = 4;          // of the register file; a warp lives in one of them

@@ -31,9 +31,8 @@ struct GpuOccupancy {
                       // launched to fill what fits; several in that order, ", " between
 };
 
-// Nothing when a limit that is needed is unknown, when the compute capability has no published
-// allocation rules here (5.0 to 12.x has), or when the kernel would not fit at all, which its
-// having run disproves. Clusters are not looked at. O(1); any thread.
+// Nothing: a limit is unknown, the compute capability is outside of 5.0 to 12.x, or the kernel
+// would not fit at all (but it ran, so the numbers are wrong). Ignores clusters. O(1); any thread.
 std::optional<GpuOccupancy> compute_gpu_occupancy(const GpuDevice& device,
                                                   const KernelResources& kernel);
 

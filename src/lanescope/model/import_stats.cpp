@@ -8,16 +8,19 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"truncated-file", Severity::kLost, "the file ends before its JSON does"},
     {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
     {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
+    {"second-document", Severity::kLost,
+     "another JSON document follows the first one, which alone was read (split the file to read "
+     "it)"},
     {"event-lost", Severity::kLost,
      "the event's text could not be understood: it is broken, or nested more than 512 levels deep "
      "(write what is nested deeper as a string)"},
     {"unescaped-text", Severity::kRepaired,
      "a string held an unescaped quote, backslash or control character"},
     {"invalid-utf8", Severity::kRepaired, "bytes that are not UTF-8 became U+FFFD"},
-    {"not-a-number", Severity::kRepaired, "NaN or Infinity stood where a number belongs"},
+    {"not-a-number", Severity::kRepaired, "there was NaN or Infinity instead of a number"},
     {"wrong-type", Severity::kRepaired, "a field had another JSON type than the format says"},
     {"missing-field", Severity::kLost, "the event lacks a field it needs"},
-    {"unknown-phase", Severity::kLost, "the event's ph is none that lanescope reads"},
+    {"unknown-phase", Severity::kLost, "lanescope does not read the event's ph"},
     {"bad-time", Severity::kLost, "a time does not fit 64-bit nanoseconds"},
     {"sub-nanosecond", Severity::kNote, "digits below one nanosecond were cut off"},
     {"negative-duration", Severity::kRepaired, "a duration below zero was read as zero"},
@@ -39,14 +42,14 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"early-range", Severity::kNote,
      "a range began before the seconds that a ring keeps; it is drawn from their start"},
     {"lost-begin", Severity::kLost,
-     "a range ended whose begin the ring had no room to keep; it is not there"},
+     "the ring had no room for the begin of a range; the range is missing"},
     {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
     {"field-lost", Severity::kLost, "one value of an event could not be kept"},
     {"unmeasured-time", Severity::kLost, "the device reported no time for an activity"},
     {"out-of-window", Severity::kNote, "device work ran and was launched outside of all windows"},
     {"launched-before-window", Severity::kNote,
      "device work inside a window was launched before it; it is marked"},
-    {"launch-unknown", Severity::kNote, "the API call behind device work was not recorded"},
+    {"launch-unknown", Severity::kNote, "the API call that started device work was not recorded"},
 }};
 
 }  // namespace

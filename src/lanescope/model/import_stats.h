@@ -1,5 +1,5 @@
-// What a reader met that was not as promised: counted, with the place of the first one, never
-// silent.
+// What was wrong with an input. Readers count each issue and keep the place of the first one;
+// nothing is silent.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,40 +9,41 @@ namespace lanescope {
 
 enum class Severity : std::uint8_t {
   kNote,      // unusual, nothing changed
-  kRepaired,  // the event is there, something of it was mended
+  kRepaired,  // the event is there, a part of it was repaired
   kLost,      // something of the file is not in the Trace
 };
 
 enum class ImportIssue : std::uint8_t {
-  kTruncatedFile,    // the JSON ends before its last bracket
-  kTruncatedStream,  // the gzip or zstd stream ends early or is damaged; what could be unpacked was
-                     // read
-  kTrailingBytes,    // bytes after the end of the trace or of the compressed stream
-  kEventLost,        // an event whose text could not be understood even after repair
-  kUnescapedText,    // a stray quote, backslash or control character inside a string
-  kInvalidUtf8,      // bytes replaced by U+FFFD
-  kNotANumber,       // NaN or Infinity where a number belongs
-  kWrongType,        // a field of another JSON type than the format says
-  kMissingField,     // an event without a field it needs (ts, name, ph)
-  kUnknownPhase,     // a "ph" that lanescope does not read
-  kBadTime,          // a time that does not fit 64-bit nanoseconds
-  kSubNanosecond,    // digits below one nanosecond were cut off
+  kTruncatedFile,     // the JSON ends before its last bracket
+  kTruncatedStream,   // the gzip or zstd stream ends early or is damaged; what could be
+                      // unpacked was read
+  kTrailingBytes,     // bytes after the end of the trace or of the compressed stream
+  kSecondDocument,    // another JSON document after the end of the trace; it is not read
+  kEventLost,         // an event whose text could not be understood even after repair
+  kUnescapedText,     // a stray quote, backslash or control character inside a string
+  kInvalidUtf8,       // bytes replaced by U+FFFD
+  kNotANumber,        // NaN or Infinity where a number belongs
+  kWrongType,         // a field of another JSON type than the format says
+  kMissingField,      // an event without a field it needs (ts, name, ph)
+  kUnknownPhase,      // a "ph" that lanescope does not read
+  kBadTime,           // a time that does not fit 64-bit nanoseconds
+  kSubNanosecond,     // digits below one nanosecond were cut off
   kNegativeDuration,  // dur < 0, read as 0
   kMissingDuration,   // an X event without dur, read as 0
   kEndWithoutBegin,   // E (or async end) with no open begin
   kBeginWithoutEnd,   // B (or async begin) never closed; it lasts to the end of the trace
   kOrphanFlow,        // a flow start without end, or an end without start
   kOutOfOrder,        // events not sorted by time (normal for Kineto)
-  kSyntax,            // JSON mended between events: missing or doubled commas, stray bytes
+  kSyntax,            // JSON repaired between events: missing or doubled commas, stray bytes
   kMetadataLost,      // a top-level entry that could not be understood
   kChecksumMismatch,  // a spool chunk whose bytes changed after it was closed
-  kOpenChunk,  // a spool chunk its writer had not closed (killed process); its complete records
-               // were read
-  kDroppedRecords,  // records the recorder could not keep
-  kOpenRange,       // a range still open when recording ended
-  kEarlyRange,      // a range that began before what a ring kept; it begins there
-  kLostBegin,       // the end of a range whose begin a ring gave up
-  kMissingName,     // an event without name; it got an empty one
+  kOpenChunk,         // a spool chunk its writer had not closed (killed process); its complete
+                      // records were read
+  kDroppedRecords,    // records that the recorder could not keep
+  kOpenRange,         // a range still open when recording ended
+  kEarlyRange,        // a range that began before what a ring kept; it begins there
+  kLostBegin,         // the end of a range whose begin a ring has overwritten
+  kMissingName,       // an event without name; it got an empty one
   kFieldLost,  // one value of an event could not be kept: a counter that is no number, over 65535
                // words of args
   kUnmeasuredTime,        // device activity whose time the device or its driver did not report
@@ -77,7 +78,7 @@ class ImportStats {
     return counters_[static_cast<std::size_t>(issue)];
   }
   bool lost_anything() const;
-  // Counts of another part of the same input; its sizes are not added.
+  // Adds the counts of another part of the same input, but not its sizes.
   void add(const ImportStats& other);
 
   std::uint64_t input_bytes = 0;     // as on disk

@@ -1,5 +1,4 @@
-// Sorting what is almost in order already, and times that stay within 64 bits: what makes the
-// columns of a Trace.
+// Sorting of almost sorted columns, and sums of times that stay within 64 bits.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,9 +8,9 @@
 
 namespace lanescope {
 
-// Orders [begin, end) like std::stable_sort. Where events only changed places with near ones, as
-// writers leave them, one pass does it: each element that is too late moves up to its place. Cost:
-// O(n) then; after four moves an element on average it is O(n log n).
+// Orders [begin, end) like std::stable_sort. Writers leave events close to their place, so one pass
+// is enough: each element that is too late moves up to its place. Cost: O(n) then; with more than
+// four moves per element on average, O(n log n).
 template <typename Iterator, typename Less>
 void sort_nearly_sorted(Iterator begin, Iterator end, Less less) {
   if (begin == end) return;

@@ -1,6 +1,6 @@
-// Problem: begins and ends come apart, and arrows as loose halves. Idea: sort by what belongs
-// together, then by time, and walk once. Cost: O(n log n) at worst, O(n) for the usual nearly
-// sorted file. What does not pair up is counted.
+// Problem: begins and ends are separate events, and so are the two halves of an arrow. Idea: sort
+// by what belongs together, then by time, and walk once. Cost: O(n log n) at worst, O(n) for the
+// usual nearly sorted file. Counts what has no partner.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
@@ -12,7 +12,7 @@
 namespace lanescope {
 namespace {
 
-// Of points at one time, starts come first and ends last.
+// At equal times, starts come first and ends last.
 int phase_rank(char phase) { return phase == 's' ? 0 : phase == 't' ? 1 : 2; }
 
 }  // namespace
@@ -75,7 +75,7 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
   });
   std::vector<const OpenEvent*> open;
   std::unordered_map<std::uint32_t, std::uint32_t>
-      open_by_name;  // an end without begin is told without a walk
+      open_by_name;  // shows at once that an end has no begin
   // Closes the innermost begin.
   const auto close = [&](std::int64_t end_ns, ArgsId args) {
     const OpenEvent& begin = *open.back();
@@ -112,10 +112,9 @@ void TraceBuilder::pair_begin_end(std::vector<OpenEvent>& events) {
 
 // Points of one (category, name, id), in time order: each step or end is reached from the latest
 // start or step before it. Ids are reused in old files; time decides. One start with many ends is a
-// CUDA graph launch.
-// An arrow's end names a pid and a tid and nothing else. When both a thread and a stream are called
-// so, the stream is meant, wherever in the file either was first met: the same events in another
-// order must give the same trace.
+// CUDA graph launch. An arrow's end names only a pid and a tid. When a thread and a stream both
+// have them, it means the stream. The order in the file must not matter: the same events in another
+// order give the same trace.
 void TraceBuilder::move_arrows_to_streams() {
   std::vector<TrackId> target;
   target.reserve(trace_.tracks_.size());
@@ -187,7 +186,7 @@ void TraceBuilder::pair_flows() {
       add(*source, point);
       used = true;
       if (early) {
-        from = first_start;  // counted as used when its own turn comes
+        from = first_start;  // counted as used when its turn comes
       }
       if (point.phase == 't') from = &point;
     }

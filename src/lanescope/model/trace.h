@@ -1,6 +1,6 @@
-// One trace, whatever file or recorder it came from: columns of slices, instants, counters, flows
-// and their arguments. Built once by TraceBuilder, never changed afterwards, read by any number of
-// threads without locks.
+// One trace from any file or recorder: columns of slices, instants, counters, flows and their
+// arguments. TraceBuilder builds it once; it never changes afterwards, so any number of threads
+// read it without locks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -56,8 +56,8 @@ struct Category {
   CategoryKind kind = CategoryKind::kOther;
 };
 
-// Slices in order of (track, start, longer first, place in the file). Half-open: [start, start +
-// dur). Nanoseconds.
+// Slices in order of (track, start, longer first, place in the file). Half-open: [start, start
+// + dur). Nanoseconds.
 struct SliceColumns {
   std::vector<std::int64_t> start_ns;  // since Trace::base_time_ns()
   std::vector<std::int64_t> dur_ns;    // >= 0
@@ -89,8 +89,8 @@ struct CounterColumns {
   std::size_t size() const { return time_ns.size(); }
 };
 
-// A complete arrow. Half arrows are counted (ImportIssue::kOrphanFlow), not kept. One start may
-// have several ends.
+// A complete arrow. One start may have several ends. Half arrows are counted
+// (ImportIssue::kOrphanFlow) and not kept.
 struct Flow {
   Scalar id;
   StringId name = kNone<StringId>;
@@ -100,7 +100,7 @@ struct Flow {
   bool binds_enclosing = false;  // "bp":"e" on the end
 };
 
-// One `ProfilerStep#N` range of the CPU, in order of time.
+// One `ProfilerStep#N` range of the CPU. Steps are in order of time.
 struct Step {
   std::int64_t number = 0;
   SliceId slice{};
@@ -108,7 +108,7 @@ struct Step {
 
 struct Metadata {
   StringId key{};
-  StringId json{};  // the value as the file had it
+  StringId json{};  // the value as it is in the file
 };
 
 class Trace {
@@ -125,10 +125,10 @@ class Trace {
   std::span<const Process> processes() const { return processes_; }
   std::span<const Category> categories() const { return categories_; }
   std::span<const Step> steps() const { return steps_; }
-  // Top-level entries in file order, traceEvents left out: deviceProperties, distributedInfo, user
-  // metadata, ...
+  // Top-level entries in file order, traceEvents left out: deviceProperties, distributedInfo,
+  // user metadata, ...
   std::span<const Metadata> metadata() const { return metadata_; }
-  // Metadata ("M") events that name neither a process nor a thread: the whole event's JSON.
+  // Metadata ("M") events that name neither a process nor a thread, each as JSON.
   std::span<const StringId> other_metadata_events() const { return other_metadata_events_; }
 
   std::string_view text(StringId id) const {
@@ -146,14 +146,13 @@ class Trace {
   const Track& track(TrackId id) const { return tracks_[raw(id)]; }
   const Track& track(SliceId id) const { return tracks_[raw(slices_.track[raw(id)])]; }
   const Process& process(ProcessId id) const { return processes_[raw(id)]; }
-  // The JSON of that top-level key; of several equal keys, of the last one, as other readers do.
+  // The JSON of that top-level key; with equal keys, the last one counts, as in other readers.
   std::optional<std::string_view> metadata_json(std::string_view key) const;
 
-  std::int64_t base_time_ns() const {
-    return base_time_ns_;
-  }  // baseTimeNanoseconds; 0 when the file has none
-  // The capture window: from the first to the last of the writer's own spans (one a cycle) where
-  // there are any, else first start to last end. Empty: [0, 0).
+  // baseTimeNanoseconds; 0 when the file has none.
+  std::int64_t base_time_ns() const { return base_time_ns_; }
+  // The capture window: from the first to the last of the writer's spans (one per cycle); without
+  // such spans, from the first start to the last end. Empty: [0, 0).
   std::int64_t window_start_ns() const { return window_start_ns_; }
   std::int64_t window_end_ns() const { return window_end_ns_; }
   bool has_window_span() const { return has_window_span_; }

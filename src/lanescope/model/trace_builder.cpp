@@ -1,4 +1,4 @@
-// Events as they come: append to the columns, or keep aside what is paired at the end
+// Takes events in any order: appends them to the columns, or keeps them to be paired at the end
 // (pair_events.cpp, finish_trace.cpp).
 #include "lanescope/model/trace_builder.h"
 
@@ -31,7 +31,7 @@ CategoryId TraceBuilder::category(std::string_view text) {
   const StringId id = intern(text);
   const auto [it, added] = category_by_text_.try_emplace(raw(id), CategoryId{});
   if (added) {
-    // 65535 categories are a broken file; the rest have none, and are counted.
+    // A file with 65535 categories is broken; further ones are counted and left out.
     if (trace_.categories_.size() < 65535) {
       it->second = CategoryId{static_cast<std::uint16_t>(trace_.categories_.size())};
       trace_.categories_.push_back({id, category_kind(text)});
@@ -81,7 +81,7 @@ TrackId TraceBuilder::track(const Scalar& pid, const Scalar& tid, bool on_stream
   const auto thread = track_by_key_.find(thread_key);
   if (thread == track_by_key_.end() || flow_only_tracks_.erase(raw(thread->second)) == 0)
     return find_or_add_track(key);
-  const TrackId id = thread->second;  // an arrow came first: what it pointed to is this stream
+  const TrackId id = thread->second;  // an arrow came first: it pointed to this stream
   track_by_key_.erase(thread);
   track_by_key_.emplace(key, id);
   trace_.tracks_[raw(id)].kind = TrackKind::kStream;
@@ -131,8 +131,7 @@ void TraceBuilder::add_slice(TrackId track, CategoryId category, StringId name,
     stats().count(ImportIssue::kNegativeDuration);
     dur_ns = 0;
   }
-  // An end beyond 64-bit time would overflow every later sum; such a slice is cut at the end of
-  // time.
+  // An end beyond 64-bit time would overflow every later sum, so the slice is cut there.
   dur_ns = saturating_end(start_ns, dur_ns) - start_ns;
   push_slice(track, category, name, start_ns, dur_ns, args, event_index_++);
 }

@@ -1,5 +1,5 @@
-// The one way to make a Trace: readers and the recorder add events in any order, finish() sorts,
-// pairs and freezes.
+// The only way to make a Trace. Readers add events in any order; finish() sorts, pairs
+// and freezes them.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -12,9 +12,9 @@
 
 namespace lanescope {
 
-// One thread. Times are nanoseconds since base_time_ns. Whatever does not pair up (ends without
-// begin, half flows) is counted in stats(). Memory: the finished Trace plus, during finish(), one
-// extra column at a time.
+// One thread. Times are nanoseconds since base_time_ns. stats() counts what has no partner (ends
+// without begin, half flows). Memory: the finished Trace plus, during finish(), one extra column
+// at a time.
 class TraceBuilder {
  public:
   TraceBuilder();
@@ -26,10 +26,10 @@ class TraceBuilder {
   CategoryKind kind(CategoryId id) const { return trace_.categories_[raw(id)].kind; }
 
   ProcessId process(const Scalar& pid);
-  // The thread (or, for device rows, the stream) of that pid and tid; made on first use.
+  // The thread, or for device rows the stream, with that pid and tid; made on first use.
   TrackId track(const Scalar& pid, const Scalar& tid, bool on_stream);
-  // Where an arrow's end points: the stream of that pid and tid if there is one or will be, else
-  // the thread.
+  // The target of an arrow's end: the stream with that pid and tid if there is one, now or later,
+  // else the thread.
   TrackId flow_track(const Scalar& pid, const Scalar& tid);
   TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
   TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
@@ -41,8 +41,8 @@ class TraceBuilder {
                  std::int64_t dur_ns, ArgsId args);
   void add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns,
                  ArgsId args);
-  // `name` may be kNone: it ends the innermost open begin. Otherwise the innermost one of that
-  // name. Of the same pid and tid, be the begin on the thread or on the stream of those.
+  // Ends the innermost open begin of the same pid and tid, on their thread or their stream. With a
+  // `name` (not kNone): the innermost one with that name.
   void add_end(TrackId track, StringId name, std::int64_t time_ns, ArgsId args);
   void add_async(char phase, TrackId async_track, CategoryId category, StringId name,
                  std::int64_t time_ns, ArgsId args);
@@ -52,10 +52,10 @@ class TraceBuilder {
   // phase: 's' start, 't' step, 'f' end.
   void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
                 std::int64_t time_ns, bool binds_enclosing);
-  // A reader that knows about how many slices are to come spares the columns from growing.
+  // With the rough number of slices to come, the columns need not grow step by step.
   void expect_slices(std::size_t count);
-  // An event that leaves nothing in the columns (metadata, lost ones) still takes its place in the
-  // file order.
+  // For an event that adds nothing to the columns (metadata, a lost event): it still counts in
+  // the file order.
   void skip_event() { ++event_index_; }
 
   void set_process_name(const Scalar& pid, StringId name);
@@ -69,7 +69,7 @@ class TraceBuilder {
   void add_metadata(std::string_view key, std::string_view json);
   void set_base_time_ns(std::int64_t ns) { trace_.base_time_ns_ = ns; }
   std::int64_t base_time_ns() const { return trace_.base_time_ns_; }
-  // Without this, the window is the category "Trace" span, else first start to last end.
+  // Without this, the window is the span of category "Trace", else first start to last end.
   void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
   ImportStats& stats() { return trace_.stats_; }
@@ -121,7 +121,8 @@ class TraceBuilder {
   void push_slice(TrackId, CategoryId, StringId, std::int64_t start_ns, std::int64_t dur_ns, ArgsId,
                   std::uint32_t event_index);
   std::int64_t last_time_ns() const;
-  std::vector<TrackId> pairing_tracks() const;  // of each track: a stream's is the thread beside it
+  std::vector<TrackId> pairing_tracks() const;  // for each track; for a stream, the thread with its
+                                                // pid and tid
   void pair_begin_end(std::vector<OpenEvent>& events);
   ArgsId merge_args(ArgsId first, ArgsId second);
   void move_arrows_to_streams();
@@ -143,8 +144,7 @@ class TraceBuilder {
   std::unordered_map<Scalar, ProcessId, ScalarHash> process_by_pid_;
   std::unordered_map<TrackKey, TrackId, TrackKeyHash> track_by_key_;
   std::unordered_map<std::uint32_t, CategoryId> category_by_text_;
-  std::unordered_set<std::uint32_t>
-      flow_only_tracks_;  // threads that only arrows have named so far
+  std::unordered_set<std::uint32_t> flow_only_tracks_;  // threads known only from arrows so far
 };
 
 }  // namespace lanescope

@@ -12,20 +12,26 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/profiler/slow_dumps.h"
 #include "lanescope/profiler/step_clock.h"
+#include "lanescope/record/shared_range.h"
 
 namespace lanescope {
 namespace {
 
-// ProfilerStep#N: ended by its thread through the token, by any other through the handle.
+// ProfilerStep#N. Its thread ends it through the token, another thread through the handle. Other
+// listeners of torch see it, too.
 class StepRange {
  public:
   void open(std::int64_t number) noexcept {
     const std::string name = fmt::format("ProfilerStep#{}", number);
+    bool recorded = false;
+    shared_ = record::open_shared_range(name, {}, &recorded);
+    if (recorded) return;
     record::RangeInfo info;
     info.name = record::intern_text(name.data(), name.size());
-    // Above all addresses, so it meets no handle of the torch observer; told apart from another
-    // profiler's by our own.
+    // Above all addresses, so no handle of the torch observer is equal; our address makes it differ
+    // from another profiler's.
     info.handle = handle_ = (std::uint64_t{1} << 63) |
                             reinterpret_cast<std::uintptr_t>(this) << 16 |
                             (static_cast<std::uint64_t>(number) & 0xffff);
@@ -33,6 +39,7 @@ class StepRange {
     writer_ = lanescope_thread_writer;
   }
   void close() noexcept {
+    record::close_shared_range(std::exchange(shared_, nullptr));
     if (token_.sequence == 0) return;
     if (lanescope_thread_writer == writer_)
       record::end_range(token_);
@@ -43,6 +50,7 @@ class StepRange {
 
  private:
   record::RangeToken token_;
+  LanescopeSharedRange* shared_ = nullptr;
   std::uint64_t handle_ = 0;
   const LanescopeWriter* writer_ = nullptr;
 };
@@ -81,11 +89,17 @@ std::uint32_t activity_bits(const ProfilerOptions& options) {
   return bits;
 }
 
-// The device files that NVIDIA's driver makes, on Linux and under WSL; a container has them when it
-// was given a GPU.
+bool is_recording(ProfilerAction action) {
+  return action == ProfilerAction::kRecord || action == ProfilerAction::kRecordAndSave;
+}
+
+// Checks for the device files of NVIDIA's driver, on Linux and under WSL. A container with a
+// GPU has them.
 bool has_nvidia_gpu() {
   return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0;
 }
+
+constexpr std::uint64_t kMostOfOldCyclesBytes = 16 << 20;
 
 }  // namespace
 
@@ -93,6 +107,14 @@ struct Profiler::State {
   ProfilerOptions options;
   const pid_t pid = getpid();
   std::unique_ptr<record::Recorder> recorder;
+  // Without accumulate: the finished recording of the last cycle, until the next window opens.
+  std::unique_ptr<record::Recorder> last_cycle;
+  std::uint32_t windows_before = 0;      // of recorders that are gone
+  std::uint64_t dropped_before = 0;      // likewise, records
+  std::uint32_t cycles = 0;              // cycles since start()
+  std::uint32_t cycle_first_window = 0;  // the recorder's number; a pause splits a
+                                         // cycle into windows
+  bool is_paused = false;
   bool running = false;
   std::int64_t step = 0;
   ProfilerAction action = ProfilerAction::kNone;
@@ -102,14 +124,14 @@ struct Profiler::State {
   std::uint32_t trace_windows = 0;  // windows that `trace` covers
   mutable std::vector<std::string> warnings;
   std::optional<StepClock> step_clock;
-  std::int64_t step_began_ns = 0, last_dump_ns = 0;
-  std::uint32_t slow_dumps = 0;
+  std::optional<SlowDumps> slow_dumps;
+  std::int64_t step_began_ns = 0;
 
   Result<void> check_options() const {
     if (options.last_ns != 0 && options.schedule)
       return Error{Errc::kInvalidArgument,
-                   "a schedule chooses its steps beforehand and a ring keeps what was just before "
-                   "something odd; give one of the two"};
+                   "a schedule chooses its steps in advance, a ring keeps the last moments before "
+                   "a problem; give one of the two"};
     if (options.slow_step == 0) return {};
     if (options.last_ns == 0)
       return Error{Errc::kInvalidArgument,
@@ -126,31 +148,108 @@ struct Profiler::State {
     if (!step_clock) return;
     const std::int64_t now = steady_ns();
     const auto slow = step_clock->ended(now - std::exchange(step_began_ns, now));
-    if (!slow || slow_dumps == options.max_dumps) return;
-    if (slow_dumps != 0 && now - last_dump_ns < options.last_ns) return;
-    ++slow_dumps;
-    last_dump_ns = now;
+    const auto order = slow_dumps->ended(now, step, slow);
+    if (!order) return;
+    const std::uint64_t replaced = order->replaced ? order->replaced->dump : 0;
+    slow_dumps->dumped(now, recorder->request_dump(why_dumped(*order, now), replaced));
+  }
+
+  std::string why_dumped(const SlowDumpRequest& order, std::int64_t now) const {
+    const SlowStep& slow = order.step.slow;
     std::string why = fmt::format(
         "step {} took {:.3g} times the median of the {} steps before it ({:.3g} ms, median {:.3g} "
         "ms)",
-        step, static_cast<double>(slow->duration_ns) / static_cast<double>(slow->median_ns),
-        slow->steps, static_cast<double>(slow->duration_ns) * 1e-6,
-        static_cast<double>(slow->median_ns) * 1e-6);
-    if (slow->duration_ns > options.last_ns) why += ", which is longer than the ring";
-    if (slow_dumps == options.max_dumps)
-      why += fmt::format("; no more dumps of slow steps after these {}", slow_dumps);
-    recorder->request_dump(std::move(why));
+        order.step.number,
+        static_cast<double>(slow.duration_ns) / static_cast<double>(slow.median_ns), slow.steps,
+        static_cast<double>(slow.duration_ns) * 1e-6, static_cast<double>(slow.median_ns) * 1e-6);
+    if (slow.duration_ns > options.last_ns) why += ", which is longer than the ring";
+    if (order.waited)
+      why += fmt::format(", {:.3g} s ago, soon after the last dump",
+                         static_cast<double>(now - order.step.ended_ns) * 1e-9);
+    if (order.replaced)
+      why += fmt::format(", worse than step {} ({:.3g} ms), whose dump it replaces",
+                         order.replaced->number,
+                         static_cast<double>(order.replaced->slow.duration_ns) * 1e-6);
+    if (order.is_last_place)
+      why += fmt::format("; dump {} of {}: from now on a worse step replaces the mildest",
+                         options.max_dumps, options.max_dumps);
+    return why;
   }
 
   bool is_copy() const { return getpid() != pid; }
 
-  // What the recorder says of the session. That there is no GPU is no news to whoever did not ask
-  // for one.
+  // The recorder's notes on the session, without "no GPU" if nobody asked for one.
   std::vector<std::string> recorder_notes() const {
     std::vector<std::string> notes = recorder->notes();
     if (options.activities.empty() && !has_nvidia_gpu())
       std::erase_if(notes, [](const std::string& note) { return note.starts_with("cupti: "); });
     return notes;
+  }
+
+  bool is_temporary() const { return options.spool_path.empty() && options.output_dir.empty(); }
+
+  Result<void> open_recorder() {
+    record::RecorderOptions wanted;
+    wanted.spool_path = options.spool_path;
+    wanted.free_name = options.free_name;
+    wanted.directory = options.output_dir;
+    wanted.temporary = is_temporary();
+    wanted.max_bytes = options.max_spool_bytes;
+    wanted.disk_reserve_bytes = options.disk_reserve_bytes;
+    wanted.budget_ratio = options.budget_ratio;
+    wanted.options = record_option_bits(options);
+    wanted.last_ns = options.last_ns;
+    wanted.dump_signal = options.dump_signal;
+    wanted.quiet_dumps = options.quiet_dumps;
+    wanted.activities = activity_bits(options);
+    LANESCOPE_TRY(recorder, record::Recorder::open(wanted));
+    for (const auto& [key, json] : metadata)
+      static_cast<void>(recorder->add_metadata_json(key, json));
+    return {};
+  }
+
+  // Only the last cycle of a temporary file is needed, so a long run sometimes gets a new file. Not
+  // for each cycle: a new file costs 15 ms, and reading finds the last cycle among many.
+  void renew_recorder() {
+    if (options.accumulate || !is_temporary() || recorder->is_open() ||
+        recorder->window_count() == 0 || recorder->stats().file_bytes < kMostOfOldCyclesBytes)
+      return;
+    recorder->close();
+    collect_notes();
+    const std::uint32_t windows = recorder->window_count();
+    const std::uint64_t dropped = recorder->stats().dropped_records;
+    last_cycle = std::move(recorder);
+    if (auto opened = open_recorder(); !opened) {
+      warn(opened.error().message + "; nothing more is recorded");
+      recorder = std::move(last_cycle);
+      return;
+    }
+    windows_before += windows;
+    // If another profiler of the process uses the file, its counters go on.
+    if (recorder->spool_path() != last_cycle->spool_path()) dropped_before += dropped;
+  }
+
+  // The recorder with the cycle that the results show.
+  record::Recorder& shown() const {
+    return last_cycle && recorder->window_count() == 0 ? *last_cycle : *recorder;
+  }
+
+  void warm_up() {
+    renew_recorder();
+    recorder->prepare();
+  }
+
+  void open_window() {
+    renew_recorder();  // nobody warmed up
+    is_paused = false;
+    const bool is_new = !recorder->is_open();
+    const std::uint32_t before = recorder->window_count();
+    if (auto started = recorder->start(); !started) return warn(started.error().message);
+    last_cycle.reset();
+    trace = nullptr;
+    if (!is_new) return;
+    cycle_first_window = before;
+    ++cycles;
   }
 
   void warn(std::string line) const {
@@ -168,9 +267,9 @@ struct Profiler::State {
     }
   }
 
-  // Places of a ring are used again while one reads, so a copy is read in its stead.
+  // A ring reuses its chunks while we read, so read a copy.
   Result<Trace> read_recording(const format::ReadSpoolOptions& read) const {
-    const std::string& path = recorder->spool_path();
+    const std::string& path = shown().spool_path();
     if (!recorder->is_live_ring()) return format::read_spool(path, read);
     const std::string copy = fmt::format("{}.read{}", path, getpid());
     LANESCOPE_TRY_VOID(recorder->dump(copy));
@@ -190,16 +289,18 @@ struct Profiler::State {
                       stats.dropped_records, options.max_spool_bytes));
   }
 
-  void carry_out(std::span<const record::ProfilerDeed> deeds, Profiler& profiler) {
-    using enum record::ProfilerDeed;
-    for (const record::ProfilerDeed deed : deeds) switch (deed) {
+  void run_tasks(std::span<const record::ProfilerTask> tasks, Profiler& profiler) {
+    using enum record::ProfilerTask;
+    for (const record::ProfilerTask task : tasks) switch (task) {
         case kPrepare:
-          recorder->prepare();
+          warm_up();
           break;
         case kStart:
-          if (auto started = recorder->start(); !started) warn(started.error().message);
+          // After a warm-up without an active step, the last cycle stays the result.
+          if (options.accumulate || is_recording(action)) open_window();
           break;
         case kStop:
+          is_paused = false;
           recorder->stop();
           break;
         case kReady:
@@ -226,62 +327,102 @@ Profiler::Profiler(ProfilerOptions options) : state_(std::make_unique<State>()) 
 
 Profiler::~Profiler() { stop(); }
 
-Result<void> Profiler::start() {
+Result<void> Profiler::begin() {
   State& s = *state_;
   if (s.is_copy())
     return Error{Errc::kUnavailable,
-                 "this profiler was made before fork(); a child needs one of its own"};
+                 "this profiler was made before fork(); make a new one in the child"};
   if (s.running) return Error{Errc::kUnavailable, "the profiler runs already"};
   LANESCOPE_TRY_VOID(s.check_options());
-  record::RecorderOptions options;
-  options.spool_path = s.options.spool_path;
-  options.free_name = s.options.free_name;
-  options.directory = s.options.output_dir;
-  options.temporary = s.options.spool_path.empty() && s.options.output_dir.empty();
-  options.max_bytes = s.options.max_spool_bytes;
-  options.disk_reserve_bytes = s.options.disk_reserve_bytes;
-  options.budget_ratio = s.options.budget_ratio;
-  options.options = record_option_bits(s.options);
-  options.last_ns = s.options.last_ns;
-  options.dump_signal = s.options.dump_signal;
-  options.quiet_dumps = s.options.quiet_dumps;
-  options.activities = activity_bits(s.options);
   s.trace = nullptr;
-  s.trace_windows = 0;
-  LANESCOPE_TRY(s.recorder, record::Recorder::open(options));
-  for (const auto& [key, json] : s.metadata)
-    static_cast<void>(s.recorder->add_metadata_json(key, json));
+  s.trace_windows = s.windows_before = s.cycles = s.cycle_first_window = 0;
+  s.is_paused = false;
+  s.dropped_before = 0;
+  s.last_cycle.reset();
+  LANESCOPE_TRY_VOID(s.open_recorder());
   s.running = true;
-  s.step = 0;
-  s.action = s.action_at(0);
-  s.carry_out(record::deeds_between(ProfilerAction::kNone, s.action), *this);
-  if (s.options.schedule) s.step_range.open(0);
-  s.step_clock.reset();
-  if (s.options.slow_step != 0) s.step_clock.emplace(s.options.slow_step);
-  s.step_began_ns = steady_ns();
-  s.slow_dumps = 0;
+  s.step = s.options.first_step;
   return {};
 }
 
-void Profiler::step() {
+void Profiler::warm_up() {
+  if (state_->running && !state_->is_copy()) state_->warm_up();
+}
+
+void Profiler::open_window() {
+  State& s = *state_;
+  if (!s.running || s.is_copy()) return;
+  s.action = ProfilerAction::kRecordAndSave;
+  s.open_window();
+}
+
+void Profiler::close_window() {
+  State& s = *state_;
+  if (!s.running || s.is_copy()) return;
+  s.action = ProfilerAction::kNone;
+  s.is_paused = false;
+  s.recorder->stop();
+}
+
+void Profiler::pause() {
+  State& s = *state_;
+  if (!s.running || s.is_copy() || !s.recorder->is_open()) return;
+  s.recorder->stop();
+  s.is_paused = true;
+}
+
+void Profiler::resume() {
+  State& s = *state_;
+  if (!s.running || s.is_copy() || !s.is_paused) return;
+  s.is_paused = false;
+  if (auto started = s.recorder->start(); !started) s.warn(started.error().message);
+}
+
+Result<void> Profiler::start() {
+  State& s = *state_;
+  LANESCOPE_TRY_VOID(begin());
+  go_on(s.step);
+  s.step_clock.reset();
+  if (s.options.slow_step != 0) s.step_clock.emplace(s.options.slow_step);
+  s.slow_dumps.emplace(s.options.max_dumps, s.options.last_ns);
+  s.step_began_ns = steady_ns();
+  return {};
+}
+
+void Profiler::go_on(std::int64_t step) {
+  State& s = *state_;
+  if (!s.running || s.is_copy()) return;
+  s.step = step;
+  s.action = s.action_at(step);
+  s.run_tasks(record::tasks_between(ProfilerAction::kNone, s.action), *this);
+  if (s.options.schedule) s.step_range.open(step);
+}
+
+void Profiler::step(std::optional<std::int64_t> number) {
   State& s = *state_;
   if (!s.running || s.is_copy()) return;
   s.step_range.close();
   s.judge_step();
-  ++s.step;
+  s.step = number.value_or(s.step + 1);
   const ProfilerAction previous = std::exchange(s.action, s.action_at(s.step));
-  s.carry_out(record::deeds_between(previous, s.action), *this);
+  s.run_tasks(record::tasks_between(previous, s.action), *this);
   if (s.options.schedule) s.step_range.open(s.step);
+}
+
+void Profiler::rest() {
+  State& s = *state_;
+  if (!s.running || s.is_copy()) return;
+  s.step_range.close();
+  const bool cut_short = s.options.schedule && s.action == ProfilerAction::kRecord;
+  s.run_tasks(record::tasks_at_end(std::exchange(s.action, ProfilerAction::kNone)), *this);
+  if (cut_short)
+    s.warn("profiling ended before the schedule's cycle did; what was recorded of it is kept");
 }
 
 void Profiler::stop() {
   State& s = *state_;
   if (!s.running || s.is_copy()) return;
-  s.step_range.close();
-  const bool cut_short = s.options.schedule && s.action == ProfilerAction::kRecord;
-  s.carry_out(record::deeds_at_end(std::exchange(s.action, ProfilerAction::kNone)), *this);
-  if (cut_short)
-    s.warn("profiling ended before the schedule's cycle did; what was recorded of it is kept");
+  rest();
   s.running = false;
   s.recorder->close();
   s.collect_notes();
@@ -292,18 +433,18 @@ ProfilerAction Profiler::current_action() const { return state_->action; }
 
 Result<std::shared_ptr<const Trace>> Profiler::trace() {
   State& s = *state_;
-  const std::uint32_t windows = s.recorder ? s.recorder->window_count() : 0;
-  if (windows == 0) return Error{Errc::kUnavailable, empty_reason()};
+  if (window_count() == 0) return Error{Errc::kUnavailable, empty_reason()};
+  const std::uint32_t windows = s.shown().window_count();
   const bool open = s.recorder->is_open();
   if (s.trace && s.trace_windows == windows && !open) return s.trace;
   format::ReadSpoolOptions options;
-  options.session = s.recorder->session();
-  if (!s.options.accumulate) options.cycle = windows - 1;
+  options.session = s.shown().session();
+  if (!s.options.accumulate) options.first_cycle = s.cycle_first_window;
   options.metadata = s.metadata;
   options.live = true;
   LANESCOPE_TRY(Trace trace, s.read_recording(options));
   s.trace = std::make_shared<const Trace>(std::move(trace));
-  // What an open window holds is not all of it: read again next time.
+  // An open window is not complete: read again next time.
   s.trace_windows = open ? 0 : windows;
   return s.trace;
 }
@@ -364,9 +505,9 @@ Result<void> Profiler::add_metadata_json(std::string_view key, std::string_view 
   if (known == s.metadata.end())
     s.metadata.emplace_back(key, json);
   else
-    known->second = json;  // as the trace id of each cycle: the last one counts
+    known->second = json;  // like the trace id of each cycle: the last one counts
   s.trace = nullptr;
-  // Also into the file at once, for the case that the process is killed.
+  // Also into the file at once, in case the process is killed.
   if (s.running) static_cast<void>(s.recorder->add_metadata_json(key, json));
   return {};
 }
@@ -377,11 +518,17 @@ const std::string& Profiler::spool_path() const {
 }
 
 std::uint32_t Profiler::window_count() const {
-  return state_->recorder ? state_->recorder->window_count() : 0;
+  return state_->recorder ? state_->windows_before + state_->recorder->window_count() : 0;
 }
 
+std::uint32_t Profiler::cycle_count() const { return state_->cycles; }
+bool Profiler::is_window_open() const { return state_->recorder && state_->recorder->is_open(); }
+
 record::RecorderStats Profiler::stats() const {
-  return state_->recorder ? state_->recorder->stats() : record::RecorderStats();
+  if (!state_->recorder) return {};
+  record::RecorderStats stats = state_->recorder->stats();
+  stats.dropped_records += state_->dropped_before;
+  return stats;
 }
 
 std::vector<std::string> Profiler::warnings() const {
@@ -392,10 +539,12 @@ std::vector<std::string> Profiler::warnings() const {
 std::string Profiler::empty_reason() {
   State& s = *state_;
   if (!s.recorder) return "nothing was recorded: the profiler was not started";
-  if (s.recorder->window_count() == 0) {
-    std::string reason = fmt::format(
-        "nothing was recorded: the schedule had no active step among the {} that ran", s.step + 1);
-    // Where would it have been? Looking a few thousand steps ahead finds it for any sane schedule.
+  if (window_count() == 0) {
+    std::string reason =
+        fmt::format("nothing was recorded: the schedule had no active step among the {} that ran",
+                    s.step - s.options.first_step + 1);
+    // Find the step where it would have recorded: a few thousand steps ahead are enough for
+    // any usual schedule.
     for (std::int64_t step = s.step + 1; step < s.step + 10'000 && !s.running; ++step) {
       const ProfilerAction action = s.action_at(step);
       if (action != ProfilerAction::kRecord && action != ProfilerAction::kRecordAndSave) continue;
@@ -415,8 +564,7 @@ std::string Profiler::empty_reason() {
   std::string reason = fmt::format(
       "nothing was recorded in {} window(s) of {:.3f} ms: no RecordFunction range and no event of "
       "a source (torch operators need the torch observer) fell into them",
-      s.recorder->window_count(),
-      static_cast<double>(found.window_end_ns() - found.window_start_ns()) / 1e6);
+      window_count(), static_cast<double>(found.window_end_ns() - found.window_start_ns()) / 1e6);
   if (const auto lost = found.import_stats()[ImportIssue::kDroppedRecords].count; lost != 0)
     reason += fmt::format("; {} records were dropped", lost);
   for (const std::string& note : s.recorder_notes()) reason += "; " + note;

@@ -7,12 +7,14 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/read_spool.h"
+#include "lanescope/profiler/slow_dumps.h"
 #include "lanescope/profiler/step_clock.h"
 #include "lanescope/record/activity_source.h"
 
@@ -27,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 
 namespace fs = std::filesystem;
 
-// A directory of its own for each test, gone afterwards.
+// A separate directory for each test, removed afterwards.
 class ProfilerTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -154,6 +156,97 @@ TEST_F(ProfilerTest, WithoutAccumulateOnlyTheLastCycleIsThere) {
   const auto trace = profiler.trace();
   ASSERT_TRUE(trace);
   EXPECT_THAT(counts(**trace), ElementsAre(Pair("ProfilerStep#3", 1)));
+}
+
+TEST_F(ProfilerTest, WithoutAccumulateATemporaryFileMakesWayForANewOneOnceItIsLarge) {
+  std::vector<std::string> files;
+  std::vector<int> sizes;
+  int renewed = 0;
+  Profiler profiler({.schedule = *schedule({.warmup = 1, .active = 1}),
+                     .on_trace_ready =
+                         [&](Profiler& p) {
+                           if (!files.empty() && files.back() != p.spool_path()) {
+                             ++renewed;
+                             EXPECT_FALSE(std::filesystem::exists(files.back()));
+                           }
+                           files.push_back(p.spool_path());
+                           sizes.push_back(counts(**p.trace())["work"]);
+                         },
+                     .accumulate = false});
+  ASSERT_TRUE(profiler.add_metadata_json("kept", "1"));
+  ASSERT_TRUE(profiler.start());
+  constexpr int kCycles = 60, kRanges = 10'000;  // 0.5 MB a cycle: twice that is prepared
+  for (int cycle = 0; cycle < kCycles; ++cycle) {
+    profiler.step();
+    for (int i = 0; i < kRanges; ++i) const RecordFunction work("work");
+    profiler.step();
+  }
+  EXPECT_EQ(sizes, std::vector<int>(kCycles, kRanges));
+  EXPECT_EQ(files.front(), files[1]);
+  // At 16 MiB of 28; the room that is prepared counts, too. A name that is free again
+  // may come back.
+  EXPECT_GE(renewed, 1);
+  EXPECT_LE(renewed, 3);
+  EXPECT_EQ(counts(**profiler.trace())["work"], kRanges);  // still there in the warm-up
+  profiler.stop();
+  EXPECT_EQ(counts(**profiler.trace())["work"], kRanges);
+  EXPECT_EQ((*profiler.trace())->metadata_json("kept"), "1");
+  EXPECT_EQ(profiler.cycle_count(), 60u);
+}
+
+TEST_F(ProfilerTest, APauseLeavesOutWhatHappensInIt) {
+  for (const std::string& kept : {std::string(), directory()}) {
+    Profiler profiler({.schedule = *schedule({.active = 1, .repeat = 2}),
+                       .accumulate = false,
+                       .output_dir = kept});
+    ASSERT_TRUE(profiler.start());
+    for (int cycle = 0; cycle < 2; ++cycle) {
+      const std::string number = std::to_string(cycle);
+      { const RecordFunction before("before " + number); }
+      profiler.pause();
+      { const RecordFunction inside("inside"); }
+      profiler.resume();
+      { const RecordFunction after("after " + number); }
+      profiler.step();
+    }
+    profiler.resume();  // after the last cycle: nothing
+    EXPECT_FALSE(profiler.is_window_open());
+    profiler.stop();
+    auto found = counts(**profiler.trace());
+    found.erase("ProfilerStep#1");
+    EXPECT_THAT(found, UnorderedElementsAre(Pair("before 1", 1), Pair("after 1", 1)));
+    EXPECT_EQ(profiler.cycle_count(), 2u);
+  }
+}
+
+TEST_F(ProfilerTest, WindowsCanBeOpenedByHand) {
+  int ready = 0;
+  Profiler profiler({.on_trace_ready = [&](Profiler&) { ++ready; }, .output_dir = directory()});
+  profiler.open_window();  // before begin(): nothing
+  EXPECT_FALSE(profiler.is_window_open());
+  ASSERT_TRUE(profiler.begin());
+  profiler.warm_up();
+  { const RecordFunction before("before"); }
+  EXPECT_FALSE(profiler.is_window_open());
+  profiler.open_window();
+  EXPECT_TRUE(profiler.is_window_open());
+  { const RecordFunction inside("inside"); }
+  profiler.close_window();
+  { const RecordFunction after("after"); }
+  EXPECT_THAT(counts(**profiler.trace()), ElementsAre(Pair("inside", 1)));
+  profiler.stop();
+  EXPECT_EQ(ready, 0);
+}
+
+TEST_F(ProfilerTest, TheFirstStepMayHaveAnyNumber) {
+  Profiler profiler({.schedule = *schedule({.wait = 3, .active = 2}),
+                     .first_step = 3,
+                     .output_dir = directory()});
+  ASSERT_TRUE(profiler.start());
+  profiler.step();
+  profiler.stop();
+  EXPECT_THAT(counts(**profiler.trace()),
+              UnorderedElementsAre(Pair("ProfilerStep#3", 1), Pair("ProfilerStep#4", 1)));
 }
 
 TEST_F(ProfilerTest, AnUnfinishedWindowIsHandedOverAtStop) {
@@ -327,9 +420,9 @@ TEST(StepClockTest, AStepIsJudgedByTheMedianOfUpTo64StepsBeforeIt) {
   StepClock clock(2);
   for (const int ns : {10, 90, 20, 80, 30, 70, 40}) EXPECT_FALSE(clock.ended(ns));
   EXPECT_FALSE(clock.ended(1000)) << "only 7 steps are known";
-  // Of 10 20 30 40 70 80 90 1000 the fourth is the median.
-  EXPECT_FALSE(clock.ended(80));
-  const auto slow = clock.ended(141);  // 10 20 30 40 70 80 80 90 1000
+  // Of 10 20 30 40 70 80 90 1000 the median is 55, between the two in the middle.
+  EXPECT_FALSE(clock.ended(110));
+  const auto slow = clock.ended(141);  // 10 20 30 40 70 80 90 110 1000
   ASSERT_TRUE(slow);
   EXPECT_EQ(slow->median_ns, 70);
   EXPECT_EQ(slow->duration_ns, 141);
@@ -337,6 +430,124 @@ TEST(StepClockTest, AStepIsJudgedByTheMedianOfUpTo64StepsBeforeIt) {
   for (int i = 0; i < 64; ++i) clock.ended(500);  // all others are forgotten
   EXPECT_FALSE(clock.ended(1000));
   EXPECT_TRUE(clock.ended(1001));
+}
+
+TEST(StepClockTest, TheMedianOfAnEvenNumberIsTheMeanOfTheTwoInTheMiddle) {
+  StepClock clock(2);
+  for (const int ns : {10, 10, 10, 10, 31, 31, 31, 31}) EXPECT_FALSE(clock.ended(ns));
+  const auto slow = clock.ended(41);  // twice (10 + 31) / 2, rounded down
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->median_ns, 20);
+  EXPECT_EQ(slow->steps, 8u);
+}
+
+// Steps of 1 us are usual; one that takes 1 us + `excess` is slow. Which steps have a dump
+// at the end.
+class DumpedSteps {
+ public:
+  DumpedSteps(std::uint32_t most, std::int64_t kept_us) : dumps_(most, kept_us * 1000) {}
+  std::optional<SlowDumpRequest> slow(std::int64_t now_us, std::int64_t excess_us) {
+    return ask(now_us, SlowStep{(1 + excess_us) * 1000, 1000, 8});
+  }
+  std::optional<SlowDumpRequest> usual(std::int64_t now_us) { return ask(now_us, std::nullopt); }
+  std::int64_t steps() const { return steps_; }
+  // The numbers of the steps whose dumps were not replaced.
+  std::vector<std::int64_t> kept() const {
+    std::vector<std::int64_t> numbers;
+    for (const auto& [dump, step] : dump_of_) numbers.push_back(step);
+    return numbers;
+  }
+
+ private:
+  std::optional<SlowDumpRequest> ask(std::int64_t now_us, const std::optional<SlowStep>& slow) {
+    auto order = dumps_.ended(now_us * 1000, ++steps_, slow);
+    if (!order) return order;
+    if (order->replaced) {
+      EXPECT_EQ(dump_of_.erase(order->replaced->dump), 1u);
+    }
+    dump_of_[++made_] = order->step.number;
+    dumps_.dumped(now_us * 1000, made_);
+    return order;
+  }
+  SlowDumps dumps_;
+  std::map<std::uint64_t, std::int64_t> dump_of_;
+  std::uint64_t made_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+TEST(SlowDumpsTest, AHiccupDoesNotHideAnOutlierThatComesSoonAfter) {
+  DumpedSteps dumps(1, 10'000);
+  const auto first = dumps.slow(100, 3);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(first->replaced);
+  EXPECT_TRUE(first->is_last_place);
+  EXPECT_FALSE(dumps.usual(101));
+  const auto second = dumps.slow(200, 100);
+  ASSERT_TRUE(second);
+  ASSERT_TRUE(second->replaced);
+  EXPECT_EQ(second->replaced->number, 1);
+  EXPECT_FALSE(second->waited);
+  EXPECT_THAT(dumps.kept(), ElementsAre(3));
+}
+
+TEST(SlowDumpsTest, ALittleWorseWaitsUntilADumpIsDueAndTheWorstOfThemIsTaken) {
+  DumpedSteps dumps(4, 800);
+  ASSERT_TRUE(dumps.slow(1000, 10));
+  EXPECT_FALSE(dumps.slow(1100, 10)) << "no worse than the one before";
+  EXPECT_FALSE(dumps.slow(1200, 19));  // step 3
+  EXPECT_FALSE(dumps.slow(1300, 15));
+  EXPECT_FALSE(dumps.usual(1699));
+  const auto late = dumps.usual(1700);  // 7/8 of 800 us
+  ASSERT_TRUE(late);
+  EXPECT_TRUE(late->waited);
+  EXPECT_EQ(late->step.number, 3);
+  EXPECT_EQ(late->step.ended_ns, 1'200'000);
+  EXPECT_FALSE(late->replaced);
+  EXPECT_FALSE(dumps.usual(9000));
+  EXPECT_THAT(dumps.kept(), ElementsAre(1, 3));
+}
+
+TEST(SlowDumpsTest, WhenAllPlacesAreTakenTheMildestGoes) {
+  DumpedSteps dumps(3, 10);
+  std::int64_t now = 0;
+  for (const int excess : {50, 20, 40}) ASSERT_TRUE(dumps.slow(now += 100, excess));
+  EXPECT_FALSE(dumps.slow(now += 100, 20)) << "no worse than the mildest";
+  const auto fourth = dumps.slow(now += 100, 30);
+  ASSERT_TRUE(fourth && fourth->replaced);
+  EXPECT_EQ(fourth->replaced->number, 2);
+  EXPECT_FALSE(fourth->is_last_place);
+  ASSERT_TRUE(dumps.slow(now += 100, 60));  // instead of 30
+  EXPECT_THAT(dumps.kept(), ElementsAre(1, 3, 6));
+}
+
+TEST(SlowDumpsTest, TheWorstStepIsNeverLost) {
+  for (const int most : {1, 2, 5})
+    for (const int kept_us : {1, 50, 800}) {
+      DumpedSteps dumps(static_cast<std::uint32_t>(most), kept_us);
+      std::int64_t now = 0, worst = 0, worst_step = 0;
+      std::uint32_t random = 12345;
+      for (int i = 0; i < 2000; ++i) {
+        random = random * 1664525 + 1013904223;
+        const std::int64_t excess = random >> 8 & 0xffff;
+        now += 3;
+        if ((random >> 28) != 0) {
+          dumps.usual(now);
+        } else {
+          dumps.slow(now, excess);
+          if (excess > worst) {
+            worst = excess;
+            worst_step = dumps.steps();
+          }
+        }
+      }
+      dumps.usual(now + 2 * kept_us);  // the last one that waits
+      EXPECT_THAT(dumps.kept(), ::testing::Contains(worst_step)) << most << " places, " << kept_us;
+    }
+}
+
+TEST(SlowDumpsTest, WithoutAPlaceThereIsNoDump) {
+  DumpedSteps dumps(0, 10);
+  EXPECT_FALSE(dumps.slow(100, 1000));
 }
 
 // A source of CUDA activity that notes what it is asked and refuses.

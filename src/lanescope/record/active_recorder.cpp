@@ -21,6 +21,7 @@
 #include "lanescope/record/gpu_source.h"
 #include "lanescope/record/leftovers.h"
 #include "lanescope/record/new_spool.h"
+#include "lanescope/record/shared_range.h"
 #include "lanescope/record/thread_writer.h"
 
 #ifndef MADV_WIPEONFORK
@@ -32,17 +33,19 @@
 extern "C" {
 constinit std::atomic<std::uint32_t> lanescope_recording{0};
 constinit std::atomic<std::uint32_t> lanescope_record_options{0};
+constinit std::atomic<std::uint64_t> lanescope_short_operator_ticks{0};
 __thread LanescopeWriter* lanescope_thread_writer = nullptr;
+constinit std::atomic<const LanescopeRangeListeners*> lanescope_range_listeners{nullptr};
 }
 
 namespace lanescope::record {
 namespace {
 
-__thread bool thread_ended = false;  // its writer is gone and is not made again
+__thread bool thread_ended = false;  // its writer is gone; it gets no other one
 constinit std::atomic<std::uint64_t> drops_without_writer{0};  // relaxed: a sum
 constinit std::atomic<ActiveRecorder*> active{nullptr};  // release when made, acquire when used
-// Dumps that a signal asked for. The handler must be able to count at any moment: relaxed, a
-// number.
+// Dumps that a signal asked for. Relaxed: only a number, and the handler must be able to count
+// at any moment.
 constinit std::atomic<std::uint32_t> dump_signals{0};
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 void count_dump_signal(int) { dump_signals.fetch_add(1, std::memory_order_relaxed); }
@@ -66,7 +69,7 @@ void end_thread(void* writer) {
   munmap(writer, sizeof(LanescopeWriter));
 }
 
-// The three of them hold the locks across fork(), which clang's check cannot follow.
+// These three functions hold the locks across fork(), which clang's check cannot follow.
 void before_fork() LANESCOPE_NO_THREAD_SAFETY {
   ActiveRecorder::instance().lock_for_fork();
   texts().lock_for_fork();
@@ -77,11 +80,13 @@ void after_fork_in_parent() LANESCOPE_NO_THREAD_SAFETY {
   ActiveRecorder::instance().unlock_in_parent();
 }
 
-// The child keeps no part in its parent's recording: switched off first, then a recorder of its own
-// that nobody started. The old one is left as it is: its threads and mappings do not exist here.
+// The child takes no part in its parent's recording: recording is off, and the child gets a
+// new recorder that is not started. The old one stays untouched: its threads and mappings do
+// not exist here.
 void after_fork_in_child() LANESCOPE_NO_THREAD_SAFETY {
   lanescope_recording.store(0, std::memory_order_relaxed);  // relaxed: the child has one thread
   lanescope_record_options.store(0, std::memory_order_relaxed);
+  lanescope_short_operator_ticks.store(0, std::memory_order_relaxed);
   lanescope_thread_writer = nullptr;
   bus_guard.forget_all();
   if (has_writer_key) pthread_setspecific(writer_key, nullptr);
@@ -115,8 +120,8 @@ void sleep_us(long microseconds) {
   nanosleep(&time, nullptr);
 }
 
-// After this, every thread sees our earlier stores before its next load, and we see all that it
-// stored before.
+// After this, every thread sees our earlier stores before its next load, and we see all
+// its earlier stores.
 void fence_all_threads() {
   if (has_membarrier && syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
     return;
@@ -142,14 +147,14 @@ spool::ChunkHeader* chunk_of(LanescopeWriter* writer) {
                                                spool::kChunkHeaderBytes);
 }
 
-void take_chunk_away(LanescopeWriter* writer, ChunkPool& pool) {
-  if (writer->first) pool.hand_in(chunk_of(writer));
+void detach_chunk(LanescopeWriter* writer, ChunkPool& pool) {
+  if (writer->first) pool.add_full(chunk_of(writer));
   writer->first = nullptr;
   writer->count = writer->capacity = 0;
   writer->used = nullptr;
   writer->slot = nullptr;
   writer->owner = nullptr;
-  ++writer->sequence;  // tokens of that chunk are strangers from now on
+  ++writer->sequence;  // tokens of that chunk no longer match
 }
 
 constexpr std::size_t kMaxSources = 16;
@@ -172,8 +177,8 @@ ActiveRecorder& ActiveRecorder::instance() {
 void ActiveRecorder::start_in_child(const ActiveRecorder& parent) {
   sources_ = parent.sources_;
   for (Source& source : sources_) source.prepared = source.running = false;
-  next_session_ =
-      parent.next_session_ + 1;  // copies of the parent's Recorder objects find no session here
+  // the child's copies of Recorder objects find no session here
+  next_session_ = parent.next_session_ + 1;
 }
 
 // ---- Sessions ----
@@ -206,7 +211,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
                           .disk_reserve_bytes = options.disk_reserve_bytes,
                           .guard = &bus_guard,
                           .ring = options.last_ns != 0,
-                          .look = []() noexcept { instance().look_at_cost(); }};
+                          .on_check = []() noexcept { instance().check_cost(); }};
     if (options.dump_signal != 0)
       settings.dumps = {&dump_signals, signal_name(options.dump_signal), options.quiet_dumps};
     settings.dumps.quiet = options.quiet_dumps;
@@ -233,7 +238,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
     if (!budget_)
       budget_.emplace(options.budget_ratio,
                       (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
-                      (options.options & LANESCOPE_RECORD_STACK) != 0);
+                      (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0);
   }
   session->activities = options.activities;
   session->last_ns = options.last_ns;
@@ -341,7 +346,7 @@ void ActiveRecorder::mark_window(spool::RecordKind kind, const Session& session)
   spool_->write_control(record);
 }
 
-// What a program does with a signal is its own business: only one that it leaves alone is taken.
+// Takes a signal only when the program has no handler for it.
 void ActiveRecorder::arm_dump_signal(Session& session, int signal) {
   struct sigaction known {};
   if (sigaction(signal, nullptr, &known) != 0) {
@@ -349,9 +354,8 @@ void ActiveRecorder::arm_dump_signal(Session& session, int signal) {
   }
   if (!(known.sa_flags & SA_SIGINFO) && known.sa_handler == count_dump_signal) return;
   if ((known.sa_flags & SA_SIGINFO) || known.sa_handler != SIG_DFL) {
-    return note(session,
-                fmt::format("{} makes no dumps: the program has a handler of its own for it",
-                            signal_name(signal)));
+    return note(session, fmt::format("{} makes no dumps: the program has its own handler for it",
+                                     signal_name(signal)));
   }
   struct sigaction ours {};
   ours.sa_handler = count_dump_signal;
@@ -359,7 +363,7 @@ void ActiveRecorder::arm_dump_signal(Session& session, int signal) {
   sigaction(signal, &ours, nullptr);
 }
 
-// A line when a ring holds less than was asked for.
+// The note when a ring holds less than was asked for.
 std::string ActiveRecorder::short_ring_note(const Session& session) {
   const auto covered = spool_->ring().covered(session.id, ticks());
   const std::uint64_t lost =
@@ -391,9 +395,10 @@ Result<void> ActiveRecorder::dump(const std::string& of, const std::string& path
   return {};
 }
 
-void ActiveRecorder::request_dump(std::uint32_t id, std::string why) {
+std::uint64_t ActiveRecorder::request_dump(std::uint32_t id, std::string why,
+                                           std::uint64_t replaces) {
   const MutexLock lock(control_);
-  if (find(id)) spool_->dumper().request(std::move(why));
+  return find(id) ? spool_->dumper().request(std::move(why), replaces) : 0;
 }
 
 std::vector<std::string> ActiveRecorder::dumps(const std::string& of) {
@@ -417,6 +422,7 @@ void ActiveRecorder::update_options() {
   for (const auto& session : sessions_)
     if (session->open) options |= session->options;
   lanescope_record_options.store(thinned(options), std::memory_order_relaxed);
+  lanescope_short_operator_ticks.store(short_operator_ticks(), std::memory_order_relaxed);
 }
 
 Result<void> ActiveRecorder::start(std::uint32_t id) {
@@ -433,10 +439,10 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   spool_->set_window_open(true);
   spool_->write_anchor();
   mark_window(spool::RecordKind::kWindowStart, *session);
-  // Release: pairs with the acquire of Inside; what we did to writers while nothing was recorded is
-  // seen.
+  // Release: pairs with the acquire of RecordingScope, so threads see what changed in their writers
+  // while nothing was recorded.
   if (open_windows_++ == 0) lanescope_recording.store(next_window_++, std::memory_order_release);
-  // After the store: a fault meanwhile switched off what was not on yet.
+  // After the store: a fault before it would have switched recording off too early.
   if (spool_->file().is_cut()) lanescope_recording.store(0, std::memory_order_relaxed);
   follow_budget();
   if (budget_is_open_) judge_cost();
@@ -464,7 +470,8 @@ void ActiveRecorder::stop_session(Session& session) {
     stop_sources();
     spool_->set_window_open(false);
   } else {
-    flush_sources();  // they go on for the others; what is done by now is for this one, too
+    flush_sources();  // the sources go on for other sessions; what is finished belongs to
+                      // this one, too
   }
   spool_->write_anchor();
   note_file_loss(session);
@@ -478,10 +485,10 @@ std::vector<std::string> ActiveRecorder::close(std::uint32_t id) {
   return session ? close_session(*session) : std::vector<std::string>();
 }
 
-// What somebody else did to the file.
+// Notes that another program cut or deleted the file.
 void ActiveRecorder::note_file_loss(Session& session) {
   SpoolFile& file = spool_->file();
-  file.look_for_cut();
+  file.check_for_cut();
   if (file.is_cut())
     note(session,
          fmt::format("{}: this file was cut while it was written, or its disk failed; the "
@@ -507,7 +514,7 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
       note(session, fmt::format("{}: {}", source.table->name, line));
   }
   note_file_loss(session);
-  // A ring reaches its limit as a matter of course; what counts is the time that it holds.
+  // A ring always reaches its limit; what counts is the time that it holds.
   if (spool_->ring().is_on() && session.last_ns != 0) {
     if (std::string line = short_ring_note(session); !line.empty()) note(session, std::move(line));
     if (const std::uint64_t lost = spool_->ring().lost_open_ranges(); lost != 0)
@@ -533,7 +540,7 @@ std::string ActiveRecorder::close_all() {
     name_->temporary = false;
   }
   while (!sessions_.empty()) close_session(*sessions_.back());
-  // Results that nobody can ask for any more.
+  // Temporary results that nobody can ask for any more.
   for (const auto& known : temporary_names_)
     if (const auto name = known.lock(); name && name->temporary) {
       name->temporary = false;
@@ -555,8 +562,7 @@ void ActiveRecorder::finish_spool() {
     writable_.store(nullptr, std::memory_order_release);
     for (LanescopeWriter* writer : writers_) {
       if (writer->owner != spool_.get()) continue;
-      if (writer->busy.load(std::memory_order_acquire) == 0)
-        take_chunk_away(writer, spool_->pool());
+      if (writer->busy.load(std::memory_order_acquire) == 0) detach_chunk(writer, spool_->pool());
     }
   }
   flush_drops();
@@ -578,7 +584,7 @@ void ActiveRecorder::finish_spool() {
     static_cast<void>(spool_.release());  // a stopped thread may still write there
 }
 
-// True: no thread is between its look at lanescope_recording and its last store.
+// True: no thread is between its check of lanescope_recording and its last store.
 bool ActiveRecorder::wait_until_outside() {
   fence_all_threads();
   bool all_outside = true;
@@ -595,7 +601,7 @@ bool ActiveRecorder::wait_until_outside() {
   return all_outside;
 }
 
-// Threads are named after they start, so their names are read late.
+// Threads get their names after they start, so read the names late.
 void ActiveRecorder::name_threads() {
   const MutexLock lock(registry_);
   for (const LanescopeWriter* writer : writers_) {
@@ -727,12 +733,11 @@ void ActiveRecorder::add_writer(LanescopeWriter* writer) {
 void ActiveRecorder::remove_writer(LanescopeWriter* writer) {
   const MutexLock lock(registry_);
   std::erase(writers_, writer);
-  ended_cost_ticks_ += writer->cost.ticks.load(std::memory_order_relaxed);
-  ended_calls_ += writer->cost.calls.load(std::memory_order_relaxed);
+  ended_cost_.add(writer->cost);
   Spool* const spool = writable_.load(std::memory_order_acquire);
   if (!spool || writer->owner != spool) return;
   if (writer->slot) name_this_thread(writer->slot);
-  take_chunk_away(writer, spool->pool());
+  detach_chunk(writer, spool->pool());
 }
 
 bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
@@ -756,7 +761,7 @@ bool ActiveRecorder::next_chunk(LanescopeWriter* writer) noexcept {
   spool::ChunkHeader* chunk = spool->take_for_thread(writer->chunks);
   if (!chunk) return false;
   ++writer->chunks;
-  if (writer->first) spool->pool().hand_in(chunk_of(writer));
+  if (writer->first) spool->pool().add_full(chunk_of(writer));
   SpoolFile::claim(chunk, spool::ChunkKind::kRecords, writer->thread_number, ++writer->sequence);
   writer->first = reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
                                                    spool::kChunkHeaderBytes);
@@ -824,7 +829,7 @@ void lanescope_set_torch_thread(std::uint64_t torch_tid) noexcept {
   if (!writer) return;
   writer->torch_tid = torch_tid;
   writer->has_torch_tid = 1;
-  const lanescope::record::Inside inside(writer);  // the slot goes away with the spool
+  const lanescope::record::RecordingScope inside(writer);  // the slot goes away with the spool
   if (!inside.ok() || !writer->slot) return;
   writer->slot->torch_tid = torch_tid;
   writer->slot->has_torch_tid = 1;

@@ -1,5 +1,5 @@
-// The one recorder of this process, behind every Recorder object and every thread's writer. The
-// only process-wide state of lanescope lives in active_recorder.cpp.
+// The one recorder of this process. Every Recorder object and every thread's writer uses it.
+// active_recorder.cpp has the only process-wide state of lanescope.
 #pragma once
 #include <unistd.h>
 
@@ -19,8 +19,8 @@
 
 namespace lanescope::record {
 
-// A spool's path, held by everyone who may still read it. Temporary files are removed by the last
-// holder, in the process that made them.
+// A spool's path, shared by all who may still read it. The last one removes a temporary file, if it
+// is in the process that made it.
 struct SpoolName {
   std::string path;
   bool temporary = false;
@@ -35,7 +35,7 @@ struct SpoolName {
 // thread comes or goes). Recording threads never take control_.
 class ActiveRecorder {
  public:
-  // Made on first use, never destroyed; a forked child gets one of its own.
+  // Made on first use, never destroyed; a forked child gets a new one.
   static ActiveRecorder& instance();
 
   Result<std::uint32_t> open_session(const RecorderOptions& options,
@@ -54,10 +54,11 @@ class ActiveRecorder {
   RecorderStats stats() LANESCOPE_EXCLUDES(control_);
   // See Recorder. A recording is named by its spool's path.
   Result<void> dump(const std::string& of, const std::string& path) LANESCOPE_EXCLUDES(control_);
-  void request_dump(std::uint32_t session, std::string why) LANESCOPE_EXCLUDES(control_);
+  std::uint64_t request_dump(std::uint32_t session, std::string why, std::uint64_t replaces)
+      LANESCOPE_EXCLUDES(control_);
   std::vector<std::string> dumps(const std::string& of) LANESCOPE_EXCLUDES(control_);
   bool is_live_ring(const std::string& of) LANESCOPE_EXCLUDES(control_);
-  // Nobody will read what that session recorded.
+  // Frees what that session recorded: nobody will read it.
   void forget(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::vector<std::string> notes(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
 
@@ -71,12 +72,12 @@ class ActiveRecorder {
   bool source_metadata(std::string_view key, std::string_view json)
       LANESCOPE_EXCLUDES(source_gate_);
 
-  // By the background thread: leaves out more or less when the budget says so. Looks again later
-  // when somebody starts or stops a recording just now.
-  void look_at_cost() noexcept LANESCOPE_EXCLUDES(control_);
+  // For the background thread: leaves out more or less, as the budget says. Does nothing while
+  // somebody starts or stops a recording; the next call does it.
+  void check_cost() noexcept LANESCOPE_EXCLUDES(control_);
 
   void add_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
-  // The thread ends: its chunk is handed in.
+  // The thread ends: takes its chunk.
   void remove_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
   bool next_chunk(LanescopeWriter* writer) noexcept;
 
@@ -86,6 +87,11 @@ class ActiveRecorder {
   void start_in_child(const ActiveRecorder& parent) LANESCOPE_NO_THREAD_SAFETY;
 
  private:
+  // Sums over LanescopeCost.
+  struct ThreadCosts {
+    std::uint64_t ticks = 0, calls = 0, left_out = 0;
+    void add(const LanescopeCost& cost);
+  };
   struct Session {
     std::uint32_t id = 0;
     std::uint32_t options = 0, activities = 0;
@@ -104,7 +110,7 @@ class ActiveRecorder {
   void prepare_session(Session& session) LANESCOPE_REQUIRES(control_);
   void start_sources(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_sources() LANESCOPE_REQUIRES(control_);
-  void flush_sources() LANESCOPE_EXCLUDES(registry_);  // by a dump, on any thread
+  void flush_sources() LANESCOPE_EXCLUDES(registry_);  // for a dump, on any thread
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
   void arm_dump_signal(Session& session, int signal) LANESCOPE_REQUIRES(control_);
   std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);
@@ -114,7 +120,8 @@ class ActiveRecorder {
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
   void update_options() LANESCOPE_REQUIRES(control_);
   std::uint32_t thinned(std::uint32_t options) const LANESCOPE_REQUIRES(control_);
-  // After each change of what sessions are open.
+  std::uint64_t short_operator_ticks() const LANESCOPE_REQUIRES(control_);
+  // After a session opens or closes.
   void follow_budget() LANESCOPE_REQUIRES(control_);
   void change_sources() LANESCOPE_REQUIRES(control_);
   void judge_cost() LANESCOPE_REQUIRES(control_);
@@ -135,32 +142,33 @@ class ActiveRecorder {
   std::unique_ptr<Spool> spool_ LANESCOPE_GUARDED_BY(control_);
   std::shared_ptr<SpoolName> name_ LANESCOPE_GUARDED_BY(control_);  // of spool_
   std::vector<std::weak_ptr<SpoolName>> temporary_names_ LANESCOPE_GUARDED_BY(control_);
-  // While windows are open and all of their sessions have a budget; kept from one to the next.
+  // Exists while windows are open and all their sessions have a budget; one window hands it
+  // to the next.
   std::optional<CostBudget> budget_ LANESCOPE_GUARDED_BY(control_);
   bool budget_is_open_ LANESCOPE_GUARDED_BY(control_) = false;
-  std::uint64_t budget_version_ LANESCOPE_GUARDED_BY(control_) = 0;  // that the spool has
+  std::uint64_t budget_version_ LANESCOPE_GUARDED_BY(control_) = 0;  // the version in the spool
   std::int64_t budget_written_ns_ LANESCOPE_GUARDED_BY(control_) = 0,
                                   budget_began_ns_
                                   LANESCOPE_GUARDED_BY(control_) = 0;      // steady clock
   std::int64_t budget_wall_offset_ns_ LANESCOPE_GUARDED_BY(control_) = 0;  // as the trace counts
-  std::atomic<bool> has_budget_{false};  // relaxed: a look that comes late is no harm
+  std::atomic<bool> has_budget_{false};  // relaxed: a late check does no harm
   bool looked_for_leftovers_ LANESCOPE_GUARDED_BY(control_) = false;
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
   std::pair<std::string, std::vector<std::string>> last_dumps_
       LANESCOPE_GUARDED_BY(control_);  // its path, and its dumps
-  // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk(); only
-  // cleared when no thread is inside (LanescopeWriter::busy), so what is loaded inside stays alive.
+  // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk().
+  // Cleared only when no thread is inside the recorder (LanescopeWriter::busy), so a pointer
+  // loaded there stays valid.
   std::atomic<Spool*> writable_{nullptr};
 
-  // spool_ for activity sources, which may call from any thread of theirs, control_ held or not.
+  // spool_ for activity sources. They may call from any of their threads, with or without control_.
   Mutex source_gate_;  // taken after control_
   Spool* source_spool_ LANESCOPE_GUARDED_BY(source_gate_) = nullptr;
 
   Mutex registry_;
   std::vector<LanescopeWriter*> writers_ LANESCOPE_GUARDED_BY(registry_);
   std::vector<Source> sources_ LANESCOPE_GUARDED_BY(registry_);
-  std::uint64_t ended_cost_ticks_ LANESCOPE_GUARDED_BY(registry_) = 0,
-                                  ended_calls_ LANESCOPE_GUARDED_BY(registry_) = 0;  // of threads
+  ThreadCosts ended_cost_ LANESCOPE_GUARDED_BY(registry_);  // of threads that ended
 };
 
 }  // namespace lanescope::record

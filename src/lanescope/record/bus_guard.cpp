@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uintptr_t kPageBytes = 4096, kPageMask = kPageBytes - 1;
 
-// The instruction at fault runs again when the handler returns.
+// A fault of this thread: its instruction runs again when the handler returns.
 bool is_fault_of_this_thread(const siginfo_t& info) {
   return info.si_code > 0 && info.si_code != BUS_MCEERR_AO;
 }
@@ -24,7 +24,7 @@ std::size_t first_place(std::uintptr_t address) { return (address >> 17) % 4096;
 void BusGuard::install(void (*handler)(int, siginfo_t*, void*)) noexcept {
   if (installed_ || sigaction(SIGBUS, nullptr, &before_) != 0) return;
   struct sigaction ours {};
-  // What was there before runs as it would without us: the same mask, the same stack.
+  // The handler before ours runs as it would without us: the same mask, the same stack.
   const bool had_handler = (before_.sa_flags & SA_SIGINFO) != 0 ||
                            (before_.sa_handler != SIG_DFL && before_.sa_handler != SIG_IGN);
   if (had_handler) {
@@ -77,8 +77,8 @@ void BusGuard::pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (handler != SIG_DFL && handler != SIG_IGN) return handler(signal);
   const bool fault = is_fault_of_this_thread(*info);
   if (handler == SIG_IGN && !fault) return;
-  // The program ends as without us. A fault comes again by itself (the kernel heeds no SIG_IGN
-  // for one), any other signal is sent again.
+  // The program ends as it would without us. A fault repeats by itself (SIG_IGN has no effect on
+  // it); another signal is sent again.
   struct sigaction ending {};
   ending.sa_handler = SIG_DFL;
   sigaction(signal, &ending, nullptr);

@@ -1,10 +1,10 @@
 // Keeps a fault in a recording's file from ending the program.
 //
 // Problem: records are stored straight into a mapped file. When somebody cuts that file, or its
-// disk fails, the next store raises SIGBUS, and the program dies for its profiler. Idea (after
-// LTTng-UST's guard of its shared buffers): a handler that knows what is mapped. A fault there puts
-// zeroed memory where the file was, switches recording off and lets the store go on; any other
-// SIGBUS goes to the handler that was there before. Cost: one entry of a table for each mapping.
+// disk fails, the next store raises SIGBUS, and the profiler kills the program. Idea (from the
+// guard of LTTng-UST's daemons): a handler that knows the mappings. On a fault there it maps zeroed
+// memory over the file, switches recording off and lets the store go on. Any other SIGBUS goes to
+// the handler before. Cost: one table entry for each mapping.
 #pragma once
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 
 namespace lanescope::record {
 
-// Any thread; no locks. Meant to be one object of static storage.
+// Any thread; no locks. Make one static object.
 class BusGuard {
  public:
   static constexpr std::size_t kCapacity = 1 << 16;  // about as many mappings as a process may have
@@ -26,19 +26,19 @@ class BusGuard {
   BusGuard(const BusGuard&) = delete;
   BusGuard& operator=(const BusGuard&) = delete;
 
-  // `handler` calls handle(). Once a process, and never taken back: others may have chained to it
-  // since. One thread at a time.
+  // `handler` calls handle(). Installed once per process and never removed, because later handlers
+  // may call it. One thread at a time.
   void install(void (*handler)(int, siginfo_t*, void*)) noexcept;
-  // By the handler only; async-signal-safe.
+  // Only for the handler; async-signal-safe.
   void handle(int signal, siginfo_t* info, void* context) noexcept;
 
-  // A mapping to watch: whole pages, at most 2 MiB. False: the table is full.
+  // Watches a mapping: whole pages, at most 2 MiB. False: the table is full.
   bool add(const void* at, std::size_t bytes) noexcept;
-  // Before it is unmapped.
+  // Call before unmapping.
   void remove(const void* at) noexcept;
-  // Nothing of these is mapped in a forked child.
+  // For a forked child, where none of them is mapped.
   void forget_all() noexcept;
-  // The recording's file is not what it should be: as after a fault.
+  // Acts as after a fault: the recording's file is damaged.
   void report() noexcept;
   // Grows with each fault in a watched mapping, and with each report().
   std::uint32_t faults() const noexcept { return faults_.load(std::memory_order_acquire); }
@@ -48,11 +48,11 @@ class BusGuard {
   void pass_on(int signal, siginfo_t* info, void* context) noexcept;
 
   std::atomic<std::uint32_t>* const recording_;
-  // Release before memory is replaced; acquire by who has read from such memory and asks whether
-  // that was the file's.
+  // Release before memory is replaced. Acquire after reading such memory, to ask whether it
+  // was the file's.
   std::atomic<std::uint32_t> faults_{0};
-  std::atomic<std::int32_t> pid_{0};  // relaxed: who mapped what is in the table
-  // Address plus pages; 0: empty. Relaxed: a mapping's owner adds it before its first access.
+  std::atomic<std::int32_t> pid_{0};  // relaxed: the process whose mappings are in the table
+  // Address plus page count; 0: empty. Relaxed: the owner adds a mapping before its first access.
   std::array<std::atomic<std::uintptr_t>, kCapacity> ranges_{};
   std::atomic<std::size_t> end_{0};  // entries from here on were never used
   bool installed_ = false;

@@ -1,5 +1,5 @@
-// Prepared chunks for threads to take, full chunks that they hand in: the only place where
-// recording threads meet the background thread. No locks.
+// Hands prepared chunks to threads and takes full ones. The only place where recording threads meet
+// the background thread. No locks.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@ class ChunkPool {
  public:
   static constexpr std::uint32_t kCapacity = 512;
 
-  // Any thread. Null: none is ready. Looks at no more than kCapacity places, and at none while all
-  // are empty: each record then asks anew, and dropping one must cost no more than writing it.
+  // Any thread. Null: none is ready. Checks at most kCapacity places, and none while all are empty:
+  // each record then asks again, and a drop must cost no more than a write.
   spool::ChunkHeader* take() noexcept {
     if (ready_count() == 0) return nullptr;
     const std::uint32_t start = take_at_.fetch_add(1, std::memory_order_relaxed);
@@ -44,13 +44,13 @@ class ChunkPool {
     return false;
   }
 
-  // Any thread; may be late by what other threads are taking or putting.
+  // Any thread; approximate while other threads take or put.
   std::uint32_t ready_count() const noexcept {
     return static_cast<std::uint32_t>(std::max(count_.load(std::memory_order_relaxed), 0));
   }
 
-  // Any thread: a chunk that its owner will not touch again.
-  void hand_in(spool::ChunkHeader* chunk) noexcept {
+  // Any thread. The owner does not touch the chunk again.
+  void add_full(spool::ChunkHeader* chunk) noexcept {
     spool::ChunkHeader* head = full_.load(std::memory_order_relaxed);
     do {
       chunk->in_memory_next = reinterpret_cast<std::uintptr_t>(head);
@@ -58,14 +58,14 @@ class ChunkPool {
                                           std::memory_order_relaxed));  // pairs with take_full()
   }
 
-  // One thread: all chunks handed in so far, linked by in_memory_next.
+  // One thread. All chunks added so far, linked by in_memory_next.
   spool::ChunkHeader* take_full() noexcept {
-    return full_.exchange(nullptr, std::memory_order_acquire);  // pairs with hand_in()
+    return full_.exchange(nullptr, std::memory_order_acquire);  // pairs with add_full()
   }
 
  private:
   std::array<std::atomic<spool::ChunkHeader*>, kCapacity> ready_{};
-  // Below 0 for a moment when a chunk is taken between its put()'s two steps.
+  // Below 0 for a moment when a chunk is taken between the two steps of put().
   std::atomic<std::int32_t> count_{0};
   std::atomic<std::uint32_t> take_at_{0};  // relaxed: only spreads the threads
   std::uint32_t put_at_ = 0;

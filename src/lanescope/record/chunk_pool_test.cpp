@@ -45,7 +45,7 @@ TEST(ChunkPoolTest, NoChunkIsLostOrGivenTwiceWhileThreadsTake) {
         twice += owners[static_cast<std::size_t>(chunk - chunks.data())].fetch_add(1) != 0;
         ++taken;
         owners[static_cast<std::size_t>(chunk - chunks.data())].fetch_sub(1);
-        pool.hand_in(chunk);
+        pool.add_full(chunk);
       }
     });
   for (spool::ChunkHeader& chunk : chunks) ASSERT_TRUE(pool.put(&chunk));

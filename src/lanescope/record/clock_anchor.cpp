@@ -16,9 +16,9 @@ std::uint64_t clock_ns(clockid_t clock) {
 
 }  // namespace
 
-// The monotonic clock read between two reads of the counter; the narrowest of several wins, which
-// leaves out moments when the thread was interrupted. The realtime clock is read beside it: it only
-// says when the recording was, not how long.
+// Reads the monotonic clock between two reads of the counter, several times, and keeps the
+// narrowest reading: there the thread was not interrupted. Reads the realtime clock next to it,
+// which only says when the recording was, not how long.
 spool::Record read_anchor() noexcept {
   spool::Record best;
   best.kind = static_cast<std::uint8_t>(spool::RecordKind::kAnchor);

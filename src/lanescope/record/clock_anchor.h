@@ -6,10 +6,10 @@
 
 namespace lanescope::record {
 
-// As a record of kind kAnchor. Some hundred nanoseconds.
+// A record of kind kAnchor. Takes some hundred nanoseconds.
 spool::Record read_anchor() noexcept;
-// Good to about one part in ten thousand; takes a millisecond. Only a recording that was killed
-// before its second anchor, and the length of a ring, need it.
+// Accurate to about one part in ten thousand; takes a millisecond. Used for the length of a ring,
+// and for recordings killed before their second anchor.
 std::uint64_t estimate_ticks_per_second() noexcept;
 
 }  // namespace lanescope::record

@@ -12,6 +12,8 @@ const char* thinned_word(Thinning thinning) {
       return "input shapes";
     case Thinning::kStacks:
       return "stacks";
+    case Thinning::kShortOperators:
+      return "short operators";
     case Thinning::kOperatorsInParts:
       return "operators";
     case Thinning::kNothing:
@@ -27,22 +29,24 @@ void CostBudget::account(std::int64_t now_ns, CostSum sum) {
   const auto one_second = ratio_ * static_cast<double>(kSecond);
   owed_ns_ += static_cast<double>(cost) - ratio_ * static_cast<double>(time);
   owed_ns_ =
-      std::clamp(owed_ns_, -one_second * (kBurst / kSecond), one_second * (kMostOwed / kSecond));
+      std::clamp(owed_ns_, -one_second * (kBurst / kSecond), one_second * (kMaxOwed / kSecond));
   calls_ += sum.calls - last_.sum.calls;
+  left_out_ += sum.left_out - last_.sum.left_out;
   last_ = {now_ns, sum};
 }
 
 void CostBudget::open(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   last_ = {now_ns, sum};
-  if (looks_.empty()) look_anew();
+  if (samples_.empty()) restart_samples();
   if (thinning_ == Thinning::kNothing) return;
-  if (periods_.size() == kMostPeriods) {  // the last one goes on
+  if (periods_.size() == kMostPeriods) {  // the last entry goes on
     periods_.back().to_ns.reset();
     return;
   }
   periods_.push_back({.from_ns = wall_ns,
                       .thinning = thinning_,
-                      .share_ratio = periods_.empty() ? 0 : periods_.back().share_ratio});
+                      .share_ratio = periods_.empty() ? 0 : periods_.back().share_ratio,
+                      .short_ns = thinning_ == Thinning::kShortOperators ? short_ns_ : 0});
   ++version_;
 }
 
@@ -57,24 +61,26 @@ void CostBudget::close(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
 std::optional<Thinning> CostBudget::next() const {
   if (thinning_ < Thinning::kInputs && has_inputs_) return Thinning::kInputs;
   if (thinning_ < Thinning::kStacks && has_stacks_) return Thinning::kStacks;
+  if (thinning_ < Thinning::kShortOperators) return Thinning::kShortOperators;
   if (thinning_ < Thinning::kOperatorsInParts) return Thinning::kOperatorsInParts;
   return std::nullopt;
 }
 
 std::optional<Thinning> CostBudget::previous() const {
+  if (thinning_ > Thinning::kShortOperators) return Thinning::kShortOperators;
   if (thinning_ > Thinning::kStacks && has_stacks_) return Thinning::kStacks;
   if (thinning_ > Thinning::kInputs && has_inputs_) return Thinning::kInputs;
   if (thinning_ > Thinning::kNothing) return Thinning::kNothing;
   return std::nullopt;
 }
 
-// Of the looks that are kept: the last second, or what there is since the last change.
+// Over the kept samples: the last second, or the time since the last change.
 std::optional<CostBudget::Rate> CostBudget::rate() const {
-  if (looks_.empty()) return std::nullopt;
-  const Look& first = looks_.front();
+  if (samples_.empty()) return std::nullopt;
+  const CostSample& first = samples_.front();
   Rate found;
   found.span_ns = window_ns_ - first.window_ns;
-  if (found.span_ns < kShortLook) return std::nullopt;
+  if (found.span_ns < kShortSpan) return std::nullopt;
   const auto cost = static_cast<double>(cost_ns_ - first.cost_ns);
   const auto calls = static_cast<double>(calls_ - first.calls);
   const auto span = static_cast<double>(found.span_ns);
@@ -84,39 +90,47 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
   return found;
 }
 
-// Whether recording what the thinning before this one does would fit with a margin. Whole operators
-// cost in each part what they cost without pauses.
+// Whether the level before this one would fit, with a margin.
 bool CostBudget::fits(const Rate& rate) const {
   const double limit = kMargin * ratio_;
-  if (thinning_ == Thinning::kOperatorsInParts) return rate.share <= limit;
-  const double ns_per_call = ns_per_call_[static_cast<std::size_t>(previous().value_or(thinning_))];
-  return std::max(rate.share, rate.calls_per_ns * ns_per_call) <= limit;
+  const double before =
+      rate.calls_per_ns * ns_per_call_[static_cast<std::size_t>(previous().value_or(thinning_))];
+  // The recorded parts include short operators, too: what fits with them fits without.
+  if (thinning_ == Thinning::kOperatorsInParts) return std::min(rate.share, before) <= limit;
+  return std::max(rate.share, before) <= limit;
 }
 
-void CostBudget::look_anew() {
-  looks_.assign(1, {window_ns_, cost_ns_, calls_});
-  calm_since_ns_.reset();
-}
+void CostBudget::restart_samples() { samples_.assign(1, {window_ns_, cost_ns_, calls_}); }
 
-void CostBudget::go_to(Thinning thinning, double share, std::int64_t wall_ns) {
+void CostBudget::change_thinning(Thinning thinning, const Rate& rate, std::int64_t wall_ns) {
+  // Two calls per operator: begin and end. The calls of the level before are those that would
+  // be recorded again.
+  if (thinning == Thinning::kShortOperators && thinning_ < thinning)
+    short_ns_ = std::clamp(static_cast<std::int64_t>(2 * rate.ns_per_call / ratio_), kLeastShort,
+                           kMostShort);
   thinning_ = thinning;
-  look_anew();
+  restart_samples();
+  calm_since_ns_.reset();
   ++version_;
-  // A list that is full: its last entry goes on, and names the most that was left out in its time.
+  // The list is full: its last entry goes on, and names the most that was left out in its time.
   if (periods_.size() == kMostPeriods) {
     Period& last = periods_.back();
     last.to_ns.reset();
     last.thinning = std::max(last.thinning, thinning);
+    last.short_ns = std::max(last.short_ns, short_ns_);
     return;
   }
   if (!periods_.empty() && !periods_.back().to_ns) periods_.back().to_ns = wall_ns;
   if (thinning != Thinning::kNothing)
-    periods_.push_back({.from_ns = wall_ns, .thinning = thinning, .share_ratio = share});
+    periods_.push_back({.from_ns = wall_ns,
+                        .thinning = thinning,
+                        .share_ratio = rate.share,
+                        .short_ns = thinning == Thinning::kShortOperators ? short_ns_ : 0});
 }
 
 void CostBudget::pause(bool on, std::int64_t wall_ns) {
   paused_ = on;
-  look_anew();
+  restart_samples();
   ++version_;
   if (periods_.empty()) return;
   Period& period = periods_.back();
@@ -133,12 +147,13 @@ void CostBudget::pause(bool on, std::int64_t wall_ns) {
   if (pause_is_listed_) period.pauses.back().to_ns = wall_ns;
 }
 
-std::optional<CostBudget::Change> CostBudget::look(std::int64_t now_ns, std::int64_t wall_ns,
-                                                   CostSum sum) {
+std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::int64_t wall_ns,
+                                                     CostSum sum) {
   account(now_ns, sum);
-  while (looks_.size() > 1 && window_ns_ - looks_[1].window_ns >= kLongLook) looks_.pop_front();
+  while (samples_.size() > 1 && window_ns_ - samples_[1].window_ns >= kLongSpan)
+    samples_.pop_front();
   const auto found = rate();
-  looks_.push_back({window_ns_, cost_ns_, calls_});
+  samples_.push_back({window_ns_, cost_ns_, calls_});
   Change change{thinning_, thinning_, found ? found->share : 0};
   if (paused_) {
     if (owed_ns_ > 0) return std::nullopt;
@@ -153,10 +168,10 @@ std::optional<CostBudget::Change> CostBudget::look(std::int64_t now_ns, std::int
       pause(true, wall_ns);
       return change;
     }
-  } else if ((found->span_ns >= kLongLook && found->share > ratio_) ||
-             found->share > kFarAbove * ratio_) {
+  } else if ((found->span_ns >= kLongSpan && found->share > ratio_) ||
+             found->share > kFarAboveFactor * ratio_) {
     change.after = *next();
-    go_to(change.after, found->share, wall_ns);
+    change_thinning(change.after, *found, wall_ns);
     if (thinning_ == Thinning::kOperatorsInParts) pause(true, wall_ns);
     return change;
   }
@@ -165,9 +180,9 @@ std::optional<CostBudget::Change> CostBudget::look(std::int64_t now_ns, std::int
     return std::nullopt;
   }
   if (!calm_since_ns_) calm_since_ns_ = window_ns_;
-  if (window_ns_ - *calm_since_ns_ < kCalm) return std::nullopt;
+  if (window_ns_ - *calm_since_ns_ < kCalmTime) return std::nullopt;
   change.after = *previous();
-  go_to(change.after, found->share, wall_ns);
+  change_thinning(change.after, *found, wall_ns);
   return change;
 }
 
@@ -181,6 +196,7 @@ std::string CostBudget::thinned_json() const {
         R"({}{{"from_ns": {}, "to_ns": {}, "level": {}, "what": "{}", "share_ratio": {:.4f})",
         json.size() == 1 ? "" : ", ", period.from_ns, time(period.to_ns),
         static_cast<int>(period.thinning), thinned_word(period.thinning), period.share_ratio);
+    if (period.short_ns > 0) json += fmt::format(R"(, "shorter_than_ns": {})", period.short_ns);
     if (period.thinning == Thinning::kOperatorsInParts) {
       json += fmt::format(R"(, "paused_ns": {}, "pause_count": {}, "pauses": [)", period.paused_ns,
                           period.pause_count);
@@ -196,8 +212,8 @@ std::string CostBudget::thinned_json() const {
 
 std::string CostBudget::cost_json() const {
   return fmt::format(
-      R"({{"budget_ratio": {}, "share_ratio": {:.6f}, "cost_ns": {}, "window_ns": {}}})", ratio_,
-      share(), cost_ns_, window_ns_);
+      R"({{"budget_ratio": {}, "share_ratio": {:.6f}, "cost_ns": {}, "window_ns": {}, "left_out_operators": {}}})",
+      ratio_, share(), cost_ns_, window_ns_, left_out_);
 }
 
 }  // namespace lanescope::record

@@ -15,6 +15,7 @@ constexpr std::int64_t kWall = 1'700'000'000'000'000'000;
 struct Program {
   CostBudget budget;
   double inputs_ns = 100, stack_ns = 100, plain_ns = 100, calls_per_s = 0;
+  double short_share = 0;  // of the plain cost: that of short operators
   std::int64_t now_ns = 0, paused_ns = 0;
   CostSum sum;
   int level_changes = 0;
@@ -25,8 +26,8 @@ struct Program {
   }
   double ns_per_call() const {
     const Thinning now = budget.thinning();
-    return plain_ns + (now < Thinning::kStacks ? stack_ns : 0) +
-           (now < Thinning::kInputs ? inputs_ns : 0);
+    return plain_ns * (now == Thinning::kShortOperators ? 1 - short_share : 1) +
+           (now < Thinning::kStacks ? stack_ns : 0) + (now < Thinning::kInputs ? inputs_ns : 0);
   }
   void run(std::int64_t ms) {
     for (std::int64_t until = now_ns + ms * kMs; now_ns < until;) {
@@ -38,7 +39,7 @@ struct Program {
         sum.calls += static_cast<std::uint64_t>(calls);
         sum.cost_ns += static_cast<std::int64_t>(calls * ns_per_call());
       }
-      const auto change = budget.look(now_ns, kWall + now_ns, sum);
+      const auto change = budget.update(now_ns, kWall + now_ns, sum);
       if (change && change->before != change->after) ++level_changes;
     }
   }
@@ -106,7 +107,54 @@ TEST(CostBudgetTest, PausesKeepTheShareWhenNothingElseCanGo) {
   const std::int64_t open =
       last.pauses.back().to_ns ? 0 : kWall + program.now_ns - last.pauses.back().from_ns;
   EXPECT_EQ(last.paused_ns + open, program.paused_ns);
-  EXPECT_EQ(program.level_changes, 3);
+  EXPECT_EQ(program.level_changes, 4);
+}
+
+TEST(CostBudgetTest, ShortOperatorsGoBeforeOperatorsPause) {
+  Program program(0.01, false, false);
+  program.inputs_ns = program.stack_ns = 0;
+  program.short_share = 0.6;
+  program.calls_per_s = 200'000;  // 2 %, without short ones 0.8 %
+  program.run(1'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kShortOperators);
+  // Begin and end take 100 ns each: 1 % of 20 us.
+  EXPECT_EQ(program.budget.short_ns(), 20'000);
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kShortOperators);
+  EXPECT_EQ(program.paused_ns, 0);
+  EXPECT_THAT(program.budget.thinned_json(),
+              HasSubstr(R"("level": 3, "what": "short operators", "share_ratio": 0.0200, )"
+                        R"("shorter_than_ns": 20000})"));
+  program.calls_per_s = 20'000;  // 0.2 % with all
+  program.run(12'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+}
+
+TEST(CostBudgetTest, WhatCountsAsShortHasBounds) {
+  for (const double ns : {1.0, 1e6}) {
+    Program program(0.5, false, false);
+    program.inputs_ns = program.stack_ns = 0;
+    program.plain_ns = ns;
+    program.calls_per_s = 0.7e9 / ns;
+    program.run(1'000);
+    ASSERT_EQ(program.budget.thinning(), Thinning::kShortOperators) << ns;
+    EXPECT_EQ(program.budget.short_ns(),
+              ns == 1.0 ? CostBudget::kLeastShort : CostBudget::kMostShort);
+  }
+}
+
+// The parts cost more than the budget for ever, and recording without short operators would not.
+TEST(CostBudgetTest, PausesEndWhenLeavingOutShortOperatorsIsEnough) {
+  Program program(0.01, false, false);
+  program.inputs_ns = program.stack_ns = 0;
+  program.short_share = 0.6;
+  program.calls_per_s = 500'000;  // 5 %, without short ones 2 %
+  program.run(10'000);
+  ASSERT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  program.calls_per_s = 110'000;  // 1.1 %, without short ones 0.44 %
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kShortOperators);
+  EXPECT_FALSE(program.budget.is_paused());
 }
 
 TEST(CostBudgetTest, DetailsComeBackWhenTheyFitWithAMargin) {
@@ -131,7 +179,7 @@ TEST(CostBudgetTest, WholeOperatorsComeBackAfterPauses) {
   program.run(60'000);
   ASSERT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
   program.calls_per_s = 10'000;  // 0.1 %
-  program.run(100'000);
+  program.run(120'000);
   EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
   EXPECT_FALSE(program.budget.is_paused());
 }
@@ -151,7 +199,7 @@ TEST(CostBudgetTest, ShortWindowsOfAScheduleAreJudgedTogether) {
   std::int64_t now = 0;
   for (int window = 0; window < 60; ++window, now += 10'000 * kMs) {
     budget.open(now, kWall + now, sum);
-    budget.look(now, kWall + now, sum);
+    budget.update(now, kWall + now, sum);
     now += 20 * kMs;  // 2 % of it
     sum.cost_ns += kMs * 4 / 10;
     sum.calls += 1000;
@@ -182,11 +230,13 @@ TEST(CostBudgetTest, TheListIsJson) {
   program.calls_per_s = 1'000'000;
   program.run(400);
   EXPECT_EQ(program.budget.thinned_json(),
-            R"([{"from_ns": 1700000000200000000, "to_ns": null, "level": 3, "what": "operators", )"
-            R"("share_ratio": 0.3000, "paused_ns": 0, "pause_count": 1, )"
-            R"("pauses": [[1700000000200000000, null]]}])");
+            R"([{"from_ns": 1700000000200000000, "to_ns": 1700000000400000000, "level": 3, )"
+            R"("what": "short operators", "share_ratio": 0.3000, "shorter_than_ns": 60000}, )"
+            R"({"from_ns": 1700000000400000000, "to_ns": null, "level": 4, "what": "operators", )"
+            R"("share_ratio": 0.1000, "paused_ns": 0, "pause_count": 1, )"
+            R"("pauses": [[1700000000400000000, null]]}])");
   EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("budget_ratio": 0.01, )"));
-  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("cost_ns": 60000000, )"));
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("cost_ns": 80000000, )"));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-// What a callback of ours costs, measured in the callback itself: one call in 32, chosen at random
-// so that no rhythm of the program is met again and again, stands for those between.
+// Measures the cost of our callbacks inside the callback: one call in 32, and it counts for those
+// between. Chosen at random, so that no rhythm of the program distorts the result.
 //
-// Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). Cost of a call that is not
-// measured: one decrement of a number that the thread owns; of one that is: two reads of the tick
-// counter.
+// Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). A call that is not measured costs
+// one decrement of a thread's number; a measured one two reads of the tick counter.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace lanescope::record {
 struct CostScale {
   // What torch adds around a call that it would not make without us.
   std::uint64_t around_call = 0;
-  // A call that seems to take longer was interrupted, and its thread did something else meanwhile.
+  // A call that seems to take longer was interrupted.
   std::uint64_t most = ~std::uint64_t{0};
 };
 
@@ -39,11 +38,12 @@ class MeasuredCall {
     cost_->seed = cost_->seed * 1664525u + 1013904223u;      // Numerical Recipes' generator
     cost_->interval = cost_->countdown = cost_->seed >> 26;  // 0 to 63
   }
+  bool is_measured() const noexcept { return cost_ != nullptr; }
   MeasuredCall(const MeasuredCall&) = delete;
   MeasuredCall& operator=(const MeasuredCall&) = delete;
 
  private:
-  // Relaxed: one writer, and the sums are read on their own.
+  // Relaxed: one writer, and each sum is read alone.
   static void add(std::atomic<std::uint64_t>& sum, std::uint64_t value) noexcept {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }

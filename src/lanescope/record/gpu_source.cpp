@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kLibrary = "liblanescope_record_cupti.so";
 
-// Beside liblanescope_record.so; in a build tree, in the folder next to it.
+// Next to liblanescope_record.so; in a build tree, in the folder next to it.
 void* open_library() {
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&lanescope_record_abi), &self) == 0 || !self.dli_fname)

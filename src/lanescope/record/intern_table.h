@@ -1,5 +1,5 @@
-// Each text of the process once, with an id that records carry; every spool gets a copy of each
-// text.
+// Keeps each text of the process once and gives it an id for records; every spool gets a copy
+// of each text.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,21 +19,19 @@ class InternTable {
   static constexpr std::size_t kMaxBytes = 64u << 20;
 
   InternTable();
-  // See lanescope_intern(). The text is in the attached spool before this returns, if the disk
-  // allows.
+  // See lanescope_intern(). The text is in the attached spool before this returns, if
+  // the disk allows.
   std::uint32_t intern(std::string_view text, const char** stored = nullptr,
                        std::size_t max_bytes = spool::kMaxTextBytes) noexcept
       LANESCOPE_EXCLUDES(mutex_);
-  // A text of the attached spool alone: metadata, notes. The next spool uses its id for another
-  // text, so recordings that come and go leave nothing in this table. 0: no spool is attached, or
-  // no room.
+  // A text for the attached spool only: metadata, notes. The next spool uses its id for another
+  // text, so finished recordings leave nothing in this table. 0: no spool is attached, or no room.
   std::uint32_t intern_for_spool(std::string_view text,
                                  std::size_t max_bytes = spool::kMaxTextBytes) noexcept
       LANESCOPE_EXCLUDES(mutex_);
-  // From now on texts, those known already included, go to that spool; both must live until
-  // detach().
+  // Writes all texts, also the known ones, to that spool; both must live until detach().
   void attach(SpoolFile* file, ChunkPool* pool) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Tries again to write what found no place.
+  // Tries again to write texts that found no room.
   void flush() noexcept LANESCOPE_EXCLUDES(mutex_);
   void detach() noexcept LANESCOPE_EXCLUDES(mutex_);
 
@@ -52,11 +50,11 @@ class InternTable {
   SpoolFile* file_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
   ChunkPool* pool_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
   spool::ChunkHeader* chunk_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
-  // Of the process that has the chunk mapped; a fork that ran no handlers leaves us a copy without
-  // it.
+  // The process that has the chunk mapped. After a fork without handlers, our copy of the table
+  // has no mapping.
   int pid_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t written_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // ids below are in the spool
-  // Ids of intern_for_spool(), rising; texts_ has a placeholder for each, which no spool gets.
+  // Ids of intern_for_spool(), ascending; texts_ has a placeholder for each, which no spool gets.
   std::vector<std::uint32_t> spool_ids_ LANESCOPE_GUARDED_BY(mutex_);
   std::size_t spool_ids_used_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t lost_spool_texts_ LANESCOPE_GUARDED_BY(mutex_) = 0;

@@ -11,8 +11,8 @@ constexpr std::uint32_t kPairs = spool::kRecordsPerChunk / 2;
 
 }  // namespace
 
-// The kind is stored last, and cleared first, so that a process killed between two stores leaves
-// whole pairs or empty ones.
+// Stores the kind last and clears it first: a process killed between two stores leaves whole pairs
+// or empty ones.
 void KeptRanges::write(Record* place, std::uint32_t thread, std::uint64_t from,
                        const Record& record) noexcept {
   place[1] = record;
@@ -52,7 +52,7 @@ void KeptRanges::add(std::uint32_t thread, std::uint64_t place, const Record& ra
   if (range.d != 0)
     for (auto end = ends_.begin(); end != ends_.end(); ++end)
       if ((*end)[1].d == range.d && (*end)[1].end_tsc >= range.begin_tsc) {
-        free_place(*end);  // over before what is wanted begins
+        free_place(*end);  // it ended before the wanted time begins
         ends_.erase(end);
         return;
       }

@@ -1,6 +1,6 @@
-// What is still needed of chunks that a ring gave back: ranges that were open when their chunk was
-// closed, and ends by handle whose range is not there yet. They lie in chunks of kind kKept, two
-// records each: kKeptFrom, which says the thread and the place, then the record itself.
+// Records that are still needed from chunks that a ring reused: ranges that were open when their
+// chunk closed, and ends by handle whose range has not come yet. They are in chunks of kind kKept,
+// as pairs: kKeptFrom with the thread and the place, then the record.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,13 +18,13 @@ class KeptRanges {
   static constexpr std::uint32_t kMaxEnds = 256;  // ends by handle; the oldest go first
 
   explicit KeptRanges(SpoolFile* file) : file_(file) {}
-  // An open range at `place` (sequence << 32 | slot) of the thread's chunk that goes.
+  // Keeps an open range at `place` (sequence << 32 | slot) of a thread's chunk that is reused.
   void add(std::uint32_t thread, std::uint64_t place, const spool::Record& range);
-  // The end of that range goes, too.
+  // The end of that range goes, too, so the range is not needed any more.
   void remove(std::uint32_t thread, std::uint64_t place) noexcept;
-  // An end by handle goes: with its range when that is here, else it is kept for it.
+  // An end by handle goes. If its range is here, both go; else keeps the end for its range.
   void end_by_handle(std::uint32_t thread, const spool::Record& end);
-  // Ranges that begin at ticks for which `wanted` is false go.
+  // Removes ranges for whose begin `wanted` is false.
   void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;
   std::uint64_t lost() const noexcept { return lost_; }
   const std::vector<spool::ChunkHeader*>& chunks() const noexcept { return chunks_; }

@@ -70,8 +70,8 @@ std::optional<SpoolOwner> read_spool_owner(const std::string& path) {
   struct stat file;
   const bool is_whole = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) &&
                         pread(fd, bytes, sizeof bytes, 0) == static_cast<ssize_t>(sizeof bytes);
-  // SpoolFile::create() takes this lock, and the kernel gives it back when the last process that
-  // has the file open ends.
+  // SpoolFile::create() takes this lock. The kernel releases it when the last process that has the
+  // file open ends.
   const bool is_written = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   close(fd);
   const auto& header = *reinterpret_cast<const spool::FileHeader*>(bytes);

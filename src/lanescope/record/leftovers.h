@@ -1,4 +1,4 @@
-// Files that processes left which no longer live: whose a file is, and whether that process runs.
+// Files of processes that no longer run: which process wrote a file, and whether it still runs.
 // docs/decisions/leftovers.md.
 #pragma once
 #include <cstdint>
@@ -9,26 +9,26 @@
 
 namespace lanescope::record {
 
-// Says a spool's header.
+// From a spool's header.
 struct SpoolOwner {
   std::uint64_t pid = 0;
-  std::string host;           // as RecordingName::host
-  bool is_finished = false;   // its recording ended as it should
-  bool is_written = false;    // a process holds it open to write, on this machine or, where the
-                              // file system passes locks on, another one
+  std::string host;          // as RecordingName::host
+  bool is_finished = false;  // its recording ended normally
+  bool is_written = false;   // a process has it open to write, on this machine, or on another one
+                             // if the file system shares locks
 };
 
-// Reads the first bytes of a regular file, without waiting. Nothing: not a spool of this version,
-// or it cannot be read.
+// Reads the first bytes of a regular file, without waiting. Nothing: not a spool of this
+// version, or unreadable.
 LANESCOPE_RECORD_EXPORT std::optional<SpoolOwner> read_spool_owner(const std::string& path);
 
-// Whether process `pid` of this machine can be the one that wrote a file which changed last at
-// `changed_s` (seconds since 1970): it lives, and began before then. When in doubt, true.
+// Whether process `pid` of this machine may have written a file that last changed at `changed_s`
+// (seconds since 1970): it runs, and began before then. In doubt: true.
 LANESCOPE_RECORD_EXPORT bool may_be_writer(std::uint64_t pid, std::int64_t changed_s);
 
-// The temporary spools in `directory` that killed processes of this user and machine left, last
-// changed more than an hour ago. Bounded: 4,096 names, 100 of ours looked at, 16 removed. What
-// fails is left. Returns how many were removed.
+// Removes temporary spools in `directory` that killed processes of this user and machine left more
+// than an hour ago. Limits: reads 4,096 names, checks 100 of ours, removes 16. Ignores failures.
+// Returns how many it removed.
 LANESCOPE_RECORD_EXPORT int remove_old_temporary_spools(const std::string& directory) noexcept;
 
 }  // namespace lanescope::record

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSpool = ".lspool";
-constexpr int kMostNames = 100'000;
+constexpr int kMostTries = 100'000;
 
 bool is_there(const std::string& path) {
   struct stat found;
@@ -29,7 +29,7 @@ bool has_results(const std::string& base) {
   return false;
 }
 
-// Without .lspool. The folder is made when it is missing.
+// The path without .lspool. Makes the folder if it is missing.
 Result<std::string> first_base(const RecorderOptions& options) {
   std::error_code error;
   if (!options.spool_path.empty()) {
@@ -66,8 +66,8 @@ Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
     settings.path = base + std::string(kSpool);
     if (!is_there(settings.path) && !has_results(base)) {
       auto spool = Spool::create(settings, texts);
-      // The name is taken by whoever makes the .lspool, and that goes after the results are there.
-      // So they are looked for again: another process may have finished in between.
+      // Whoever makes the .lspool owns the name, and the .lspool goes when the results are there.
+      // So check for results again: another process may have finished in between.
       if (spool && !has_results(base)) return spool;
       if (spool) {
         (*spool)->finish(false);
@@ -76,10 +76,10 @@ Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
         return spool;
       }
     }
-    if (number == kMostNames)
+    if (number == kMostTries)
       return Error{Errc::kIo,
                    fmt::format("{}: {} recordings of that name are there; move them away", first,
-                               kMostNames)};
+                               kMostTries)};
     base = fmt::format("{}_{}", first, number);
   }
 }

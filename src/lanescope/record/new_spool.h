@@ -1,4 +1,4 @@
-// The file of a new recording: named, and made so that no other recording's files are touched.
+// Names and makes the file of a new recording, without touching files of other recordings.
 #pragma once
 #include <memory>
 
@@ -8,9 +8,10 @@
 
 namespace lanescope::record {
 
-// `settings.path` is chosen here, from `options`. A name that another recording has, as .lspool or
-// as results (.json, .json.gz, .json.zst, .txt), gets a count: _2, _3, ...; not when the caller
-// chose `options.spool_path` without `options.free_name`. kIo: the file cannot be made.
+// Chooses `settings.path` from `options`. If another recording has the name, as .lspool or as
+// results (.json, .json.gz, .json.zst, .txt), the name gets a count: _2, _3, ... But if the
+// caller chose `options.spool_path` without `options.free_name`, that is an error. kIo: the file
+// cannot be made.
 Result<std::unique_ptr<Spool>> create_new_spool(const RecorderOptions& options,
                                                 SpoolOptions settings, InternTable* texts);
 

@@ -6,7 +6,7 @@
 
 namespace lanescope {
 
-// Any name; it costs one hash of its bytes while recording, one load while not.
+// Any name. Costs one hash of its bytes while recording, one load otherwise.
 class RecordFunction {
  public:
   explicit RecordFunction(std::string_view name) noexcept {
@@ -27,7 +27,7 @@ class RecordFunction {
   ~RecordFunction() { end(); }
   RecordFunction(const RecordFunction&) = delete;
   RecordFunction& operator=(const RecordFunction&) = delete;
-  // Ends it early; the destructor then does nothing. On the same thread.
+  // Ends the range early, on the same thread; the destructor then does nothing.
   void end() noexcept {
     if (token_.sequence == 0) return;
     record::end_range(token_);

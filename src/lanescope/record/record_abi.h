@@ -1,6 +1,6 @@
-// The plain-C border of liblanescope_record.so. Code compiled on another machine, or with another
-// std::string (the torch observer, with _GLIBCXX_USE_CXX11_ABI=0), uses only this, thread_writer.h
-// and activity_source.h.
+// The plain-C interface of liblanescope_record.so. Code built on another machine or with another
+// std::string (the torch observer, with _GLIBCXX_USE_CXX11_ABI=0) uses only this file,
+// thread_writer.h and activity_source.h.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,12 +9,12 @@
 #include "lanescope/codec/spool_layout.h"
 
 #define LANESCOPE_RECORD_EXPORT __attribute__((visibility("default")))
-// Changes with any change of LanescopeWriter, Record or the functions below. Compare with
-// lanescope_record_abi() before anything else: LANESCOPE_RECORD_ABI is what the header says, the
-// function what the loaded library says.
-#define LANESCOPE_RECORD_ABI 4u
+// Changes whenever LanescopeWriter, Record or the functions below change. Compare with
+// lanescope_record_abi() first: LANESCOPE_RECORD_ABI is the version of the header, the function
+// returns that of the loaded library.
+#define LANESCOPE_RECORD_ABI 5u
 
-// What to record beyond names and times; union over the open sessions.
+// What to record besides names and times; the union of all open sessions.
 #define LANESCOPE_RECORD_SHAPES 1u
 #define LANESCOPE_RECORD_MEMORY 2u
 #define LANESCOPE_RECORD_STACK 4u
@@ -22,11 +22,11 @@
 #define LANESCOPE_RECORD_MODULES 16u
 #define LANESCOPE_RECORD_OVERLOAD_NAMES 32u
 #define LANESCOPE_RECORD_ALL_API \
-  64u  // every call of the CUDA runtime and driver, not only those that matter
+  64u  // every call of the CUDA runtime and driver, not only the default ones
 #define LANESCOPE_RECORD_DETACH \
   128u  // CUPTI leaves the process when a window closes, and comes back with the next one
 #define LANESCOPE_RECORD_DETACH_WHERE_TESTED \
-  256u  // the same, with versions of CUDA under which it was tried
+  256u  // the same, but only with versions of CUDA where it was tested
 #define LANESCOPE_RECORD_MEASURE \
   512u  // sources measure what they cost (cost_meter.h), because a session has a budget
 #define LANESCOPE_RECORD_PAUSED \
@@ -57,61 +57,62 @@ struct LanescopeTextName {
 inline constexpr std::uint32_t kLanescopePointerCache = 1024,
                                kLanescopeTextCache = 256;  // powers of two
 
-// What this thread's callbacks cost; see cost_meter.h. Written by the thread, read by the one who
-// keeps to the budget: relaxed, each sum is of use on its own.
+// The cost of this thread's callbacks; see cost_meter.h. The thread writes, the budget reads.
+// Relaxed: each sum is useful alone.
 struct LanescopeCost {
   std::atomic<std::uint64_t> ticks, calls;
-  std::uint32_t countdown, interval;  // calls until the next measured one; what it was at first
+  std::atomic<std::uint64_t> left_out;  // short operators
+  std::uint32_t countdown, interval;    // calls until the next measured one; its start value
   std::uint32_t seed;
 };
 
-// One thread's place to write. Only its thread touches it, except while that thread is known to be
-// outside (see `busy`). Lives in pages that a forked child sees as zero (MADV_WIPEONFORK): there it
-// is a writer without a chunk.
+// Where one thread writes. Only its thread touches it, except while that thread is outside the
+// recorder (see `busy`). It is in pages that a forked child sees as zero (MADV_WIPEONFORK): there
+// it is a writer without a chunk.
 struct LanescopeWriter {
-  // 1 while the owner is between its check of lanescope_recording and its last store. The one who
-  // closes a window first clears lanescope_recording, then makes all threads' stores visible
-  // (membarrier), then waits for 0 (acquire, pairs with the owner's release). So the owner needs no
-  // fence.
+  // 1 while the owner is between its check of lanescope_recording and its last store. Closing a
+  // window clears lanescope_recording, makes all threads' stores visible (membarrier), then waits
+  // for 0 (acquire, pairs with the owner's release). So the owner needs no fence.
   std::atomic<std::uint32_t> busy;
   std::uint32_t
-      sequence;  // of the chunk below, counts up over the whole life of the thread; 0: none yet
+      sequence;  // of the chunk below; counts up during the whole life of the thread; 0: none yet
   lanescope::spool::Record* first;
   std::uint32_t count;                 // records in the chunk
   std::uint32_t capacity;              // count == capacity: full, or no chunk
   std::atomic<std::uint32_t>* used;    // in the chunk's header
   lanescope::spool::ThreadSlot* slot;  // null until the first chunk of a spool
-  void* owner;                         // the recorder's bookkeeping
-  // Ranges opened by callers that keep no token, innermost last.
+  void* owner;                         // for the recorder
+  // Open ranges of callers that keep no token, innermost last.
   std::uint32_t depth;
-  std::uint32_t lost_depth;     // opened beyond the stack; they are all innermost
+  std::uint32_t lost_depth;     // open ranges beyond the stack; all are innermost
   std::uint32_t stack_window;   // the window the stack belongs to
   std::uint32_t thread_number;  // of `slot`
   std::uint64_t torch_tid;
   std::uint32_t has_torch_tid;
-  std::uint32_t chunks;  // had in this spool; the library's own
+  std::uint32_t chunks;  // that it had in this spool; only for the library
   struct LanescopeCost cost;
   struct LanescopeOpenRange stack[kLanescopeStackDepth];
   struct LanescopePointerName pointer_names[kLanescopePointerCache];
   struct LanescopeTextName text_names[kLanescopeTextCache];
 };
 
-// Number of the open window, 0: nothing is recorded. Release by who opens or closes it; pairs with
-// the acquire loads in thread_writer.h.
+// Number of the open window; 0: nothing is recorded. Opening and closing store with release, which
+// pairs with the acquire loads in thread_writer.h.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_recording;
 // LANESCOPE_RECORD_* of the open sessions. Written before lanescope_recording, so read after it.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_record_options;
+// The budget leaves out operators that typically take fewer ticks; 0: none.
+LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint64_t> lanescope_short_operator_ticks;
 LANESCOPE_RECORD_EXPORT extern __thread struct LanescopeWriter* lanescope_thread_writer
     __attribute__((tls_model("initial-exec")));
 
 LANESCOPE_RECORD_EXPORT std::uint32_t lanescope_record_abi() noexcept;
-// Makes this thread's writer; null when that is impossible (the thread ends, no memory). Slow: once
-// a thread.
+// Makes this thread's writer; null: impossible (the thread ends, no memory). Slow; once per thread.
 LANESCOPE_RECORD_EXPORT struct LanescopeWriter* lanescope_attach_thread() noexcept;
-// Hands in the full chunk and takes another: true when there is room for a record. Takes no lock
-// and makes no system call, except for a thread's first chunks of a spool, which are small.
+// Gives away the full chunk and takes another. True: there is room for a record. No lock and no
+// system call, except for a thread's first, small chunks in a spool.
 LANESCOPE_RECORD_EXPORT bool lanescope_next_chunk(struct LanescopeWriter* writer) noexcept;
-// Counts a record that could not be kept on a thread without a writer.
+// Counts a lost record of a thread without a writer.
 LANESCOPE_RECORD_EXPORT void lanescope_count_drop() noexcept;
 // The id of a text, the same for the life of the process; 0 is the empty text. Takes a lock. Cut at
 // kMaxTextBytes; when the table is full (64 MiB): the id of "(too many names)". `stored`, if not

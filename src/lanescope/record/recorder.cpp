@@ -7,7 +7,7 @@ namespace lanescope::record {
 struct Recorder::State {
   std::uint32_t session = 0;
   std::shared_ptr<SpoolName> name;
-  std::uint32_t windows = 0;            // kept for after close()
+  std::uint32_t windows = 0;            // for after close()
   std::vector<std::string> last_notes;  // likewise
   std::vector<std::string> last_dumps;  // likewise
 };
@@ -32,14 +32,14 @@ void Recorder::close() {
   state_->windows = window_count();
   if (auto notes = ActiveRecorder::instance().close(state_->session); !notes.empty())
     state_->last_notes = std::move(notes);
-  state_->last_dumps = dumps();  // with those that were under way
+  state_->last_dumps = dumps();  // including those under way
 }
 
 Result<void> Recorder::dump(const std::string& path) {
   return ActiveRecorder::instance().dump(state_->name->path, path);
 }
-void Recorder::request_dump(std::string why) {
-  ActiveRecorder::instance().request_dump(state_->session, std::move(why));
+std::uint64_t Recorder::request_dump(std::string why, std::uint64_t replaces) {
+  return ActiveRecorder::instance().request_dump(state_->session, std::move(why), replaces);
 }
 std::vector<std::string> Recorder::dumps() const {
   auto dumps = ActiveRecorder::instance().dumps(state_->name->path);

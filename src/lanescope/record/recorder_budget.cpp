@@ -1,5 +1,5 @@
-// How the recorder keeps to its budget: sums what the sources measured (cost_meter.h), asks
-// CostBudget, hands its decisions to the sources, and writes them into the recording.
+// Keeps the recorder within its budget: sums what the sources measured (cost_meter.h), asks
+// CostBudget, passes its decisions to the sources, and writes them into the recording.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -12,12 +12,14 @@ namespace lanescope::record {
 namespace {
 
 constexpr std::uint32_t kInputDetails = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS;
-// The list is written again when something changed, but not more often than this, and the longer
-// the recording is the more seldom: each time takes room in the file.
+// There are more Python frames than operators, so modules go with stacks.
+constexpr std::uint32_t kStackDetails = LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES;
+// The list is written again after a change, but not more often than kWriteInterval and than
+// kWritesPerDuration times in the time so far, because each write takes room in the file.
 constexpr std::int64_t kWriteInterval = CostBudget::kSecond;
-constexpr std::int64_t kWritesInALifetime = 20;
+constexpr std::int64_t kWritesPerDuration = 20;
 
-std::int64_t clock_ns(clockid_t clock) {
+std::int64_t budget_clock_ns(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return now.tv_sec * CostBudget::kSecond + now.tv_nsec;
@@ -27,28 +29,38 @@ std::string percent(double ratio) { return fmt::format("{:.2g} %", ratio * 100);
 
 }  // namespace
 
+void ActiveRecorder::ThreadCosts::add(const LanescopeCost& cost) {
+  ticks += cost.ticks.load(std::memory_order_relaxed);
+  calls += cost.calls.load(std::memory_order_relaxed);
+  left_out += cost.left_out.load(std::memory_order_relaxed);
+}
+
 CostSum ActiveRecorder::sum_cost() {
-  std::uint64_t ticks = 0, calls = 0;
+  ThreadCosts sum;
   {
     const MutexLock lock(registry_);
-    ticks = ended_cost_ticks_;
-    calls = ended_calls_;
-    for (const LanescopeWriter* writer : writers_) {
-      ticks += writer->cost.ticks.load(std::memory_order_relaxed);
-      calls += writer->cost.calls.load(std::memory_order_relaxed);
-    }
+    sum = ended_cost_;
+    for (const LanescopeWriter* writer : writers_) sum.add(writer->cost);
   }
   const auto rate = static_cast<double>(spool_->file().header().ticks_per_second);
-  const double ns = static_cast<double>(ticks) / rate * static_cast<double>(CostBudget::kSecond);
-  return {static_cast<std::int64_t>(ns), calls};
+  const double ns =
+      static_cast<double>(sum.ticks) / rate * static_cast<double>(CostBudget::kSecond);
+  return {static_cast<std::int64_t>(ns), sum.calls, sum.left_out};
 }
 
 std::uint32_t ActiveRecorder::thinned(std::uint32_t options) const {
   if (!budget_is_open_) return options;
   if (budget_->thinning() >= Thinning::kInputs) options &= ~kInputDetails;
-  if (budget_->thinning() >= Thinning::kStacks) options &= ~LANESCOPE_RECORD_STACK;
+  if (budget_->thinning() >= Thinning::kStacks) options &= ~kStackDetails;
   if (budget_->is_paused()) options |= LANESCOPE_RECORD_PAUSED;
   return options;
+}
+
+std::uint64_t ActiveRecorder::short_operator_ticks() const {
+  if (!budget_is_open_ || budget_->thinning() != Thinning::kShortOperators) return 0;
+  const auto rate = static_cast<double>(spool_->file().header().ticks_per_second);
+  return static_cast<std::uint64_t>(static_cast<double>(budget_->short_ns()) * rate /
+                                    static_cast<double>(CostBudget::kSecond));
 }
 
 void ActiveRecorder::follow_budget() {
@@ -59,10 +71,10 @@ void ActiveRecorder::follow_budget() {
   const bool wanted = budget_ && std::any_of(sessions_.begin(), sessions_.end(), opens) &&
                       std::none_of(sessions_.begin(), sessions_.end(), lacks);
   if (wanted == budget_is_open_) return;
-  const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
+  const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
   if (budget_began_ns_ == 0) {
     budget_began_ns_ = now;
-    budget_wall_offset_ns_ = clock_ns(CLOCK_REALTIME) - now;
+    budget_wall_offset_ns_ = budget_clock_ns(CLOCK_REALTIME) - now;
   }
   const std::int64_t wall = now + budget_wall_offset_ns_;
   budget_is_open_ = wanted;
@@ -89,42 +101,43 @@ void ActiveRecorder::change_sources() {
     if (source.running && source.table->change) source.table->change(source.table->self, options);
 }
 
-void ActiveRecorder::look_at_cost() noexcept {
+void ActiveRecorder::check_cost() noexcept {
   if (!has_budget_.load(std::memory_order_relaxed)) return;
   if (!control_.try_lock()) return;
   try {
     if (spool_ && budget_is_open_) judge_cost();
-  } catch (...) {  // no memory: things stay as they are
+  } catch (...) {  // no memory: nothing changes
   }
   control_.unlock();
 }
 
 void ActiveRecorder::judge_cost() {
-  const std::int64_t now = clock_ns(CLOCK_MONOTONIC);
-  const auto change = budget_->look(now, now + budget_wall_offset_ns_, sum_cost());
+  const std::int64_t now = budget_clock_ns(CLOCK_MONOTONIC);
+  const auto change = budget_->update(now, now + budget_wall_offset_ns_, sum_cost());
   if (change) {
     change_sources();
     if (change->before != change->after) note_thinning(*change);
   }
   const std::int64_t interval =
-      std::max(kWriteInterval, (now - budget_began_ns_) / kWritesInALifetime);
+      std::max(kWriteInterval, (now - budget_began_ns_) / kWritesPerDuration);
   if (budget_version_ != budget_->version() && now - budget_written_ns_ >= interval) write_budget();
 }
 
 void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
-  const double seconds =
-      static_cast<double>(clock_ns(CLOCK_MONOTONIC) - budget_began_ns_) / CostBudget::kSecond;
+  const double seconds = static_cast<double>(budget_clock_ns(CLOCK_MONOTONIC) - budget_began_ns_) /
+                         CostBudget::kSecond;
   std::string line;
   if (change.after < change.before) {
     line =
         fmt::format("from {:.1f} s on with {} again: recording cost only {} of the time", seconds,
-                    change.before == Thinning::kOperatorsInParts ? "all operators"
+                    change.before == Thinning::kOperatorsInParts ? "operators all the time"
                                                                  : thinned_word(change.before),
                     percent(change.share_ratio));
   } else {
-    const std::string without = change.after == Thinning::kOperatorsInParts
-                                    ? "with operators in parts only"
-                                    : fmt::format("without {}", thinned_word(change.after));
+    std::string without = fmt::format("without {}", thinned_word(change.after));
+    if (change.after == Thinning::kOperatorsInParts) without = "with operators in parts only";
+    if (change.after == Thinning::kShortOperators)
+      without += fmt::format(" (under {:.0f} us)", static_cast<double>(budget_->short_ns()) / 1e3);
     line = fmt::format("from {:.1f} s on {}: recording cost {} of the time, its budget is {}",
                        seconds, without, percent(change.share_ratio), percent(budget_->ratio()));
   }
@@ -136,7 +149,7 @@ void ActiveRecorder::write_budget() {
   if (!budget_->periods().empty()) source_metadata("lanescope_thinned", budget_->thinned_json());
   source_metadata("lanescope_cost", budget_->cost_json());
   budget_version_ = budget_->version();
-  budget_written_ns_ = clock_ns(CLOCK_MONOTONIC);
+  budget_written_ns_ = budget_clock_ns(CLOCK_MONOTONIC);
 }
 
 }  // namespace lanescope::record

@@ -75,7 +75,7 @@ std::string recording_name(std::string_view program, std::optional<std::uint32_t
 }
 
 std::optional<RecordingName> parse_recording_name(std::string_view name) {
-  // The program's part may hold anything, so the stamp is looked for from the right.
+  // The program's part can contain anything, so search the stamp from the right.
   for (std::size_t at = name.size(); at-- > 1;) {
     if (name[at] != '_' || !is_stamp(name.substr(at + 1, kStampForm.size()))) continue;
     RecordingName found;

@@ -17,8 +17,8 @@ std::uint64_t minus(std::uint64_t tick, std::uint64_t less) {
   return tick > less ? tick - less : 0;
 }
 
-// A little more than asked for: the counter's rate is an estimate, and old chunks are looked for in
-// rounds of a 64th of the time.
+// A little more than asked for: the counter's rate is an estimate, and old chunks are searched
+// every 64th of the time.
 std::uint64_t with_slack(std::uint64_t last) { return last + last / 64; }
 
 const Record* records_of(const std::byte* chunk) {
@@ -31,8 +31,7 @@ bool is_in_any(const std::vector<RingWindow>& windows, std::uint64_t tick) {
   });
 }
 
-// Calls `see(thread, sequence, records)` for what a chunk in memory holds: itself, or its small
-// chunks.
+// Calls `see(thread, sequence, records)` for a chunk in memory, or for each of its small chunks.
 template <typename See>
 void for_each_part(const std::byte* chunk, const See& see) {
   const auto* header = reinterpret_cast<const spool::ChunkHeader*>(chunk);
@@ -84,7 +83,7 @@ void Ring::forget(std::uint32_t session) noexcept {
 
 void Ring::drop_stale() {
   if (!on_) return;
-  // Windows that are wholly before the last seconds of their session.
+  // Drop windows that end before the last seconds of their session.
   std::uint64_t now = 0;
   for (const RingWindow& window : windows_) now = std::max({now, window.start, window.stop});
   for (std::size_t i = windows_.size(); i-- > 0;) {
@@ -92,8 +91,8 @@ void Ring::drop_stale() {
     if (window.last != 0 && window.stop != 0 && wanted_from(window, now) > window.stop)
       windows_.erase(windows_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  const std::vector<RingWindow> windows =
-      windows_;  // clang's check does not follow it into lambdas
+  // A copy: clang's check does not follow the lock into lambdas.
+  const std::vector<RingWindow> windows = windows_;
   kept_.keep_only([&](std::uint64_t begin) { return is_in_any(windows, begin); });
 }
 
@@ -102,7 +101,7 @@ std::vector<RingWindow> Ring::windows() const {
   return windows_;
 }
 
-// A session's last seconds are counted back from the end of its newest window.
+// A session's last seconds count back from the end of its newest window.
 std::uint64_t Ring::wanted_from(const RingWindow& window, std::uint64_t now) const {
   if (window.last == 0) return window.start;
   std::uint64_t end = 0;
@@ -150,7 +149,7 @@ void Ring::add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept {
   added.oldest = now;
   const bool activities = chunk->kind == spool::ChunkKind::kActivities;
   added.is_shared = chunk->kind == spool::ChunkKind::kShared;
-  // A device's clock may be a little ahead; a time of 0 is one that is not known.
+  // A device's clock may be a little ahead. A time of 0 is unknown.
   const auto see = [&](std::uint64_t tick) {
     if (tick == 0) return;
     added.oldest = std::min(added.oldest, tick);
@@ -164,7 +163,7 @@ void Ring::add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept {
       return see(record.begin_tsc);
     } else if (kind == RecordKind::kRangeEnd || kind == RecordKind::kEndByHandle ||
                (kind == RecordKind::kRange && record.end_tsc == 0)) {
-      added.has_loose_ends = true;
+      added.has_open_ranges = true;
     }
     see(record.begin_tsc);
     see(record.end_tsc);
@@ -193,7 +192,7 @@ void Ring::add_small(const spool::ChunkHeader* chunk) noexcept {
 void Ring::give_back_old(std::uint64_t now) noexcept {
   if (!on_) return;
   const MutexLock lock(mutex_);
-  if (now < next_look_) return;
+  if (now < next_check_) return;
   std::uint64_t horizon = 0, shortest = kForever;
   bool any_open = false;
   for (const RingWindow& window : windows_) {
@@ -202,8 +201,8 @@ void Ring::give_back_old(std::uint64_t now) noexcept {
     horizon = std::max(horizon, wanted_from(window, now));
     shortest = std::min(shortest, window.last);
   }
-  if (!any_open) return;  // what a closed window left stays as it is
-  next_look_ = now + (shortest == kForever ? 0 : shortest / 64);
+  if (!any_open) return;  // what closed windows left stays as it is
+  next_check_ = now + (shortest == kForever ? 0 : shortest / 64);
   for (auto chunk = chunks_.begin(); chunk != chunks_.end() && chunk->newest < horizon;) {
     if (is_wanted(*chunk, now, true)) {
       ++chunk;
@@ -234,16 +233,16 @@ void Ring::give_back(const Chunk& chunk) {
     copied_[chunk.number] = true;
     copy_(chunk.number);
   }
-  if (chunk.has_loose_ends || chunk.is_shared) {
+  if (chunk.has_open_ranges || chunk.is_shared) {
     try {
-      move_loose_ends(chunk);
+      keep_open_ranges(chunk);
     } catch (...) {  // no memory: some long ranges are lost
     }
   }
   file_->give_back(chunk.number);
 }
 
-void Ring::move_loose_ends(const Chunk& chunk) {
+void Ring::keep_open_ranges(const Chunk& chunk) {
   if (!file_->read_chunk(chunk.number, buffer_.data())) return;
   // Clang's check does not follow the lock into lambdas.
   const auto forget_small =
@@ -267,7 +266,8 @@ void Ring::move_loose_ends(const Chunk& chunk) {
   for_each_part(buffer_.data(), move);
 }
 
-// A range whose end goes before it gets its end where it is. True: it is in a small chunk.
+// The chunk of the end is reused before that of its range, so write the end into the range. True:
+// the range is in a small chunk.
 bool Ring::end_in_small(std::uint32_t thread, const Record& end) {
   const auto known = small_.find(key_of(thread, static_cast<std::uint64_t>(end.a) >> 32));
   if (known == small_.end()) return false;
@@ -294,10 +294,10 @@ void Ring::start_copy(Copy copy, std::uint32_t count, std::uint64_t now) {
   copied_.assign(count, false);
   if (on_)
     for (const Chunk& chunk : chunks_)
-      if (chunk.number < count && !is_wanted(chunk, now, true) && !chunk.has_loose_ends)
+      if (chunk.number < count && !is_wanted(chunk, now, true) && !chunk.has_open_ranges)
         copied_[chunk.number] = true;  // else it may hold the end of a range that is wanted
   copy_ = std::move(copy);
-  // These change from now on with the chunks that go, which are copied as they were.
+  // These change from now on when chunks are reused; chunks are copied as they were.
   for (const spool::ChunkHeader* chunk : kept_.chunks()) {
     if (chunk->number < count) copied_[chunk->number] = true;
     copy_(chunk->number);

@@ -215,7 +215,7 @@ TEST_F(RingTest, ForWantOfRoomTheOldestGoesUnlessAWindowWithoutRingNeedsIt) {
   EXPECT_FALSE(is_there(needed));
 }
 
-// A small chunk of its own chunk of the file stays as long as another thread writes there.
+// A shared chunk stays as long as another thread writes into one of its small chunks.
 TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
   ring_->window_opened({1, 0, 1000, 0, 6400});
   SmallChunks small;
@@ -252,7 +252,7 @@ TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, place + offsetof(spool::ChunkHeader, checksum), sizeof checksum);
   EXPECT_EQ(checksum, spool::chunk_checksum(place, 2, spool::kSmallChunkBytes));
-  // The shared chunk goes with its last small one; only the range without an end is kept.
+  // The shared chunk is given back with its last small one; only the range without an end is kept.
   EXPECT_EQ(close_small(sleeping), nullptr) << "there are places left in it";
   spool::ChunkHeader* whole = small.finish();
   ASSERT_NE(whole, nullptr);

@@ -40,16 +40,16 @@ Result<ScheduleFunction> schedule(const ScheduleOptions& options) {
   });
 }
 
-std::span<const ProfilerDeed> deeds_between(ProfilerAction previous, ProfilerAction current) {
-  using enum ProfilerDeed;
-  static constexpr ProfilerDeed kPrepareOnly[] = {kPrepare};
-  static constexpr ProfilerDeed kPrepareStart[] = {kPrepare, kStart};
-  static constexpr ProfilerDeed kStartOnly[] = {kStart};
-  static constexpr ProfilerDeed kNoActive[] = {kWarnNoActive, kStart, kStop};
-  static constexpr ProfilerDeed kIncorrect[] = {kWarnIncorrect, kStop};
-  static constexpr ProfilerDeed kSave[] = {kStop, kReady};
-  static constexpr ProfilerDeed kSavePrepare[] = {kStop, kReady, kPrepare};
-  static constexpr ProfilerDeed kSaveStart[] = {kStop, kReady, kPrepare, kStart};
+std::span<const ProfilerTask> tasks_between(ProfilerAction previous, ProfilerAction current) {
+  using enum ProfilerTask;
+  static constexpr ProfilerTask kPrepareOnly[] = {kPrepare};
+  static constexpr ProfilerTask kPrepareStart[] = {kPrepare, kStart};
+  static constexpr ProfilerTask kStartOnly[] = {kStart};
+  static constexpr ProfilerTask kNoActive[] = {kWarnNoActive, kStart, kStop};
+  static constexpr ProfilerTask kIncorrect[] = {kWarnIncorrect, kStop};
+  static constexpr ProfilerTask kSave[] = {kStop, kReady};
+  static constexpr ProfilerTask kSavePrepare[] = {kStop, kReady, kPrepare};
+  static constexpr ProfilerTask kSaveStart[] = {kStop, kReady, kPrepare, kStart};
   const bool records =
       current == ProfilerAction::kRecord || current == ProfilerAction::kRecordAndSave;
   const bool warms = current == ProfilerAction::kWarmup;
@@ -73,10 +73,10 @@ std::span<const ProfilerDeed> deeds_between(ProfilerAction previous, ProfilerAct
   return {};
 }
 
-std::span<const ProfilerDeed> deeds_at_end(ProfilerAction last) {
-  using enum ProfilerDeed;
-  static constexpr ProfilerDeed kWarm[] = {kStart, kStop};
-  static constexpr ProfilerDeed kSave[] = {kStop, kReady};
+std::span<const ProfilerTask> tasks_at_end(ProfilerAction last) {
+  using enum ProfilerTask;
+  static constexpr ProfilerTask kWarm[] = {kStart, kStop};
+  static constexpr ProfilerTask kSave[] = {kStop, kReady};
   switch (last) {
     case ProfilerAction::kNone:
       return {};

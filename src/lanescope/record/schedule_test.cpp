@@ -40,8 +40,8 @@ TEST(ScheduleTest, SkipFirstWaitLeavesOutTheWaitOfTheFirstCycleOnly) {
       ".wS..wS..w");
 }
 TEST(ScheduleTest, SkipFirstWaitShortensTheLastRepeatAsTorchDoes) {
-  // The shift by `wait` counts towards the number of cycles: 2 cycles of 4 steps end after 8 - 2
-  // steps.
+  // The shift by `wait` counts towards the number of cycles: 2 cycles of 4 steps end after 8
+  // - 2 steps.
   EXPECT_EQ(actions({.wait = 2, .warmup = 1, .active = 1, .repeat = 2, .skip_first_wait = 1}, 8),
             "wS..wS..");
 }
@@ -58,11 +58,11 @@ TEST(ScheduleTest, NegativeCountsAndNoActiveStepAreRefused) {
 }
 
 using enum ProfilerAction;
-using enum ProfilerDeed;
+using enum ProfilerTask;
 
-std::vector<ProfilerDeed> between(ProfilerAction from, ProfilerAction to) {
-  const auto deeds = deeds_between(from, to);
-  return {deeds.begin(), deeds.end()};
+std::vector<ProfilerTask> between(ProfilerAction from, ProfilerAction to) {
+  const auto tasks = tasks_between(from, to);
+  return {tasks.begin(), tasks.end()};
 }
 
 TEST(TransitionTest, FromNone) {
@@ -92,8 +92,8 @@ TEST(TransitionTest, FromRecordAndSave) {
 }
 TEST(TransitionTest, AtTheEnd) {
   const auto at_end = [](ProfilerAction last) {
-    const auto deeds = deeds_at_end(last);
-    return std::vector<ProfilerDeed>(deeds.begin(), deeds.end());
+    const auto tasks = tasks_at_end(last);
+    return std::vector<ProfilerTask>(tasks.begin(), tasks.end());
   };
   EXPECT_THAT(at_end(kNone), IsEmpty());
   EXPECT_THAT(at_end(kWarmup), ElementsAre(kStart, kStop));

@@ -9,7 +9,7 @@ std::byte* bytes_of(spool::ChunkHeader* chunk) { return reinterpret_cast<std::by
 
 }  // namespace
 
-// `in_memory_next` of a shared chunk counts its small chunks that are not released.
+// In a shared chunk, `in_memory_next` counts small chunks that are not released yet.
 bool SmallChunks::begin(spool::ChunkHeader* fresh) noexcept {
   if (!fresh) return false;
   SpoolFile::claim(fresh, spool::ChunkKind::kShared);

@@ -1,9 +1,9 @@
-// The first chunks of each thread: small ones, many of them in one shared chunk of the file.
+// The first, small chunks of each thread; many of them are in one shared chunk of the file.
 //
-// Problem: a program starts thousands of threads that record a few ranges each; a chunk of 128 KiB
-// for each of them fills the disk and takes longer to prepare than the thread lives. Idea: a thread
+// Problem: a program starts thousands of threads that record a few ranges each. A chunk of 128
+// KiB for each fills the disk and takes longer to prepare than the thread lives. Idea: a thread
 // begins with small chunks, cut from a shared one under a short lock, and takes whole chunks once
-// it has shown that it records more.
+// it records more.
 #pragma once
 #include <cstdint>
 
@@ -15,19 +15,19 @@ namespace lanescope::record {
 // Any thread. A small chunk is written like a whole one; only its first owner uses it.
 class SmallChunks {
  public:
-  // The next small chunk, not claimed yet. `make_chunk()` gives a free chunk for more of them, or
-  // null: then there is none.
+  // The next small chunk, not claimed yet; null: there is none. `make_chunk()` returns a free chunk
+  // to cut, or null.
   template <typename MakeChunk>
   spool::ChunkHeader* take(const MakeChunk& make_chunk) noexcept LANESCOPE_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     if (!shared_ && !begin(make_chunk())) return nullptr;
     return cut();
   }
-  // After a small chunk was closed. Returns the shared chunk when that was its last open one and no
-  // place is left in it: nobody uses that any more. Else null.
+  // Call after a small chunk was closed. Returns the shared chunk if nobody uses it any more: this
+  // was its last open small chunk and no place is left. Else null.
   spool::ChunkHeader* release(spool::ChunkHeader* small) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Nobody takes any more. Returns the shared chunk that still had places when all its small chunks
-  // were released, else null.
+  // Nobody takes small chunks any more. Returns the shared chunk that still has free places if all
+  // its small chunks are released, else null.
   spool::ChunkHeader* finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
  private:

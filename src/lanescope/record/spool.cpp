@@ -14,14 +14,14 @@
 namespace lanescope::record {
 namespace {
 
-constexpr auto kLookInterval = std::chrono::milliseconds(1);
+constexpr auto kCheckInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
 constexpr auto kCostInterval = std::chrono::milliseconds(100);
 constexpr std::size_t kMaxThreadChunks = 256;  // 1023 threads each
-// A thread's first chunks are small. When it has had as many as that it takes whole ones, and goes
-// on with small ones for a while when none is ready: many threads may have begun at once.
+// A thread's first chunks are small. After kFirstSmallChunks it takes whole ones. When none is
+// ready (many threads may have begun at once) it takes more small ones, up to kMostSmallChunks.
 constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
-constexpr std::uint64_t kAskAgainMs = 100;
+constexpr std::uint64_t kRetryMs = 100;
 constexpr std::uint32_t kReadyOnFullDisk = 4;  // 512 KiB to end with
 
 }  // namespace
@@ -39,9 +39,9 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
   }
   spool->ring_.emplace(spool->file_.get(), options.ring);
   spool->dumper_.emplace(spool.get(), options.dumps);
-  spool->look_ = options.look;
+  spool->on_check_ = options.on_check;
   spool->max_target_ = ChunkPool::kCapacity / 2;
-  // What waits empty is missing in a ring that the size limit holds: an eighth at most.
+  // In a ring with a size limit, chunks that wait empty take room from records: at most an eighth.
   if (options.ring)
     spool->max_target_ = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
         options.max_bytes / spool::kChunkBytes / 8, 2, ChunkPool::kCapacity / 2));
@@ -49,7 +49,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
   spool->file_->header().ticks_per_second = estimate_ticks_per_second();
   texts->attach(spool->file_.get(), &spool->pool_);
   spool->write_anchor();
-  // The host's signals are the host's: the background thread takes none.
+  // Signals belong to the program: the background thread takes none.
   sigset_t all, before;
   sigfillset(&all);
   sigdelset(&all, SIGBUS);  // the guard's
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Spool>> Spool::create(const SpoolOptions& options, Intern
     pthread_setname_np(spool->thread_.native_handle(), "lanescope");
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    unlink(options.path.c_str());  // a file that stays means a name that is taken
+    unlink(options.path.c_str());  // if the file stayed, its name would be taken
     return Error{Errc::kUnavailable, "cannot start the recorder's background thread"};
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -96,7 +96,7 @@ void Spool::run() noexcept {
   mutex_.lock();
   while (!ending_) {
     if (window_open_)
-      wake_.wait_for(mutex_, kLookInterval);
+      wake_.wait_for(mutex_, kCheckInterval);
     else if (ring_->is_on())
       wake_.wait_for(mutex_, kSignalInterval);
     else
@@ -104,24 +104,24 @@ void Spool::run() noexcept {
     if (ending_) break;
     const bool is_open = window_open_;
     mutex_.unlock();
-    file_->look_for_cut();
+    file_->check_for_cut();
     close_full_chunks();
     ring_->give_back_old(ticks());
-    dumper_->look();
+    dumper_->check_requests();
     const auto now = Clock::now();
     const std::uint32_t ready = pool_.ready_count();
-    // Threads nearly emptied the pool between two looks: prepare more ahead.
+    // Threads nearly emptied the pool between two checks: prepare more ahead.
     if (ready < target / 4) target = std::min({target * 2, first_target_ * 8, max_target_});
     if (ready < target && now >= next_refill) {
       const bool is_room = refill(target);
-      // A full disk is not asked again a thousand times a second; a ring makes room by itself.
+      // Do not ask a full disk a thousand times a second. A ring makes room by itself.
       if (!is_room && (!ring_->is_on() || pool_.ready_count() == 0))
-        next_refill = now + std::chrono::milliseconds(kAskAgainMs);
+        next_refill = now + std::chrono::milliseconds(kRetryMs);
     }
-    if (file_->take_disk_refusal() && !ring_->is_on()) return_unused();
+    if (file_->take_disk_full() && !ring_->is_on()) return_unused();
     texts_->flush();
-    if (look_ && is_open && now >= next_cost) {
-      look_();
+    if (on_check_ && is_open && now >= next_cost) {
+      on_check_();
       next_cost = now + kCostInterval;
     }
     if (now >= next_anchor) {
@@ -146,14 +146,14 @@ bool Spool::refill(std::uint32_t target) noexcept {
   return true;
 }
 
-// The program needs its disk more than we need chunks that wait. (A ring uses them for ever.)
+// The program needs the disk more than we need waiting chunks. (A ring uses them for ever.)
 void Spool::return_unused() noexcept {
   while (pool_.ready_count() > kReadyOnFullDisk)
     if (spool::ChunkHeader* chunk = pool_.take()) file_->return_chunk(chunk);
 }
 
 void Spool::close_full_chunks() noexcept {
-  // The pool's list begins with the newest; a thread's chunks are closed in their order.
+  // The pool's list begins with the newest chunk, but a thread's chunks must be closed in order.
   spool::ChunkHeader* first = nullptr;
   for (spool::ChunkHeader* chunk = pool_.take_full(); chunk;) {
     auto* next = reinterpret_cast<spool::ChunkHeader*>(chunk->in_memory_next);
@@ -189,13 +189,13 @@ spool::ChunkHeader* Spool::take_for_thread(std::uint32_t chunks) noexcept {
 }
 
 spool::ChunkHeader* Spool::take_small() noexcept {
-  // Before the lock: on a full disk each record of each new thread comes here.
+  // Before the lock: on a full disk, each record of each new thread gets here.
   const std::uint64_t now = ticks();
   if (now < no_room_until_.load(std::memory_order_relaxed) && pool_.ready_count() == 0)
     return nullptr;
   return small_.take([&]() -> spool::ChunkHeader* {
     spool::ChunkHeader* chunk = take_or_make();
-    no_room_until_.store(chunk ? 0 : now + file_->header().ticks_per_second * kAskAgainMs / 1000,
+    no_room_until_.store(chunk ? 0 : now + file_->header().ticks_per_second * kRetryMs / 1000,
                          std::memory_order_relaxed);
     return chunk;
   });
@@ -256,7 +256,7 @@ void Spool::write_control(const spool::Record& record) noexcept {
     spool::ChunkHeader* fresh = take_or_make();
     if (!fresh) return;
     SpoolFile::claim(fresh, spool::ChunkKind::kControl);
-    if (control_) hand_over_control(fresh);
+    if (control_) replace_control_chunk(fresh);
     control_ = fresh;
     used = fresh->used.load(std::memory_order_relaxed);
   }
@@ -266,9 +266,9 @@ void Spool::write_control(const spool::Record& record) noexcept {
   control_->used.store(used + 1, std::memory_order_release);  // pairs with the reader's acquire
 }
 
-// One anchor a second fills a chunk in 45 minutes. In a ring the fresh chunk takes over what is not
-// an anchor, or is one that is still wanted, and the full one is given back.
-void Spool::hand_over_control(spool::ChunkHeader* fresh) noexcept {
+// One anchor a second fills a chunk in 45 minutes. In a ring, the fresh chunk takes over all
+// records except old anchors, and the full chunk is given back.
+void Spool::replace_control_chunk(spool::ChunkHeader* fresh) noexcept {
   const auto records_of = [](spool::ChunkHeader* chunk) {
     return reinterpret_cast<spool::Record*>(reinterpret_cast<std::byte*>(chunk) +
                                             spool::kChunkHeaderBytes);

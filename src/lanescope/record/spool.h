@@ -1,6 +1,6 @@
-// One spool while it is written: the file, the prepared chunks, the background thread that prepares
-// and closes them, and what is not written by the recording threads themselves: thread slots,
-// window marks, clock anchors, metadata.
+// One spool during recording: the file, the prepared chunks, the background thread that prepares
+// and closes them, and the records that do not come from recording threads: thread slots, window
+// marks, clock anchors, metadata.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -28,30 +28,32 @@ struct SpoolOptions {
   std::uint32_t ready_chunks = 0;
   std::optional<std::uint64_t> disk_reserve_bytes = {};
   BusGuard* guard = nullptr;
-  bool ring = false;  // closed chunks that no window wants any more are used again
+  bool ring = false;  // reuses closed chunks that no window needs any more
   DumpSettings dumps = {};
-  // Called ten times a second by the background thread while a window is open. It must not wait for
-  // anybody who waits for that thread.
-  void (*look)() noexcept = nullptr;
+  // The background thread calls it ten times a second while a window is open. It must not wait for
+  // anything that waits for that thread.
+  void (*on_check)() noexcept = nullptr;
 };
 
-// Any thread, except where said. Nothing throws; what finds no room is dropped and counted.
+// Any thread, unless a comment says otherwise. Nothing throws; what finds no room is
+// dropped and counted.
 class Spool {
  public:
   static Result<std::unique_ptr<Spool>> create(const SpoolOptions& options, InternTable* texts);
-  // Without finish(): as if killed.
+  // Without finish(), the file looks as after a kill.
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
   // Fills the pool of prepared chunks; milliseconds.
   void prepare() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // While a window is open the background thread looks after the pool every millisecond, else it
-  // sleeps.
+  // While a window is open, the background thread checks the pool every millisecond;
+  // else it sleeps.
   void set_window_open(bool open) noexcept LANESCOPE_EXCLUDES(mutex_);
 
-  // A chunk for a thread that has had `chunks` of them in this spool; null: none is ready. The
-  // first ones are small and made here if need be, under a lock; later ones only come prepared.
+  // A chunk for a thread that has had `chunks` of them in this spool; null: none is
+  // ready. The first ones are small and, if needed, made here under a lock; later ones
+  // are always prepared ahead.
   spool::ChunkHeader* take_for_thread(std::uint32_t chunks) noexcept;
   ChunkPool& pool() { return pool_; }
   Ring& ring() { return *ring_; }
@@ -75,8 +77,8 @@ class Spool {
   void thread_totals(std::uint64_t* dropped, std::uint64_t* depth_overflow,
                      std::uint32_t* threads) const noexcept LANESCOPE_EXCLUDES(mutex_);
   void write_control(const spool::Record& record) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Records of an activity source; one with its kContinued record stays in one chunk. Returns how
-  // many were kept; the others are counted.
+  // Writes records of an activity source; a record and its kContinued record stay in one chunk.
+  // Returns how many were kept; the others are counted.
   std::uint32_t write_activities(const spool::Record* records, std::uint32_t count) noexcept
       LANESCOPE_EXCLUDES(activities_mutex_);
   void count_activity_drops(std::uint64_t count) noexcept {
@@ -89,8 +91,8 @@ class Spool {
   void wait_for_control() noexcept LANESCOPE_EXCLUDES(mutex_) { const MutexLock lock(mutex_); }
   // Reads all clocks at one moment.
   void write_anchor() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // No thread may write any more, and every chunk that a thread held was handed in. `leave_mapped`:
-  // a thread could not be reached, so its slot must stay where it is.
+  // Before: no thread writes any more, and every thread has given back its chunk. `leave_mapped`: a
+  // thread could not be reached, so its slot must stay mapped.
   void finish(bool leave_mapped) noexcept LANESCOPE_EXCLUDES(mutex_);
 
  private:
@@ -99,7 +101,7 @@ class Spool {
   bool refill(std::uint32_t target) noexcept;  // false: there is no more room
   void return_unused() noexcept;
   void close_full_chunks() noexcept;
-  void hand_over_control(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
+  void replace_control_chunk(spool::ChunkHeader* fresh) noexcept LANESCOPE_REQUIRES(mutex_);
   spool::ChunkHeader* make_chunk() noexcept;
   spool::ChunkHeader* take_or_make() noexcept;
   spool::ChunkHeader* take_small() noexcept;
@@ -111,13 +113,13 @@ class Spool {
   InternTable* texts_ = nullptr;
   ChunkPool pool_;
   SmallChunks small_;
-  // Ticks. Until then threads do not ask for room that was refused a moment ago: dropping a record
-  // must cost no more than writing it. Relaxed: a moment late does no harm.
+  // In ticks. Until then, threads do not ask again for room that was just refused: a drop must cost
+  // no more than a write. Relaxed: a moment late does no harm.
   std::atomic<std::uint64_t> no_room_until_{0};
-  std::optional<Ring> ring_;      // both are there from create() on
-  std::optional<Dumper> dumper_;  // its thread ends before the rest of this
+  std::optional<Ring> ring_;      // both exist from create() on
+  std::optional<Dumper> dumper_;  // its thread ends before the rest is destroyed
   std::uint32_t first_target_ = 0, max_target_ = 0;
-  void (*look_)() noexcept = nullptr;
+  void (*on_check_)() noexcept = nullptr;
   std::thread thread_;
 
   mutable Mutex mutex_;
@@ -125,11 +127,11 @@ class Spool {
   bool window_open_ LANESCOPE_GUARDED_BY(mutex_) = false;
   bool ending_ LANESCOPE_GUARDED_BY(mutex_) = false;
   spool::ChunkHeader* control_ LANESCOPE_GUARDED_BY(mutex_) = nullptr;
-  Mutex activities_mutex_;  // a lock of its own: the source writes much, the rest little
+  Mutex activities_mutex_;  // a separate lock: the source writes much, the rest little
   spool::ChunkHeader* activities_ LANESCOPE_GUARDED_BY(activities_mutex_) = nullptr;
   std::uint32_t activity_chunks_ LANESCOPE_GUARDED_BY(activities_mutex_) = 0;
   std::vector<spool::ChunkHeader*> thread_chunks_ LANESCOPE_GUARDED_BY(mutex_);
-  Mutex refill_mutex_;  // one filler at a time; taken before nothing else of ours
+  Mutex refill_mutex_;  // one filler at a time; never held while another lock is taken
 };
 
 }  // namespace lanescope::record

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMaxWaitingChunks = 256;
 constexpr std::size_t kMaxWaitingDumps = 4;
 
-// Also what was closed: `used` and the payload are what the checksum covers, whoever writes.
+// Also for chunks that were closed: the checksum covers `used` and the payload.
 void seal(std::byte* chunk, std::size_t chunk_bytes) {
   spool::ChunkHeader header;
   memcpy(static_cast<void*>(&header), chunk, sizeof header);
@@ -37,7 +37,7 @@ void seal(std::byte* chunk, std::size_t chunk_bytes) {
   memcpy(chunk, static_cast<const void*>(&header), sizeof header);
 }
 
-// The file that a copy goes to. Chunks are taken under the ring's lock and written without it.
+// The file of a copy. Chunks are taken under the ring's lock and written without it.
 class CopyFile {
  public:
   explicit CopyFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {}
@@ -133,7 +133,7 @@ class CopyFile {
   std::vector<std::vector<std::byte>> waiting_ LANESCOPE_GUARDED_BY(mutex_);
 };
 
-// The last control chunk of a copy: the windows that are open end at `now`, and why it was made.
+// The last control chunk of a copy: ends the open windows at `now`, and says why the copy was made.
 std::vector<std::byte> last_control(const SpoolFile& file, const std::vector<RingWindow>& windows,
                                     std::uint64_t now, std::uint32_t key, std::uint32_t json) {
   std::vector<spool::Record> records = {read_anchor()};
@@ -201,7 +201,7 @@ Result<DumpInfo> dump_spool(Spool& spool, const std::string& path, const std::st
   spool.texts().flush();
   const std::uint64_t now = ticks();
   std::vector<RingWindow> windows = ring.windows();
-  // Chunks that are made from here on hold nothing from before `now`.
+  // Chunks made from here on contain nothing from before `now`.
   const std::uint32_t count = file.chunk_count();
   ring.start_copy(
       [&](std::uint32_t number) {
@@ -247,15 +247,24 @@ Result<DumpInfo> Dumper::dump(const std::string& path, const std::string& why) {
   }
 }
 
-void Dumper::request(std::string why) noexcept {
+std::uint64_t Dumper::request(std::string why, std::uint64_t replaces) noexcept {
   const MutexLock lock(mutex_);
   try {
-    if (waiting_.size() < kMaxWaitingDumps) waiting_.push_back(std::move(why));
+    if (replaces != 0)
+      for (DumpRequest& wanted : waiting_)
+        if (wanted.number == replaces) {  // not made yet: one dump now serves both
+          wanted.why = std::move(why);
+          return wanted.number = ++numbers_;
+        }
+    if (waiting_.size() >= kMaxWaitingDumps) return 0;
+    waiting_.push_back({numbers_ + 1, replaces, std::move(why)});
+    return ++numbers_;
   } catch (...) {  // no memory, no dump
+    return 0;
   }
 }
 
-void Dumper::look() noexcept {
+void Dumper::check_requests() noexcept {
   if (settings_.signals) {
     const std::uint32_t signals = settings_.signals->load(std::memory_order_relaxed);
     if (signals != seen_signals_) {
@@ -270,13 +279,13 @@ void Dumper::look() noexcept {
   }
   if (thread_.joinable()) thread_.join();
   busy_.store(true, std::memory_order_relaxed);
-  try {  // signals stay blocked in it, as they are in us
+  try {  // signals stay blocked in the new thread, as in this one
     thread_ = std::thread([this] {
       make_waiting();
       busy_.store(false, std::memory_order_release);
     });
     pthread_setname_np(thread_.native_handle(), "lanescope-dump");
-  } catch (...) {  // no thread to be had
+  } catch (...) {  // no thread
     make_waiting();
     busy_.store(false, std::memory_order_relaxed);
   }
@@ -293,34 +302,44 @@ std::string Dumper::next_path() const {
   for (int number = 1;; ++number) {
     std::string path = fmt::format("{}_dump{}.lspool", stem, number);
     struct stat info {};
-    // One that is known and gone was turned into something else.
+    // A known dump that is gone was converted into something else.
     const MutexLock lock(mutex_);
-    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end() &&
-        stat(path.c_str(), &info) != 0)
-      return path;
+    const bool is_known = std::any_of(made_.begin(), made_.end(),
+                                      [&](const DumpedFile& made) { return made.path == path; });
+    if (!is_known && stat(path.c_str(), &info) != 0) return path;
   }
+}
+
+std::string Dumper::note_dump(const DumpRequest& wanted, const std::string& path) {
+  const MutexLock lock(mutex_);
+  std::string gone;
+  for (DumpedFile& made : made_)
+    if (made.number == wanted.replaces && !made.is_replaced && wanted.replaces != 0) {
+      made.is_replaced = true;
+      if (unlink(made.path.c_str()) == 0) gone = made.path;
+    }
+  made_.push_back({wanted.number, path});
+  return gone;
 }
 
 void Dumper::make_waiting() noexcept {
   try {
     while (true) {
-      std::string why;
+      DumpRequest wanted;
       {
         const MutexLock lock(mutex_);
         if (waiting_.empty()) return;
-        why = std::move(waiting_.front());
+        wanted = std::move(waiting_.front());
         waiting_.erase(waiting_.begin());
       }
-      const auto made = dump(next_path(), why);
-      if (made) {
-        const MutexLock lock(mutex_);
-        paths_.push_back(made->path);
-      }
+      const auto made = dump(next_path(), wanted.why);
+      const std::string gone = made ? note_dump(wanted, made->path) : "";
       if (settings_.quiet) continue;
-      const std::string line =
-          made ? fmt::format("{}: the last {:.3g} s are in {}", why,
+      std::string line =
+          made ? fmt::format("{}: the last {:.3g} s are in {}", wanted.why,
                              static_cast<double>(made->covered_ns) * 1e-9, made->path)
-               : fmt::format("{}, but the dump failed: {}", why, made.error().message);
+               : fmt::format("{}, but the dump failed: {}", wanted.why, made.error().message);
+      if (!gone.empty()) line += fmt::format("; {} is removed", gone);
       fprintf(stderr, "lanescope: %s\n", line.c_str());
     }
   } catch (...) {  // no memory
@@ -329,7 +348,10 @@ void Dumper::make_waiting() noexcept {
 
 std::vector<std::string> Dumper::paths() const {
   const MutexLock lock(mutex_);
-  return paths_;
+  std::vector<std::string> paths;
+  for (const DumpedFile& made : made_)
+    if (!made.is_replaced) paths.push_back(made.path);
+  return paths;
 }
 
 }  // namespace lanescope::record

@@ -35,8 +35,8 @@ void read_process_name(char* name, std::size_t size) {
   if (got > 0 && name[got - 1] == '\n') name[got - 1] = 0;
 }
 
-// Reserves bytes on the disk; 0 or an errno. posix_fallocate writes zeroes where the file system
-// cannot reserve.
+// Reserves bytes on the disk; 0 or an errno. posix_fallocate writes zeroes where the file
+// system cannot reserve.
 int reserve(int fd, std::uint64_t offset, std::uint64_t bytes) {
   rlimit limit{};
   // Growing over RLIMIT_FSIZE would raise SIGXFSZ, which kills.
@@ -82,7 +82,7 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
                           "is not overwritten",
                           path)
             : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
-  // Never waits. For leftovers.h: as long as a process has it open, the file is no leftover.
+  // Never waits. For leftovers.h: a file that a process has open is not a leftover.
   static_cast<void>(flock(file->fd_, LOCK_EX | LOCK_NB));
   if (struct statvfs disk{}; !disk_reserve && fstatvfs(file->fd_, &disk) == 0)
     disk_reserve = default_disk_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize,
@@ -143,7 +143,7 @@ spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
     const MutexLock lock(mutex_);
     if (!take_place(&number, &used_before)) return nullptr;
   }
-  // Without the lock: page faults take most of the time, and threads that begin may wait for it.
+  // Without the lock: page faults take most of the time, and new threads may wait for the lock.
   return map_at(number, used_before);
 }
 
@@ -157,14 +157,14 @@ void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) co
   return nullptr;
 }
 
-// Once the file was cut nobody can say any more which memory is whose: it stays.
+// Once the file was cut, nobody knows which memory belongs to it, so it stays mapped.
 void SpoolFile::unmap(void* at, std::size_t bytes) const noexcept {
   if (is_cut()) return;
   if (guard_) guard_->remove(at);
   munmap(at, bytes);
 }
 
-void SpoolFile::look_for_cut() noexcept {
+void SpoolFile::check_for_cut() noexcept {
   const MutexLock lock(mutex_);
   check_size();
 }
@@ -173,7 +173,7 @@ void SpoolFile::check_size() {
   if (is_cut()) return;
   struct stat info {};
   if (fstat(fd_, &info) != 0) return;
-  // Also a file that grew again after it was cut: its first page is empty.
+  // Also finds a file that grew again after it was cut: its first page is empty.
   if (static_cast<std::uint64_t>(info.st_size) >= place_of(chunk_count_) &&
       header_->spool_id == id_)
     return;
@@ -208,8 +208,8 @@ bool SpoolFile::take_place(std::uint32_t* number, bool* used_before) {
     return false;
   }
   if (!reserve_place(chunk_count_)) {
-    // What was reserved of it before the disk was full.
-    if (ftruncate(fd_, static_cast<off_t>(offset)) != 0) return false;
+    // Give back what was reserved before the disk was full.
+    static_cast<void>(!ftruncate(fd_, static_cast<off_t>(offset)));
     return false;
   }
   *number = chunk_count_++;
@@ -232,7 +232,7 @@ bool SpoolFile::reserve_place(std::uint32_t number) {
   return false;
 }
 
-// Other programs fill the disk, too, so it is looked at again ten times a second.
+// Other programs fill the disk, too, so check it ten times a second.
 bool SpoolFile::leaves_reserve() {
   if (reserve_ == 0) return true;
   timespec now{};
@@ -259,9 +259,9 @@ spool::ChunkHeader* SpoolFile::map_at(std::uint32_t number, bool used_before) {
     add_place(number);
     return nullptr;
   }
-  // The kind of a place that was given back is kFree already, so a process that is killed here
-  // leaves no half of a chunk. MAP_POPULATE only reads shared pages in; a store to each page now
-  // keeps the write fault out of the hot path.
+  // A place that was given back already has kind kFree, so a process killed here leaves no half
+  // chunk. MAP_POPULATE only reads shared pages; a store to each page now keeps write faults out of
+  // the hot path.
   auto* bytes = static_cast<volatile unsigned char*>(at);
   if (used_before)
     memset(at, 0, spool::kChunkBytes);
@@ -347,7 +347,7 @@ void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32
     return;
   range->end_tsc = end_tsc;
   const std::uint32_t checksum = spool::chunk_checksum(bytes, used, sizeof bytes);
-  // One write, from the checksum to the end: a killed process leaves both or neither.
+  // One write, from the checksum to the end: a killed process leaves all of it or nothing.
   const std::size_t from = offsetof(spool::ChunkHeader, checksum);
   memcpy(bytes + from, &checksum, sizeof checksum);
   const std::size_t size = record + sizeof(spool::Record) - from;
@@ -368,7 +368,7 @@ bool SpoolFile::read_chunk(std::uint32_t number, std::byte* into) const noexcept
 }
 
 bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept {
-  // Of a free one there may be nothing on the disk, and no room for it.
+  // A free chunk may have no bytes on the disk, and no room there.
   spool::ChunkKind kind{};
   const std::uint64_t kind_at = place_of(number) + offsetof(spool::ChunkHeader, kind);
   if (pread(fd_, &kind, sizeof kind, static_cast<off_t>(kind_at)) != sizeof kind ||
@@ -376,7 +376,7 @@ bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noe
     return false;
   void* at = map(place_of(number), spool::kChunkBytes, PROT_READ);
   if (!at) return false;
-  // All counts before the words: what each covers is then in the copy.
+  // Read all counts before the words: then the copy has all that they cover.
   std::uint32_t used[spool::kSmallChunks + 1] = {};
   const auto* bytes = static_cast<const std::byte*>(at);
   const auto used_at = [](std::size_t place) {
@@ -390,7 +390,7 @@ bool SpoolFile::copy_live_chunk(std::uint32_t number, std::byte* into) const noe
                       ->load(std::memory_order_acquire);
   auto* words = static_cast<std::uint64_t*>(at);
   for (std::size_t i = 0; i < spool::kChunkBytes / sizeof *words; ++i) {
-    // relaxed: an end_tsc that is filled in meanwhile is there or is 0
+    // relaxed: an end_tsc written meanwhile is either there or 0
     const std::uint64_t word = __atomic_load_n(words + i, __ATOMIC_RELAXED);
     memcpy(into + i * sizeof word, &word, sizeof word);
   }
@@ -408,7 +408,7 @@ std::uint32_t SpoolFile::chunk_count() const noexcept {
 void SpoolFile::finish() noexcept {
   const MutexLock lock(mutex_);
   check_size();
-  if (is_cut()) return;  // what is left of it stays as it is
+  if (is_cut()) return;  // the rest of it stays as it is
   for (const std::uint32_t number : returned_) add_place(number);
   returned_.clear();
   std::sort(given_back_.begin(), given_back_.end());

@@ -1,6 +1,6 @@
-// The spool as a file that grows by chunks. Space is reserved on the disk before a chunk is mapped,
-// so that a full disk is a refused chunk and never a signal in the host program. Somebody else may
-// cut the file meanwhile: then nothing more is written, and what is mapped stays mapped.
+// The spool as a file that grows by chunks. It reserves space on the disk before it maps a chunk,
+// so a full disk refuses a chunk and never raises a signal in the program. If somebody else cuts
+// the file, nothing more is written, and what is mapped stays mapped.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,62 +16,63 @@
 
 namespace lanescope::record {
 
-// Any thread. Calls are slow (system calls, page faults): never from the hot path.
+// Any thread. Slow (system calls, page faults): never on the hot path.
 class SpoolFile {
  public:
-  // The file must not exist. kIo with the reason of the operating system.
-  // `guard` (may be null) outlives the file.
-  // `disk_reserve`: what the file leaves free on its disk; nothing: default_disk_reserve().
+  // The file must not exist. kIo with the reason of the operating system. `guard` (may
+  // be null) outlives the file. `disk_reserve`: bytes to leave free on the disk;
+  // nothing: default_disk_reserve().
   static Result<std::unique_ptr<SpoolFile>> create(
       const std::string& path, std::uint64_t max_bytes, BusGuard* guard = nullptr,
       std::optional<std::uint64_t> disk_reserve = std::nullopt);
-  // 5 % of the file system and 1 GB at least, but never more than half of what is free now, so that
-  // on a small or full one something can be recorded.
+  // 5 % of the file system and at least 1 GB, but at most half of what is free now, so that
+  // something can be recorded on a small or full disk.
   static std::uint64_t default_disk_reserve(std::uint64_t disk_bytes, std::uint64_t free_bytes);
   ~SpoolFile();  // the file stays as it is
   SpoolFile(const SpoolFile&) = delete;
   SpoolFile& operator=(const SpoolFile&) = delete;
 
-  // A zeroed, mapped, already touched chunk of kind kFree, at a place that was given back if there
-  // is one; null when the size limit, RLIMIT_FSIZE, the disk's reserve or its end is reached.
+  // A zeroed, mapped and touched chunk of kind kFree, if possible at a place that was given back.
+  // Null: the size limit, RLIMIT_FSIZE, the disk's reserve or its end is reached.
   spool::ChunkHeader* make_chunk() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Says what a free chunk will hold. `used` is 0.
+  // Gives a free chunk its kind. `used` is 0.
   static void claim(spool::ChunkHeader* chunk, spool::ChunkKind kind,
                     std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0) noexcept;
-  // Checksums it and unmaps it: nobody may write it any more.
+  // Writes the checksum and unmaps the chunk; nobody may write to it any more.
   void close_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Checksums a small chunk; what it lies in stays mapped.
+  // Writes the checksum of a small chunk; its shared chunk stays mapped.
   static void close_small_chunk(spool::ChunkHeader* chunk) noexcept;
-  // A free chunk nobody needs.
+  // Removes a free chunk that nobody needs.
   void discard_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Likewise; its space goes back to the disk, where the file system can do that.
+  // The same, and gives its space back to the disk if the file system can do that.
   void return_chunk(spool::ChunkHeader* chunk) noexcept LANESCOPE_EXCLUDES(mutex_);
   // Whether the disk has refused room since the last call.
-  bool take_disk_refusal() noexcept {
+  bool take_disk_full() noexcept {
     return disk_refused_.exchange(false, std::memory_order_relaxed);
   }
-  // A closed chunk's place may be used again; readers find it free from now on.
+  // Frees the place of a closed chunk for reuse; readers now find it free.
   void give_back(std::uint32_t number) noexcept LANESCOPE_EXCLUDES(mutex_);
-  // Ends the range at that slot of a closed small chunk, unless it has an end.
+  // Writes the end of the range at that slot of a closed small chunk, unless it has one.
   void end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
                  std::uint64_t end_tsc) noexcept;
-  // One whole chunk as it is in the file; `into` holds kChunkBytes. False: it could not be read.
+  // Reads one whole chunk from the file; `into` has kChunkBytes. False: it could not be read.
   bool read_chunk(std::uint32_t number, std::byte* into) const noexcept;
-  // A chunk's bytes while others write them: whole 8-byte words, all records below the `used` that
-  // the copy shows are complete.
+  // Copies a chunk while others write to it, in whole 8-byte words. All records below the copy's
+  // `used` are complete.
   bool copy_live_chunk(std::uint32_t number, std::byte* into) const noexcept;
   std::uint32_t chunk_count() const noexcept LANESCOPE_EXCLUDES(mutex_);
   std::uint64_t max_bytes() const { return max_bytes_; }
-  // Somebody cut the file, or it cannot be written: what was mapped may hold zeros. Ask after what
-  // was read, not before.
+  // True: somebody cut the file, or it cannot be written, so mapped memory may be zero. Ask after
+  // reading, not before.
   bool is_cut() const noexcept {
     return cut_.load(std::memory_order_relaxed) || (guard_ && guard_->faults() != faults_before_);
   }
-  // Looks whether the file is as long as it was made; a cut ends the recording.
-  void look_for_cut() noexcept LANESCOPE_EXCLUDES(mutex_);
-  // The file has no name any more.
+  // Checks whether the file still has its length; a cut ends the recording.
+  void check_for_cut() noexcept LANESCOPE_EXCLUDES(mutex_);
+  // True: the file has no name any more.
   bool is_deleted() const noexcept;
-  // After every chunk was closed or discarded: cuts unused space off and marks the file finished.
+  // Call after every chunk was closed or discarded: removes unused space and marks the
+  // file as finished.
   void finish() noexcept LANESCOPE_EXCLUDES(mutex_);
 
   spool::FileHeader& header() { return *header_; }
@@ -105,9 +106,9 @@ class SpoolFile {
   std::uint32_t chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::uint32_t used_chunk_count_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::vector<std::uint32_t> given_back_ LANESCOPE_GUARDED_BY(mutex_);
-  std::vector<std::uint32_t> returned_ LANESCOPE_GUARDED_BY(mutex_);  // without space on the disk
+  std::vector<std::uint32_t> returned_ LANESCOPE_GUARDED_BY(mutex_);  // have no space on the disk
   std::uint64_t reserve_ LANESCOPE_GUARDED_BY(mutex_) = 0;
-  std::uint64_t room_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // above the reserve, when last looked at
+  std::uint64_t room_ LANESCOPE_GUARDED_BY(mutex_) = 0;  // above the reserve, when last checked
   std::int64_t look_again_ns_ LANESCOPE_GUARDED_BY(mutex_) = 0;
   std::string refusal_ LANESCOPE_GUARDED_BY(mutex_);
 };

@@ -2,10 +2,10 @@
 // system call, no text.
 //
 // A range is written when it begins, with end_tsc 0, so that a killed process leaves its open
-// ranges too; ending it fills in end_tsc. When the thread has moved to its next chunk since, the
-// end is a record of its own, so a full chunk never changes again and can be checksummed. All
-// functions may be called at any time, on any thread, recording or not. Cost, begin + end: two
-// reads of the tick counter and some ten stores to lines the thread owns (bench/range_cost.cpp).
+// ranges, too; its end fills in end_tsc. If the thread has moved to its next chunk since, the end
+// is a separate record, so a full chunk never changes again and gets a checksum. All functions may
+// be called at any time, on any thread, recording or not. Cost of begin + end: two reads of the
+// tick counter and some ten stores to cache lines of the thread (bench/range_cost.cpp).
 #pragma once
 #include <cstring>
 
@@ -14,14 +14,13 @@
 
 namespace lanescope::record {
 
-// Names a range that began; for a caller that has a place to keep it. sequence 0: nothing was
-// recorded.
+// Identifies an open range, for callers that can keep it. sequence 0: nothing was recorded.
 struct RangeToken {
   std::uint32_t sequence = 0;
   std::uint32_t index = 0;
 };
 
-// What a range carries besides its time. Text ids come from intern_*().
+// What a range has besides its time. Text ids come from intern_*().
 struct RangeInfo {
   std::uint32_t name = 0;
   std::uint8_t scope = spool::kUserScope;
@@ -32,8 +31,8 @@ struct RangeInfo {
   std::uint64_t handle = 0;
 };
 
-// False: everything below does nothing, quickly. A relaxed look for callers that prepare something
-// costly first.
+// False: everything below does nothing, quickly. A relaxed check, for callers that prepare
+// something expensive first.
 inline bool is_recording() noexcept {
   return lanescope_recording.load(std::memory_order_relaxed) != 0;
 }
@@ -42,25 +41,26 @@ inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
 }
 
 // Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
-class Inside {
+class RecordingScope {
  public:
-  explicit Inside(LanescopeWriter* writer) noexcept : writer_(writer) {
+  explicit RecordingScope(LanescopeWriter* writer) noexcept : writer_(writer) {
     if (writer_->busy.load(std::memory_order_relaxed) != 0)
-        [[unlikely]] {  // a signal handler met its own thread here
+        [[unlikely]] {  // a signal handler interrupted its own thread in here
       count(&spool::ThreadSlot::reentered);
       writer_ = nullptr;
       return;
     }
     writer_->busy.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(
-        std::memory_order_seq_cst);  // the closer's membarrier makes it a real fence
+        std::memory_order_seq_cst);  // the membarrier of whoever closes the window makes it
+                                     // a real fence
     window_ = lanescope_recording.load(std::memory_order_acquire);
   }
-  ~Inside() {
+  ~RecordingScope() {
     if (writer_) writer_->busy.store(0, std::memory_order_release);
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
   bool ok() const noexcept { return window_ != 0; }
   std::uint32_t window() const noexcept { return window_; }
   // The next free record, or null: dropped and counted.
@@ -71,7 +71,7 @@ class Inside {
     }
     return writer_->first + writer_->count;
   }
-  // Makes the reserved record part of the file.
+  // Adds the reserved record to the file.
   void commit() noexcept {
     writer_->used->store(++writer_->count,
                          std::memory_order_release);  // pairs with the reader's acquire
@@ -95,12 +95,14 @@ inline LanescopeWriter* thread_writer() noexcept {
 }
 
 namespace detail {
-inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo& info) noexcept {
+// `began`: 0: now.
+inline RangeToken begin(LanescopeWriter* writer, RecordingScope& inside, const RangeInfo& info,
+                        std::uint64_t began = 0) noexcept {
   spool::Record* record = inside.reserve();
   if (!record) [[unlikely]]
     return {};
-  // A fresh chunk is zero, so what is 0 (end_tsc among it) is there already; with a constant `info`
-  // no test is left.
+  // A fresh chunk is zero, so values of 0 (such as end_tsc) need no store. With a constant `info`
+  // the compiler removes these tests.
   record->name = info.name;
   record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
   record->scope = info.scope;
@@ -110,15 +112,23 @@ inline RangeToken begin(LanescopeWriter* writer, Inside& inside, const RangeInfo
   if (info.detail != 0) record->c = info.detail;
   if (info.handle != 0) record->d = info.handle;
   const RangeToken token{writer->sequence, writer->count};
-  record->begin_tsc = ticks();  // last, so that the range does not hold our own cost
+  // Last, so that the range does not include our cost.
+  record->begin_tsc = began != 0 ? began : ticks();
   inside.commit();
   return token;
 }
 
-inline void end(LanescopeWriter* writer, Inside& inside, RangeToken token,
+// Forgets ranges of an earlier window whose ends never came.
+inline void enter_window(LanescopeWriter* writer, const RecordingScope& inside) noexcept {
+  if (writer->stack_window == inside.window()) return;
+  writer->stack_window = inside.window();
+  writer->depth = writer->lost_depth = 0;
+}
+
+inline void end(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
                 std::uint64_t now) noexcept {
   if (token.sequence == writer->sequence) [[likely]] {
-    writer->first[token.index].end_tsc = now;  // a chunk that is taken away changes the sequence
+    writer->first[token.index].end_tsc = now;  // taking a chunk away changes the sequence
     return;
   }
   spool::Record* record = inside.reserve();
@@ -132,49 +142,86 @@ inline void end(LanescopeWriter* writer, Inside& inside, RangeToken token,
 }
 }  // namespace detail
 
-inline RangeToken begin_range(const RangeInfo& info) noexcept {
+// `began`, in ticks, for a range that was already open; 0: now.
+inline RangeToken begin_range(const RangeInfo& info, std::uint64_t began = 0) noexcept {
   if (!is_recording()) return {};
   LanescopeWriter* writer = thread_writer();
   if (!writer) [[unlikely]]
     return {};
-  Inside inside(writer);
+  RecordingScope inside(writer);
   if (!inside.ok()) [[unlikely]]
     return {};
-  return detail::begin(writer, inside, info);
+  return detail::begin(writer, inside, info, began);
 }
 
 // On the thread that began it. A range still open when its window closes ends with the window.
-inline void end_range(RangeToken token) noexcept {
-  const std::uint64_t now = ticks();
+inline void end_range(RangeToken token, std::uint64_t now = ticks()) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (token.sequence == 0 || !writer) [[unlikely]]
     return;
-  Inside inside(writer);
+  RecordingScope inside(writer);
   if (inside.ok()) [[likely]]
     detail::end(writer, inside, token, now);
 }
 
-// For callers with no place for a token: begins a range and remembers it on the thread's stack.
-// Give a handle (not 0) when the end may come out of order or from another thread.
-inline void begin_nested(const RangeInfo& info) noexcept {
+namespace detail {
+// Puts what `open` gives on the thread's stack. `is_record`: its loss counts where there is no
+// room.
+template <typename Open>
+inline void nest(bool is_record, const Open& open) noexcept {
   if (!is_recording()) return;
   LanescopeWriter* writer = thread_writer();
   if (!writer) return;
-  Inside inside(writer);
+  RecordingScope inside(writer);
   if (!inside.ok()) return;
-  if (writer->stack_window != inside.window()) {  // ends of an earlier window that never came
-    writer->stack_window = inside.window();
-    writer->depth = writer->lost_depth = 0;
-  }
+  enter_window(writer, inside);
   if (writer->depth == kLanescopeStackDepth) {
     ++writer->lost_depth;
-    return inside.count(&spool::ThreadSlot::depth_overflow);
+    if (is_record) inside.count(&spool::ThreadSlot::depth_overflow);
+    return;
   }
-  const RangeToken token = detail::begin(writer, inside, info);
-  writer->stack[writer->depth++] = {info.handle, token.sequence, token.index};
+  const LanescopeOpenRange range = open(writer, inside);
+  writer->stack[writer->depth++] = range;
+}
+}  // namespace detail
+
+// For callers with no place for a token: begins a range and remembers it on the thread's stack.
+// Give a handle (not 0) when the end may come out of order or from another thread.
+inline void begin_nested(const RangeInfo& info) noexcept {
+  detail::nest(true,
+               [&info](LanescopeWriter* writer, RecordingScope& inside) -> LanescopeOpenRange {
+                 const RangeToken token = detail::begin(writer, inside, info);
+                 return {info.handle, token.sequence, token.index};
+               });
 }
 
-// Ends the range of that handle wherever it began; handle 0: the innermost one of this thread.
+// Instead of begin_nested(), for a range that is not recorded: its end leaves no record either.
+inline void leave_out_nested(std::uint64_t handle) noexcept {
+  detail::nest(false, [handle](LanescopeWriter* writer, RecordingScope&) -> LanescopeOpenRange {
+    writer->cost.left_out.store(writer->cost.left_out.load(std::memory_order_relaxed) + 1,
+                                std::memory_order_relaxed);  // one writer
+    return {handle, 0, 0};
+  });
+}
+
+// Name and ticks so far of this thread's innermost range, if it has that handle and was recorded
+// not long ago; else nothing (ticks 0).
+struct OpenRange {
+  std::uint32_t name = 0;
+  std::uint64_t ticks = 0;
+};
+inline OpenRange innermost_range(std::uint64_t handle) noexcept {
+  LanescopeWriter* writer = lanescope_thread_writer;
+  if (!writer) return {};
+  RecordingScope inside(writer);
+  if (!inside.ok() || writer->stack_window != inside.window() || writer->depth == 0) return {};
+  const LanescopeOpenRange& open = writer->stack[writer->depth - 1];
+  if (open.handle != handle || open.sequence == 0 || open.sequence != writer->sequence) return {};
+  const spool::Record& record = writer->first[open.index];
+  return {record.name, ticks() - record.begin_tsc};
+}
+
+// Ends the range with that handle, wherever it began; handle 0: this thread's innermost range.
 inline void end_nested(std::uint64_t handle = 0) noexcept {
   const std::uint64_t now = ticks();
   LanescopeWriter* writer = lanescope_thread_writer;
@@ -183,11 +230,10 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
     writer = lanescope_attach_thread();
     if (!writer) return;
   }
-  Inside inside(writer);
+  RecordingScope inside(writer);
   if (!inside.ok() || writer->stack_window != inside.window()) {
     if (!inside.ok() || handle == 0) return;
-    writer->stack_window = inside.window();
-    writer->depth = writer->lost_depth = 0;
+    detail::enter_window(writer, inside);
   }
   if (writer->lost_depth != 0 && handle == 0) {
     --writer->lost_depth;
@@ -217,14 +263,14 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
 }
 
 namespace detail {
-// One record of this thread, as `fill` leaves it; nothing while nobody records.
+// Writes one record of this thread, filled in by `fill`; does nothing while nobody records.
 template <typename Fill>
 void write_record(const Fill& fill) noexcept {
   if (!is_recording()) return;
   LanescopeWriter* writer = thread_writer();
   if (!writer) [[unlikely]]
     return;
-  Inside inside(writer);
+  RecordingScope inside(writer);
   spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
   if (!record) [[unlikely]]
     return;
@@ -254,8 +300,8 @@ inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory 
   });
 }
 
-// An API call, a wait or an event (activity_layout.h) that this thread has just made; one record of
-// 48 bytes without a second half.
+// An API call, a wait or an event (activity_layout.h) of this thread that has just ended; one
+// record of 48 bytes.
 template <typename Activity>
 void record_activity(const Activity& activity) noexcept {
   static_assert(sizeof activity == sizeof(spool::Record));
@@ -264,22 +310,27 @@ void record_activity(const Activity& activity) noexcept {
   });
 }
 
-// What a collective has anew in each call; belongs to the range of that name that this thread
-// begins next. `flags`: spool::CollectiveFlag.
-inline void record_collective(std::uint32_t name, std::uint16_t flags, std::int64_t seq,
-                              std::uint64_t comms_id) noexcept {
+// Numbers that change in each call, for the next range with that name on this thread.
+struct CallNumbers {
+  std::uint16_t flags = 0;  // spool::CallNumberFlag: which of them are set
+  std::int64_t seq = 0;
+  std::uint64_t comms_id = 0;
+  std::uint64_t record_function_id = 0;
+};
+inline void record_call_numbers(std::uint32_t name, const CallNumbers& numbers) noexcept {
   detail::write_record([&](spool::Record& record) {
-    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kCollective);
+    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kCallNumbers);
     record.name = name;
-    record.flags = flags;
-    record.a = seq;
-    record.d = comms_id;
+    record.flags = numbers.flags;
+    record.a = numbers.seq;
+    record.d = numbers.comms_id;
+    record.end_tsc = numbers.record_function_id;
     record.begin_tsc = ticks();
   });
 }
 
-// The id of a text that stays where it is with the same bytes as long as the process lives
-// (operator names, literals): known by its address.
+// The id of a text that keeps its address and bytes until the process ends (operator names,
+// literals); looked up by address.
 inline std::uint32_t intern_stable(const char* text, std::size_t size) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer) return lanescope_intern(text, size, nullptr);
@@ -305,7 +356,7 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   const Wide product = static_cast<Wide>(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xd6e8feb86659fd93u);
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
-// For finding only: who finds compares the bytes.
+// Only for the search: the caller compares the bytes.
 inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
   std::uint64_t hash = size;
   if (size >= 16) {
@@ -321,7 +372,7 @@ inline std::uint64_t hash_text(const char* text, std::size_t size) noexcept {
 }
 }  // namespace detail
 
-// The id of any text: known by its bytes. One hash over them and one comparison.
+// The id of any text, looked up by its bytes. One hash over them and one comparison.
 inline std::uint32_t intern_text(const char* text, std::size_t size) noexcept {
   LanescopeWriter* writer = lanescope_thread_writer;
   if (!writer || size > spool::kMaxTextBytes) return lanescope_intern(text, size, nullptr);

@@ -27,7 +27,8 @@ std::int64_t now_ms() {
   return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
 }
 
-// What the command may see: not what made the program record, or it would record itself.
+// The environment without the variables that made the program record, or the command
+// would record itself.
 std::vector<std::string> clean_environment() {
   std::vector<std::string> clean;
   for (char** entry = environ; entry && *entry; ++entry) {
@@ -46,8 +47,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// Without a shell, in a session of its own so that Ctrl-C of a terminal does not reach it; what it
-// prints goes into `pipe_end`. 0 or an errno.
+// Starts it without a shell, in a new session, so that Ctrl-C in a terminal does not reach it. Its
+// output goes into `pipe_end`. 0 or an errno.
 int spawn(std::vector<std::string> words, int pipe_end, pid_t* child) {
   std::vector<std::string> environment = clean_environment();
   posix_spawn_file_actions_t files;
@@ -71,7 +72,8 @@ int spawn(std::vector<std::string> words, int pipe_end, pid_t* child) {
   return failed;
 }
 
-// What the process says until it closes its output. False: time was up. `deadline_ms` 0: none.
+// Reads what the process prints until it closes its output. False: time was up. `deadline_ms`
+// 0: no limit.
 bool read_lines(int fd, std::int64_t deadline_ms, std::string* said) {
   char piece[4096];
   while (true) {
@@ -88,7 +90,7 @@ bool read_lines(int fd, std::int64_t deadline_ms, std::string* said) {
   }
 }
 
-// True: it ended with 0, or somebody else took its exit code; the caller looks at the files.
+// True: it ended with 0, or somebody else took its exit code; the caller checks the files.
 bool wait_for(pid_t child) {
   int status = 0;
   pid_t ended = -1;
@@ -102,7 +104,7 @@ std::uint64_t size_of(const std::string& path) {
   return stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
 }
 
-std::vector<std::string> left_as_it_is(const ResultOptions& options, std::uint64_t bytes) {
+std::vector<std::string> describe_unconverted(const ResultOptions& options, std::uint64_t bytes) {
   return {
       fmt::format("recording {} ({:.1f} MB)", options.recording, static_cast<double>(bytes) * 1e-6),
       fmt::format("every lanescope command opens it, for example: lanescope explain {}",
@@ -110,7 +112,8 @@ std::vector<std::string> left_as_it_is(const ResultOptions& options, std::uint64
       fmt::format("for Perfetto and other tools: lanescope recover {}", options.recording)};
 }
 
-// The command begins its complaints with its name, as who prints these lines does.
+// The command starts its messages with its name. So does the caller that prints these lines:
+// remove it here.
 std::vector<std::string> lines_of(std::string_view text) {
   constexpr std::string_view kPrefix = "lanescope: ";
   std::vector<std::string> lines;
@@ -124,7 +127,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-// While the process runs, a handler of the program must not collect it.
+// While the process runs, no handler of the program may wait for it.
 class DefaultChildSignal {
  public:
   DefaultChildSignal() {
@@ -153,7 +156,8 @@ bool is_finished(const std::string& recording) {
   return got == sizeof state && state == spool::FileState::kFinished;
 }
 
-std::vector<std::string> convert(const ResultOptions& options, std::int64_t deadline_ms) {
+std::vector<std::string> convert(const ResultOptions& options, std::uint64_t bytes,
+                                 std::int64_t deadline_ms) {
   const std::string stays = fmt::format(
       "what was recorded is in {}; every lanescope command opens it", options.recording);
   int ends[2] = {-1, -1};
@@ -161,8 +165,8 @@ std::vector<std::string> convert(const ResultOptions& options, std::int64_t dead
     return {fmt::format("the trace was not written: {}", strerror(errno)), stays};
   std::vector<std::string> words = {options.command, "recover",     options.recording,
                                     "--out",         options.trace, "--background"};
-  // A table is made of the whole recording at once, which a large one has no memory for.
-  if (size_of(options.recording) <= kMostBytesForJson) words.emplace_back("--table");
+  // A table needs the whole recording in memory, so a large recording gets none.
+  if (bytes <= kMostBytesForJson) words.emplace_back("--table");
   if (!options.keep_recording && is_finished(options.recording)) words.emplace_back("--remove");
   const DefaultChildSignal quiet;
   pid_t child = 0;
@@ -193,8 +197,8 @@ std::vector<std::string> write_one(const ResultOptions& options, std::int64_t de
   const std::uint64_t bytes = size_of(options.recording);
   if (bytes == 0) return {fmt::format("{}: the recording is gone", options.recording)};
   if (options.command.empty() || (bytes > kMostBytesForJson && !options.always_json))
-    return left_as_it_is(options, bytes);
-  return convert(options, deadline_ms);
+    return describe_unconverted(options, bytes);
+  return convert(options, bytes, deadline_ms);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// What becomes of a finished recording when its program ends: a process of its own turns a small
-// one into a trace and a table; a large one stays as it is.
+// What happens to a finished recording when its program ends: another process turns a small one
+// into a trace and a table; a large one stays as it is.
 //
-// Problem: a conversion takes time and memory, and whoever pays for it is a training job that was
-// done. Idea: nothing of it happens in the program. The lanescope command does it, with the lowest
-// priority, a memory limit of its own, and as the first to go when memory is short; the program
-// waits only for what takes a moment.
+// Problem: a conversion takes time and memory, at the cost of a training job that is done. Idea: do
+// none of it in the program. The lanescope command does it, with the lowest priority, with a memory
+// limit, and as the first to be killed when memory is short. The program waits only a moment.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,8 +16,8 @@ namespace lanescope::record {
 // Larger recordings stay .lspool files, which every lanescope command opens: their JSON would be
 // four times as large and more.
 inline constexpr std::uint64_t kMostBytesForJson = 16u << 20;
-// How long the program waits for conversions that nobody forced, for all of them together. They go
-// on by themselves after that.
+// How long the program waits for all conversions that nobody forced. After that they go
+// on without it.
 inline constexpr int kMostSecondsToWait = 10;
 
 struct ResultOptions {
@@ -29,8 +28,8 @@ struct ResultOptions {
   bool keep_recording = false;  // else it goes when trace and table are whole
 };
 
-// Of a recording and its dumps, one process after the other. Returns what the user should know, one
-// line each. Nothing throws but std::bad_alloc; a recording stays when anything fails. Any thread.
+// Converts a recording and its dumps, one process after the other. Returns lines for the user.
+// Throws only std::bad_alloc; when anything fails, the recording stays. Any thread.
 LANESCOPE_RECORD_EXPORT std::vector<std::string> write_results(
     const std::vector<ResultOptions>& recordings);
 

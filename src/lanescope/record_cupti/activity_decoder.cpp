@@ -9,7 +9,7 @@ namespace lanescope::record_cupti {
 namespace {
 
 constexpr std::size_t kBatch = 2048;  // 96 KiB
-// Fields behind those of CUDA 12.0 are read from here on.
+// From this version on, reads fields after those of CUDA 12.0.
 constexpr std::uint32_t kCuda13 = 130000;
 
 template <typename To, typename From>
@@ -19,7 +19,7 @@ To narrow(From value) {
                                           static_cast<Wide>(std::numeric_limits<To>::max())));
 }
 
-// The struct of CUDA 12.0's CUPTI; those of later ones begin the same.
+// The struct of CUPTI in CUDA 12.0; later ones begin the same.
 struct SynchronizationStart {
   CUpti_ActivityKind kind;
   CUpti_ActivitySynchronizationType type;
@@ -45,7 +45,7 @@ void ActivityDecoder::flush() {
   batch_.clear();
 }
 
-// One address may carry another name later, when its module was unloaded.
+// An address may have another name later, when its module was unloaded.
 std::uint32_t ActivityDecoder::name_id(const char* name) {
   if (!name) return 0;
   const auto known = names_.find(name);

@@ -1,5 +1,5 @@
-// CUPTI's activity records become the spool's: field by field, no joins, no text but names. The
-// reader of the spool does the rest, so that the program waits for none of it.
+// Turns CUPTI's activity records into spool records: field by field, without joins, with no text
+// but names. The spool's reader does the rest, so that the program need not wait for it.
 #pragma once
 #include <cupti.h>
 
@@ -12,8 +12,8 @@
 
 namespace lanescope::record_cupti {
 
-// Which API calls are kept, by CUPTI's number: what is not wanted and yet arrives (a CUPTI that
-// cannot filter by itself) is left out here.
+// The API calls to keep, by CUPTI's number. Some CUPTI versions cannot filter; their other calls
+// are left out here.
 struct ApiFilter {
   bool everything = false;
   std::vector<bool> runtime, driver;
@@ -26,18 +26,18 @@ struct ApiFilter {
 // One thread at a time.
 class ActivityDecoder {
  public:
-  // Gets finished records in batches; as lanescope_source_write().
+  // Gets finished records in batches, like lanescope_source_write().
   using Write = std::uint32_t (*)(const void* records, std::uint32_t count);
-  // As lanescope_intern().
+  // Like lanescope_intern().
   using Intern = std::uint32_t (*)(const char* text, std::size_t size, const char** stored);
 
-  // `cupti_version` of the library that writes the records: newer fields are read only when it has
-  // them.
+  // `cupti_version`: of the library that writes the records; newer fields are read only if
+  // it has them.
   ActivityDecoder(std::uint32_t cupti_version, Write write, Intern intern);
 
   void set_filter(ApiFilter filter) { filter_ = std::move(filter); }
   void decode(const CUpti_Activity* record);
-  void flush();  // hands over what is left
+  void flush();  // writes the rest
 
   std::uint64_t decoded() const { return decoded_; }
   std::uint64_t unknown() const { return unknown_; }  // kinds that nobody asked for

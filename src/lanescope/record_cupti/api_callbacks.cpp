@@ -11,10 +11,10 @@
 namespace lanescope::record_cupti {
 namespace {
 
-constexpr std::size_t kMostEvents = 65'536;  // forgotten and begun anew beyond: a wait is unknown
+constexpr std::size_t kMostEvents = 65'536;  // beyond that, forgets all: such a wait is unknown
 
-// The call that this thread is in. A driver call inside a runtime call is that one's own work; of
-// the two CUPTI's activity records show the outer one only, and so do we.
+// The call that this thread is in. A driver call inside a runtime call is a part of it: like
+// CUPTI's activity records, we show only the outer call.
 struct OpenCall {
   std::uint32_t round = 0;  // 0: none
   std::uint32_t correlation = 0;
@@ -40,7 +40,7 @@ const void* pointer_argument(const CUpti_CallbackData& data, std::size_t n) {
 
 }  // namespace
 
-// Numbers as in api_lists.cpp.
+// The numbers are those of api_lists.cpp.
 WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
     switch (cbid) {

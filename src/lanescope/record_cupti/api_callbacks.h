@@ -1,8 +1,8 @@
-// Calls of the CUDA runtime and driver, written by the thread that makes them into its own chunk.
+// Records calls of the CUDA runtime and driver. The calling thread writes each into its chunk.
 //
-// CUPTI can also report calls as activity records, but then its hooks stay in every call of the
-// program, those that nobody wants included: a step of 31 us took 10 us more on an H200. A callback
-// is hooked into the calls it is asked for and nowhere else (1 to 2 us a step).
+// CUPTI can also report calls as activity records, but then it hooks every call of the program,
+// also unwanted ones: a step of 31 us took 10 us more on an H200. A callback hooks only the calls
+// that it is asked for (1 to 2 us a step).
 #pragma once
 #include <cupti.h>
 
@@ -23,7 +23,7 @@ enum class WaitKind : std::uint8_t {
   kStreamForEvent = 2,
   kStream = 3,
   kContext = 4,
-  kEventRecord = 255,  // not a wait: what later waits for the event mean
+  kEventRecord = 255,  // not a wait: later waits for the event refer to it
 };
 struct WaitCall {
   WaitKind kind = WaitKind::kNone;
@@ -31,7 +31,8 @@ struct WaitCall {
 };
 WaitCall wait_call_of(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 
-// One a process, as CUPTI has one subscriber. start() and stop() from one thread at a time.
+// One per process, because CUPTI has one subscriber. Call start() and stop() from one thread
+// at a time.
 class ApiCallbacks {
  public:
   static ApiCallbacks& instance();
@@ -59,7 +60,8 @@ class ApiCallbacks {
 
   const CuptiLibrary* cupti_ = nullptr;
   CUpti_SubscriberHandle subscriber_ = nullptr;
-  std::atomic<std::uint32_t> round_{0};  // counts starts; a call of an earlier one never ends here
+  std::atomic<std::uint32_t> round_{0};  // counts starts; a call that began before a start never
+                                         // ends after it
   std::mutex events_mutex_;              // guards what follows
   std::unordered_map<const void*, Event> events_;
   std::uint64_t event_records_ = 0;

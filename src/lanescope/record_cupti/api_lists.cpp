@@ -6,9 +6,9 @@
 namespace lanescope::record_cupti {
 namespace {
 
-// Numbers of cupti_runtime_cbid.h and cupti_driver_cbid.h, which only ever grow. By number and not
-// by name, so that a build with older headers knows the calls of a newer CUPTI. Several numbers of
-// one call: its versions, and those for per-thread default streams.
+// Numbers from cupti_runtime_cbid.h and cupti_driver_cbid.h; these lists only grow. Numbers and not
+// names, so that a build with older headers knows the calls of a newer CUPTI. A call has several
+// numbers for its versions and for per-thread default streams.
 constexpr std::initializer_list<CUpti_CallbackId> kRuntime = {
     20,                  // cudaMalloc
     21,                  // cudaMallocPitch
@@ -161,6 +161,6 @@ std::vector<bool> marked(std::initializer_list<CUpti_CallbackId> list) {
 
 }  // namespace
 
-ApiFilter calls_that_matter() { return {false, marked(kRuntime), marked(kDriver)}; }
+ApiFilter default_api_calls() { return {false, marked(kRuntime), marked(kDriver)}; }
 
 }  // namespace lanescope::record_cupti

@@ -1,6 +1,6 @@
-// The calls of the CUDA runtime and driver that matter: they launch, copy, set, wait, allocate,
-// load or capture. Everything else (cudaGetDevice, cudaEventQuery, ...) costs a record each and
-// explains nothing; --all-api records it.
+// The default API calls of the CUDA runtime and driver: those that launch, copy, set, wait,
+// allocate, load or capture. Each other call (cudaGetDevice, cudaEventQuery, ...) costs a record
+// and explains nothing; --all-api records them all.
 #pragma once
 #include <cupti.h>
 
@@ -8,6 +8,6 @@
 
 namespace lanescope::record_cupti {
 
-ApiFilter calls_that_matter();
+ApiFilter default_api_calls();
 
 }  // namespace lanescope::record_cupti

@@ -11,14 +11,14 @@ constexpr std::size_t kMaxSpills = 1024;
 }
 
 BufferPool::BufferPool(std::size_t bytes, std::size_t limit) : bytes_(bytes), limit_(limit) {
-  const std::size_t most = 2 * limit + kMaxSpills;  // as many given up as there are
+  const std::size_t most = 2 * limit + kMaxSpills;  // as many written off as there are
   places_.reserve(most);
   ready_.reserve(most);
   completed_.resize(most);
 }
 
-// Touched by the kernel at once, zero as every fresh mapping. Pages are aligned far beyond CUPTI's
-// 8 bytes.
+// The kernel touches it at once; a fresh mapping is zero. Pages are aligned well beyond
+// CUPTI's 8 bytes.
 std::uint8_t* BufferPool::make() noexcept {
   void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -37,11 +37,11 @@ std::uint32_t BufferPool::place_for(std::uint8_t* data, State state, bool is_spi
   return at;
 }
 
-// With the lock held, of one that was given up.
-void BufferPool::count_again(const Place& place) noexcept {
-  --given_up_;
+// With the lock held, for a buffer that was written off.
+void BufferPool::count_as_outstanding(const Place& place) noexcept {
+  --written_off_;
   ++(place.is_spill ? spills_ : made_);
-  ++outside_;
+  ++outstanding_;
 }
 
 std::uint8_t* BufferPool::take() noexcept {
@@ -50,11 +50,11 @@ std::uint8_t* BufferPool::take() noexcept {
     if (!ready_.empty()) {
       Place& place = places_[ready_.back()];
       ready_.pop_back();
-      place.state = State::kOutside;
-      ++outside_;
+      place.state = State::kOutstanding;
+      ++outstanding_;
       return place.data;
     }
-    if (made_ >= limit_ || made_ + given_up_ >= 2 * limit_) {
+    if (made_ >= limit_ || made_ + written_off_ >= 2 * limit_) {
       ++refused_;
       return nullptr;
     }
@@ -67,8 +67,8 @@ std::uint8_t* BufferPool::take() noexcept {
     ++refused_;
     return nullptr;
   }
-  place_for(buffer, State::kOutside, false);
-  ++outside_;
+  place_for(buffer, State::kOutstanding, false);
+  ++outstanding_;
   return buffer;
 }
 
@@ -77,13 +77,13 @@ std::uint8_t* BufferPool::take_spill() noexcept {
   if (at == MAP_FAILED) return nullptr;
   auto* buffer = static_cast<std::uint8_t*>(at);
   const std::lock_guard lock(mutex_);
-  if (spills_ + given_up_ >= kMaxSpills) {  // 64 MiB of them: something else is wrong
+  if (spills_ + written_off_ >= kMaxSpills) {  // 64 MiB of them: something else is wrong
     munmap(at, kSpillBytes);
     return nullptr;
   }
   ++spills_;
-  place_for(buffer, State::kOutside, true);
-  ++outside_;
+  place_for(buffer, State::kOutstanding, true);
+  ++outstanding_;
   return buffer;
 }
 
@@ -91,10 +91,10 @@ bool BufferPool::complete(Buffer buffer) noexcept {
   const std::lock_guard lock(mutex_);
   const auto place = std::find_if(places_.begin(), places_.end(), [&](const Place& candidate) {
     return candidate.data == buffer.data &&
-           (candidate.state == State::kOutside || candidate.state == State::kGivenUp);
+           (candidate.state == State::kOutstanding || candidate.state == State::kWrittenOff);
   });
   if (place == places_.end()) return false;
-  if (place->state == State::kGivenUp) count_again(*place);
+  if (place->state == State::kWrittenOff) count_as_outstanding(*place);
   place->state = State::kCompleted;
   ++completed_so_far_;
   buffer.place = static_cast<std::uint32_t>(place - places_.begin());
@@ -116,7 +116,7 @@ void BufferPool::recycle(Buffer buffer) noexcept {
     std::memset(buffer.data, 0, std::min(buffer.bytes, bytes_));
   const std::lock_guard lock(mutex_);
   Place& place = places_[buffer.place];
-  --outside_;
+  --outstanding_;
   if (place.is_spill) {
     munmap(buffer.data, kSpillBytes);
     place = {};
@@ -131,7 +131,7 @@ void BufferPool::prepare(std::size_t count) noexcept {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      if (ready_.size() >= count || made_ >= limit_ || made_ + given_up_ >= 2 * limit_) return;
+      if (ready_.size() >= count || made_ >= limit_ || made_ + written_off_ >= 2 * limit_) return;
       ++made_;
     }
     std::uint8_t* buffer = make();
@@ -144,26 +144,26 @@ void BufferPool::prepare(std::size_t count) noexcept {
   }
 }
 
-std::size_t BufferPool::give_up() noexcept {
+std::size_t BufferPool::write_off() noexcept {
   const std::lock_guard lock(mutex_);
   std::size_t count = 0;
   for (Place& place : places_) {
-    if (place.state != State::kOutside) continue;
-    place.state = State::kGivenUp;
+    if (place.state != State::kOutstanding) continue;
+    place.state = State::kWrittenOff;
     --(place.is_spill ? spills_ : made_);
     ++count;
   }
-  outside_ -= count;
-  given_up_ += count;
+  outstanding_ -= count;
+  written_off_ += count;
   return count;
 }
 
-void BufferPool::hope_again() noexcept {
+void BufferPool::restore_written_off() noexcept {
   const std::lock_guard lock(mutex_);
   for (Place& place : places_) {
-    if (place.state != State::kGivenUp) continue;
-    place.state = State::kOutside;
-    count_again(place);
+    if (place.state != State::kWrittenOff) continue;
+    place.state = State::kOutstanding;
+    count_as_outstanding(place);
   }
 }
 
@@ -175,13 +175,13 @@ std::size_t BufferPool::made() const noexcept {
   const std::lock_guard lock(mutex_);
   return made_;
 }
-std::size_t BufferPool::outside() const noexcept {
+std::size_t BufferPool::outstanding() const noexcept {
   const std::lock_guard lock(mutex_);
-  return outside_;
+  return outstanding_;
 }
-std::size_t BufferPool::given_up() const noexcept {
+std::size_t BufferPool::written_off() const noexcept {
   const std::lock_guard lock(mutex_);
-  return given_up_;
+  return written_off_;
 }
 std::uint64_t BufferPool::completed() const noexcept {
   const std::lock_guard lock(mutex_);

@@ -1,7 +1,8 @@
-// How much of a buffer CUPTI is told to fill. CUPTI gives back full buffers whose work is done, and
-// others only while all of their work is; a program that always has work under way keeps the last
-// one, so what a kill takes is what fits into it. Small where the GPU works off few records, large
-// where it works off many; how fast a program launches says nothing: it may be queueing far ahead.
+// Decides how much of a buffer CUPTI may fill. CUPTI gives back a full buffer when its work is
+// done, and another one only when all its work is done. If the GPU always has work, the last buffer
+// never comes back, so a kill loses what fits into it. So: small buffers if the GPU finishes few
+// records, large ones if it finishes many. The launch rate says nothing, because a program may
+// queue far ahead.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -16,22 +17,22 @@ namespace lanescope::record_cupti {
 class BufferSizing {
  public:
   static constexpr std::size_t kSmallest = std::size_t{2} << 10;  // 9 or 10 kernels
-  // The work of a buffer is what the GPU did in so long; its pace is looked at once a second.
+  // A buffer holds what the GPU does in kBufferNs; its pace is measured every kPaceNs.
   static constexpr std::uint64_t kBufferNs = 100'000'000, kPaceNs = 1'000'000'000;
-  // With so many buffers outside, each of 9 kernels or more, what they hold is done, though CUPTI
-  // has not said so yet: a queue of the GPU has room for 1024 launches.
-  static constexpr std::size_t kManyOutside = 128;
+  // With so many outstanding buffers of at least 9 kernels each, their work is done, though CUPTI
+  // has not said so yet: a GPU queue has room for 1024 launches.
+  static constexpr std::size_t kManyOutstanding = 128;
 
-  // CUPTI gave back a buffer with so many bytes of records.
+  // CUPTI gave back a buffer with `bytes` of records.
   void completed(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     bytes_ += bytes;
   }
 
-  // The size of the buffer that is asked for now: a power of two, at least kSmallest, at most
-  // `largest` (a power of two). `outside`: how many CUPTI has, or has given back a moment ago.
-  // `seen`: kept for each launching thread, 0 at first; CUPTI fills a buffer for each of them.
-  std::size_t next(std::uint64_t now_ns, std::size_t largest, std::size_t outside,
+  // The size of the next buffer: a power of two from kSmallest to `largest` (a power of two).
+  // `outstanding`: how many CUPTI has, or has just given back. `seen`: one for each launching
+  // thread, 0 at first, because CUPTI fills a buffer for each thread.
+  std::size_t next(std::uint64_t now_ns, std::size_t largest, std::size_t outstanding,
                    std::uint64_t& seen) {
     const std::lock_guard lock(mutex_);
     if (since_ns_ == 0) since_ns_ = now_ns;
@@ -43,7 +44,7 @@ class BufferSizing {
       ++second_;
     }
     if (std::exchange(seen, second_) != second_) ++threads_;
-    if (outside > kManyOutside) return largest;
+    if (outstanding > kManyOutstanding) return largest;
     return std::bit_floor(std::clamp(wanted_, std::min(kSmallest, largest), largest));
   }
 

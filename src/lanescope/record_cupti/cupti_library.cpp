@@ -19,7 +19,7 @@ struct Found {
   std::string path;
 };
 
-int look_at(dl_phdr_info* info, std::size_t, void* found) {
+int find_cupti_in(dl_phdr_info* info, std::size_t, void* found) {
   const std::string_view name = info->dlpi_name ? info->dlpi_name : "";
   const std::size_t slash = name.rfind('/');
   if (name.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("libcupti.so")) {
@@ -31,11 +31,11 @@ int look_at(dl_phdr_info* info, std::size_t, void* found) {
 
 std::string loaded_path() {
   Found found;
-  dl_iterate_phdr(look_at, &found);
+  dl_iterate_phdr(find_cupti_in, &found);
   return found.path;
 }
 
-// Where this library itself lies: in a wheel, site-packages/lanescope.
+// The folder of this library; in a wheel, site-packages/lanescope.
 fs::path own_folder() {
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&find_cupti), &self) == 0 || !self.dli_fname) return {};

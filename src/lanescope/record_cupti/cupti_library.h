@@ -1,6 +1,5 @@
-// libcupti and libcuda as found in this process: the libcupti that torch has loaded, or the best
-// one to load, behind a table of functions. Nothing is linked, so machines without CUDA lose
-// nothing.
+// Tables of functions of libcupti and libcuda. Uses the libcupti that torch has loaded, or loads
+// the best one. Nothing is linked, so lanescope also runs on machines without CUDA.
 #pragma once
 #include <cupti.h>
 
@@ -44,14 +43,14 @@ struct CuptiLibrary {
 #undef LANESCOPE_DECLARE
 };
 
-// Finds it once a process; `line` says why not. The library stays loaded. Looks for one that is
-// loaded already, then LANESCOPE_CUPTI_LIBRARY (a path), then beside the `nvidia` packages that
-// torch brings, then in CUDA_HOME, CUDA_PATH, /usr/local/cuda, then by name.
+// Finds it once per process; `line` says why not. The library stays loaded. Order: a loaded one,
+// LANESCOPE_CUPTI_LIBRARY (a path), next to the `nvidia` packages that torch installs, CUDA_HOME,
+// CUDA_PATH, /usr/local/cuda, by name.
 const CuptiLibrary* find_cupti(std::string* line);
 
 // libcuda.so.1, if this machine has a driver.
 struct CudaDriver {
-  int version = 0;  // 13000 is CUDA 13.0; 0: it did not say
+  int version = 0;  // 13000 is CUDA 13.0; 0: unknown
 #define LANESCOPE_CUDA_FUNCTIONS(X) \
   X(cuInit)                         \
   X(cuDriverGetVersion)             \

@@ -31,31 +31,33 @@
 namespace lanescope::record_cupti {
 namespace {
 
-// The budget: at most 96 MiB of buffers, however fast a program launches.
+// Limit: 96 MiB of buffers, however fast a program launches.
 constexpr std::size_t kBufferBytes = std::size_t{128} << 10;
 constexpr std::size_t kMaxBuffers = 768;
-static_assert(!std::has_single_bit(BufferPool::kSpillBytes));  // told apart by size
+static_assert(!std::has_single_bit(BufferPool::kSpillBytes));  // the size tells it from
+                                                               // other buffers
 constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding thread
-// How often CUPTI looks for buffers whose work is all done. What a kill takes is this and the work
-// of one buffer (BufferSizing), which together are half a second.
+// How often CUPTI checks for buffers whose work is all done. A kill loses this time and the work of
+// one buffer (BufferSizing), together half a second.
 constexpr std::uint32_t kFlushPeriodMs = 350;
-// At the end of a recording: between looks for the last buffers, and how long none may come before
-// they are given up. Less where another profiler holds CUPTI's subscription and may have taken
-// them.
+// At the end of a recording: the pause between checks for the last buffers, and the time without
+// one after which they are written off. That time is shorter when another profiler has CUPTI's
+// subscription, because it may have taken them.
 constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{2000};
-constexpr std::chrono::seconds kNothingCame{10}, kNothingCameBesideAnother{3}, kFlushFails{1};
-constexpr std::uint32_t kRefusalIsFine = 28;  // from CUDA 12.9 on bufferRequested may give nothing
-// From here on CUPTI was seen to leave a process unharmed: docs/decisions/gpu_recorder.md.
-constexpr std::uint32_t kCuptiLeavesWell = 130000;
-constexpr int kDriverLeavesWell = 13000;
+constexpr std::chrono::seconds kBufferTimeout{10}, kSharedBufferTimeout{3}, kFlushTimeout{1};
+constexpr std::uint32_t kFirstVersionThatTakesNoBuffer =
+    28;  // from CUDA 12.9 on, bufferRequested may return no buffer
+// From these versions on, detaching CUPTI did no harm in tests: docs/decisions/gpu_recorder.md.
+constexpr std::uint32_t kFirstCuptiSafeToDetach = 130000;
+constexpr int kFirstDriverSafeToDetach = 13000;
 
-// Room for calls that later versions add; what a version does not know it refuses.
+// Includes room for calls of later versions; CUPTI refuses numbers that it does not know.
 constexpr CUpti_CallbackId kMostCalls = 1200;
 
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
                                          CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD};
-// What ApiCallbacks gives for far less; only where it cannot be had. Each of them hooks every call.
+// Used only if ApiCallbacks cannot be used, which costs far less: each of these hooks every call.
 constexpr CUpti_ActivityKind kCallKinds[] = {
     CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
     CUPTI_ACTIVITY_KIND_CUDA_EVENT};
@@ -71,7 +73,7 @@ std::uint64_t monotonic_ns() {
 
 std::uint64_t CUPTIAPI read_ticks() { return record::ticks(); }
 
-// One a process; CUPTI's callbacks have no argument of ours, and CUPTI itself is one a process.
+// One per process, like CUPTI; its callbacks take no argument of ours.
 class CuptiSource {
  public:
   static CuptiSource& instance() {
@@ -108,18 +110,19 @@ class CuptiSource {
   const CuptiLibrary* cupti_ = nullptr;
   const CudaDriver* driver_ = nullptr;
   bool prepared_ = false;
-  std::atomic<bool> touched_{false};  // before the lock, by who prepares
-  std::atomic<bool> forked_{false};   // looked at before the lock, which a fork may have kept
+  std::atomic<bool> touched_{false};  // set before the lock is taken, in prepare()
+  std::atomic<bool> forked_{false};   // read before the lock is taken: after a fork the lock may be
+                                      // held for ever
   bool set_up_ = false, attached_ = false;
   bool running_ = false;
   enum class Detach : std::uint8_t { kNever, kWhereTested, kAlways };
   Detach detach_ = Detach::kNever;  // in this window
-  // What the next line says of this recording.
-  const char* stays_because_ = nullptr;  // though asked to leave
+  // For the line about this recording.
+  const char* stay_reason_ = nullptr;  // why CUPTI stays though asked to leave
   std::size_t missing_buffers_ = 0;
-  bool are_buffers_ours_ = false;  // nobody else can have taken those given up
-  std::uint64_t told_drops_ = 0;
-  ApiFilter calls_ = calls_that_matter();
+  bool is_only_profiler_ = false;  // no other profiler can have taken written-off buffers
+  std::uint64_t reported_drops_ = 0;
+  ApiFilter calls_ = default_api_calls();
   std::thread thread_;
   pthread_t detaching_{};
 
@@ -136,9 +139,10 @@ void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t*
   *records = 0;  // as many as fit
   *buffer = source.pool_.take();
   thread_local std::uint64_t seen = 0;
-  *size =
-      *buffer ? source.sizing_.next(monotonic_ns(), kBufferBytes, source.pool_.outside(), seen) : 0;
-  if (*buffer || source.cupti_->version >= kRefusalIsFine) return;
+  *size = *buffer
+              ? source.sizing_.next(monotonic_ns(), kBufferBytes, source.pool_.outstanding(), seen)
+              : 0;
+  if (*buffer || source.cupti_->version >= kFirstVersionThatTakesNoBuffer) return;
   *buffer = source.pool_.take_spill();
   *size = *buffer ? BufferPool::kSpillBytes : 0;
 }
@@ -158,7 +162,7 @@ std::string CuptiSource::error(CUptiResult result) const {
   return std::string(text) + " (" + std::to_string(static_cast<int>(result)) + ")";
 }
 
-// Everything that is done once in the life of the process.
+// Done once per process.
 bool CuptiSource::set_up(std::string* line) {
   if (set_up_) return true;
   driver_ = find_driver(line);
@@ -168,7 +172,7 @@ bool CuptiSource::set_up(std::string* line) {
   CUpti_SubscriberHandle subscriber = nullptr;
   const CUptiResult taken = cupti_->cuptiSubscribe(&subscriber, nullptr, nullptr);
   if (taken == CUPTI_SUCCESS) {
-    cupti_->cuptiUnsubscribe(subscriber);  // only asked: others may want it
+    cupti_->cuptiUnsubscribe(subscriber);  // only a test: others may want it
   } else if (taken != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
     *line = "CUPTI cannot be used: " + error(taken);
     return false;
@@ -181,7 +185,7 @@ bool CuptiSource::set_up(std::string* line) {
   sem_init(&completed_, 0, 0);
   decoder_ =
       std::make_unique<ActivityDecoder>(cupti_->version, lanescope_source_write, lanescope_intern);
-  // The program's signals are the program's.
+  // Signals belong to the program: block them in our thread.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -222,15 +226,17 @@ void CuptiSource::finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, c
   source.attached_ = source.cupti_->cuptiFinalize() != CUPTI_SUCCESS;
 }
 
-// CUPTI leaves the process from the end of a call of CUDA (its documentation asks for that), here
-// of one of our own that does nothing. Other profilers' subscriptions would go with it.
+// CUPTI must leave at the end of a CUDA call, says its documentation; we make one that does
+// nothing. This would also end other profilers' subscriptions.
 void CuptiSource::detach() {
   if (detach_ == Detach::kNever) return;
   const bool must = detach_ == Detach::kAlways;
-  if (!must && (cupti_->version < kCuptiLeavesWell || driver_->version < kDriverLeavesWell)) return;
+  if (!must &&
+      (cupti_->version < kFirstCuptiSafeToDetach || driver_->version < kFirstDriverSafeToDetach))
+    return;
   CUpti_SubscriberHandle subscriber = nullptr;
   if (cupti_->cuptiSubscribe(&subscriber, finalize_here, nullptr) != CUPTI_SUCCESS) {
-    if (must) stays_because_ = "another profiler holds it";
+    if (must) stay_reason_ = "another profiler holds it";
     return;
   }
   detaching_ = pthread_self();
@@ -240,7 +246,7 @@ void CuptiSource::detach() {
   driver_->cuCtxGetCurrent(&unused);
   if (!attached_) return;
   cupti_->cuptiUnsubscribe(subscriber);
-  if (must) stays_because_ = "it refused";
+  if (must) stay_reason_ = "it refused";
 }
 
 int CuptiSource::prepare(char* line, std::size_t size) {
@@ -262,7 +268,7 @@ int CuptiSource::prepare(char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
-  // What the first enable costs (CUPTI attaches to CUDA) belongs into the warm-up.
+  // The first enable is slow (CUPTI attaches to CUDA), so do it in the warm-up.
   if (!enable(0, &problem)) {
     say(line, size, problem);
     return 1;
@@ -273,9 +279,9 @@ int CuptiSource::prepare(char* line, std::size_t size) {
   return 0;
 }
 
-// Calls as activity records, for want of callbacks. The whole domain first, then off with what
-// nobody reads: a single call that is switched on by itself is recorded only where CUPTI came
-// before the CUDA context (measured, CUDA 13.0).
+// Records calls as activity records, when callbacks are impossible. Enables the whole domain, then
+// disables unwanted calls: a call enabled alone is recorded only if CUPTI came before the CUDA
+// context (measured, CUDA 13.0).
 void CuptiSource::enable_calls(bool all) {
   for (const CUpti_ActivityKind kind : kCallKinds) cupti_->cuptiActivityEnable(kind);
   if (all || !cupti_->cuptiActivityEnableRuntimeApi || !cupti_->cuptiActivityEnableDriverApi)
@@ -290,7 +296,7 @@ void CuptiSource::enable_calls(bool all) {
 
 bool CuptiSource::enable(std::uint32_t options, std::string* line) {
   if (!attach(line)) return false;
-  // Another profiler of this process may have put its own there since.
+  // Another profiler of this process may have registered its callbacks since.
   CUptiResult result = cupti_->cuptiActivityRegisterCallbacks(request, complete);
   if (result != CUPTI_SUCCESS) {
     *line = "CUPTI does not take our buffers: " + error(result);
@@ -329,7 +335,7 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
-  if (are_buffers_ours_) pool_.hope_again();  // new work may land in them
+  if (is_only_profiler_) pool_.restore_written_off();  // new work may land in them
   detach_ = options & LANESCOPE_RECORD_DETACH                ? Detach::kAlways
             : options & LANESCOPE_RECORD_DETACH_WHERE_TESTED ? Detach::kWhereTested
                                                              : Detach::kNever;
@@ -338,13 +344,13 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
   return 0;
 }
 
-// CUPTI gives a buffer back when all the work in it is done, and finishes what is under way when
-// its kind is switched off (docs/measurements/gpu.md): when the last buffer is back, all is there.
-// To wait for the device instead would break each capture of a graph that goes on in any thread.
-// False: nothing came for a while; what is missing then is counted.
+// CUPTI gives a buffer back when all the work in it is done, and still records work under way when
+// its kind is switched off (docs/measurements/gpu.md). So when the last buffer is back, the
+// recording is complete. Waiting for the device instead would break graph captures in other
+// threads. False: no buffer came for a while; the missing ones are counted.
 bool CuptiSource::wait_for_buffers() {
-  are_buffers_ours_ = ApiCallbacks::instance().is_on();
-  const auto most = are_buffers_ours_ ? kNothingCame : kNothingCameBesideAnother;
+  is_only_profiler_ = ApiCallbacks::instance().is_on();
+  const auto most = is_only_profiler_ ? kBufferTimeout : kSharedBufferTimeout;
   std::uint64_t completed = pool_.completed();
   auto last_came = std::chrono::steady_clock::now(), last_flush = last_came;
   for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
@@ -352,17 +358,17 @@ bool CuptiSource::wait_for_buffers() {
     decode_completed();
     int devices = 0;  // at the end of the process CUDA may be gone, and its work with it
     const bool is_gone = driver_->cuDeviceGetCount(&devices) == CUDA_ERROR_DEINITIALIZED;
-    if (pool_.outside() == 0) return !is_gone && pool_.given_up() == 0;
+    if (pool_.outstanding() == 0) return !is_gone && pool_.written_off() == 0;
     const auto now = std::chrono::steady_clock::now();
     if (const std::uint64_t came = pool_.completed(); came != completed) {
       completed = came;
       last_came = now;
     }
     if (flushed) last_flush = now;
-    if (is_gone || now - last_came >= most || now - last_flush >= kFlushFails) break;
+    if (is_gone || now - last_came >= most || now - last_flush >= kFlushTimeout) break;
     std::this_thread::sleep_for(pause);
   }
-  missing_buffers_ += pool_.give_up();
+  missing_buffers_ += pool_.write_off();
   return false;
 }
 
@@ -375,7 +381,7 @@ void CuptiSource::stop() {
   disable_records();
   bool is_whole = false;
   {
-    struct CallbacksEnd {  // whatever happens: nobody else could subscribe
+    struct CallbacksEnd {  // in any case: else nobody else can subscribe
       ~CallbacksEnd() { ApiCallbacks::instance().stop(); }
     } const callbacks_end;
     is_whole = wait_for_buffers();
@@ -383,13 +389,13 @@ void CuptiSource::stop() {
   if (is_whole)
     detach();
   else if (detach_ == Detach::kAlways)
-    stays_because_ =
-        are_buffers_ours_ ? "work that it measures did not end" : "another profiler holds it";
+    stay_reason_ =
+        is_only_profiler_ ? "work that it measures did not end" : "another profiler holds it";
   decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
 
-// Work that is finished; what runs now comes later.
+// Writes finished work; running work comes later.
 void CuptiSource::flush() {
   if (forked_) return;
   const std::lock_guard lock(mutex_);
@@ -407,7 +413,7 @@ bool CuptiSource::decode(const CUpti_Activity* record) noexcept try {
   return false;
 }
 
-// Called by the decoding thread, and by who stops or flushes.
+// Called by the decoding thread, by stop() and by flush().
 void CuptiSource::decode_completed() {
   const std::lock_guard lock(decode_mutex_);
   std::size_t lost = 0;
@@ -459,7 +465,7 @@ void CuptiSource::write_metadata() {
   lanescope_source_metadata("lanescope_cupti", counts);
 }
 
-// Of the recording that ends; each thing once.
+// About the recording that ends; each line once.
 int CuptiSource::cost_line(char* line, std::size_t size) {
   if (forked_) return 1;
   const std::lock_guard lock(mutex_);
@@ -470,13 +476,13 @@ int CuptiSource::cost_line(char* line, std::size_t size) {
         " buffer(s) of GPU records did not come back from CUPTI when the recording ended: the GPU "
         "was still at their work, another profiler of this process took them, or CUDA had ended; "
         "what is in them is missing");
-  if (const char* why = std::exchange(stays_because_, nullptr))
+  if (const char* why = std::exchange(stay_reason_, nullptr))
     add(std::string("CUPTI stays in the process after the recording, though asked to leave: ") +
         why);
   std::uint64_t drops = 0;
   {
     const std::lock_guard decoding(decode_mutex_);
-    drops = cupti_drops_ - std::exchange(told_drops_, cupti_drops_);
+    drops = cupti_drops_ - std::exchange(reported_drops_, cupti_drops_);
   }
   if (drops != 0)
     add(std::to_string(drops) +
@@ -584,7 +590,7 @@ int lanescope_cupti_install(char* line, size_t size) {
   }
   const int refused = lanescope_register_source(&cupti::kSource);
   if (refused == 0) pthread_atfork(nullptr, nullptr, cupti::in_child);
-  if (refused == 0 || refused == 3) return 0;  // 3: it is there already
+  if (refused == 0 || refused == 3) return 0;  // 3: already registered
   cupti::say(line, size, "the recorder takes no more sources");
   return 1;
 }

@@ -23,7 +23,7 @@ constexpr Property kProperties[] = {
     {"regsPerMultiprocessor", CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR},
     {"sharedMemPerBlockOptin", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN},
     {"sharedMemPerMultiprocessor", CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR}};
-constexpr Property kMore[] = {
+constexpr Property kLanescopeProperties[] = {
     {"maxBlocksPerMultiprocessor", CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR},
     {"reservedSharedMemPerBlock", CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK},
     {"clockRateKHz", CU_DEVICE_ATTRIBUTE_CLOCK_RATE},
@@ -67,7 +67,7 @@ std::string device_json(const CudaDriver& driver, int number, CUdevice device) {
     out += ", \"totalGlobalMem\": " + std::to_string(bytes);
   add_attributes(driver, device, kProperties, &out);
   out += ", \"lanescope\": {";
-  add_attributes(driver, device, kMore, &out);
+  add_attributes(driver, device, kLanescopeProperties, &out);
   int clock = 0, bits = 0;
   // Double data rate: two transfers a clock.
   if (driver.cuDeviceGetAttribute(&clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device) ==

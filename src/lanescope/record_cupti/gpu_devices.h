@@ -1,5 +1,5 @@
-// The GPUs of this process as JSON, under the names that torch.profiler's deviceProperties has,
-// plus an object "lanescope" with what those lack.
+// The GPUs of this process as JSON, with the names of torch.profiler's deviceProperties, and an
+// object "lanescope" with more properties.
 #pragma once
 #include <string>
 
@@ -7,11 +7,12 @@
 
 namespace lanescope::record_cupti {
 
-// "[...]"; "[]" when CUDA is not initialised (it is not initialised here).
+// "[...]"; "[]": CUDA is not initialised (this does not initialise it).
 std::string devices_json(const CudaDriver& driver);
 
-// While it lives, calls of this thread that a capture in global mode, torch's default, forbids to
-// all threads (allocations, as CUPTI makes them) neither fail nor break that capture.
+// A graph capture in global mode, torch's default, forbids some calls in all threads, such as
+// CUPTI's allocations. While this object lives, such calls of this thread neither fail nor
+// break the capture.
 class RelaxedCaptureMode {
  public:
   explicit RelaxedCaptureMode(const CudaDriver& driver);
@@ -21,7 +22,7 @@ class RelaxedCaptureMode {
 
  private:
   const CudaDriver& driver_;
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's own
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  // then the thread's mode before
   bool exchanged_;
 };
 

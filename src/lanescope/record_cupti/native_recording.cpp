@@ -41,7 +41,7 @@ struct NativeRecording {
   std::unique_ptr<record::Recorder> recorder;
 };
 
-std::mutex mutex;                      // of the three below
+std::mutex recording_mutex;            // of the three below
 NativeRecording* recording = nullptr;  // never freed: it ends with the process
 Settings* own_settings = nullptr;      // of lanescope_native_settings(), never freed
 bool started = false;                  // once a process
@@ -53,7 +53,7 @@ std::string_view value(const Settings& settings, std::string_view key) {
 
 bool is_on(const Settings& settings, std::string_view key) { return value(settings, key) == "1"; }
 
-// One line on standard error. The descriptor, not the stream: that may be closed by now.
+// Prints one line on standard error, by the descriptor: the stream may be closed by now.
 void say(const std::string& line) { dprintf(2, "lanescope: %s\n", line.c_str()); }
 
 Settings settings_of_environment() {
@@ -68,8 +68,8 @@ Settings settings_of_environment() {
   return settings;
 }
 
-// True: this process may record. Writes its number over the digits in the environment, which needs
-// no new memory, so threads that read the environment meanwhile are safe.
+// True: this process may record. Writes its process id over the digits in the environment. That
+// needs no new memory, so threads that read the environment meanwhile are safe.
 bool take_ownership(const Settings& settings) {
   const std::string mine = fmt::format("{:010}", getpid());
   const std::string_view owner = value(settings, "OWNER");
@@ -87,8 +87,8 @@ std::optional<std::uint32_t> whole_number(std::string_view text) {
   return number;
 }
 
-// The rank of this process: what the Python package says of itself, or RANK of a launcher. A
-// process that a recorded rank starts inherits RANK without being that rank.
+// The rank of this process, from the Python package or from the launcher's RANK. A process started
+// by a recorded rank inherits RANK but is not that rank.
 std::optional<std::uint32_t> rank_of(const Settings& settings) {
   if (settings.contains("PROGRAM")) return whole_number(value(settings, "RANK"));
   const char* const rank = getenv("RANK");
@@ -96,7 +96,7 @@ std::optional<std::uint32_t> rank_of(const Settings& settings) {
   return whole_number(rank);
 }
 
-// The name that results should have; the recorder counts on when it is taken.
+// The wanted name of the results; if it is taken, the recorder adds a count.
 std::string wanted_base(const Settings& settings) {
   std::string_view folder = value(settings, "DIR"), program = value(settings, "PROGRAM");
   if (folder.empty()) folder = "lanescope_traces";
@@ -131,7 +131,7 @@ record::RecorderOptions recorder_options(const Settings& settings, const std::st
   return options;
 }
 
-// A recording of another name is the program's own, which ours shares: it stays.
+// A recording with another name belongs to the program, and ours shares it: it stays.
 record::ResultOptions results_of(const Settings& settings, const std::string& base,
                                  const std::string& spool) {
   return {.command = std::string(value(settings, "COMMAND")),
@@ -142,7 +142,7 @@ record::ResultOptions results_of(const Settings& settings, const std::string& ba
 }
 
 void finish() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(recording_mutex);
   if (!recording || recording->pid != getpid()) return;  // a forked child: not its recording
   NativeRecording* const r = std::exchange(recording, nullptr);
   const std::string spool = r->recorder->spool_path();
@@ -167,7 +167,7 @@ void finish_at_exit() {
 }
 
 bool start() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(recording_mutex);
   if (started) return false;
   const Settings settings = own_settings ? *own_settings : settings_of_environment();
   if (!is_on(settings, "NATIVE") || !take_ownership(settings)) return false;
@@ -183,7 +183,7 @@ bool start() {
   }
   r->recorder = std::move(opened).value();
   const std::string& spool = r->recorder->spool_path();
-  if (spool.starts_with(r->base))  // else the program records, too, and both share its file
+  if (spool.starts_with(r->base))  // else the program records, too, and both use its file
     r->base = spool.substr(0, spool.size() - kSpool.size());
   r->recorder->prepare();
   if (const auto running = r->recorder->start(); !running) {
@@ -218,7 +218,7 @@ int lanescope_native_settings(const char* lines) {
         settings.emplace(line.substr(0, equals), line.substr(equals + 1));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     }
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(recording_mutex);
     if (lines && !own_settings) own_settings = new Settings();
     if (lines) *own_settings = std::move(settings);
     return recording && recording->pid == getpid() ? 1 : 0;

@@ -1,5 +1,5 @@
-// Records a whole process that knows nothing of lanescope: from the moment its CUDA driver starts
-// to its exit. `lanescope record -- PROGRAM` sets the environment, the driver loads the library,
+// Records a whole process that knows nothing of lanescope, from the start of its CUDA driver to its
+// exit. `lanescope record -- PROGRAM` sets the environment, the driver loads the library,
 // InitializeInjection() calls start_native_recording().
 //
 //   LANESCOPE_RECORD_NATIVE=1        wanted; every other variable is read only together with it
@@ -19,25 +19,24 @@
 //                                    <name>.json and .txt at exit; <name>: see
 //                                    record/recording_name.h
 //
-// At exit() or the return of main the results are written and two lines on standard error name
-// them. _exit(), a signal or kill -9 leave <name>.lspool, which `lanescope recover` and
-// every reading command open.
+// At exit() or the return of main, the results are written, and two lines on standard error name
+// them. _exit(), a signal or kill -9 leave <name>.lspool, which `lanescope recover` and every
+// reading command open.
 #pragma once
 #include "lanescope/record/record_abi.h"
 
 namespace lanescope::record_cupti {
 
-// Opens <DIR>/<name>.lspool and starts to record into it. False: not wanted here (see
-// above), running already, or it could not be, which one line on standard error says. The end is
-// registered with atexit() here, during cuInit(): handlers run in reverse order, so it comes before
-// those of libraries that were loaded earlier, the CUDA runtime's among them. Never throws. Slow:
-// files are made, sources prepared.
+// Opens <DIR>/<name>.lspool and starts to record into it. False: not wanted here (see above),
+// already running, or it failed, which one line on standard error says. Registers the end with
+// atexit(), during cuInit(): handlers run in reverse order, so ours runs before those of libraries
+// loaded earlier, such as the CUDA runtime. Never throws. Slow: makes files, prepares sources.
 bool start_native_recording() noexcept;
 
 }  // namespace lanescope::record_cupti
 
-// The same settings from inside the process, lines KEY=VALUE without the prefix
-// "LANESCOPE_RECORD_"; from then on the environment is not read. Empty: no native recording begins.
-// Null: nothing changes. 1 when one is running, else 0. The Python package calls it, because its
-// processes keep their environment clean. Any thread.
+// Takes the same settings from inside the process, as lines KEY=VALUE without the prefix
+// "LANESCOPE_RECORD_"; the environment is then not read any more. Empty: no native recording
+// begins. Null: nothing changes. Returns 1 if one is running, else 0. The Python package calls it,
+// because its processes keep their environment clean. Any thread.
 extern "C" LANESCOPE_RECORD_EXPORT int lanescope_native_settings(const char* lines);

@@ -16,12 +16,12 @@
 namespace lanescope::record_cupti {
 namespace {
 
-// Handles of NVTX ranges, apart from those of operators (addresses) by their highest bit.
+// Handles of NVTX ranges; the highest bit makes them differ from those of operators (addresses).
 constexpr std::uint64_t kPushed = std::uint64_t{1} << 63;
 constexpr std::uint64_t kStarted = std::uint64_t{3} << 62;
 constinit std::atomic<std::uint64_t> next_range{1};  // relaxed: only has to be unique
 constinit std::atomic<std::uint64_t> next_thread{1};
-// Initial-exec, as everything thread-local here: a small piece of the static block.
+// Initial-exec, like every thread-local here: a small piece of the static block.
 __thread std::uint64_t thread_number __attribute__((tls_model("initial-exec"))) = 0;
 __thread std::uint32_t depth __attribute__((tls_model("initial-exec"))) = 0;
 
@@ -29,7 +29,7 @@ struct Domain {
   std::string name;
 };
 
-// Wide text: only ASCII is kept as it is.
+// Wide text as UTF-8; keeps only ASCII characters as they are.
 std::string narrow(const wchar_t* text) {
   std::string out;
   for (; text && *text; ++text) out += *text < 0x80 ? static_cast<char>(*text) : '?';
@@ -68,7 +68,7 @@ std::uint64_t pushed_handle(std::uint32_t level) {
   return kPushed | (thread_number << 24) | (level & 0xffffffu);
 }
 
-// Depth is counted while nothing is recorded as well, so that a pop finds its push.
+// Counts the depth also while nothing is recorded, so that a pop finds its push.
 int push(std::uint32_t name) {
   const std::uint32_t level = depth++;
   if (record::is_recording()) {
@@ -104,7 +104,7 @@ void NVTX_API end(nvtxRangeId_t id) {
   if (record::is_recording()) record::end_nested(kStarted | id);
 }
 
-// The text of a call that is not recorded is never looked at.
+// Never reads the text of a call that is not recorded.
 template <typename Message>
 std::uint32_t id_of(const Message& message) {
   return record::is_recording() ? message() : 0;
@@ -153,7 +153,7 @@ int NVTX_API domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t*
 }
 int NVTX_API domain_pop(nvtxDomainHandle_t) { return pop(); }
 
-// Programs keep these for as long as they like, so they are never freed, only remembered.
+// Programs may keep these for ever, so they are never freed.
 template <typename T>
 T* keep(T value) {
   static auto* const kept = new std::deque<T>();

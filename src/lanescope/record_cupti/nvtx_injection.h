@@ -1,5 +1,5 @@
-// NVTX ranges of the program and its libraries become ranges of the recorder: push/pop and
-// start/end, marks, domains, registered strings. Costs one load when nothing is recorded.
+// Records NVTX ranges of the program and its libraries: push/pop and start/end, marks, domains,
+// registered strings. Costs one load when nothing is recorded.
 #pragma once
 #include <cstdint>
 

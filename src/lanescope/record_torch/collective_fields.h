@@ -1,8 +1,8 @@
-// What torch knows about a collective while its record_param_comms range begins.
+// What torch knows about a collective when its record_param_comms range begins.
 //
-// torch keeps it in thread-local debug information and gives torch.profiler JSON texts of it; the
-// same function gives them to us, so names and values are torch's own in every version. Each call
-// allocates (a map of about 15 texts, some microseconds), and only for a collective.
+// torch keeps it in thread-local debug information, and one function gives torch.profiler JSON
+// texts of it. We call the same function, so names and values are as in torch, in every version. It
+// allocates (a map of about 15 texts, some microseconds), but only for collectives.
 #pragma once
 #include <ATen/record_function.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -29,13 +29,13 @@ bool is_collective(const Function& fn) {
     return std::strcmp(fn.name(), "record_param_comms") == 0;
 }
 
-// The older form of the function has other parameters, all with defaults; a torch without it has no
-// fields.
+// The older form of the function has other parameters, all with defaults. A torch without the
+// function gives no fields.
 template <typename Function>
 std::unordered_map<std::string, std::string> collective_fields(const Function& fn) {
   using namespace torch::profiler::impl;  // NOLINT: the name must be looked up when instantiated
   if constexpr (requires { saveNcclMeta(fn); }) {
-    // torch warns in its log about a range without the information; there is nothing to ask for.
+    // Without the information there is nothing to read, and torch would log a warning.
     if (c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PARAM_COMMS_INFO))
       return saveNcclMeta(fn);
   }
@@ -59,8 +59,8 @@ inline void encode_collective_value(std::string_view text, codec::OpDetailsWrite
   out.string(text);
 }
 
-// The number of a collective among its inputs, which torch before 2.13 does not tell otherwise:
-// (number, is it point to point). Inputs are there only when they are recorded.
+// The number of a collective, from its inputs: (number, is it point to point). torch before 2.13
+// has it nowhere else. Inputs exist only if they are recorded.
 template <typename Inputs>
 std::optional<std::int64_t> sequence_among(const Inputs& inputs) {
   for (const auto& input : inputs) {
@@ -71,7 +71,8 @@ std::optional<std::int64_t> sequence_among(const Inputs& inputs) {
   return std::nullopt;
 }
 
-// What changes with each call of one collective, and would make every detail a new one.
+// What changes with each call of a collective: as part of the detail, it would make
+// each detail new.
 struct CollectiveCall {
   std::optional<std::int64_t> seq;
   std::optional<std::uint64_t> comms_id;

@@ -1,7 +1,7 @@
-// What an operator was called with: shapes, types, strides, small values and keywords, packed by
-// codec/op_details.h into a buffer on the stack and kept once per distinct sequence of bytes.
+// Packs the arguments of an operator (shapes, types, strides, small values, keywords) with
+// codec/op_details.h into a buffer on the stack. Each distinct sequence of bytes is kept once.
 //
-// Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing is thrown but
+// Part of torch_observer.cpp (compiled with it, against the user's torch). Throws only when
 // out of memory.
 #pragma once
 #include <ATen/record_function.h>
@@ -19,8 +19,8 @@ namespace lanescope::record_torch {
 
 using Extent = std::span<const int64_t>;
 
-// Nested tensors and symbolic sizes have no sizes to show; torch.profiler leaves them empty as
-// well.
+// Nested tensors and symbolic sizes have no sizes to show; torch.profiler leaves them
+// empty as well.
 inline bool has_plain_sizes(const at::Tensor& tensor) {
   return tensor.defined() && !tensor.is_nested() &&
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
@@ -93,7 +93,7 @@ inline void encode_inputs(const at::RecordFunction& fn, codec::OpDetailsWriter& 
     try {
       encode_input(input, out);
       if (!out.overflowed()) continue;
-    } catch (...) {  // a tensor subclass whose sizes cannot be asked
+    } catch (...) {  // a tensor subclass that cannot give its sizes
     }
     out.undo(mark);
     out.other();
@@ -105,7 +105,7 @@ inline std::uint32_t intern_detail(const codec::OpDetailsWriter& out) {
   return bytes.empty() ? 0 : record::intern_text(bytes.data(), bytes.size());
 }
 
-// The id of what this call got and of where it was called, 0 when there is neither.
+// The id of the call's details (arguments and stack); 0: none.
 inline std::uint32_t detail_of(const at::RecordFunction& fn, std::uint32_t stack) {
   char buffer[codec::kMaxOpDetailsBytes];
   codec::OpDetailsWriter out(buffer, sizeof buffer);

@@ -1,5 +1,5 @@
-// Where an operator was called: the Python stack, asked for once per outermost operator and handed
-// on to those that it calls. docs/decisions/python_stacks.md.
+// The Python stack of an operator: read once per outermost operator and passed on to those that it
+// calls. docs/decisions/python_stacks.md.
 //
 // Part of torch_observer.cpp (compiled with it, against the user's torch). Nothing throws.
 #pragma once
@@ -18,10 +18,10 @@ namespace lanescope::record_torch {
 
 inline std::atomic<LanescopeStackFunction> stack_function{nullptr};
 
-// What an open operator's callback found out, for those that it calls: as long as the thread's
-// innermost frame is the same, so is the stack.
+// The stack that an open operator's callback found, for the operators that it calls. The stack is
+// the same as long as the thread's innermost frame is the same.
 struct KnownStack {
-  LanescopeOpenRange range;  // whose this is: no other range of the thread has its place
+  LanescopeOpenRange range;  // the range that this belongs to
   LanescopeStackPosition position;
   std::uint32_t stack;
 };
@@ -43,8 +43,8 @@ struct FreeKnownStacks {
              static_cast<KnownStack*>(std::calloc(kLanescopeStackDepth, sizeof(KnownStack)));
 }
 
-// Whether the frame that called this range stays innermost until the range ends, but for Python
-// code that the range itself calls. Not so for ranges that Python code opens and leaves open.
+// Whether the frame that called this range stays innermost until the range ends, except for Python
+// code that the range calls. False for ranges that Python code opens and leaves open.
 inline bool holds_its_frame(const at::RecordFunction& fn) {
   return fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
          (fn.scope() == at::RecordScope::FUNCTION && std::strncmp(fn.name(), "aten::", 6) == 0);

@@ -1,23 +1,23 @@
-// Turns at::RecordFunction callbacks and allocator reports into lanescope records. One file, one
-// command:
+// Turns at::RecordFunction callbacks and allocator reports into lanescope records. One
+// file, one command:
 //
 //   T=$(python3 -c 'import torch, os; print(os.path.dirname(torch.__file__))')
-//   g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -D_GLIBCXX_USE_CXX11_ABI=1 -I<lanescope
-//   headers>
+//   g++ -std=c++20 -O2 -fPIC -shared -fvisibility=hidden -D_GLIBCXX_USE_CXX11_ABI=1
+//       -I<lanescope headers>
 //       -isystem $T/include -isystem $T/include/torch/csrc/api/include torch_observer.cpp
 //       -o liblanescope_torch_observer.so liblanescope_record.so -L$T/lib -ltorch_cpu -lc10
 //
 // with the _GLIBCXX_USE_CXX11_ABI that this torch was built with (torch.compiled_with_cxx11_abi()).
 // torch 2.4 or newer.
 //
-// Cost: the callbacks allocate nothing and take no lock. A range is known by the address of its
-// RecordFunction, so no ObserverContext is needed; the name is found by its bytes in a per-thread
-// table. Inputs are read only when shapes are asked for: they are encoded into a buffer on the
-// stack (codec/op_details.h) and kept once per distinct sequence. Only collectives allocate
-// (collective_fields.h). Nothing is thrown out of a callback.
+// Cost: the callbacks allocate nothing and take no lock. The address of a RecordFunction identifies
+// its range, so no ObserverContext is needed. A per-thread table finds the name by its bytes.
+// Inputs are read only if shapes are wanted: encoded into a buffer on the stack
+// (codec/op_details.h), and each distinct sequence is kept once. Only collectives allocate
+// (collective_fields.h). Callbacks never throw.
 
-// Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never sets, and
-// throws.
+// Without NDEBUG, RecordFunction::inputs() checks a member that a released torch never
+// sets, and throws.
 #ifndef NDEBUG
 #define NDEBUG
 #endif
@@ -44,6 +44,8 @@
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/cost_meter.h"
+#include "lanescope/record/operator_lengths.h"
+#include "lanescope/record/shared_range.h"
 #include "lanescope/record/thread_writer.h"
 #include "lanescope/record_torch/collective_fields.h"
 #include "lanescope/record_torch/op_inputs.h"
@@ -51,6 +53,13 @@
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
+
+// What torch's record_function keeps while it is open.
+struct LanescopeSharedRange {
+  at::RecordFunction function;
+  c10::IValue args;  // the callbacks get a reference
+  explicit LanescopeSharedRange(at::StepCallbacks&& callbacks) : function(std::move(callbacks)) {}
+};
 
 namespace {
 
@@ -64,18 +73,19 @@ constexpr uint32_t kInputOptions = LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FL
 constexpr uint32_t kDetailOptions = kInputOptions | LANESCOPE_RECORD_OVERLOAD_NAMES |
                                     LANESCOPE_RECORD_MEMORY | LANESCOPE_RECORD_STACK;
 
-// Written by start() and stop() before and after the callbacks run; relaxed, because nothing else
-// hangs on them.
+// start() and stop() write them before and after the callbacks run. Relaxed: nothing else
+// depends on them.
 std::atomic<uint32_t> observed_options{0};
 std::atomic<bool> announce_wanted{false};
-record::CostScale cost_scale;         // written before the first callback that measures is added
-std::atomic<bool> announcing{false};  // wanted, and a window is open
+record::CostScale cost_scale;  // written before the first callback that measures is added
+constinit record::OperatorLengths operator_lengths;  // learned from the calls that are measured
+std::atomic<bool> announcing{false};                 // wanted, and a window is open
 
 // ---- what torch asks about an active profiler
 
-// ExperimentalConfig::profile_all_threads (torch 2.7) decides that a state is the process's and not
-// the thread's; before, only the on-demand kind was. Prefer the former: if torch.profiler ever
-// meets our state, it then says so in an exception.
+// ExperimentalConfig::profile_all_threads (torch 2.7) makes a state belong to the process and not
+// to a thread; before, only the on-demand kind did. Prefer the former: if torch.profiler finds our
+// state, it then raises an exception.
 template <typename Experimental>
 torch::profiler::impl::ProfilerConfig process_config(Experimental experimental) {
   using torch::profiler::impl::ProfilerState;
@@ -88,7 +98,7 @@ torch::profiler::impl::ProfilerConfig process_config(Experimental experimental) 
                                                experimental);
 }
 
-// One in the process slot makes _RecordFunctionFast write; one in a thread's slot gets that
+// A state in the process slot makes _RecordFunctionFast write. A state in a thread's slot gets that
 // thread's allocator reports.
 class ObserverState final : public ProfilerStateBase {
  public:
@@ -103,7 +113,8 @@ class ObserverState final : public ProfilerStateBase {
                          c10::Device device) override {
     report(nullptr, bytes, total_allocated, total_reserved, device, true);
   }
-  // A state outlives its recording on threads that nobody can reach; there it must read as off.
+  // A state outlives its recording on threads that we cannot reach, and must then
+  // look switched off.
   void set_enabled(bool enabled, bool with_inputs) {
     using torch::profiler::impl::ProfilerState;
     std::atomic_ref<ProfilerState>(config_.state)
@@ -111,8 +122,7 @@ class ObserverState final : public ProfilerStateBase {
     std::atomic_ref<bool>(config_.report_input_shapes)
         .store(with_inputs, std::memory_order_relaxed);
   }
-  // Asked by allocators before each report, also on threads that kept this state after the
-  // recording.
+  // Allocators ask before each report, also on threads that kept this state after the recording.
   bool memoryProfilingEnabled() const override {
     return (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_MEMORY) != 0;
   }
@@ -121,7 +131,7 @@ class ObserverState final : public ProfilerStateBase {
   }
 
  private:
-  // May run under an allocator's lock: takes none, calls nothing of torch's.
+  // May run under an allocator's lock: takes no lock, calls nothing of torch.
   void report(const void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved,
               c10::Device device, bool out_of_memory) const {
     if (!memoryProfilingEnabled()) return;
@@ -136,7 +146,7 @@ class ObserverState final : public ProfilerStateBase {
   }
 };
 
-// Never destroyed: threads and autograd graphs may hold them beyond main().
+// Never destroyed: threads and autograd graphs may use them after main().
 const std::shared_ptr<ObserverState>& process_state() {
   static const auto* state = new std::shared_ptr<ObserverState>(
       std::make_shared<ObserverState>(process_config(torch::profiler::impl::ExperimentalConfig())));
@@ -154,8 +164,8 @@ void take_process_slot() {
 void leave_process_slot() {
   if (ProfilerStateBase::get(true) == process_state().get()) ProfilerStateBase::pop(true);
 }
-// torch shows allocator reports to the thread's own state only, so each thread that runs an
-// operator gets ours, unless torch.profiler's is there. C++ programs need it for memory only.
+// torch gives allocator reports only to the thread's state. So each thread that runs an operator
+// gets ours, unless it has torch.profiler's. C++ programs need it only for memory.
 bool wants_thread_slot(uint32_t options) {
   return (options & LANESCOPE_RECORD_MEMORY) != 0 ||
          ((options & kInputOptions) != 0 && announce_wanted.load(std::memory_order_relaxed));
@@ -169,17 +179,16 @@ void leave_thread_slot() {
     return;
   try {
     c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
-  } catch (...) {  // something else was pushed on top of it; it stays, and says that memory is not
-                   // profiled
+  } catch (...) {  // something else was pushed on top of it; it stays, but reports no memory
   }
 }
 
 // ---- collectives ----
 
-// Sizes, group and number of a collective, whatever is recorded of other operators. Called right
-// before its range begins.
+// Records sizes, group and number of a collective, whatever is recorded for other operators.
 [[gnu::noinline]] void describe_collective(const at::RecordFunction& fn, bool with_inputs,
-                                           std::uint32_t stack, record::RangeInfo* info) {
+                                           std::uint32_t stack, record::RangeInfo* info,
+                                           record::CallNumbers* numbers) {
   char buffer[codec::kMaxOpDetailsBytes];
   codec::OpDetailsWriter out(buffer, sizeof buffer);
   if (stack != 0) out.stack(stack);
@@ -190,17 +199,17 @@ void leave_thread_slot() {
   if (!call.seq && with_inputs) call.seq = sequence_among(fn.inputs());
   if (out.overflowed()) out.undo(mark);
   info->detail = intern_detail(out);
-  const int flags = (call.seq ? spool::kHasSeq : 0) | (call.comms_id ? spool::kHasCommsId : 0);
-  if (flags != 0)
-    record::record_collective(info->name, static_cast<std::uint16_t>(flags), call.seq.value_or(0),
-                              call.comms_id.value_or(0));
+  if (call.seq) numbers->flags |= spool::kHasSeq;
+  if (call.comms_id) numbers->flags |= spool::kHasCommsId;
+  numbers->seq = call.seq.value_or(0);
+  numbers->comms_id = call.comms_id.value_or(0);
 }
 
 // ---- names --------------------------------------------------------------------------------------
 
-// Names come as pointers: into operator schemas, which stay, or into strings that live as long as
-// one call, so that one address may carry many names. A thread remembers the last name it saw at an
-// address and compares the characters, which costs a third of hashing them.
+// Names come as pointers: into operator schemas, which stay, or into strings that live for one
+// call, so one address can have many names. A thread remembers the last name at an address and
+// compares the characters, which costs a third of hashing them.
 struct alignas(64) SeenName {  // one cache line
   const char* pointer;
   std::uint32_t id;
@@ -256,7 +265,7 @@ const char* overload_of(const Function& fn) {
     return "";
 }
 
-// With capture_overload_names torch.profiler shows "aten::add.Tensor".
+// With capture_overload_names, torch.profiler shows "aten::add.Tensor".
 std::uint32_t intern_overload(const at::RecordFunction& fn) {
   const char* overload = overload_of(fn);
   if (!overload || !*overload) return intern_name(fn.name());
@@ -268,7 +277,14 @@ std::uint32_t intern_overload(const at::RecordFunction& fn) {
 
 // ---- the callbacks
 
-// Measures its own cost, or nothing at all.
+void prepare_thread(uint32_t options) noexcept {
+  try {
+    if (wants_thread_slot(options)) take_thread_slot();
+  } catch (...) {  // out of memory: this thread's allocations are missing
+  }
+}
+
+// kMeasured: measures its cost.
 template <bool kMeasured>
 struct MaybeMeasured {
   MaybeMeasured() noexcept {}
@@ -278,19 +294,33 @@ struct MaybeMeasured<true> : record::MeasuredCall {
   MaybeMeasured() noexcept : MeasuredCall(cost_scale) {}
 };
 
+// Never leaves out collectives and ranges of the program.
+bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
+  const std::uint64_t limit = lanescope_short_operator_ticks.load(std::memory_order_relaxed);
+  return limit != 0 && fn.scope() != at::RecordScope::USER_SCOPE && !is_collective(fn) &&
+         operator_lengths.is_shorter(name, limit);
+}
+
 template <bool kDetailed, bool kMeasured>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
   const MaybeMeasured<kMeasured> cost;
   record::RangeInfo info;
-  bool with_overload = false, with_stack = false;
+  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  const uint32_t options = kDetailed ? observed_options.load(std::memory_order_relaxed) : 0;
+  const bool with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
   StackOfRange found;
+  if constexpr (kDetailed) prepare_thread(options);
+  info.name = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn)
+                                                               : intern_name(fn.name());
+  if constexpr (kMeasured) {
+    if (is_left_out(fn, info.name)) {
+      record::leave_out_nested(info.handle);
+      return nullptr;
+    }
+  }
   if constexpr (kDetailed) {
-    const uint32_t options = observed_options.load(std::memory_order_relaxed);
-    with_overload = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0;
-    with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
     try {
-      if (wants_thread_slot(options)) take_thread_slot();
       if (with_stack) found = find_stack();
       const bool with_inputs = (options & kInputOptions) && !is_collective(fn);
       info.detail = with_inputs ? detail_of(fn, found.stack) : found.stack;
@@ -298,20 +328,24 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
       info.detail = found.stack;
     }
   }
-  info.name = with_overload ? intern_overload(fn) : intern_name(fn.name());
   info.scope = static_cast<std::uint8_t>(fn.scope());
   if (fn.isAsync()) info.flags = spool::kAsync;
   info.sequence_number = fn.seqNr();
   if (info.sequence_number >= 0) info.flags |= spool::kHasSequence | spool::kHasForwardThread;
   info.forward_thread = static_cast<std::uint32_t>(fn.forwardThreadId());
-  info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  record::CallNumbers numbers;
+  // torch numbers its calls only if somebody, such as an execution trace, wants it.
+  numbers.record_function_id = fn.handle();
+  if (numbers.record_function_id != 0) [[unlikely]]
+    numbers.flags |= spool::kHasRecordFunctionId;
   if (is_collective(fn)) [[unlikely]] {
     try {
-      const uint32_t options = observed_options.load(std::memory_order_relaxed);
-      describe_collective(fn, (options & kInputOptions) != 0, info.detail, &info);
+      describe_collective(fn, (options & kInputOptions) != 0, info.detail, &info, &numbers);
     } catch (...) {  // out of memory
     }
   }
+  if (numbers.flags != 0) [[unlikely]]
+    record::record_call_numbers(info.name, numbers);
   record::begin_nested(info);
   if constexpr (kDetailed) {
     if (with_stack) keep_stack(found, fn);
@@ -322,12 +356,62 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   return nullptr;
 }
 
-// Also runs for ranges that were open when a recording ended, any time later.
+// Also runs for ranges that were open when a recording ended, at any later time.
 template <bool kMeasured>
 void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
   const MaybeMeasured<kMeasured> cost;
-  record::end_nested(reinterpret_cast<std::uintptr_t>(&fn));
+  const auto handle = reinterpret_cast<std::uintptr_t>(&fn);
+  if constexpr (kMeasured) {
+    if (cost.is_measured()) {
+      const record::OpenRange range = record::innermost_range(handle);
+      if (range.ticks != 0) operator_lengths.learn(range.name, range.ticks);
+    }
+  }
+  record::end_nested(handle);
 }
+
+// ---- ranges of the program
+
+bool is_ours(const at::StepCallbacks::StartEndPair& pair) {
+  return pair.start_ == on_begin<false, false> || pair.start_ == on_begin<false, true> ||
+         pair.start_ == on_begin<true, false> || pair.start_ == on_begin<true, true>;
+}
+
+LanescopeSharedRange* open_range(const char* name, size_t name_size, const char* args,
+                                 size_t args_size, int* recorded) {
+  *recorded = 0;
+  try {
+    // Ask once per range, like torch: callbacks that sample count how often they are asked.
+    auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE);
+    if (!callbacks) return nullptr;
+    const auto& pairs = callbacks->callbacks_;
+    const bool ours = std::any_of(pairs.begin(), pairs.end(), is_ours);
+    const bool with_args = args && callbacks->needs_inputs_;
+    // The recorder alone is faster, but takes no inputs.
+    if (ours && pairs.size() == 1 && !with_args) return nullptr;
+    auto range = std::make_unique<LanescopeSharedRange>(std::move(*callbacks));
+    const std::string text(name, name_size);
+    if (with_args) {
+      range->args = c10::IValue(std::string(args, args_size));
+      range->function.before(text, c10::ArrayRef<const c10::IValue>(&range->args, 1));
+    } else {
+      range->function.before(text);
+    }
+    *recorded = ours ? 1 : 0;
+    return range.release();
+  } catch (...) {  // out of memory, or a callback threw: only the recorder has the range
+    return nullptr;
+  }
+}
+
+void close_range(LanescopeSharedRange* range) {
+  try {
+    delete range;
+  } catch (...) {  // a callback threw
+  }
+}
+
+constexpr LanescopeRangeListeners kListeners = {open_range, close_range};
 
 // ---- the source
 
@@ -345,8 +429,8 @@ void say(char* line, size_t size, const char* text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text);
 }
 
-// What torch does around a callback that does nothing, in ticks: half of it for each of begin and
-// end. Nothing when others have callbacks: then torch does it in any case.
+// The ticks that torch needs around an empty callback, half of it for begin and half for end.
+// Nothing if others have callbacks: then torch does that work anyway.
 std::uint64_t measure_around_call() {
   if (at::hasCallbacks()) return 0;
   constexpr int kBatches = 5, kCalls = 200;
@@ -368,17 +452,20 @@ std::uint64_t measure_around_call() {
   return with > without ? (with - without) / kCalls / 2 : 0;
 }
 
-// Once in a process, well under a millisecond, while no callback of ours is there.
+// Once per process, while none of our callbacks is there; takes well under a millisecond.
 void measure_cost_scale() {
   static bool done = false;  // guarded by observer().mutex
   if (std::exchange(done, true)) return;
   constexpr auto kSpin = std::chrono::microseconds(100);
-  constexpr std::uint64_t kMostOverSpin = 5;  // a call of more than 20 us was interrupted
+  constexpr std::uint64_t kMostOverSpin = 5;      // a call of more than 20 us was interrupted
+  constexpr std::uint64_t kLongestOverSpin = 10;  // 1 ms is long for an operator
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t begin = record::ticks();
   while (std::chrono::steady_clock::now() - start < kSpin) {
   }
-  cost_scale.most = (record::ticks() - begin) / kMostOverSpin;
+  const std::uint64_t spun = record::ticks() - begin;
+  cost_scale.most = spun / kMostOverSpin;
+  operator_lengths.set_longest(spun * kLongestOverSpin);
   cost_scale.around_call = measure_around_call();
 }
 
@@ -391,7 +478,7 @@ void add_callback(uint32_t options) {
                : (detailed ? on_begin<true, false> : on_begin<false, false>),
       measured ? on_end<true> : on_end<false>);
   callback.needsInputs((options & kInputOptions) != 0);
-  // Steps and record_function stay: there are few, and they are what time is counted by.
+  // Steps and record_function stay: they are few, and times refer to them.
   if (options & LANESCOPE_RECORD_PAUSED) callback.scopes({at::RecordScope::USER_SCOPE});
   observer().handle = at::addGlobalCallback(callback);
 }
@@ -438,13 +525,12 @@ void stop(void*) {
     observer().handle = at::INVALID_CALLBACK_HANDLE;
     if (announcing.exchange(false, std::memory_order_relaxed)) leave_process_slot();
     leave_thread_slot();
-  } catch (...) {  // the callbacks do nothing while no window is open, so what could not be removed
-                   // is quiet
+  } catch (...) {  // a callback that could not be removed does nothing while no window is open
   }
 }
 
-// torch has no call that replaces a callback, so operators that begin between the two calls, some
-// microseconds, are missing. The other way round they would be there twice.
+// torch has no call that replaces a callback. So operators that begin between the two calls, some
+// microseconds, are missing; in the other order they would be there twice.
 void change(void*, uint32_t options) {
   try {
     const std::lock_guard lock(observer().mutex);
@@ -504,6 +590,7 @@ int lanescope_torch_observer_install(char* line, size_t size) {
     const int refused = lanescope_register_source(&kSource);
     if (refused == 0) {
       stay_loaded();
+      lanescope_range_listeners.store(&kListeners, std::memory_order_release);
       observer().registered = true;
       return 0;
     }
@@ -531,12 +618,12 @@ void lanescope_torch_observer_announce(int on) {
   announce_wanted.store(on != 0, std::memory_order_relaxed);
 }
 
-void lanescope_torch_observer_step_aside(void) {
+void lanescope_torch_observer_pause(void) {
   leave_process_slot();
   leave_thread_slot();
 }
 
-void lanescope_torch_observer_step_back(void) {
+void lanescope_torch_observer_resume(void) {
   try {
     if (announcing.load(std::memory_order_relaxed)) take_process_slot();
     if (wants_thread_slot(observed_options.load(std::memory_order_relaxed))) take_thread_slot();

@@ -21,7 +21,7 @@ using explain::CompareScope;
 using explain::Comparison;
 using explain::StepSpread;
 
-constexpr std::size_t kLabelWidth = 44, kNameWidth = 70, kTimeWidth = 11;
+constexpr std::size_t kDiffLabelWidth = 44, kDiffNameWidth = 70, kTimeWidth = 11;
 
 std::string change_text(std::int64_t delta_ns) {
   if (delta_ns == 0) return "0";
@@ -38,10 +38,10 @@ std::string calls_text(std::uint64_t count, std::int64_t steps) {
 }
 
 std::string kernel_text(const std::string& name) {
-  return shorten(one_line(analysis::readable_kernel_name(name)), kNameWidth);
+  return shorten(one_line(analysis::readable_kernel_name(name)), kDiffNameWidth);
 }
 
-std::string plain_name(const std::string& name) { return shorten(one_line(name), kNameWidth); }
+std::string plain_name(const std::string& name) { return shorten(one_line(name), kDiffNameWidth); }
 
 class DiffText {
  public:
@@ -104,8 +104,9 @@ class DiffText {
   }
 
   void row(std::string_view label, std::string_view a, std::string_view b, std::string_view delta) {
-    out_ += fmt::format("  {} {} {} {}\n", pad_right(label, kLabelWidth), pad_left(a, kTimeWidth),
-                        pad_left(b, kTimeWidth), pad_left(delta, kTimeWidth + 1));
+    out_ +=
+        fmt::format("  {} {} {} {}\n", pad_right(label, kDiffLabelWidth), pad_left(a, kTimeWidth),
+                    pad_left(b, kTimeWidth), pad_left(delta, kTimeWidth + 1));
   }
   // A row that says something only when one side has it.
   void level(std::string_view label, std::int64_t a_ns, std::int64_t b_ns) {
@@ -153,7 +154,7 @@ class DiffText {
   // "aten::mm [[64, 64], [64, 64]]"
   static std::string place(const WorkGroup& group) {
     if (group.op.empty()) return {};
-    return plain_name(group.dims.empty() || group.dims.size() > kNameWidth
+    return plain_name(group.dims.empty() || group.dims.size() > kDiffNameWidth
                           ? group.op
                           : group.op + " " + group.dims);
   }

@@ -112,9 +112,9 @@ TEST(EventNameTextTest, EachThingThatIsKnownIsALine) {
             "counted from\n"
             "                   the profiler's start; steps that were not recorded count, too.\n"
             "  gpu_work         all that happens inside it\n"
-            "  note             The CPU's part only: on a GPU that lags behind, its kernels run on "
-            "after the\n"
-            "                   step's row has ended.\n"
+            "  note             The CPU's part only: on a GPU that is late, its kernels run on "
+            "after the step's\n"
+            "                   row has ended.\n"
             "  step             17\n");
 }
 

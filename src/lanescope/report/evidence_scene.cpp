@@ -181,6 +181,7 @@ class SceneMaker {
     });
     if (deepest >= first_depth + kMostOperatorRows)
       scene_.deeper_row_count = deepest + 1 - first_depth - kMostOperatorRows;
+    if (!facts_.main_device && !has_calls_in_window(thread)) return;  // no GPU, nothing to call
     SceneLane& calls = begin_lane(SceneLane::Kind::kCalls, thread);
     call_lane_ = scene_.lanes.size() - 1;
     std::vector<std::int64_t> row_ends(kMostSubRows, INT64_MIN);
@@ -190,6 +191,13 @@ class SceneMaker {
       row_of_[raw(slice)] = row;
       add_bar(calls, slice, row, Look::kCall);
     });
+  }
+
+  bool has_calls_in_window(TrackId thread) {
+    bool found = false;
+    for_slices_in_window(thread,
+                         [&](SliceId slice) { found = found || is_api_call(trace_.kind(slice)); });
+    return found;
   }
 
   // The first row that is free at the slice's start; the last one when none is.

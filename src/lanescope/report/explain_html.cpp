@@ -10,6 +10,7 @@
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/svg_writer.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/report/thinning_text.h"
 
 namespace lanescope::report {
 namespace {
@@ -38,8 +39,19 @@ std::string devices_html(const analysis::TraceInfo& info) {
   return kinds.size() > kMostGpuNames ? html + " and others" : html;
 }
 
-// Which file this is, on what it was recorded, and what of it was lost.
-std::string meta_html(const Trace& trace, const PageOptions& options) {
+// Without marked steps the page speaks of "the recording": of which part of it.
+std::string recording_html(const Facts& facts, std::int64_t window_ns) {
+  const std::int64_t wall_ns = facts.steady_wall_ns();
+  if (facts.steps.marked || wall_ns == 0 || wall_ns == window_ns) return {};
+  return fmt::format("; &quot;the recording&quot; below is the {} of it from {}",
+                     format_time_ns(wall_ns),
+                     facts.main_device ? "the first launch to the end of the last GPU work"
+                                       : "the first operator to the end of the last");
+}
+
+// Which file this is, on what it was recorded, and what of it was lost or left out.
+std::string meta_html(const Facts& facts, const PageOptions& options) {
+  const Trace& trace = *facts.trace;
   const analysis::TraceInfo info = analysis::compute_trace_info(trace);
   std::string html = "<p class=\"meta\">";
   if (!options.trace_name.empty())
@@ -50,7 +62,10 @@ std::string meta_html(const Trace& trace, const PageOptions& options) {
   if (info.rank)
     html += fmt::format("; rank {}{}", *info.rank,
                         info.world_size ? fmt::format(" of {}", *info.world_size) : "");
-  html += ".</p>\n";
+  html += recording_html(facts, info.window_ns) + ".</p>\n";
+  if (info.thinning)
+    html += fmt::format("<p class=\"damage\">Recorded with a budget: {}.</p>\n",
+                        html_escaped(thinning_text(*info.thinning)));
   std::uint64_t lost = 0, repaired = 0;
   for (const auto& issue : info.issues) {
     // Kineto cuts arrows at the edges of nearly every window: no damage.
@@ -73,6 +88,15 @@ constexpr char kNavigation[] =
 
 }  // namespace
 
+std::string picture_html(
+    const std::string& id,
+    const std::function<std::string(const std::string& id, PictureWidth width)>& draw) {
+  const std::string wide = draw(id, PictureWidth::kWide);
+  if (wide.empty()) return {};
+  return "<div class=\"picture wide\">\n" + wide + "</div>\n<div class=\"picture narrow\">\n" +
+         draw(id + "-n", PictureWidth::kNarrow) + "</div>\n";
+}
+
 std::string explanation_html(const Facts& facts, const Explanation& explanation,
                              const PageOptions& options) {
   const std::string wall = wall_section_html(facts);
@@ -94,10 +118,13 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
       kPageStyle);
   html += svg_definitions();
   html += "<header>\n<h1>" + sentence_html(explanation.headline) + "</h1>\n" +
-          meta_html(*facts.trace, options);
+          meta_html(facts, options);
+  const std::string first =
+      explanation.is_answer ? "" : do_first_section_html(facts, explanation, options.has_links);
   if (options.has_links) {
     const std::string to_wall =
         wall.empty() ? "" : "<li><a href=\"#wall\">Where a step's time goes</a></li>";
+    const std::string to_first = first.empty() ? "" : "<li><a href=\"#first\">What to do</a></li>";
     const std::string to_table =
         table.empty() ? "" : "<li><a href=\"#table\">Time by name</a></li>";
     if (explanation.is_answer)
@@ -105,10 +132,10 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
                           to_table);
     else
       html +=
-          fmt::format(kNavigation, to_wall, to_table,
-                      asked.empty() ? "" : "<li><a href=\"#asked\">What else was asked</a></li>");
+          fmt::format(kNavigation, to_wall + to_first, to_table,
+                      asked.empty() ? "" : "<li><a href=\"#asked\">What else was checked</a></li>");
   }
-  const std::string findings = findings_section_html(facts, explanation);
+  const std::string findings = first + findings_section_html(facts, explanation);
   html +=
       "</header>\n<main>\n" +
       (explanation.is_answer ? asked + findings + wall + table : wall + findings + table + asked) +

@@ -6,6 +6,7 @@
 
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_html_sections.h"
+#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/html_escape.h"
@@ -46,7 +47,7 @@ class FindingsHtml {
     }
     if (explanation_.is_answer) return finish();
     if (findings.empty()) out_ += "<h2>Findings</h2>\n<p>No rule found anything to say.</p>\n";
-    if (!any_cost && facts_.main_device) out_ += "<p>No rule found time to give back.</p>\n";
+    if (!any_cost && facts_.main_device) out_ += "<p>No rule found time to save.</p>\n";
     return finish();
   }
 
@@ -68,6 +69,18 @@ class FindingsHtml {
         "{1}</h3>\n",
         number, is_headline ? "The headline in detail: " + verdict : verdict);
     write_facts(finding);
+    if (!finding.try_next.empty()) {
+      out_ += "<h4>What to try</h4>\n<ul>\n";
+      for (std::size_t i = 0; i < std::min(finding.try_next.size(), kMostLines); ++i)
+        out_ += fmt::format("<li>{}</li>\n", html_escaped(finding.try_next[i]));
+      out_ += more(finding.try_next.size()) + "</ul>\n";
+    }
+    if (!finding.arithmetic.empty() || !finding.evidence.empty()) write_proof(number, finding);
+    out_ += "</article>\n";
+  }
+
+  void write_proof(std::size_t number, const Finding& finding) {
+    out_ += "<details class=\"proof\"><summary>The arithmetic and the evidence</summary>\n";
     pictures_here_ = 0;
     if (!finding.arithmetic.empty()) {
       out_ += "<h4>The arithmetic</h4>\n<ul class=\"sums\">\n";
@@ -81,13 +94,7 @@ class FindingsHtml {
         write(number, i + 1, finding.evidence[i]);
       out_ += more(finding.evidence.size()) + "</ul>\n";
     }
-    if (!finding.try_next.empty()) {
-      out_ += "<h4>What to try</h4>\n<ul>\n";
-      for (std::size_t i = 0; i < std::min(finding.try_next.size(), kMostLines); ++i)
-        out_ += fmt::format("<li>{}</li>\n", html_escaped(finding.try_next[i]));
-      out_ += more(finding.try_next.size()) + "</ul>\n";
-    }
-    out_ += "</article>\n";
+    out_ += "</details>\n";
   }
 
   static std::string more(std::size_t count) {
@@ -147,11 +154,12 @@ class FindingsHtml {
     ++pictures_here_;
     drawn_.emplace(raw(slice), number);
     const Scene scene = make_evidence_scene(facts_, slice);
-    out_ +=
-        "\n<figure><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-        "aria-label=\"Timeline\">\n";
-    out_ += evidence_svg(fmt::format("e{}-{}", number, place), facts_, scene);
-    out_ += fmt::format("</div><figcaption>{}</figcaption></figure>",
+    out_ += "\n<figure>\n";
+    out_ += picture_html(fmt::format("e{}-{}", number, place),
+                         [&](const std::string& id, PictureWidth width) {
+                           return evidence_svg(id, facts_, scene, width);
+                         });
+    out_ += fmt::format("<figcaption>{}</figcaption></figure>",
                         html_escaped(evidence_caption(facts_, scene)));
   }
 
@@ -178,6 +186,29 @@ std::string sentence_html(const explain::Sentence& sentence) {
     rest.remove_prefix(hole + 2);
   }
   return out += html_escaped(rest);
+}
+
+std::string do_first_section_html(const Facts& facts, const Explanation& explanation,
+                                  bool has_links) {
+  const auto first = explain::do_first(facts, explanation);
+  if (first.empty()) {
+    const auto lines = nothing_to_do_lines(facts, explanation);
+    if (lines.empty()) return {};
+    std::string html = fmt::format("<section id=\"first\">\n<h2>{}</h2>\n<ul>\n", kNothingTitle);
+    for (const std::string& line : lines) html += fmt::format("<li>{}</li>\n", html_escaped(line));
+    return html + "</ul>\n</section>\n";
+  }
+  std::string html = "<section id=\"first\">\n<h2>Do first</h2>\n<ol>\n";
+  for (const explain::Suggestion& each : first) {
+    const std::string verdict = html_escaped(rounded_sentence(each.verdict));
+    html += "<li>" + (has_links
+                          ? fmt::format("<a href=\"#finding-{}\">{}</a>", each.finding + 1, verdict)
+                          : verdict);
+    if (const std::string gain = gain_text(each); !gain.empty())
+      html += fmt::format(" <b>{}</b>", html_escaped(gain));
+    html += fmt::format("<br/>{}</li>\n", html_escaped(action_text(each)));
+  }
+  return html + "</ol>\n</section>\n";
 }
 
 std::string findings_section_html(const Facts& facts, const Explanation& explanation) {
@@ -210,12 +241,11 @@ std::string asked_section_html(const Explanation& explanation) {
                              html_escaped(run.question), html_escaped(run.missing));
   }
   if (quiet.empty() && missing.empty() && covered.empty()) return {};
-  std::string html = "<section id=\"asked\">\n<h2>What else was asked</h2>\n";
-  if (!covered.empty()) html += "<h3>Already told more exactly</h3>\n<ul>\n" + covered + "</ul>\n";
+  std::string html = "<section id=\"asked\">\n<h2>What else was checked</h2>\n";
+  if (!covered.empty()) html += "<h3>Part of another finding</h3>\n<ul>\n" + covered + "</ul>\n";
   if (!missing.empty()) html += "<h3>Not checked, and why</h3>\n<ul>\n" + missing + "</ul>\n";
   if (!quiet.empty())
-    html +=
-        "<h3>Looked at, and not so here or too little to matter</h3>\n<ul>\n" + quiet + "</ul>\n";
+    html += "<h3>No issue, or below the threshold</h3>\n<ul>\n" + quiet + "</ul>\n";
   return html + "</section>\n";
 }
 

@@ -4,11 +4,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/thinning.h"
 #include "lanescope/report/explain_html_sections.h"
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/svg_time_axis.h"
 #include "lanescope/report/svg_wall_bars.h"
+#include "lanescope/report/svg_writer.h"
 #include "lanescope/report/text_format.h"
+#include "lanescope/report/thinning_text.h"
 #include "lanescope/testing/program_sketch.h"
 #include "lanescope/testing/sanitizers.h"
 
@@ -135,6 +142,39 @@ TEST(ExplainHtmlTest, HoldsVerdictNumbersPicturesAndLegend) {
   EXPECT_EQ(count_of(page, "<section"), count_of(page, "</section>"));
 }
 
+TEST(ExplainHtmlTest, WithNothingToDoThePageSaysWhereTheTimeGoes) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i) {
+    program.step();
+    for (int k = 0; k < 3; ++k) program.launch({.name = "my_kernel", .us = 300});
+    program.end();
+  }
+  const std::string page = page_of(program.trace());
+  EXPECT_THAT(page, HasSubstr("<section id=\"first\">\n<h2>Nothing stands out</h2>"));
+  EXPECT_THAT(page, HasSubstr("my_kernel, in aten::mm</li>"));
+}
+
+// Verdict, picture, what to do, evidence on demand.
+TEST(ExplainHtmlTest, WhatToDoComesAfterThePictureAndBeforeTheEvidence) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  const Trace trace = program.trace();
+  const std::string page = page_of(trace);
+  const std::size_t wall = page.find("<section id=\"wall\">"),
+                    first = page.find("<h2>Do first</h2>");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_LT(wall, first);
+  EXPECT_LT(first, page.find("<section id=\"findings\">"));
+  EXPECT_THAT(page, HasSubstr("<a href=\"#first\">What to do</a>"));
+  EXPECT_THAT(page, HasSubstr("<b>up to "));
+  EXPECT_THAT(page, HasSubstr("<summary>The arithmetic and the evidence</summary>"));
+  EXPECT_THAT(page_of(trace, {.has_links = false}), HasSubstr("<h2>Do first</h2>"));
+}
+
 TEST(ExplainHtmlTest, LoadsNothing) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
@@ -181,6 +221,76 @@ TEST(ExplainHtmlTest, ManyStepsMakeASmallPage) {
   EXPECT_LT(page.size(), 1'000'000u);
   EXPECT_THAT(page, HasSubstr(format_count(kSteps) + " steps in order of time"));
   EXPECT_THAT(page, HasSubstr(format_count(kSteps - 40) + " are left out"));
+}
+
+// The texts of narrow pictures that begin before or end behind their picture of 340 units.
+std::vector<std::string> texts_outside(const std::string& page) {
+  std::vector<std::string> outside;
+  static const std::regex kText(
+      "<text x=\"([-0-9.]+)\"[^>]*?(?:text-anchor=\"(middle|end)\")?>([^<]*)</text>");
+  for (std::size_t at = page.find("viewBox=\"0 0 340.0 "); at != page.npos;
+       at = page.find("viewBox=\"0 0 340.0 ", at + 1)) {
+    const std::string svg = page.substr(at, page.find("</svg>", at) - at);
+    for (std::sregex_iterator each(svg.begin(), svg.end(), kText), end; each != end; ++each) {
+      const double width = SvgWriter::width_of((*each)[3].str());
+      const double share = (*each)[2] == "middle" ? 0.5 : (*each)[2] == "end" ? 1 : 0;
+      const double from = std::stod((*each)[1]) - width * share;
+      if (from < -2 || from + width > 342) outside.push_back((*each)[3]);
+    }
+  }
+  return outside;
+}
+
+TEST(ExplainHtmlTest, EveryPictureIsThereForNarrowScreensTooAndFits) {
+  ProgramSketch program;
+  for (int i = 0; i < 40; ++i) {
+    program.step().begin("a range with a name that is longer than a phone is wide, by far");
+    for (int k = 0; k < 10; ++k) program.launch({.name = "a_kernel_with_a_long_name", .us = 1 + k});
+    program.end().wait("aten::an_operator_with_a_long_name").end();
+  }
+  const std::string page = page_of(program.trace());
+  EXPECT_GE(count_of(page, "class=\"picture wide\""), 3u);  // bars, columns, evidence
+  EXPECT_EQ(count_of(page, "class=\"picture wide\""), count_of(page, "class=\"picture narrow\""));
+  EXPECT_EQ(count_of(page, "viewBox=\"0 0 860.0 "), count_of(page, "viewBox=\"0 0 340.0 "));
+  EXPECT_THAT(texts_outside(page), ::testing::IsEmpty());
+  EXPECT_THAT(kPageStyle, Not(HasSubstr("min-width:700px")));
+}
+
+// Without steps the page speaks of the recording, and says of which part of the file.
+TEST(ExplainHtmlTest, WhatTheRecordingIsStandsBesideWhatWasRecorded) {
+  Sketch host;
+  host.slice("Trace", "PyTorch Profiler (0)", 0, 200'000).op("aten::mm", 50'000, 117'000);
+  const std::string page = page_of(host.trace());
+  EXPECT_THAT(page, HasSubstr("200.000us recorded"));
+  EXPECT_THAT(page, HasSubstr("; &quot;the recording&quot; below is the 117.000us of it from the "
+                              "first operator to the end of the last.</p>"));
+  ProgramSketch steps;
+  for (int i = 0; i < 4; ++i) steps.step().launch({.us = 50}).wait().end();
+  EXPECT_THAT(page_of(steps.trace()), Not(HasSubstr("the recording&quot; below")));
+}
+
+TEST(ExplainHtmlTest, WithoutAGpuNoLaneOfItsCallsIsDrawn) {
+  Sketch host;
+  for (int i = 0; i < 20; ++i) {
+    host.annotation("ProfilerStep#" + std::to_string(i), i * 1'000'000, 900'000);
+    host.op("aten::mm", i * 1'000'000 + 100, 800'000);
+  }
+  const std::string page = page_of(host.trace());
+  EXPECT_THAT(page, HasSubstr("Timeline around the evidence"));
+  EXPECT_THAT(page, Not(HasSubstr("its GPU calls")));
+  EXPECT_THAT(page, Not(HasSubstr("no event here")));
+}
+
+TEST(ExplainHtmlTest, WhatABudgetLeftOutStandsOnThePage) {
+  Sketch host;
+  host.op("aten::mm", 0, 1'000).metadata("record_shapes", "1");
+  host.metadata("lanescope_thinned", R"([{"from_ns": 200, "to_ns": null, "level": 1}])");
+  const Trace trace = host.trace();
+  const auto thinning = analysis::find_thinning(trace);
+  ASSERT_TRUE(thinning);
+  EXPECT_THAT(
+      page_of(trace),
+      HasSubstr("Recorded with a budget: " + html_escaped(thinning_text(*thinning)) + ".</p>"));
 }
 
 TEST(ExplainHtmlTest, TracesWithoutGpuWorkOrEventsHaveAPage) {

@@ -129,13 +129,12 @@ std::string every_step(const Facts& facts) {
                             format_count(walls.size()), widest);
   html +=
       " The first step and the last one stand apart; a column higher than the scale is "
-      "drawn compressed, with its length above it.</p>\n<div class=\"scroll\" tabindex=\"0\" "
-      "role=\"region\" "
-      "aria-label=\"Every step\">\n";
+      "drawn compressed, with its length above it.</p>\n";
   std::vector<std::string> labels;
   for (const StepColumn& column : columns) labels.push_back(step_name(facts, column.first));
-  html += step_columns_svg("steps", columns, labels);
-  html += "</div>\n";
+  html += picture_html("steps", [&](const std::string& id, PictureWidth width) {
+    return step_columns_svg(id, columns, labels, width);
+  });
   const auto shown = exact_steps(walls);
   html += fmt::format("<details><summary>The steps in nanoseconds{}</summary>",
                       shown.size() < walls.size()
@@ -254,11 +253,12 @@ std::string wall_section_html(const Facts& facts) {
     bars.push_back({column.name, wall_parts(column.times, facts.steps.marked)});
   std::string html = section_start(facts);
   html += wall_key_html();
-  html +=
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The wall of a "
-      "step\">\n" +
-      wall_bars_svg("wallbars", bars) + "</div>\n";
-  html += lengths_text(facts) + exact_table(columns) + every_step(facts) + other_devices(facts);
+  html += picture_html("wallbars", [&](const std::string& id, PictureWidth width) {
+    return wall_bars_svg(id, bars, width);
+  });
+  html += lengths_text(facts) +
+          "<details class=\"proof\"><summary>Every step, and the exact nanoseconds</summary>\n" +
+          exact_table(columns) + every_step(facts) + "</details>\n" + other_devices(facts);
   return html + "</section>\n";
 }
 

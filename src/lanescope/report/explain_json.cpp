@@ -1,3 +1,4 @@
+#include "lanescope/explain/do_first.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
 
@@ -53,6 +54,7 @@ class ExplanationJson {
     if (facts_.long_step) step_number("long_step", *facts_.long_step);
     devices();
     cpu();
+    suggestions();
     json_.begin_array("findings");
     for (const Finding& each : explanation_.findings) finding(each);
     json_.end_array();
@@ -166,6 +168,18 @@ class ExplanationJson {
     json_.end_array().begin_array("try_next");
     for (const std::string& advice : each.try_next) json_.text({}, advice);
     json_.end_array().end_object();
+  }
+
+  void suggestions() {
+    json_.begin_array("do_first");
+    for (const explain::Suggestion& each : explain::do_first(facts_, explanation_)) {
+      json_.begin_object().text("rule", explanation_.findings[each.finding].rule);
+      sentence("verdict", each.verdict);
+      sentence("action", each.action);
+      if (!each.place.pattern.empty()) sentence("place", each.place);
+      json_.integer("gain_ns", each.gain_ns).real("gain_ratio", each.gain_ratio).end_object();
+    }
+    json_.end_array();
   }
 
   void slice(SliceId id) {

@@ -30,7 +30,7 @@ h2{font-size:1.25rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px soli
 h3{font-size:1.05rem;line-height:1.4;margin:1.2rem 0 .4rem}
 h4{font-size:.85rem;margin:.9rem 0 .2rem;color:var(--soft)}
 p{margin:.5rem 0;max-width:46rem}
-ul{margin:.3rem 0;padding-left:1.2rem}
+ul,ol{margin:.3rem 0;padding-left:1.2rem}
 a{color:inherit}
 code{font:.92em ui-monospace,monospace}
 .meta,.remark,.where,figcaption,caption,small{color:var(--soft);font-size:.85rem}
@@ -47,7 +47,10 @@ figure{margin:.5rem 0 .2rem -1.2rem}
 .scroll{overflow-x:auto}
 .scroll:focus-visible,button:focus-visible,a:focus-visible,summary:focus-visible{outline:2px solid var(--mark);
  outline-offset:2px}
-.scroll svg{display:block;width:100%;min-width:700px;height:auto}
+.picture svg{display:block;width:100%;height:auto}
+.narrow{display:none}
+@media screen and (max-width:46rem){.wide{display:none}.narrow{display:block}.narrow svg{max-width:30rem}figure{
+ margin-left:-1.2rem}.finding{padding:.2rem .6rem 1rem}tbody th{min-width:7rem}}
 table{border-collapse:collapse;font-size:.88rem;margin:.6rem 0}
 caption{text-align:left;padding-bottom:.3rem}
 th,td{padding:.25rem .6rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);font-weight:400}
@@ -99,7 +102,7 @@ text.in-k-wait,text.in-k-idle{paint-order:stroke;stroke:var(--paper);stroke-widt
 --hatch:#fff;--hatch-line:#c0392b;--idle:#fff;--idle-dot:#8a949f;--edge:#76818d;--mark:#b3261e;--band:rgba(179,38,30,
  .09);
  --arrow:#000;--stake:#b3261e}
-nav{display:none}.scroll{overflow:visible}.scroll svg{min-width:0}table{font-size:.8rem}th,td{padding:.15rem .3rem}
+nav{display:none}.scroll{overflow:visible}table{font-size:.8rem}th,td{padding:.15rem .3rem}
  tbody th{min-width:0}th small{max-width:14rem;font-size:.75rem}figure,tr,.facts{break-inside:avoid}h2,h3,h4{
  break-after:avoid}
 html{font-size:10pt}svg,svg *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
@@ -126,9 +129,12 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
+});
 )js";
 
-const char kPageStyleHash[] = "sha256-rRmRVZky8Kl1sn/p13ahLZEAqoHnE7Hscbh+0GWr10c=";
-const char kPageScriptHash[] = "sha256-iSgQ+z0gP+IPUDXnR62Qj4cnBjBzzTQtOJseYTp9n5M=";
+const char kPageStyleHash[] = "sha256-9CMnXkerViMBA7DVDKFGf0vRiyYRrEFb1XPXz6ggH00=";
+const char kPageScriptHash[] = "sha256-4ieYQLrEzjJbYSIloAmhGrFbj20WTlyP2kl2QBoL2rU=";
 
 }  // namespace lanescope::report

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
@@ -22,7 +23,7 @@ using explain::FindingKind;
 using explain::RuleRun;
 using explain::Value;
 
-constexpr std::size_t kBarWidth = 30, kLabelWidth = 34;
+constexpr std::size_t kFullBarWidth = 30, kLabelWidth = 34;
 constexpr std::size_t kMostNamedRules = 8;  // more in one place are counted
 
 class ExplanationText {
@@ -43,6 +44,7 @@ class ExplanationText {
       write_wall();
     } else {
       write_wall();
+      write_do_first();
       write_findings();
       write_not_checked();
     }
@@ -57,11 +59,11 @@ class ExplanationText {
   void bar(std::string_view label, std::int64_t part_ns) {
     const std::int64_t wall = facts_.steady_wall_ns();
     const auto filled = static_cast<std::size_t>(
-        static_cast<double>(part_ns) / static_cast<double>(wall) * kBarWidth + 0.5);
+        static_cast<double>(part_ns) / static_cast<double>(wall) * kFullBarWidth + 0.5);
     out_ += fmt::format(
         "  {} {}{} {} {}\n", pad_right(label, kLabelWidth),
-        std::string(std::min(filled, kBarWidth), '#'),
-        std::string(kBarWidth - std::min(filled, kBarWidth), '.'),
+        std::string(std::min(filled, kFullBarWidth), '#'),
+        std::string(kFullBarWidth - std::min(filled, kFullBarWidth), '.'),
         pad_left(format_time_ns(facts_.per_step(part_ns)), 10),
         pad_left(format_percent(static_cast<double>(part_ns), static_cast<double>(wall)), 8));
   }
@@ -77,10 +79,10 @@ class ExplanationText {
       for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
         if (facts_.cpu_wall.part_ns[i] > 0)
           bar(host_part_text(static_cast<HostPart>(i)), facts_.cpu_wall.part_ns[i]);
-    out_ +=
-        fmt::format("  {} {} {} {}\n", pad_right("wall", kLabelWidth), std::string(kBarWidth, ' '),
-                    pad_left(format_time_ns(facts_.per_step(facts_.steady_wall_ns())), 10),
-                    pad_left("100.00%", 8));
+    out_ += fmt::format("  {} {} {} {}\n", pad_right("wall", kLabelWidth),
+                        std::string(kFullBarWidth, ' '),
+                        pad_left(format_time_ns(facts_.per_step(facts_.steady_wall_ns())), 10),
+                        pad_left("100.00%", 8));
     const std::vector<std::int64_t> lengths = facts_.steady_lengths_ns();
     if (lengths.size() > 1) {
       const auto statistics = analysis::step_statistics(lengths);
@@ -120,6 +122,28 @@ class ExplanationText {
     }
   }
 
+  // The list of the first screen, with the number of each finding below.
+  void write_do_first() {
+    const auto first = explain::do_first(facts_, explanation_);
+    if (first.empty()) {
+      const auto lines = nothing_to_do_lines(facts_, explanation_, markdown_);
+      if (!lines.empty()) heading(kNothingTitle);
+      for (const std::string& line : lines) out_ += wrapped(markdown_ ? "- " : "  ", line);
+      return;
+    }
+    heading("Do first");
+    std::size_t number = 0;
+    for (const explain::Suggestion& each : first) {
+      std::string verdict = rounded_sentence(each.verdict, markdown_);
+      if (verdict.ends_with('.')) verdict.pop_back();
+      if (const std::string gain = gain_text(each); !gain.empty())
+        verdict += fmt::format(": {}", gain);
+      out_ += wrapped(fmt::format("{}. ", ++number),
+                      fmt::format("{} (finding {})", verdict, each.finding + 1));
+      out_ += wrapped("   ", action_text(each, markdown_));
+    }
+  }
+
   void write_findings() {
     std::size_t number = 0;
     bool any_cost = false;
@@ -132,15 +156,15 @@ class ExplanationText {
       write_finding(++number, finding);
     }
     if (!any_cost && facts_.main_device && !explanation_.is_answer)
-      out_ += "\nNo rule found time to give back.\n";
+      out_ += "\nNo rule found time to save.\n";
   }
 
   void write_finding(std::size_t number, const Finding& finding) {
     const std::string first = fmt::format("{}. ", number);
     const std::string indent(first.size(), ' ');
     const std::string verdict = sentence_text(finding.verdict, markdown_);
-    out_ +=
-        wrapped(first, is_headline(explanation_, finding) ? "The first line, in detail:" : verdict);
+    out_ += wrapped(first,
+                    is_headline(explanation_, finding) ? "The verdict above, in detail:" : verdict);
     const bool is_per_step =
         finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
     std::string about = markdown_ ? fmt::format("`{}`", finding.rule) : finding.rule;
@@ -200,14 +224,12 @@ class ExplanationText {
         covered.push_back(fmt::format("{} (by {})", run.id, run.covered_by));
     }
     if (missing.empty() && quiet.empty() && covered.empty()) return;
-    heading("What else was asked");
+    heading("What else was checked");
     const std::string bullet = markdown_ ? "- " : "  ";
     if (!covered.empty())
-      out_ +=
-          wrapped(bullet, fmt::format("already told more exactly: {}", fmt::join(covered, ", ")));
+      out_ += wrapped(bullet, fmt::format("part of another finding: {}", fmt::join(covered, ", ")));
     if (!quiet.empty())
-      out_ += wrapped(bullet,
-                      "looked at, and not so here or too little to matter: " + rules_text(quiet));
+      out_ += wrapped(bullet, "no issue, or below the threshold: " + rules_text(quiet));
     for (const auto& [what, ids] : missing)
       out_ += wrapped(bullet, fmt::format("not checked: {}; needs {}", rules_text(ids), what));
     if (has_counted_) out_ += wrapped(bullet, "lanescope explain --all names every rule");

@@ -17,7 +17,8 @@ struct ExplanationTextOptions {
       false;  // name each rule that had nothing to say; else more than a few are counted
 };
 
-// Headline, the wall of a step as bars, findings with evidence, and what was not checked. Times of
+// Headline, the wall of a step as bars, what to do first, findings with evidence, and what was not
+// checked: all that explain_screen.h leaves out. Times of
 // evidence count from the start of the trace's window.
 std::string explanation_text(const explain::Facts& facts, const explain::Explanation& explanation,
                              ExplanationTextOptions options = {});

@@ -100,18 +100,18 @@ std::string finding_group_title(const Finding& finding) {
     case FindingKind::kBound:
       return "What bounds it";
     case FindingKind::kEnds:
-      return "What ends the program, sooner or later";
+      return "What ends the program sooner or later";
     case FindingKind::kCost:
-      return "What may give time back (upper bounds; they overlap)";
+      return "What may save time (upper bounds; they overlap)";
     case FindingKind::kWhere:
-      return "Where the time is";
+      return "Where the time goes";
     case FindingKind::kMemory:
-      return "Where the memory is";
+      return "Where the memory goes";
     case FindingKind::kOnce:
       return finding.leads ? "Happened once, and took longer than all other steps together"
                            : "Happened once";
     case FindingKind::kNormal:
-      return "Looks alarming, is normal";
+      return "Looks alarming, but is normal";
     case FindingKind::kTrust:
       return "About the recording";
   }
@@ -205,11 +205,9 @@ std::optional<std::size_t> finding_number(const Explanation& explanation,
 }
 
 std::string rule_answer_text(const Explanation& explanation, const explain::RuleRun& run) {
-  if (run.state == explain::RuleRun::State::kNotChecked)
-    return "cannot be told: needs " + run.missing;
+  if (run.state == explain::RuleRun::State::kNotChecked) return "not checked: needs " + run.missing;
   const auto number = finding_number(explanation, run);
-  return number ? fmt::format("see {} below", *number)
-                : "looked at, and not so here or too little to matter";
+  return number ? fmt::format("see {} below", *number) : "no issue, or below the threshold";
 }
 
 std::string slow_steps_text(const Facts& facts, const std::vector<std::size_t>& slow) {

@@ -39,7 +39,7 @@ std::vector<explain::RuleRun> runs_found_first(const explain::Explanation& expla
 // Which finding is the rule's, counted from 1.
 std::optional<std::size_t> finding_number(const explain::Explanation& explanation,
                                           const explain::RuleRun& run);
-// What came of a rule that was asked: "see 2 below", "looked at, and not so here ...", what is
+// What came of a rule that was asked: "see 2 below", "no issue, or below the threshold", what is
 // missing.
 std::string rule_answer_text(const explain::Explanation& explanation, const explain::RuleRun& run);
 

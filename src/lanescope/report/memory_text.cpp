@@ -19,7 +19,7 @@ using analysis::MemorySample;
 using analysis::MemoryShare;
 using analysis::MemoryTimeline;
 
-constexpr std::size_t kBarWidth = 40, kTimeRows = 16, kOwnerWidth = 90;
+constexpr std::size_t kMemoryBarWidth = 40, kTimeRows = 16, kOwnerWidth = 90;
 constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
 
 std::string device_text(const MemoryDevice& device) {
@@ -106,11 +106,11 @@ class MemoryText {
       const std::int64_t bytes = peak_within(device, at(i), at(i + 1));
       const auto filled = static_cast<std::size_t>(
           std::clamp(static_cast<double>(bytes) / static_cast<double>(most), 0.0, 1.0) *
-              static_cast<double>(kBarWidth) +
+              static_cast<double>(kMemoryBarWidth) +
           0.5);
       out_ += fmt::format("  {} {}{} {}\n",
                           pad_left(format_time_ns(at(i) - trace_.window_start_ns()), 12),
-                          std::string(filled, '#'), std::string(kBarWidth - filled, '.'),
+                          std::string(filled, '#'), std::string(kMemoryBarWidth - filled, '.'),
                           pad_left(format_bytes(bytes), 10));
     }
   }

@@ -39,7 +39,7 @@ TEST_P(PublicGoldenTest, ExplainIsAsSigned) {
   ASSERT_TRUE(explanation);
   // Without the list of all rules at the end, which every new rule changes.
   std::string text = explanation_text(*facts, *explanation);
-  text.resize(std::min(text.size(), text.find("\nWhat else was asked\n")));
+  text.resize(std::min(text.size(), text.find("\nWhat else was checked\n")));
   const fs::path path = fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "golden" / "public" /
                         (std::string(GetParam().name) + ".explain.txt");
   if (std::getenv("LANESCOPE_UPDATE_GOLDEN")) {

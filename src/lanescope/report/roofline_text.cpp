@@ -18,7 +18,7 @@ using explain::Facts;
 
 namespace {
 
-constexpr std::size_t kNameWidth = 34, kShapesWidth = 38, kKernelWidth = 44;
+constexpr std::size_t kOperatorWidth = 34, kShapesWidth = 38, kKernelWidth = 44;
 
 struct Peak {
   const char* name;
@@ -124,13 +124,13 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
   if (rows.empty()) return out + "\nNo operator with GPU work has a model here.\n";
   const char* last = roofline.spec ? "achieved" : "of best";
   out += fmt::format("\n  {}{}{:>7}{:>12}{:>12}{:>9}{:>9}  {:<8}{:>9}  kernel\n",
-                     pad_right("operator", kNameWidth + 1), pad_right("shapes", kShapesWidth),
+                     pad_right("operator", kOperatorWidth + 1), pad_right("shapes", kShapesWidth),
                      "calls", "time", "median", "TFLOP/s", "GB/s", "limit", last);
   for (std::size_t i = 0; i < rows.size() && i < most; ++i) {
     const RooflineRow& row = rows[i];
     out += fmt::format(
         "  {} {}{:>7}{:>12}{:>12}{:>9.1f}{:>9.0f}  {:<8}{:>9}  {}\n",
-        pad_right(shorten(one_line(facts.trace->name(row.op)), kNameWidth), kNameWidth),
+        pad_right(shorten(one_line(facts.trace->name(row.op)), kOperatorWidth), kOperatorWidth),
         pad_right(shorten(one_line(shapes_of(facts, row.op)), kShapesWidth - 1), kShapesWidth),
         format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
         row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),

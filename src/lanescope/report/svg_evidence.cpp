@@ -18,9 +18,20 @@ using explain::Facts;
 using Anchor = SvgWriter::Anchor;
 using Look = SceneBar::Look;
 
-constexpr double kWidth = 860, kLeft = 132, kRight = 852;
+// Where lanes begin and end. On a narrow screen their titles stand above them.
+struct Layout {
+  explicit Layout(PictureWidth picture)
+      : is_narrow(picture == PictureWidth::kNarrow),
+        width(picture_width(picture)),
+        left(is_narrow ? 4 : 132),
+        right(width - (is_narrow ? 4 : 8)),
+        title_room(is_narrow ? 15 : 0) {}
+  bool is_narrow;
+  double width, left, right, title_room;
+};
 constexpr double kTop = 18, kRowHeight = 20, kRowGap = 2, kLaneGap = 8, kArrowRoom = 16;
-constexpr std::size_t kShortestName = 9, kNameInTooltip = 200, kNameInCaption = 60, kPathNames = 8;
+constexpr std::size_t kShortestName = 9, kNameInTooltip = 200, kWideName = 44, kNarrowName = 26,
+                      kNameInCaption = 60, kPathNames = 8;
 
 // Kernels by what their names say.
 std::string short_name(const Trace& trace, SliceId slice, std::size_t width) {
@@ -64,27 +75,29 @@ std::string delay_text(const SceneArrow& arrow) {
 
 class EvidenceSvg {
  public:
-  EvidenceSvg(std::string_view id, const Facts& facts, const Scene& scene)
+  EvidenceSvg(std::string_view id, const Facts& facts, const Scene& scene, PictureWidth width)
       : trace_(*facts.trace),
         scene_(scene),
-        svg_(id, kWidth, height_of(scene), "Timeline around the evidence",
+        layout_(width),
+        svg_(id, layout_.width, height_of(scene, layout_), "Timeline around the evidence",
              evidence_caption(facts, scene)) {}
 
   std::string run() {
     band();
     double y = kTop;
     for (std::size_t i = 0; i < scene_.lanes.size(); ++i) {
-      y += room_above(scene_, i);
+      y += room_above(scene_, i) + layout_.title_room;
       tops_.push_back(y);
       lane(scene_.lanes[i], y);
       y += lane_height(scene_.lanes[i]);
     }
     if (scene_.device) {
+      y += layout_.title_room;
       idle(y);
       y += kRowHeight + kLaneGap;
     }
     for (const SceneArrow& each : scene_.arrows) arrow(each);
-    draw_time_axis(svg_, kLeft, kRight, y, scene_.window.length_ns());
+    draw_time_axis(svg_, layout_.left, layout_.right, y, scene_.window.length_ns());
     return svg_.take();
   }
 
@@ -92,11 +105,11 @@ class EvidenceSvg {
   static double lane_height(const SceneLane& lane) {
     return lane.row_count * (kRowHeight + kRowGap) - kRowGap + kLaneGap;
   }
-  static double height_of(const Scene& scene) {
+  static double height_of(const Scene& scene, const Layout& layout) {
     double height = kTop + kTimeAxisHeight + 2;
     for (std::size_t i = 0; i < scene.lanes.size(); ++i)
-      height += lane_height(scene.lanes[i]) + room_above(scene, i);
-    return height + (scene.device ? kRowHeight + kLaneGap : 0);
+      height += lane_height(scene.lanes[i]) + room_above(scene, i) + layout.title_room;
+    return height + (scene.device ? kRowHeight + kLaneGap + layout.title_room : 0);
   }
   // Between calls and streams the arrows need room.
   static double room_above(const Scene& scene, std::size_t lane) {
@@ -109,24 +122,40 @@ class EvidenceSvg {
   double x_of(std::int64_t time_ns) const {
     const auto& window = scene_.window;
     const std::int64_t inside = std::clamp(time_ns, window.start_ns, window.end_ns);
-    return kLeft + (kRight - kLeft) * static_cast<double>(inside - window.start_ns) /
-                       static_cast<double>(std::max<std::int64_t>(1, window.length_ns()));
+    return layout_.left + (layout_.right - layout_.left) *
+                              static_cast<double>(inside - window.start_ns) /
+                              static_cast<double>(std::max<std::int64_t>(1, window.length_ns()));
   }
 
   void band() {
     const double from = x_of(trace_.start_ns(scene_.evidence));
     const double to = std::max(from + 2, x_of(trace_.end_ns(scene_.evidence)));
-    const double bottom = height_of(scene_) - kTimeAxisHeight - 2;
+    const double bottom = height_of(scene_, layout_) - kTimeAxisHeight - 2;
     svg_.rect(from, kTop - 4, to - from, bottom - kTop + 4, "band");
     const double middle = (from + to) / 2;
-    const Anchor anchor = middle < kLeft + 200    ? Anchor::kStart
-                          : middle > kRight - 200 ? Anchor::kEnd
-                                                  : Anchor::kMiddle;
+    const std::string text = fmt::format(
+        "evidence: {}, {}",
+        short_name(trace_, scene_.evidence, layout_.is_narrow ? kNarrowName : kWideName),
+        format_time_ns(trace_.dur_ns(scene_.evidence)));
+    if (layout_.is_narrow) {
+      const double width = SvgWriter::width_of(text);
+      svg_.text(std::clamp(middle - width / 2, layout_.left,
+                           std::max(layout_.left, layout_.right - width)),
+                11, "small strong", text);
+      return;
+    }
+    const Anchor anchor = middle < layout_.left + 200    ? Anchor::kStart
+                          : middle > layout_.right - 200 ? Anchor::kEnd
+                                                         : Anchor::kMiddle;
     const double x = anchor == Anchor::kStart ? from : anchor == Anchor::kEnd ? to : middle;
-    svg_.text(x, 11, "small strong",
-              fmt::format("evidence: {}, {}", short_name(trace_, scene_.evidence, 44),
-                          format_time_ns(trace_.dur_ns(scene_.evidence))),
-              anchor);
+    svg_.text(x, 11, "small strong", text, anchor);
+  }
+
+  void title(std::string_view text, double y) {
+    if (layout_.is_narrow)
+      svg_.text(layout_.left, y - 4, "small", text);
+    else
+      svg_.text(layout_.left - 8, y + 14, "small", shorten(text, 20), Anchor::kEnd);
   }
 
   std::string lane_title(const SceneLane& lane) const {
@@ -148,11 +177,12 @@ class EvidenceSvg {
   }
 
   void lane(const SceneLane& lane, double y) {
-    svg_.text(kLeft - 8, y + 14, "small", shorten(lane_title(lane), 20), Anchor::kEnd);
+    title(lane_title(lane), y);
     for (std::uint32_t row = 0; row < lane.row_count; ++row)
-      svg_.rect(kLeft, y + row * (kRowHeight + kRowGap), kRight - kLeft, kRowHeight, "rail");
+      svg_.rect(layout_.left, y + row * (kRowHeight + kRowGap), layout_.right - layout_.left,
+                kRowHeight, "rail");
     for (const SceneBar& each : lane.bars) bar(each, y + each.row * (kRowHeight + kRowGap));
-    if (lane.bars.empty()) svg_.text(kLeft + 6, y + 14, "small", "no event here");
+    if (lane.bars.empty()) svg_.text(layout_.left + 6, y + 14, "small", "no event here");
   }
 
   void bar(const SceneBar& bar, double y) {
@@ -187,8 +217,8 @@ class EvidenceSvg {
   }
 
   void idle(double y) {
-    svg_.text(kLeft - 8, y + 14, "small", "GPU idle", Anchor::kEnd);
-    svg_.rect(kLeft, y, kRight - kLeft, kRowHeight, "rail");
+    title("GPU idle", y);
+    svg_.rect(layout_.left, y, layout_.right - layout_.left, kRowHeight, "rail");
     for (const SceneIdle& part : scene_.idle) {
       const double from = x_of(part.start_ns), width = x_of(part.end_ns) - from;
       const std::string time = format_time_ns(part.idle_ns);
@@ -207,9 +237,12 @@ class EvidenceSvg {
     }
   }
 
-  // To the right of x where there is room, else in front of it.
+  // To the right of x where there is room, else in front of it; with room on neither side it is
+  // only the arrow's tooltip.
   void beside(double x, double y, std::string_view text) {
-    const bool fits = x + static_cast<double>(text_length(text)) * 6.1 < kRight;
+    const double width = SvgWriter::width_of(text);
+    const bool fits = x + width < layout_.right;
+    if (!fits && layout_.is_narrow && x - 20 - width < 0) return;
     svg_.text(fits ? x : x - 20, y, "small", text, fits ? Anchor::kStart : Anchor::kEnd);
   }
 
@@ -226,19 +259,21 @@ class EvidenceSvg {
     if (arrow.launch_end_ns < scene_.window.start_ns)
       beside(x_of(arrow.work_start_ns) + 10, y, delay_text(arrow));
     else if (arrow.work_start_ns > scene_.window.end_ns && !began_within)
-      svg_.text(kRight - 10, y, "small", delay_text(arrow), Anchor::kEnd);
+      svg_.text(layout_.right - 10, y, "small", delay_text(arrow), Anchor::kEnd);
   }
 
   const Trace& trace_;
   const Scene& scene_;
+  const Layout layout_;
   SvgWriter svg_;
   std::vector<double> tops_;
 };
 
 }  // namespace
 
-std::string evidence_svg(std::string_view id, const Facts& facts, const Scene& scene) {
-  return EvidenceSvg(id, facts, scene).run();
+std::string evidence_svg(std::string_view id, const Facts& facts, const Scene& scene,
+                         PictureWidth width) {
+  return EvidenceSvg(id, facts, scene, width).run();
 }
 
 std::string evidence_caption(const Facts& facts, const Scene& scene) {

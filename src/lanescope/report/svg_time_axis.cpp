@@ -43,7 +43,8 @@ std::vector<TimeTick> time_ticks(std::int64_t length_ns, int most) {
 
 void draw_time_axis(SvgWriter& svg, double x1, double x2, double y, std::int64_t length_ns) {
   svg.line(x1, y, x2, y, "axis");
-  for (const TimeTick& tick : time_ticks(length_ns, 8)) {
+  for (const TimeTick& tick :
+       time_ticks(length_ns, std::clamp(static_cast<int>((x2 - x1) / 72), 1, 8))) {
     const double part =
         length_ns < 1 ? 0 : static_cast<double>(tick.at_ns) / static_cast<double>(length_ns);
     const double x = x1 + (x2 - x1) * part;

@@ -18,7 +18,8 @@ struct TimeTick {
 // length, and as many digits as d needs. A length under 1 has the tick 0 only.
 std::vector<TimeTick> time_ticks(std::int64_t length_ns, int most);
 
-// Line, ticks and labels for [0, length_ns] between x1 and x2, hanging from y; 18 units high.
+// Line, ticks and labels for [0, length_ns] between x1 and x2, hanging from y; 18 units high. As
+// many ticks as there is room for, 8 at most.
 void draw_time_axis(SvgWriter& svg, double x1, double x2, double y, std::int64_t length_ns);
 inline constexpr double kTimeAxisHeight = 18;
 

@@ -15,8 +15,21 @@ namespace {
 using analysis::IdleCause;
 using explain::WallTimes;
 
-constexpr double kWidth = 860, kBarLeft = 190, kBarRight = 770, kBarHeight = 22, kBarStep = 32;
-constexpr double kColumnsHeight = 120, kColumnsLeft = 56, kColumnsRight = 852;
+constexpr double kBarHeight = 22;
+constexpr double kColumnsHeight = 120, kColumnsLeft = 56;
+
+// Where bars begin and end. On a narrow screen their names and numbers stand above them.
+struct BarLayout {
+  explicit BarLayout(PictureWidth picture) : is_narrow(picture == PictureWidth::kNarrow) {
+    if (!is_narrow) return;
+    left = 4;
+    right = picture_width(picture) - 14;
+    title_room = 18;
+  }
+  bool is_narrow;
+  double left = 190, right = 770, title_room = 0;
+  double step() const { return kBarHeight + 10 + title_room; }
+};
 
 std::int64_t sum(const WallParts& parts) {
   return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
@@ -54,8 +67,8 @@ std::int64_t columns_scale(const std::vector<StepColumn>& columns) {
     longest = std::max(longest, column.longest_ns);
   }
   return std::max<std::int64_t>(
-      1,
-      std::min(longest, 5 * std::max<std::int64_t>(1, analysis::lower_median(std::move(lengths)))));
+      1, std::min(longest,
+                  5 * std::max<std::int64_t>(1, analysis::median_of_steps(std::move(lengths)))));
 }
 
 }  // namespace
@@ -104,23 +117,35 @@ const char* wall_part_class(WallPart part) {
   return "";
 }
 
-std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars) {
+std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars,
+                          PictureWidth width) {
   if (bars.empty()) return {};
   std::int64_t longest = 1;
   for (const WallBar& bar : bars) longest = std::max(longest, sum(bar.parts));
   const std::int64_t scale =
       std::min(longest, 3 * std::max<std::int64_t>(1, sum(bars.front().parts)));
-  const double height = kBarStep * static_cast<double>(bars.size()) + kTimeAxisHeight + 4;
-  SvgWriter svg(id, kWidth, height, "Where the wall of a step went", description_of(bars));
+  const BarLayout layout(width);
+  const double height = layout.step() * static_cast<double>(bars.size()) + kTimeAxisHeight + 4;
+  SvgWriter svg(id, picture_width(width), height, "Where the wall of a step went",
+                description_of(bars));
   double y = 2;
   for (const WallBar& bar : bars) {
     const std::int64_t wall = sum(bar.parts);
-    svg.text(kBarLeft - 8, y + 16, "label", bar.label, SvgWriter::Anchor::kEnd);
+    if (layout.is_narrow) {
+      svg.text(layout.left, y + 13, "small",
+               fmt::format("{}: {}", bar.label, format_time_ns(wall)));
+      y += layout.title_room;
+    } else {
+      svg.text(layout.left - 8, y + 16, "label", bar.label, SvgWriter::Anchor::kEnd);
+      svg.text(layout.right + 10, y + 16, "label number", format_time_ns(wall));
+    }
     std::int64_t before = 0;
     for (std::size_t i = 0; i < kWallPartCount; ++i) {
-      const double from = kBarLeft + (kBarRight - kBarLeft) * std::min(1.0, share(before, scale));
+      const double from =
+          layout.left + (layout.right - layout.left) * std::min(1.0, share(before, scale));
       before += bar.parts[i];
-      const double to = kBarLeft + (kBarRight - kBarLeft) * std::min(1.0, share(before, scale));
+      const double to =
+          layout.left + (layout.right - layout.left) * std::min(1.0, share(before, scale));
       if (bar.parts[i] <= 0 || to <= from) continue;
       const auto part = static_cast<WallPart>(i);
       svg.rect(from, y, std::max(to - from, 0.6), kBarHeight, wall_part_class(part),
@@ -131,11 +156,10 @@ std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars)
         svg.text((from + to) / 2, y + 15, fmt::format("in-{}", wall_part_class(part)), percent,
                  SvgWriter::Anchor::kMiddle);
     }
-    if (wall > scale) svg.goes_on_right(kBarRight + 8, y, kBarHeight);
-    svg.text(kBarRight + 10, y + 16, "label number", format_time_ns(wall));
-    y += kBarStep;
+    if (wall > scale) svg.goes_on_right(layout.right + 8, y, kBarHeight);
+    y += layout.step() - layout.title_room;
   }
-  draw_time_axis(svg, kBarLeft, kBarRight, y, scale);
+  draw_time_axis(svg, layout.left, layout.right, y, scale);
   return svg.take();
 }
 
@@ -164,11 +188,11 @@ std::vector<StepColumn> step_columns(const std::vector<WallTimes>& walls, bool s
 }
 
 std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>& columns,
-                             const std::vector<std::string>& labels) {
+                             const std::vector<std::string>& labels, PictureWidth picture) {
   if (columns.size() < 2) return {};
   const std::int64_t scale = columns_scale(columns);
   SvgWriter svg(
-      id, kWidth, kColumnsHeight + 36, "Every step, first to last",
+      id, picture_width(picture), kColumnsHeight + 36, "Every step, first to last",
       fmt::format("{} columns; the highest stands for {}, the scale ends at {}.", columns.size(),
                   format_time_ns(std::max_element(columns.begin(), columns.end(),
                                                   [](const auto& a, const auto& b) {
@@ -177,9 +201,10 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
                                      ->longest_ns),
                   format_time_ns(scale)));
   const double top = 14, bottom = top + kColumnsHeight;
+  const double columns_right = picture_width(picture) - 8;
   // Two shares of a column lie between the outer columns and the rest.
   const double pitch =
-      std::min(90.0, (kColumnsRight - kColumnsLeft) / (static_cast<double>(columns.size()) + 1.0));
+      std::min(90.0, (columns_right - kColumnsLeft) / (static_cast<double>(columns.size()) + 1.0));
   const double right = kColumnsLeft + pitch * (static_cast<double>(columns.size()) + 1.0);
   for (const TimeTick& tick : time_ticks(scale, 4)) {
     const double y = bottom - kColumnsHeight * share(tick.at_ns, scale);
@@ -209,7 +234,7 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
       svg.line(x + width / 2, longest, x + width / 2,
                bottom - kColumnsHeight * std::min(1.0, share(column.mean_ns, scale)), "whisker");
     constexpr double kNumberWidth = 62;
-    const double number_at = std::min(x, kColumnsRight - kNumberWidth);
+    const double number_at = std::min(x, columns_right - kNumberWidth);
     if (column.longest_ns > scale && number_at >= free_from) {
       svg.text(number_at, top - 4, "small", format_time_ns(column.longest_ns));
       free_from = number_at + kNumberWidth;

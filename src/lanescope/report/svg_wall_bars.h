@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/explain/facts.h"
+#include "lanescope/report/svg_writer.h"
 
 namespace lanescope::report {
 
@@ -28,7 +29,8 @@ struct WallBar {
 
 // One horizontal bar each, all in one time scale. The scale ends at three times the first bar; a
 // longer bar goes on beyond it, and its number says how far. Empty without bars.
-std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars);
+std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars,
+                          PictureWidth width = PictureWidth::kWide);
 
 // One column a step of the device, first to last. Of more than 120 steps a column is the mean of
 // several neighbours, and a thin line reaches to the longest of them. The first step and the last
@@ -44,6 +46,7 @@ std::vector<StepColumn> step_columns(const std::vector<explain::WallTimes>& wall
 // `labels`, one a column, are written below the columns where there is room, else below the outer
 // two.
 std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>& columns,
-                             const std::vector<std::string>& labels);
+                             const std::vector<std::string>& labels,
+                             PictureWidth width = PictureWidth::kWide);
 
 }  // namespace lanescope::report

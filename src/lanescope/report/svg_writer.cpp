@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lanescope/report/html_escape.h"
+#include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
 namespace {
@@ -90,6 +91,10 @@ std::string SvgWriter::take() { return std::move(out_) + "</svg>\n"; }
 
 std::size_t SvgWriter::characters_in(double width) {
   return width <= 0 ? 0 : static_cast<std::size_t>(width / kCharacterWidth);
+}
+
+double SvgWriter::width_of(std::string_view text) {
+  return static_cast<double>(text_length(text)) * kCharacterWidth;
 }
 
 std::string_view svg_definitions() { return kDefinitions; }

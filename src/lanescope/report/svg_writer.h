@@ -5,6 +5,14 @@
 
 namespace lanescope::report {
 
+// Each picture of the page is drawn twice, for a wide screen and for a phone's: a wide one made
+// small has no text that can be read. The style sheet shows one of them.
+enum class PictureWidth : char { kWide, kNarrow };
+// Units of the viewBox, about pixels.
+constexpr double picture_width(PictureWidth width) {
+  return width == PictureWidth::kWide ? 860 : 340;
+}
+
 // Lengths in units of the viewBox, written with one decimal. Classes and ids are ours and written
 // as they are; every other text is escaped. Looks come from classes alone, because the page's
 // Content-Security-Policy forbids style attributes. One thread.
@@ -32,6 +40,7 @@ class SvgWriter {
 
   // Where cut text ends: about how many characters of the small font fit.
   static std::size_t characters_in(double width);
+  static double width_of(std::string_view text);  // about, in the small font
 
  private:
   std::string out_;

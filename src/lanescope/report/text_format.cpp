@@ -120,17 +120,36 @@ std::string one_line(std::string_view text) {
   return result;
 }
 
-std::string wrapped(std::string_view first, std::string_view raw_text) {
-  constexpr std::size_t kLineWidth = 100;
+namespace {
+
+// The next word; "8 %" and "16.7 ms" are one, so that no line begins with a unit.
+std::string_view next_word(std::string_view text) {
+  std::size_t end = std::min(text.find(' '), text.size());
+  if (end == 0 || end == text.size() || text[end - 1] < '0' || text[end - 1] > '9')
+    return text.substr(0, end);
+  for (const std::string_view unit : {"%", "s", "ms", "us"}) {
+    const std::string_view rest = text.substr(end + 1);
+    if (!rest.starts_with(unit)) continue;
+    const std::size_t after = std::min(rest.find(' '), rest.size());
+    if (rest.substr(unit.size(), after - unit.size()).find_first_not_of(").,;:") ==
+        std::string_view::npos)
+      return text.substr(0, end + 1 + after);
+  }
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view first, std::string_view raw_text, std::size_t width) {
   const std::string indent(first.size(), ' '), harmless = one_line(raw_text);
   std::string_view text = harmless;
   std::string out(first);
   std::size_t column = text_length(first);
   bool line_is_empty = true;
   while (!text.empty()) {
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    if (!line_is_empty && column + 1 + text_length(word) > kLineWidth) {
+    const std::string_view word = next_word(text);
+    const std::size_t space = word.size() == text.size() ? std::string_view::npos : word.size();
+    if (!line_is_empty && column + 1 + text_length(word) > width) {
       out += '\n' + indent;
       column = indent.size();
       line_is_empty = true;

@@ -34,8 +34,9 @@ std::string shorten(std::string_view text, std::size_t width);
 // each.
 std::string one_line(std::string_view text);
 
-// Breaks at spaces so that lines stay below 100 columns; the first line begins with `first`, later
-// ones are indented as far. Ends in a newline. The text is taken as one_line() has it.
-std::string wrapped(std::string_view first, std::string_view text);
+// Breaks at spaces so that lines stay within `width` columns; the first line begins with `first`,
+// later ones are indented as far. A number and its unit ("8 %", "16.7 ms") stay together. Ends in a
+// newline. The text is taken as one_line() has it.
+std::string wrapped(std::string_view first, std::string_view text, std::size_t width = 100);
 
 }  // namespace lanescope::report

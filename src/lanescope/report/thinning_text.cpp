@@ -13,13 +13,18 @@ std::string thinning_text(const analysis::Thinning& thinning) {
     add(fmt::format("no input shapes for {}", format_time_ns(thinning.without_inputs_ns)));
   if (thinning.without_stacks_ns > 0)
     add(fmt::format("no stacks for {}", format_time_ns(thinning.without_stacks_ns)));
-  if (thinning.operators_in_parts_ns == 0) return text;
-  add(fmt::format("no operators for {} of {}", format_time_ns(thinning.paused_ns),
-                  format_time_ns(thinning.operators_in_parts_ns)));
-  return text +
-         ": counts and sums of operators are lower bounds, and time without operators may be such "
-         "a "
-         "pause";
+  const bool lacks_short = thinning.without_short_operators_ns > 0;
+  const bool has_pauses = thinning.operators_in_parts_ns > 0;
+  if (lacks_short)
+    add(fmt::format("no operators under {} for {}", format_time_ns(thinning.short_ns),
+                    format_time_ns(thinning.without_short_operators_ns)));
+  if (has_pauses)
+    add(fmt::format("no operators for {} of {}", format_time_ns(thinning.paused_ns),
+                    format_time_ns(thinning.operators_in_parts_ns)));
+  if (lacks_short || has_pauses) text += ": counts and sums of operators are lower bounds";
+  if (lacks_short) text += ", the time of what is missing counts as its caller's own";
+  if (has_pauses) text += ", and time without operators may be such a pause";
+  return text;
 }
 
 }  // namespace lanescope::report

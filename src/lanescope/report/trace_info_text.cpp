@@ -137,6 +137,9 @@ class InfoText {
     if (info_.cost)
       fact("cost", fmt::format("recording operators took {:.2g} % of the time; its budget was {} %",
                                info_.cost->share_ratio * 100, info_.cost->budget_ratio * 100));
+    if (info_.cost && info_.cost->left_out_operators > 0)
+      fact("left out",
+           fmt::format("{} short operators", format_count(info_.cost->left_out_operators)));
     if (info_.thinning) fact("thinned", thinning_text(*info_.thinning));
     const TraceInfo::Steps& steps = info_.steps;
     if (steps.count == 0)
@@ -239,11 +242,15 @@ void write_json_tracks(JsonWriter& json, std::string_view key,
 
 void write_json_budget(JsonWriter& json, const TraceInfo& info) {
   if (info.cost)
-    json.real("budget_ratio", info.cost->budget_ratio).real("cost_ratio", info.cost->share_ratio);
+    json.real("budget_ratio", info.cost->budget_ratio)
+        .real("cost_ratio", info.cost->share_ratio)
+        .integer("left_out_operators", info.cost->left_out_operators);
   if (!info.thinning) return;
   json.begin_object("thinned")
       .integer("without_inputs_ns", info.thinning->without_inputs_ns)
       .integer("without_stacks_ns", info.thinning->without_stacks_ns)
+      .integer("without_short_operators_ns", info.thinning->without_short_operators_ns)
+      .integer("short_operator_ns", info.thinning->short_ns)
       .integer("operators_in_parts_ns", info.thinning->operators_in_parts_ns)
       .integer("paused_ns", info.thinning->paused_ns)
       .integer("pause_count", info.thinning->pause_count)

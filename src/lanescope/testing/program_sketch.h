@@ -1,5 +1,5 @@
-// Training loops drawn for the tests of rules: one CPU thread that works, launches and waits, one
-// GPU that runs what was launched. Times in microseconds.
+// Draws training loops for the tests of rules: one CPU thread that works, launches and waits, and
+// one GPU that runs what was launched. Times in microseconds.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ class ProgramSketch {
     std::int64_t elements = 0;
   };
 
-  // The CPU does something that no event tells of.
+  // The CPU does something that no event shows.
   ProgramSketch& pass(std::int64_t us) {
     cpu_ += us;
     return *this;
@@ -40,7 +40,8 @@ class ProgramSketch {
     sketch_.runtime(name, at(cpu_), at(us));
     return pass(us);
   }
-  // An operator of 6 us and its call; the work begins 2 us after the call or when the GPU is free.
+  // An operator of 6 us with its call. The work begins 2 us after the call, or when the
+  // GPU is free.
   ProgramSketch& launch(const Work& work) {
     const std::int64_t id = ++correlation_, op_start = cpu_, call_start = cpu_ + 3;
     const std::int64_t call_end = call_start + work.call_us;
@@ -57,7 +58,8 @@ class ProgramSketch {
     gpu = start + work.us;
     return pass(work.call_us + 6);
   }
-  // A wait until the GPU is done, and 2 us more. `stack` as with_stack records it: innermost first.
+  // The CPU waits until the GPU is done, and 2 us more. `stack` as with_stack records
+  // it: innermost first.
   ProgramSketch& wait(std::string_view op = "aten::item", std::string_view stack = {}) {
     const std::int64_t end = std::max(cpu_ + 2, std::max(gpu_, other_gpu_)) + 2;
     sketch_.op(op, at(cpu_), at(end - cpu_ + 1), {.call_stack = std::string(stack)});

@@ -1,4 +1,4 @@
-// Is this built with a sanitizer? Everything takes ten to a hundred times longer then.
+// Whether this build has a sanitizer; everything then takes ten to a hundred times longer.
 #pragma once
 
 namespace lanescope::testing {
@@ -9,7 +9,7 @@ inline constexpr bool kSanitizers = true;
 inline constexpr bool kSanitizers = false;
 #endif
 
-// How often to repeat what is random or alike: under a sanitizer a quarter of the times.
+// How often a test repeats: under a sanitizer, a quarter of `plain`.
 constexpr int rounds(int plain) { return kSanitizers ? plain / 4 : plain; }
 
 }  // namespace lanescope::testing

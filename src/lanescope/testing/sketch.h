@@ -17,10 +17,11 @@ struct Fields {
   std::optional<std::int64_t> external_id = {}, correlation = {}, sequence = {}, fwd_thread = {},
                               bytes = {};
   std::string input_dims = {}, input_types = {}, call_stack = {}, overload = {};
-  // Of a collective: its name, the type and number of elements, process group and number in it.
+  // For a collective: its name, type and number of elements, process group, and number
+  // in the group.
   std::string collective = {}, dtype = "Float", group = "0";
   std::optional<std::int64_t> elements = {}, collective_seq = {};
-  // More of operators, and of kernels: JSON, and counts per thread and per block.
+  // For operators (JSON) and kernels (JSON, counts per thread and per block).
   std::string input_strides = {}, concrete_inputs = {}, grid = {}, block = {};
   std::optional<std::int64_t> registers = {}, shared_bytes = {};
 };
@@ -44,7 +45,7 @@ class Sketch {
   // A `[memory]` instant; bytes < 0 is a free. device_type: 0 CPU, 1 CUDA.
   Sketch& memory(std::int64_t time_ns, std::int64_t bytes, int device_type = 0,
                  std::int64_t tid = 100);
-  // The same of CUDA device 0 with its address and the allocator's totals after it.
+  // The same on CUDA device 0, with its address and the allocator's totals after it.
   struct Allocator {
     std::int64_t address = 0, allocated = 0, reserved = 0;
     std::int64_t tid = 100;

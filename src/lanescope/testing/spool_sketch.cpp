@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lanescope/base/check.h"
+
 namespace lanescope::testing {
 
 using spool::ChunkKind;
@@ -118,7 +120,7 @@ void SpoolSketch::activities(const std::vector<Record>& list, bool closed) {
   };
   for (std::size_t first = 0; first < list.size();) {
     std::size_t count = std::min<std::size_t>(spool::kRecordsPerChunk, list.size() - first);
-    while (count > 1 && is_second(first + count)) --count;  // halves are never parted
+    while (count > 1 && is_second(first + count)) --count;  // the two halves stay in one chunk
     add(ChunkKind::kActivities, payload_of(list, first, count), static_cast<std::uint32_t>(count),
         spool::kNoThread, next_activity_chunk_++, closed);
     first += count;
@@ -127,7 +129,7 @@ void SpoolSketch::activities(const std::vector<Record>& list, bool closed) {
 
 std::string SpoolSketch::bytes() {
   SpoolSketch whole = *this;
-  for (std::size_t at = 0; at < texts_.size();) {  // texts are never parted either
+  for (std::size_t at = 0; at < texts_.size();) {  // a text stays in one chunk, too
     std::size_t end = at, count = 0;
     while (end < texts_.size()) {
       std::uint32_t size = 0;
@@ -150,16 +152,21 @@ std::string SpoolSketch::bytes() {
               static_cast<std::uint32_t>(at / most));
     at += part.size();
   }
-  if (!kept_.empty())
-    whole.add(ChunkKind::kKept, payload_of(kept_, 0, kept_.size()),
-              static_cast<std::uint32_t>(kept_.size()));
-  whole.add(ChunkKind::kControl, payload_of(control_, 0, control_.size()),
-            static_cast<std::uint32_t>(control_.size()));
+  whole.add_all(ChunkKind::kKept, kept_);
+  whole.add_all(ChunkKind::kControl, control_);
   return whole.bytes_;
+}
+
+void SpoolSketch::add_all(ChunkKind kind, const std::vector<Record>& list) {
+  for (std::size_t first = 0; first < list.size(); first += spool::kRecordsPerChunk) {
+    const std::size_t count = std::min<std::size_t>(spool::kRecordsPerChunk, list.size() - first);
+    add(kind, payload_of(list, first, count), static_cast<std::uint32_t>(count));
+  }
 }
 
 void SpoolSketch::add(ChunkKind kind, std::string_view payload, std::uint32_t used,
                       std::uint32_t thread, std::uint32_t sequence, bool closed) {
+  LANESCOPE_CHECK(payload.size() <= spool::kChunkPayloadBytes);
   std::vector<std::byte> chunk(spool::kChunkBytes);
   spool::ChunkHeader header{};
   header.magic = spool::kChunkMagic;

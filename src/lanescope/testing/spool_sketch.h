@@ -1,5 +1,5 @@
-// Recordings drawn by hand for tests, in memory: one tick is 2 ns, tick 1000 is 5000 ns of the
-// monotonic clock and kDay of the real one, so an event at tick t is at kDay + (t - 1000) * 2 ns.
+// Recordings in memory, drawn by hand for tests. One tick is 2 ns. Tick 1000 is 5000 ns on the
+// monotonic clock and kDay on the real one, so an event at tick t is at kDay + (t - 1000) * 2 ns.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ class SpoolSketch {
  public:
   SpoolSketch();
   static spool::Record anchor(std::uint64_t ticks, std::int64_t monotonic);
-  // stop 0: never closed. last_ns: of a ring, how much of its end counts.
+  // stop 0: never closed. last_ns: for a ring, how much of its end counts.
   SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
                       std::uint32_t session = 1, std::uint64_t last_ns = 0);
   std::uint32_t text(std::string_view text);  // its id
@@ -25,26 +25,30 @@ class SpoolSketch {
   void thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped = 0);
   spool::Record range(std::string_view name, std::uint64_t begin, std::uint64_t end,
                       std::uint8_t scope = 0);
+  // One chunk; more than spool::kRecordsPerChunk ends the test.
   void records(std::uint32_t thread, std::uint32_t sequence, const std::vector<spool::Record>& list,
                bool closed = true);
-  // What a ring kept of a chunk that it gave back.
+  // What a ring kept of a chunk that it reused.
   void kept(std::uint32_t thread, std::uint32_t sequence, std::uint32_t slot,
             const spool::Record& record);
   void lost_until(std::uint64_t ticks);
-  // More than fit one chunk: several chunks, cut between records.
+  // As many chunks as needed; cut between records.
   void activities(const std::vector<spool::Record>& list, bool closed = true);
   std::string bytes();
 
  private:
   void add(spool::ChunkKind kind, std::string_view payload, std::uint32_t used,
            std::uint32_t thread = spool::kNoThread, std::uint32_t sequence = 0, bool closed = true);
+  // As many chunks as they need.
+  void add_all(spool::ChunkKind kind, const std::vector<spool::Record>& list);
   std::string bytes_, texts_, threads_;
   std::uint32_t next_text_ = 1;
   std::uint32_t next_activity_chunk_ = 1;
   std::vector<spool::Record> control_, kept_;
 };
 
-// Device activities: what every test sets, the rest through the reference to the last record.
+// Device activities. The arguments are what every test sets; the reference to the last record
+// gives the rest.
 class ActivitySketch {
  public:
   void call(std::uint32_t cbid, std::uint64_t begin, std::uint64_t end, std::uint32_t correlation,

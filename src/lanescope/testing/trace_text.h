@@ -1,4 +1,4 @@
-// A Trace as text, for comparing two of them and for reading what differs.
+// A Trace as text, to compare two of them and read what differs.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace lanescope::testing {
 
-// One line a slice, instant, counter value, arrow, label and top-level entry; tracks by their own
-// names and not by number, slices of a track in their order. Two Traces with equal text say the
-// same; numbers of events and ids are left out.
+// One line per slice, instant, counter value, arrow, label and top-level entry. Tracks have their
+// names, not numbers; slices of a track are in order. Event numbers and ids are left out, so Traces
+// that say the same have equal texts.
 std::string trace_text(const Trace& trace);
 
 }  // namespace lanescope::testing

@@ -233,15 +233,15 @@ bool read_node(std::string_view name, bool is_node, EventName& out) {
   const std::size_t at = name.rfind("Backward");
   if (at == name.npos || at == 0 || !is_identifier(name)) return false;
   const std::string_view base = name.substr(0, at);
-  std::string_view behind = name.substr(at + 8);
+  std::string_view suffix = name.substr(at + 8);
   for (const std::string_view key : {"AutogradCUDA", "AutogradNestedTensor"})
-    if (const auto rest = after(behind, key)) behind = *rest;
-  if (behind.ends_with("_copy")) behind.remove_suffix(5);
-  const bool numbered = is_digits(behind);
-  if (!numbered && !behind.empty()) return false;
+    if (const auto rest = after(suffix, key)) suffix = *rest;
+  if (suffix.ends_with("_copy")) suffix.remove_suffix(5);
+  const bool numbered = is_digits(suffix);
+  if (!numbered && !suffix.empty()) return false;
   if (base[0] < 'A' || (base[0] > 'Z' && !is_node)) return false;
   const std::string_view op = operator_of(base);
-  // Without a number it may be a class of the program: class Swish(torch.autograd.Function).
+  // Without a number, it may be a class of the program: class Swish(torch.autograd.Function).
   if (op.empty() && !numbered && !is_node) return false;
   out.kind = EventKind::kBackward;
   out.note = kGradientNote;
@@ -262,7 +262,7 @@ bool read_node(std::string_view name, bool is_node, EventName& out) {
   } else {
     out.what = std::string("The backward pass of the torch.autograd.Function ")
                    .append(shortened(base, 80));
-    // class Gather(torch.autograd.Function) bears the name that aten::gather's had.
+    // class Gather(torch.autograd.Function) has the name of aten::gather's old node.
     if (!op.empty())
       out.what.append(" or, in traces of old versions of torch, of aten::").append(op);
     out.what += ": it computes the gradients of its inputs.";

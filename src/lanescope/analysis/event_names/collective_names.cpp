@@ -53,7 +53,7 @@ constexpr std::string_view kWaitNote =
     "On the GPU its kernel lasts until the slowest process has come: a long one may be waiting for "
     "another GPU.";
 
-constexpr Row kRows[] = {
+constexpr Row kCollectiveRows[] = {
     {"record_param_comms", "what a collective was called with",
      "torch.distributed notes a collective and its parameters: which one, how many elements, of "
      "which "
@@ -92,7 +92,7 @@ enum class Where : std::uint8_t {
   kStart,     // the title of work on a GPU: the row is its start
   kOperator,  // any device
   kCpu,
-  kUnsaid,
+  kUnknown,
 };
 struct Prefix {
   std::string_view text, whose;
@@ -101,9 +101,9 @@ struct Prefix {
 constexpr Prefix kPrefixes[] = {
     {"nccl:", "NCCL (of AMD's GPUs RCCL)", Where::kStart},
     {"gloo:", "Gloo, on the CPU", Where::kCpu},
-    {"mpi:", "MPI", Where::kUnsaid},
-    {"ucc:", "UCC", Where::kUnsaid},
-    {"xccl:", "oneCCL, on Intel's GPUs", Where::kUnsaid},
+    {"mpi:", "MPI", Where::kUnknown},
+    {"ucc:", "UCC", Where::kUnknown},
+    {"xccl:", "oneCCL, on Intel's GPUs", Where::kUnknown},
     {"c10d::", "torch.distributed", Where::kOperator},
     {"_c10d_functional::", "torch.distributed, in the form that torch.compile can follow",
      Where::kOperator},
@@ -115,7 +115,7 @@ constexpr Prefix kPrefixes[] = {
 }  // namespace
 
 bool read_collective_name(std::string_view name, EventName& out) {
-  if (const Row* row = find_row(kRows, name)) {
+  if (const Row* row = find_row(kCollectiveRows, name)) {
     fill(EventKind::kCollective, *row, out);
     return true;
   }
@@ -123,7 +123,7 @@ bool read_collective_name(std::string_view name, EventName& out) {
     const auto rest = after(name, prefix.text);
     if (!rest) continue;
     if (rest->empty() || rest->size() > 80) return false;
-    // "nccl:send 0->1" has the processes behind the word.
+    // "nccl:send 0->1" has the processes after the word.
     const std::string_view word = rest->substr(0, rest->find(' '));
     if (!is_identifier(word)) return false;
     const Operation* operation = operation_of(word);
@@ -135,7 +135,7 @@ bool read_collective_name(std::string_view name, EventName& out) {
     if (operation->word == "waittensor") {
       out.text = "wait for a collective";
       out.cpu_waits = "no, with GPU tensors";
-      out.gpu_work = "none: with GPU tensors the stream is told to wait, not the CPU";
+      out.gpu_work = "none: with GPU tensors the stream waits, not the CPU";
       return true;
     }
     const bool barrier = operation->word.ends_with("barrier");
@@ -155,7 +155,7 @@ bool read_collective_name(std::string_view name, EventName& out) {
         if (!barrier)
           out.gpu_work = "none with CPU tensors; GPU tensors are copied to the CPU and back";
         break;
-      case Where::kUnsaid:
+      case Where::kUnknown:
         break;
     }
     if (!barrier) out.rule = "communication-bound";

@@ -48,15 +48,14 @@ constexpr Stage kStages[] = {
     {"entire_frame_compile", "All of one compilation, from Python to kernels."},
     {"entire_backward_compile", "All of one compilation of a backward pass."},
     {"compile_attempt_0",
-     "The first attempt to follow the function; where it must begin anew, as after a graph break, "
+     "The first attempt to follow the function; where it must start again, as after a graph break, "
      "the next one has the next number."},
     {"bytecode_tracing", "Dynamo follows the function's Python and collects its operators."},
     {"build_guards", "Dynamo writes down what must hold for the compiled code to be used again."},
     {"gc", "Python's garbage collection after compiling."},
     {"insert_deferred_runtime_asserts", "Checks of dynamic shapes are put into the graph."},
-    {"backend_compile", "The graph is handed to the compiler behind Dynamo, mostly Inductor."},
-    {"OutputGraph.call_user_compiler",
-     "The graph is handed to the compiler behind Dynamo, mostly Inductor."},
+    {"backend_compile", "Dynamo gives the graph to its compiler, mostly Inductor."},
+    {"OutputGraph.call_user_compiler", "Dynamo gives the graph to its compiler, mostly Inductor."},
     {"create_aot_dispatcher_function",
      "AOTAutograd: makes graphs of the forward and, in training, the backward pass, and has them "
      "compiled."},
@@ -100,7 +99,7 @@ constexpr Stage kStages[] = {
 };
 
 constexpr std::string_view kCompilingNote =
-    "Normal in the first call. In later steps something is compiled anew: a function that was not "
+    "Normal in the first call. In later steps something is compiled again: a function that was not "
     "called before, or one whose guards failed.";
 
 void compiling(std::string_view stage, EventName& out) {
@@ -212,7 +211,7 @@ bool read_compile_name(std::string_view name, EventName& out) {
     compiling(name.substr(0, name.size() - end.size()), out);
     return true;
   }
-  // "dynamo_data: compile_id=0/1": what was known of the stage, as an empty row behind it.
+  // "dynamo_data: compile_id=0/1": what was known about the stage, as an empty row after it.
   if (const std::size_t at = name.find("_data: ");
       at != name.npos && at > 0 && name.find("compile_id=", at) != name.npos) {
     compiling(name.substr(0, at), out);
@@ -221,7 +220,7 @@ bool read_compile_name(std::string_view name, EventName& out) {
     out.group = std::string(name.substr(0, at)).append("_data: *");
     return true;
   }
-  // Without the ending only where the name is no ordinary word: "gc" alone is nobody's for sure.
+  // Without the ending, only if the name is not an ordinary word: "gc" alone can be anything.
   const bool telling = name != "gc" && name != "dynamo" && name != "code_gen";
   const bool is_pass = name.starts_with("pass.pre_grad_passes.") ||
                        name.starts_with("pass.joint_graph_passes.") ||
@@ -230,7 +229,7 @@ bool read_compile_name(std::string_view name, EventName& out) {
     compiling(name, out);
     return true;
   }
-  // Inductor opens a row of the kernel's name around each launch.
+  // Inductor opens a row with the kernel's name around each launch.
   if (const auto rest = after(name, "triton_")) {
     const std::string_view category = rest->substr(0, 3);
     static constexpr std::string_view kCategories[] = {"poi", "red", "per", "tem", "for", "spl"};

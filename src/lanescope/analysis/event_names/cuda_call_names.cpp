@@ -1,7 +1,7 @@
-// Calls of the CUDA runtime (cuda...), of AMD's HIP (hip...), which has the same calls by other
-// names, and of the CUDA driver (cu...). Sources: NVIDIA's and AMD's reference manuals; what a call
-// cost in recorded traces. "_ptsz" and "_ptds" (the stream of each thread) and versions at the end
-// of a name are no part of it.
+// Calls of the CUDA runtime (cuda...), of AMD's HIP (hip...), which has the same calls with other
+// names, and of the CUDA driver (cu...). Sources: NVIDIA's and AMD's reference manuals; the cost of
+// calls in recorded traces. "_ptsz" and "_ptds" (per-thread default streams) and versions at the
+// end of a name are ignored.
 #include <algorithm>
 #include <iterator>
 
@@ -19,7 +19,7 @@ constexpr std::string_view kLaunchWaits =
     "no, unless the queue is full (about a thousand launches) or the kernel's code must be loaded "
     "first";
 constexpr std::string_view kLaunchNote =
-    "A few microseconds each are normal, and they hide behind a busy GPU. Very long ones once: "
+    "A few microseconds each are normal, and a busy GPU hides them. Very long ones once: "
     "loading code; many at once while the GPU is busy: the queue is full.";
 constexpr std::string_view kCopyWaits =
     "sometimes: with memory that is not page-locked it may wait for the copy; else no";
@@ -63,7 +63,7 @@ constexpr Call kCalls[] = {
     {"GraphLaunch", kCuda | kHip | kDriver, "launch of a whole graph",
      "Starts a recorded CUDA graph: all its kernels and copies with one call.", kLaunchWaits,
      "everything that the graph holds",
-     "One call in place of hundreds; what is left between graphs is worth a look.", "graph-gaps"},
+     "One call instead of hundreds; what is left between graphs is worth a look.", "graph-gaps"},
 
     {"LaunchHostFunc", kCuda | kHip | kDriver, "CPU function put into a stream",
      "Puts a function of the CPU into a stream's queue; a thread of the driver runs it when its "
@@ -90,7 +90,7 @@ constexpr Call kCalls[] = {
     {"EventSynchronize", kCuda | kHip | kDriver, "wait for an event",
      "Waits until the GPU has reached a mark in a stream.", "yes: until the mark is reached", kNone,
      "", "host-sync"},
-    {"StreamWaitEvent", kCuda | kHip | kDriver, "a stream told to wait for another",
+    {"StreamWaitEvent", kCuda | kHip | kDriver, "a stream waits for another",
      "Makes a stream wait for a mark in another one; the GPU waits, not the CPU.", kNo,
      "none: later work of that stream begins after the mark"},
 
@@ -119,7 +119,7 @@ constexpr Call kCalls[] = {
     {"MemcpyAsync", kCuda | kHip | kDriver, "copy put into a stream",
      "Puts a copy into a stream's queue: between CPU and GPU, or on the GPU.", kCopyWaits,
      "one copy",
-     "A copy to the CPU mostly has a wait behind it. From plain CPU memory the driver must stage "
+     "A wait mostly follows a copy to the CPU. From plain CPU memory the driver must stage "
      "the data first: pinned memory avoids that.",
      "pageable-copy"},
     {"Memcpy", kCuda | kHip | kDriver, "copy", "Copies memory between CPU and GPU, or on the GPU.",
@@ -391,7 +391,7 @@ constexpr Call kCalls[] = {
     {"GetSymbolAddress",
      kCuda | kHip,
      "address of a variable on the GPU",
-     "Asks where a variable of the program lies in GPU memory.",
+     "Asks where a variable of the program is in GPU memory.",
      {},
      kNone},
     {"ModuleLoadData",
@@ -492,7 +492,7 @@ constexpr Call kCalls[] = {
      kNone},
 };
 
-// What the first words of a call say, where it has no row; longer words first.
+// What the first words of a call mean, if it has no row; longer words first.
 struct Topic {
   std::string_view words, about;
 };

@@ -1,4 +1,4 @@
-// The families of event names, one reader each. A reader says no, or fills in what is known.
+// The families of event names, one reader each. A reader returns false, or fills in what is known.
 #pragma once
 #include <string_view>
 
@@ -11,10 +11,10 @@ bool read_overhead_name(std::string_view name, EventName& out);    // Buffer Flu
 bool read_sync_name(std::string_view name, EventName& out);        // Stream Sync, ...
 bool read_collective_name(std::string_view name, EventName& out);  // c10d::, nccl:, DDP
 bool read_compile_name(std::string_view name, EventName& out);     // Torch-Compiled Region: 0/0
-// Also those stages of compiling whose names are ordinary words: of an operator's category only.
+// Also stages of compiling whose names are ordinary words; only for the category of operators.
 bool read_compile_stage(std::string_view name, EventName& out);
 bool read_autograd_name(std::string_view name, EventName& out);  // AddmmBackward0
-// "SwishBackward", a class of the program: of an operator's category only.
+// "SwishBackward", a class of the program; only for the category of operators.
 bool read_function_backward(std::string_view name, EventName& out);
 bool read_operator_name(std::string_view name, EventName& out);    // aten::mm, prims::, vllm::
 bool read_cuda_call_name(std::string_view name, EventName& out);   // cudaMalloc, hip..., cu...

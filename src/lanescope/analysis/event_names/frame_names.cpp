@@ -1,6 +1,6 @@
-// Frames of Python, as torch.profiler's with_stack names them
-// (torch/csrc/autograd/profiler_python): "file.py(34): function", "<built-in method linear of type
-// object at 0x7f...>", "nn.Module: Linear_3". lanescope's own recorder names them alike.
+// Python frames, as torch.profiler's with_stack names them (torch/csrc/autograd/profiler_python):
+// "file.py(34): function", "<built-in method linear of type object at 0x7f...>", "nn.Module:
+// Linear_3". lanescope's recorder uses the same names.
 #include "lanescope/analysis/event_names/families.h"
 #include "lanescope/analysis/event_names/words.h"
 
@@ -45,7 +45,7 @@ bool read_source_frame(std::string_view name, EventName& out) {
 
 bool read_frame_name(std::string_view name, EventName& out) {
   if (const auto rest = after(name, "nn.Module: "); rest && !rest->empty()) {
-    std::string_view type = without_digits_behind(*rest);
+    std::string_view type = without_trailing_digits(*rest);
     const std::string_view number = rest->substr(type.size());
     if (number.empty() || !type.ends_with('_') || type.size() < 2) return false;
     type.remove_suffix(1);

@@ -1,5 +1,5 @@
-// Operators: PyTorch's own by their tables, and those of libraries by the prefix that they register
-// under. The prefix is the namespace of TORCH_LIBRARY.
+// Operators: those of PyTorch by their tables, those of libraries by their prefix, which is the
+// namespace of TORCH_LIBRARY.
 #include "lanescope/analysis/event_names/families.h"
 #include "lanescope/analysis/event_names/operator_rows.h"
 #include "lanescope/analysis/event_names/words.h"
@@ -9,7 +9,7 @@ namespace {
 
 struct Library {
   std::string_view prefix, whose;
-  bool may_be_kernel;  // its kernels stand in a C++ namespace of that name
+  bool may_be_kernel;  // its kernels are in a C++ namespace with that name
 };
 constexpr Library kLibraries[] = {
     {"prims", "PyTorch's own small set of primitives, which its compiler and reference code use",
@@ -93,7 +93,7 @@ std::string_view operator_in_short(std::string_view name) {
 
 bool read_operator_name(std::string_view name, EventName& out) {
   if (const auto rest = after(name, "aten::")) return read_aten(*rest, out);
-  // torch records what aten::detach does as a row of its own.
+  // torch records the inner part of aten::detach as a separate row.
   if (name == "detach" || name == "detach_") {
     out.kind = EventKind::kOperator;
     out.text = std::string("inner row of aten::").append(name);

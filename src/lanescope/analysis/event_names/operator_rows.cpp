@@ -1,6 +1,6 @@
-// Rows of operators stand in operators_*.cpp, one row an operator, by what it is for. Sources:
-// PyTorch's documentation of the Python function, the operators' schemas (torch 2.13), and recorded
-// traces; a row says only what holds for every call of the operator, on CPU and GPU.
+// Rows of operators are in operators_*.cpp, one row per operator, by purpose. Sources: PyTorch's
+// documentation of the Python function, the operators' schemas (torch 2.13), and recorded traces. A
+// row says only what is true for every call of the operator, on CPU and GPU.
 #include "lanescope/analysis/event_names/operator_rows.h"
 
 #include <algorithm>

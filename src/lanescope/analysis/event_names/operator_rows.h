@@ -1,4 +1,4 @@
-// What lanescope says of single ATen operators.
+// What lanescope says about single ATen operators.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -6,10 +6,10 @@
 
 namespace lanescope::analysis::event_names {
 
-// What calling an operator costs; operators of one cost share the sentences about waiting and about
-// the GPU's work.
+// What a call of an operator costs. Operators with the same cost share the sentences about waiting
+// and GPU work.
 enum class Cost : std::uint8_t {
-  kView,          // another look at the same memory
+  kView,          // another view of the same memory
   kBookkeeping,   // no work and no memory
   kMaybeCopy,     // nothing, or a copy
   kMaybeReorder,  // nothing, or a copy on the same device
@@ -28,15 +28,15 @@ enum class Cost : std::uint8_t {
   kNorm,
   kPooling,
   kIndex,       // gathers or scatters by an index
-  kMaskIndex,   // the same; a mask as an index becomes one by aten::nonzero below it
-  kMaskChoice,  // elementwise; with the mask alone aten::nonzero below it
-  kJoin,   // copies several tensors into one
+  kMaskIndex,   // the same; aten::nonzero below it turns a mask into an index
+  kMaskChoice,  // elementwise; with only the mask, aten::nonzero below it
+  kJoin,        // copies several tensors into one
   kSort,
   kList,       // lists of tensors at once
   kWait,       // brings a value to the CPU
-  kCountWait,  // its result's size is known on the GPU only
+  kCountWait,  // only the GPU knows the size of its result
   kCalls,      // calls other operators and does nothing itself
-  kOther,      // nothing is said
+  kOther,      // says nothing
 };
 
 struct OperatorRow {
@@ -51,14 +51,14 @@ std::span<const OperatorRow> memory_operators();
 std::span<const OperatorRow> arithmetic_operators();
 std::span<const OperatorRow> layer_operators();
 
-// Of the name without "aten::"; nullptr: no row of its own.
+// By the name without "aten::"; nullptr: no row.
 const OperatorRow* find_operator_row(std::string_view name);
 
 std::string_view cpu_waits_of(Cost cost);
 std::string_view gpu_work_of(Cost cost);
 
-// "torch.addmm", "torch.nn.functional.linear", "torch.Tensor.add_"; its Python function, of those
-// that PyTorch documents. Views of static text; empty name: none.
+// "torch.addmm", "torch.nn.functional.linear", "torch.Tensor.add_"; the documented Python function.
+// Views of static text; empty name: none.
 struct PythonFunction {
   std::string_view module, name;
 };

@@ -4,7 +4,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kArithmeticRows[] = {
     // Arithmetic, element by element.
     {"add", "sum", "Adds two tensors, or a tensor and a number.", Cost::kElementwise, "",
      "unfused-chain"},
@@ -149,6 +149,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> arithmetic_operators() { return kRows; }
+std::span<const OperatorRow> arithmetic_operators() { return kArithmeticRows; }
 
 }  // namespace lanescope::analysis::event_names

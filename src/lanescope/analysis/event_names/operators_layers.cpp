@@ -4,7 +4,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kLayerRows[] = {
     // Normalisation.
     {"batch_norm", "batch normalisation", "A BatchNorm layer.", Cost::kCalls},
     {"_batch_norm_impl_index", "batch normalisation",
@@ -118,6 +118,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> layer_operators() { return kRows; }
+std::span<const OperatorRow> layer_operators() { return kLayerRows; }
 
 }  // namespace lanescope::analysis::event_names

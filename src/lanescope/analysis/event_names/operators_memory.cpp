@@ -4,7 +4,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kMemoryRows[] = {
     // Memory.
     {"empty", "new memory, not written",
      "Makes a tensor whose contents are whatever the memory held.", Cost::kAllocate, "",
@@ -59,9 +59,9 @@ constexpr OperatorRow kRows[] = {
      "Makes a tensor of evenly spaced numbers between two ends.", Cost::kFill},
     {"eye", "identity matrix", "Makes a matrix with ones on the diagonal.", Cost::kOther},
     {"tril", "lower triangle",
-     "Keeps what lies on and below a diagonal, the rest becomes zero; attention masks are made so.",
+     "Keeps what is on and below a diagonal, the rest becomes zero; attention masks are made so.",
      Cost::kElementwise},
-    {"triu", "upper triangle", "Keeps what lies on and above a diagonal, the rest becomes zero.",
+    {"triu", "upper triangle", "Keeps what is on and above a diagonal, the rest becomes zero.",
      Cost::kElementwise},
     {"one_hot", "one-hot vectors", "Turns class numbers into vectors with a single one.",
      Cost::kCalls},
@@ -128,11 +128,11 @@ constexpr OperatorRow kRows[] = {
     // Values that the CPU wants.
     {"item", "a number brought to the CPU",
      "x.item(), float(x), int(x): the single number of a tensor as a Python number.", Cost::kWait,
-     "The GPU may run dry behind it; keep numbers on the GPU, or ask for them once in many "
+     "The GPU may run dry after it; keep numbers on the GPU, or ask for them once in many "
      "steps.",
      "host-sync"},
     {"_local_scalar_dense", "a number brought to the CPU",
-     "The working part of aten::item: reads the one number of a tensor, wherever it lies.",
+     "The working part of aten::item: reads the one number of a tensor, on any device.",
      Cost::kWait, "Its time is mostly that of the GPU's queue in front of it, not of the copy.",
      "host-sync"},
     {"is_nonzero", "a tensor asked: true or false?", "`if x:` and bool(x): calls aten::item.",
@@ -204,7 +204,7 @@ constexpr OperatorRow kRows[] = {
      Cost::kIndex, "It writes the whole table's gradient, also the rows that were not used."},
     {"gather_backward", "gradient of gather",
      "Adds the gradients back to the places that aten::gather read.", Cost::kCalls},
-    {"bucketize", "number of the interval", "Finds for each value the interval that it lies in.",
+    {"bucketize", "number of the interval", "Finds for each value the interval that contains it.",
      Cost::kOther},
     {"searchsorted", "place in a sorted list", "Finds for each value its place in sorted values.",
      Cost::kOther},
@@ -212,6 +212,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> memory_operators() { return kRows; }
+std::span<const OperatorRow> memory_operators() { return kMemoryRows; }
 
 }  // namespace lanescope::analysis::event_names

@@ -4,7 +4,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kProductRows[] = {
     // Matrix products.
     {"mm", "matrix product", "Multiplies two matrices.", Cost::kGemm,
      "Where the GPU's time should go; look at `lanescope roofline` for how fast it ran.",
@@ -85,7 +85,7 @@ constexpr OperatorRow kRows[] = {
     {"_slow_conv2d_forward", "2-d convolution, torch's own",
      "A convolution without cuDNN or oneDNN, as a matrix product.", Cost::kConvolution},
     {"_conv_depthwise2d", "2-d depthwise convolution",
-     "A convolution in which each channel has a filter of its own.", Cost::kConvolution},
+     "A convolution in which each channel has its own filter.", Cost::kConvolution},
     {"convolution_backward", "gradients of a convolution",
      "Computes the gradients of a convolution by its input, its weight and its bias.",
      Cost::kConvolution},
@@ -143,6 +143,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> product_operators() { return kRows; }
+std::span<const OperatorRow> product_operators() { return kProductRows; }
 
 }  // namespace lanescope::analysis::event_names

@@ -8,7 +8,7 @@ constexpr std::string_view kCheapButMany =
     "Each call costs the CPU a few microseconds; by the hundred in a step, Python code takes "
     "tensors apart.";
 
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kViewRows[] = {
     // Views.
     {"t", "transpose of a matrix", "Swaps the two dimensions.", Cost::kView},
     {"transpose", "two dimensions swapped", "Swaps two dimensions.", Cost::kView,
@@ -19,7 +19,7 @@ constexpr OperatorRow kRows[] = {
      "layout-copies"},
     {"view", "another shape", "Shows the same numbers in another shape.", Cost::kView},
     {"_unsafe_view", "another shape",
-     "aten::view for results that nobody else holds: gradients do not track it as a view.",
+     "aten::view for results that nothing else uses: gradients do not track it as a view.",
      Cost::kView},
     {"_reshape_alias", "another shape", "The view that aten::reshape makes when it needs no copy.",
      Cost::kView},
@@ -108,7 +108,7 @@ constexpr OperatorRow kRows[] = {
      "Memory that is freed later waits for events on those streams, which shows as cudaEventRecord "
      "and cudaEventQuery."},
     {"is_pinned", "is the memory page-locked?",
-     "Asks whether a CPU tensor lies in page-locked memory.", Cost::kBookkeeping},
+     "Asks whether a CPU tensor is in page-locked memory.", Cost::kBookkeeping},
     {"stride", "the strides asked for", "Asks how far apart the elements lie.", Cost::kBookkeeping},
     {"size", "the sizes asked for", "Asks for a tensor's sizes.", Cost::kBookkeeping},
     {"is_floating_point", "is the type a float?",
@@ -125,6 +125,6 @@ constexpr OperatorRow kRows[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> view_operators() { return kRows; }
+std::span<const OperatorRow> view_operators() { return kViewRows; }
 
 }  // namespace lanescope::analysis::event_names

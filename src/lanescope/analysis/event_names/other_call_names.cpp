@@ -7,7 +7,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr Row kCalls[] = {
+constexpr Row kOtherCalls[] = {
     {"zeCommandListAppendLaunchKernel", "kernel launch",
      "Level Zero, Intel's driver interface: puts a kernel into a command list.", "", "one kernel"},
     {"zeCommandListAppendMemoryCopy", "copy",
@@ -51,7 +51,7 @@ constexpr Row kCalls[] = {
 }  // namespace
 
 bool read_other_call_name(std::string_view name, EventName& out) {
-  if (const Row* row = find_row(kCalls, name)) {
+  if (const Row* row = find_row(kOtherCalls, name)) {
     const bool waits = row->cpu_waits.starts_with("yes");
     fill(waits ? EventKind::kSynchronisation : EventKind::kRuntimeCall, *row, out);
     return true;

@@ -1,6 +1,6 @@
-// What recording leaves in a trace: overhead of CUPTI and of the driver
-// (CUpti_ActivityOverheadKind, as Kineto names them), marks of the recording, records of memory,
-// arrows. Lengths are those of docs/measurements and of recorded traces.
+// Rows that come from recording: overhead of CUPTI and of the driver (CUpti_ActivityOverheadKind,
+// with Kineto's names), marks of the recording, memory records, arrows. Lengths come from
+// docs/measurements and recorded traces.
 #include "lanescope/analysis/event_names/families.h"
 #include "lanescope/analysis/event_names/words.h"
 
@@ -21,8 +21,8 @@ constexpr Row kProfilerRows[] = {
      "CUPTI, NVIDIA's recorder below the profiler, instruments what it records.", "", "none",
      "Not the program's.", "profiler-stall"},
     {"Resource", "the profiler makes what it needs",
-     "CUPTI, NVIDIA's recorder below the profiler, makes or removes resources of its own.", "",
-     "none", "Not the program's.", "profiler-stall"},
+     "CUPTI, NVIDIA's recorder below the profiler, makes or removes its own resources.", "", "none",
+     "Not the program's.", "profiler-stall"},
     {"UVM Activity Init", "the profiler prepares for managed memory",
      "CUPTI, NVIDIA's recorder below the profiler, sets up its records of managed memory.", "",
      "none", "Not the program's."},

@@ -1,5 +1,6 @@
-// Which Python function is documented for an operator: lists of names, sorted, of torch 2.13. Where
-// two differ, the one that calls the operator: aten::unfold is Tensor.unfold's, not functional's.
+// The documented Python function of an operator: sorted lists of names from torch 2.13. If
+// two are possible, the one that calls the operator: aten::unfold belongs to Tensor.unfold,
+// not to functional.unfold.
 #include <algorithm>
 
 #include "lanescope/analysis/event_names/operator_rows.h"

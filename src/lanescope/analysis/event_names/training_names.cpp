@@ -8,7 +8,7 @@
 namespace lanescope::analysis::event_names {
 namespace {
 
-constexpr Row kRows[] = {
+constexpr Row kTrainingRows[] = {
     {"DataParallel.forward", "forward pass, several GPUs from one process",
      "torch.nn.DataParallel copies the model to each GPU, shares the batch out, runs the model and "
      "collects the results.",
@@ -18,7 +18,7 @@ constexpr Row kRows[] = {
      "", "all that happens inside it", "The exchange of gradients is in the backward pass."},
 };
 
-// torch.distributed.fsdp: names of both generations, without the module's name behind.
+// torch.distributed.fsdp: names of both generations, without the module's name at the end.
 constexpr Row kFsdp[] = {
     {"FSDP::root_pre_forward", "FSDP before the forward pass",
      "Preparations before the model's forward pass."},
@@ -38,7 +38,7 @@ constexpr Row kFsdp[] = {
     {"FSDP::post_backward_reshard", "FSDP frees parameters",
      "Gathered parameters of a module are freed."},
     {"FSDP::post_backward_rs_wait", "FSDP orders the summing of gradients",
-     "The GPU's stream is told to wait for an earlier summing of gradients, so that its memory can "
+     "The GPU's stream waits for an earlier summing of gradients, so that its memory can "
      "be used again.",
      "no: the GPU's stream waits", "none"},
     {"FSDP::post_backward_reduce", "FSDP shares gradients",
@@ -130,7 +130,7 @@ bool read_training_name(std::string_view name, EventName& out) {
         "start; steps that were not recorded count, too.";
     out.gpu_work = "all that happens inside it";
     out.note =
-        "The CPU's part only: on a GPU that lags behind, its kernels run on after the step's row "
+        "The CPU's part only: on a GPU that is late, its kernels run on after the step's row "
         "has "
         "ended.";
     if (!all) out.details.emplace_back("step", std::string(number));
@@ -145,7 +145,7 @@ bool read_training_name(std::string_view name, EventName& out) {
     loader(rest->substr(0, rest->size() - 9), out);
     return true;
   }
-  if (const Row* row = find_row(kRows, name)) {
+  if (const Row* row = find_row(kTrainingRows, name)) {
     fill(EventKind::kTrainingLoop, *row, out);
     return true;
   }

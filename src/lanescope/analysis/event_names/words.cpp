@@ -33,7 +33,7 @@ bool is_identifier(std::string_view text) {
   });
 }
 
-std::string_view without_digits_behind(std::string_view text) {
+std::string_view without_trailing_digits(std::string_view text) {
   while (!text.empty() && is_digit(text.back())) text.remove_suffix(1);
   return text;
 }

@@ -1,5 +1,4 @@
-// The small parts that event names are made of: counters, addresses, identifiers; and rows of the
-// families' tables.
+// The parts of event names: counters, addresses, identifiers; and rows of the families' tables.
 #pragma once
 #include <optional>
 #include <span>
@@ -10,7 +9,7 @@
 
 namespace lanescope::analysis::event_names {
 
-// A name that has no parameters, and all that is said of it. Texts live for ever.
+// A name without parameters, and all that is said about it. Static texts.
 struct Row {
   std::string_view name, text, what;
   std::string_view cpu_waits = {}, gpu_work = {}, note = {}, rule = {};
@@ -22,16 +21,16 @@ bool is_digit(char c);
 bool is_letter(char c);                     // A-Z, a-z
 bool is_digits(std::string_view text);      // one or more, nothing else
 bool is_identifier(std::string_view text);  // letters, digits, "_"; no digit in front
-std::string_view without_digits_behind(std::string_view text);
+std::string_view without_trailing_digits(std::string_view text);
 
-// The rest behind `prefix`; nothing: the text does not begin with it.
+// The text after `prefix`; nothing: the text does not begin with it.
 std::optional<std::string_view> after(std::string_view text, std::string_view prefix);
 
-// "object at 0x7f80" -> "object at *", "iter_12" -> "iter_*"; digits behind a letter stay, because
+// "object at 0x7f80" -> "object at *", "iter_12" -> "iter_*"; digits after a letter stay, because
 // "layer3" and "conv2d" are names.
 std::string with_numbers_folded(std::string_view text);
 
-// At most `limit` bytes, whole UTF-8 sequences where there are any; what is cut ends in "...".
+// At most `limit` bytes, without cutting UTF-8 sequences; a cut text ends in "...".
 std::string shortened(std::string_view text, std::size_t limit);
 
 }  // namespace lanescope::analysis::event_names

@@ -1,13 +1,13 @@
 // Kernels of torch's own CUDA code, at::native and its unnamed namespaces.
 //
 // Most are one of a few loops with a functor as template argument, under wrappers:
-//   at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>,
-//   std::array<...>> at::native::elementwise_kernel<128, 2,
-//   at::native::gpu_kernel_impl_nocast<at::native::
-//     neg_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::...>(...)>
-// The functor is found by going down through the wrappers; a lambda is named after the function it
-// stands in. Types are read where the loop takes tensors of the functor's types; loops that convert
-// on the way (gpu_kernel_impl, LoadWithCast) leave them out.
+//   at::native::vectorized_elementwise_kernel<4,
+//       at::native::CUDAFunctor_add<float>, std::array<...>>
+//   at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<
+//       at::native::neg_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() const...>>
+// The reader goes down through the wrappers to the functor. A lambda gets the name of the function
+// that contains it. Types are read where the loop takes tensors of the functor's types. Loops that
+// convert on the way (gpu_kernel_impl, LoadWithCast) say nothing of types.
 #include <span>
 #include <utility>
 
@@ -37,7 +37,7 @@ std::optional<int> wrapped_argument(std::string_view base) {
 }
 
 // "{lambda(c10::BFloat16, float)#1}": the type of the innermost lambda's first parameter. A
-// condition (bool) in front of other parameters is not what is computed with.
+// condition (bool) before other parameters is not the computed type.
 std::string_view lambda_type(std::span<const std::string_view> scopes) {
   for (std::size_t i = scopes.size(); i-- > 0;) {
     std::string_view part = scopes[i];
@@ -136,7 +136,7 @@ bool read_elementwise(const ParsedText& name, KernelName& out) {
     if (functor->result_type != functor->type) out.output_type = functor->result_type;
   }
   if (out.operation == "fill") {
-    out.output_type = out.input_type;  // it writes, and reads nothing
+    out.output_type = out.input_type;  // it only writes
     out.input_type.clear();
   }
   if (out.operation.starts_with("copy")) out.kind = "copy";
@@ -179,7 +179,7 @@ bool read_multi_tensor(const ParsedText& name, KernelName& out) {
   const std::string_view functor = split_scopes(name.cxx.arguments[1]).back();
   out.operation = function_words(without_brackets(functor));
   const auto inner = split_arguments(template_inside(functor));
-  // BinaryOpListAlphaFunctor and its like: what is applied is the argument behind the functor.
+  // BinaryOpListAlphaFunctor and similar: the operation is the argument after the functor.
   if (contains(without_brackets(functor), "OpScalar") ||
       contains(without_brackets(functor), "OpList") ||
       contains(without_brackets(functor), "PointwiseOp") ||
@@ -209,12 +209,12 @@ bool read_multi_tensor(const ParsedText& name, KernelName& out) {
   return true;
 }
 
-struct Row {
-  std::string_view start;  // of the function's name; the first row that fits counts
+struct AtenRow {
+  std::string_view start;  // of the function's name; the first matching row counts
   const char *kind, *operation;
   bool type_first = false;  // the first element type among the template arguments is the input's
 };
-constexpr Row kRows[] = {
+constexpr AtenRow kAtenRows[] = {
     {"softmax_warp_forward", "softmax", "softmax", true},
     {"softmax_warp_backward", "softmax", "softmax backward", false},
     {"cunn_SoftMaxForward", "softmax", "softmax", false},
@@ -306,7 +306,7 @@ constexpr Row kRows[] = {
 bool read_aten_name(const ParsedText& name, KernelName& out) {
   const std::string_view scope = name.cxx.scope, base = name.cxx.base;
   const bool inside = scope == "at" || scope.starts_with("at::");
-  // Some of torch's kernels stand in an unnamed namespace or in none.
+  // Some of torch's kernels are in an unnamed namespace or in none.
   const bool anonymous = scope.empty() || scope == "(anonymous namespace)";
   if (!inside && !anonymous) return false;
   if (read_multi_tensor(name, out)) return true;
@@ -316,9 +316,9 @@ bool read_aten_name(const ParsedText& name, KernelName& out) {
                           name.cxx.arguments[1].starts_with("at::");
   if ((inside || with_index) && (read_elementwise(name, out) || read_reduction(name, out)))
     return true;
-  for (const auto& [start, kind, operation, type_first] : kRows) {
+  for (const auto& [start, kind, operation, type_first] : kAtenRows) {
     if (!base.starts_with(start)) continue;
-    // Outside of at:: only names that no other project has.
+    // Outside of at::, only names that no other project has.
     if (!inside && !start.starts_with("softmax_warp") && !start.starts_with("cunn_")) continue;
     out.kind = kind;
     out.operation = operation;

@@ -1,4 +1,4 @@
-// Which words are names of ATen operators.
+// Knows which words are names of ATen operators.
 #pragma once
 #include <string_view>
 

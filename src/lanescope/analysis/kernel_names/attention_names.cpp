@@ -1,4 +1,4 @@
-// Fused attention, by whom it was written.
+// Fused attention, by project.
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
 
@@ -102,7 +102,7 @@ bool memory_efficient(const ParsedText& name, KernelName& out) {
   return true;
 }
 
-bool composable_kernel(const ParsedText& name, KernelName& out) {
+bool composable_attention(const ParsedText& name, KernelName& out) {
   if (!name.cxx.scope.starts_with("ck_tile") || !contains(name.cxx.base, "kentry")) return false;
   const std::string_view inside = name.text.substr(0, 600);
   if (!contains(inside, "Fmha")) return false;
@@ -119,12 +119,12 @@ bool composable_kernel(const ParsedText& name, KernelName& out) {
   return true;
 }
 
-struct Row {
+struct AttentionRow {
   std::string_view part, library;
   const char* operation;
 };
-// Function names that stand for one kernel of one project, or of several (no library then).
-constexpr Row kRows[] = {
+// Function names of one kernel in one project, or in several (then without a library).
+constexpr AttentionRow kAttentionRows[] = {
     {"paged_attention_v1_kernel", "vLLM", "paged attention"},
     {"paged_attention_v2_kernel", "vLLM", "paged attention"},
     {"paged_attention_v2_reduce_kernel", "vLLM", "paged attention reduce"},
@@ -156,9 +156,9 @@ constexpr Row kRows[] = {
 bool read_attention_name(const ParsedText& name, KernelName& out) {
   out.kind = "attention";
   if (flash(name, out) || cudnn_sdpa(name, out) || generated_fmha(name, out) ||
-      memory_efficient(name, out) || composable_kernel(name, out))
+      memory_efficient(name, out) || composable_attention(name, out))
     return true;
-  for (const auto& [part, library, operation] : kRows) {
+  for (const auto& [part, library, operation] : kAttentionRows) {
     if (!name.cxx.base.substr(0, 300).starts_with(part)) continue;
     out.library = name.cxx.scope.starts_with("vllm")         ? std::string_view("vLLM")
                   : name.cxx.scope.starts_with("flashinfer") ? std::string_view("FlashInfer")

@@ -1,4 +1,4 @@
-// Matrix kernels of inference libraries that spell their shape out:
+// Matrix kernels of inference libraries with the shape in their name:
 //   _matmul_ogs_NNT_bf16xbf16xmxfp4_128x128x128x1_swiglu   triton_kernels: layouts and types of
 //     Y, X and W, then block m, n, k and split-K (its make_matmul_repr)
 //   bmm_Bfloat16_E4m3E4m3_Fp32_t128x8x256u2_s6_...         TensorRT-LLM's generated kernels:
@@ -12,7 +12,7 @@
 namespace lanescope::analysis::kernel_names {
 namespace {
 
-// "bf16xbf16xmxfp4" -> "bf16", "bf16", "mxfp4": types may hold an "x" themselves.
+// "bf16xbf16xmxfp4" -> "bf16", "bf16", "mxfp4": types can contain an "x".
 std::vector<std::string_view> split_types(std::string_view text) {
   std::vector<std::string_view> types;
   while (!text.empty() && types.size() < 4) {

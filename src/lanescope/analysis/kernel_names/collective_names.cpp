@@ -1,9 +1,9 @@
 // Kernels that talk to other devices. NCCL and RCCL:
-//   ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)      operation, reduction, type, algorithm,
-//   protocol ncclKernel_AllReduce_RING_LL_Sum_float(...)        before NCCL 2.19
+//   ncclDevKernel_AllReduce_Sum_bf16_RING_LL(...)   operation, reduction, type, algorithm, protocol
+//   ncclKernel_AllReduce_RING_LL_Sum_float(...)     before NCCL 2.19
 //   ncclDevKernel_SendRecv(...), ncclDevKernel_Generic(...)
-// Source: src/device/generate.py of NCCL. One such kernel is built for several operations: the name
-// says which one it was made for, not always what it did.
+// Source: src/device/generate.py of NCCL. One kernel can serve several operations: the name says
+// which one it was built for, which is not always what it did.
 #include <algorithm>
 #include <utility>
 
@@ -43,7 +43,7 @@ bool read_nccl(std::string_view plain, KernelName& out) {
       out.input_type = type;
     }
   }
-  // Moving data names a type for want of a better one: bytes.
+  // Kernels that only move data have a type in their name, but it means bytes.
   if (one_of(out.operation, {"SendRecv", "AllGather", "Broadcast"})) {
     out.reduction.clear();
     out.input_type.clear();
@@ -51,11 +51,11 @@ bool read_nccl(std::string_view plain, KernelName& out) {
   return true;
 }
 
-struct Row {
+struct CollectiveRow {
   std::string_view part;  // in the function's name
   const char* operation;
 };
-constexpr Row kOperations[] = {
+constexpr CollectiveRow kCollectives[] = {
     {"all_reduce", "AllReduce"},
     {"allreduce", "AllReduce"},
     {"cross_device_reduce", "AllReduce"},
@@ -81,7 +81,7 @@ bool read_collective_name(const ParsedText& name, KernelName& out) {
     return true;
   }
   const std::string small = lower(base.substr(0, 200));
-  for (const auto& [part, operation] : kOperations) {
+  for (const auto& [part, operation] : kCollectives) {
     const std::size_t at = small.find(part);
     if (at == small.npos) continue;
     out.kind = "collective";

@@ -7,13 +7,13 @@
 namespace lanescope::analysis::kernel_names {
 namespace {
 
-struct Row {
+struct ConvolutionRow {
   std::string_view start;
   const char *kind, *operation, *variant;
 };
 
 // cuDNN's functions; older versions put them in no namespace.
-constexpr Row kCudnn[] = {
+constexpr ConvolutionRow kCudnn[] = {
     {"dgrad_engine", "convolution", "convolution dgrad", ""},
     {"dgrad_alg1_engine", "convolution", "convolution dgrad", ""},
     {"dgrad2d_", "convolution", "convolution dgrad", ""},
@@ -68,7 +68,7 @@ constexpr Row kCudnn[] = {
     {"activation_fw", "elementwise", "activation", ""},
     {"activation_bw", "elementwise", "activation backward", ""},
 };
-// Without a namespace, only those whose names are cuDNN's alone.
+// Without a namespace, only names that no other project has.
 constexpr std::string_view kCudnnAlone[] = {"dgrad_engine",
                                             "dgrad_alg1_engine",
                                             "wgrad_alg0_engine",
@@ -143,7 +143,7 @@ bool miopen_igemm(const ParsedText& name, KernelName& out) {
   return true;
 }
 
-constexpr Row kMiopen[] = {
+constexpr ConvolutionRow kMiopen[] = {
     {"MIOpenBatchNormFwd", "normalization", "batch norm", ""},
     {"MIOpenBatchNormBwd", "normalization", "batch norm backward", ""},
     {"MIOpenBatchNormActivFwd", "normalization", "batch norm + activation", ""},
@@ -185,7 +185,7 @@ bool miopen(const ParsedText& name, KernelName& out) {
 
 // ck::tensor_operation::device::kernel_grouped_conv_fwd_xdl_cshuffle_v3<...>, ck_tile::kentry<1,
 // ck_tile::Rmsnorm2dFwd<...>>.
-bool composable_kernel(const ParsedText& name, KernelName& out) {
+bool composable_convolution(const ParsedText& name, KernelName& out) {
   const std::string_view scope = name.cxx.scope;
   if (!scope.starts_with("ck::") && scope != "ck" && !scope.starts_with("ck_tile")) return false;
   out.library = "CK";
@@ -222,7 +222,7 @@ bool composable_kernel(const ParsedText& name, KernelName& out) {
 
 bool read_convolution_name(const ParsedText& name, KernelName& out) {
   return cudnn(name, out) || cudnn_generated(name, out) || miopen(name, out) ||
-         composable_kernel(name, out);
+         composable_convolution(name, out);
 }
 
 }  // namespace lanescope::analysis::kernel_names

@@ -1,5 +1,5 @@
-// Copies and fills by the driver, as Kineto names them: "Memcpy HtoD (Pageable -> Device)",
-// "Memset (Device)"; ROCm's "CopyDeviceToHost".
+// Copies and fills by the driver, with Kineto's names: "Memcpy HtoD (Pageable -> Device)", "Memset
+// (Device)"; ROCm's "CopyDeviceToHost".
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
 

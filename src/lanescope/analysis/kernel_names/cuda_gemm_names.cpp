@@ -122,7 +122,7 @@ void read_types(const Words& words, std::size_t core_at, const Core& core, Kerne
       out.input_type = type;
       break;
     }
-    // Convolutions of cuDNN's CUTLASS name the type that the tensor cores use behind the variant.
+    // In convolutions of cuDNN's CUTLASS, the type of the tensor cores comes after the variant.
   }
   // An integer accumulator says nothing about the inputs.
   if (core.accumulate_type == "i32" && out.input_type == "i32") out.input_type.clear();
@@ -174,7 +174,7 @@ bool read_plain(std::string_view plain, KernelName& out) {
   }
   name_operation(*core, words, out);
   read_words(words, core_at, version3, out);
-  // Without tensor-core words a tf32 behind the operation is the type that is multiplied.
+  // Without tensor-core words, a tf32 after the operation is the multiplied type.
   if (cutlass) {
     out.library = "CUTLASS";
   } else {
@@ -191,14 +191,14 @@ bool read_cuda_gemm_name(const ParsedText& name, KernelName& out) {
                        (name.cxx.base.starts_with("Kernel") || name.cxx.base == "device_kernel");
   if (!wrapped) return name.cxx.scope.empty() && read_plain(name.plain, out);
   const std::string_view inner = name.cxx.arguments[0];
-  // cuDNN carries CUTLASS under names of its own: cutlass_cudnn_infer, cutlass__5x_cudnn.
+  // cuDNN has CUTLASS with other names: cutlass_cudnn_infer, cutlass__5x_cudnn.
   const std::string library = contains(name.cxx.scope, "cudnn") ? "cuDNN CUTLASS" : "CUTLASS";
   if (inner.starts_with("cutlass") && inner.find_first_of("<:") == inner.npos) {
     if (!read_plain(inner, out)) return false;
     out.library = library;
     return true;
   }
-  // A C++ type in place of a generated name: only what it is.
+  // A C++ type instead of a generated name: only the operation is known.
   if (contains(inner, "fmha") || contains(inner, "attention") || contains(inner, "Attention"))
     return false;
   out.library = library;
@@ -217,8 +217,8 @@ bool read_cuda_gemm_name(const ParsedText& name, KernelName& out) {
 bool read_nvjet_name(const ParsedText& name, KernelName& out) {
   if (!name.plain.starts_with("nvjet_")) return false;
   // nvjet_[smNN_]<letters>_<tile>_<k-step x stages>_<...>: NVIDIA publishes no key. The two sizes
-  // are read because k * stages * (m + n) elements are the shared memory that traces report; no
-  // meaning is given to the letters, nor to the third pair of numbers.
+  // are read because k * stages * (m + n) elements are the shared memory in traces. The letters and
+  // the third pair of numbers are not read.
   out.library = "cuBLASLt nvjet";
   out.kind = "gemm";
   out.operation = "GEMM";

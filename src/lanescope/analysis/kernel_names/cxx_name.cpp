@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMostParts = 64;
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 
-// Depth of brackets while text goes by. ">" closes only "<", so that "(8)>(0)" and "->" stay whole.
+// Tracks the depth of brackets. ">" closes only "<", so that "(8)>(0)" and "->" stay whole.
 class Brackets {
  public:
   void take(char c) {
@@ -39,7 +39,7 @@ bool is_operator_call(std::string_view text, std::size_t paren) {
   return text.substr(0, paren).ends_with("operator") && text.substr(paren).starts_with("()");
 }
 
-// Where the bracket at `open` is closed, or the end of the text.
+// Where the bracket at `open` closes, or the end of the text.
 std::size_t closing(std::string_view text, std::size_t open) {
   Brackets brackets;
   for (std::size_t i = open; i < text.size(); ++i) {

@@ -14,7 +14,7 @@ struct CxxName {
   std::vector<std::string_view> arguments;  // "4", "float": the last component's, at most 64
 };
 
-// Linear. Brackets that do not match end the part they stand in.
+// Linear. A bracket that does not match ends its part.
 CxxName cut_cxx_name(std::string_view text);
 
 // "a, b<c, d>" -> "a", "b<c, d>"; at most 64, blanks around them removed.
@@ -26,7 +26,7 @@ std::vector<std::string_view> split_scopes(std::string_view qualified);
 // "f<4>(int)" -> "f"; "operator()" stays whole.
 std::string_view without_brackets(std::string_view component);
 
-// What stands between the first "<" and its ">"; empty: no template arguments.
+// The text between the first "<" and its ">"; empty: no template arguments.
 std::string_view template_inside(std::string_view component);
 
 }  // namespace lanescope::analysis::kernel_names

@@ -1,4 +1,5 @@
-// The families of kernel names, one reader each. A reader says no, or fills in what the name says.
+// The families of kernel names, one reader each. A reader returns false, or fills in what
+// the name says.
 #pragma once
 #include <string_view>
 
@@ -7,7 +8,7 @@
 
 namespace lanescope::analysis::kernel_names {
 
-// A name in the forms that readers ask for; all views of the same text.
+// A name in the forms that readers need; all views of the same text.
 struct ParsedText {
   std::string_view text;   // demangled
   std::string_view plain;  // without return type, parameters and template arguments of C++

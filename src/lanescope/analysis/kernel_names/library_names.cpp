@@ -1,6 +1,6 @@
-// Projects whose kernels are told by their namespace or by a function name of their own. A row says
-// whose kernel it is and what it computes; types are read where the first element type among the
-// template arguments is the input's.
+// Projects whose kernels are known by their namespace or by a unique function name. A row gives the
+// project and the operation. Types are read if the first element type among the template arguments
+// is the input's.
 #include <span>
 
 #include "lanescope/analysis/kernel_names/families.h"
@@ -10,7 +10,7 @@ namespace lanescope::analysis::kernel_names {
 namespace {
 
 struct Library {
-  std::string_view scope, name;  // the namespace begins so
+  std::string_view scope, name;  // the start of the namespace
 };
 constexpr Library kLibraries[] = {
     {"vllm", "vLLM"},
@@ -47,12 +47,12 @@ constexpr Library kLibraries[] = {
     {"quip", "QuIP"},
 };
 
-struct Row {
+struct LibraryRow {
   std::string_view part;  // of the function's name, in small letters, "_" between words
   const char *kind, *operation;
 };
-// What functions of any project above are called. The first row that fits counts.
-constexpr Row kOperations[] = {
+// Function names in any project above. The first matching row counts.
+constexpr LibraryRow kLibraryOperations[] = {
     {"fused_add_rms_norm", "normalization", "add + RMS norm"},
     {"add_rmsnorm_quant", "normalization", "add + RMS norm + quantize"},
     {"fusedaddrmsnorm", "normalization", "add + RMS norm"},
@@ -169,7 +169,7 @@ bool starts_scope(std::string_view scope, std::string_view with) {
   return scope.starts_with(with) && (scope.size() == with.size() || scope[with.size()] == ':');
 }
 
-// act_and_mul_kernel<T, &silu_kernel<T>>: which activation, where the template argument says it.
+// act_and_mul_kernel<T, &silu_kernel<T>>: the template argument may name the activation.
 void name_activation(const ParsedText& name, KernelName& out) {
   if (out.operation != "activation and multiply") return;
   for (const auto argument : name.cxx.arguments) {
@@ -241,7 +241,7 @@ bool read_library_name(const ParsedText& name, KernelName& out) {
   for (const auto& [start, library] : kLibraries) {
     if (!starts_scope(scope, start)) continue;
     out.library = library;
-    for (const auto& [part, kind, operation] : kOperations) {
+    for (const auto& [part, kind, operation] : kLibraryOperations) {
       if (!contains(small, part)) continue;
       out.kind = kind;
       out.operation = operation;

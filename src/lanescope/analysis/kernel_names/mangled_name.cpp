@@ -1,7 +1,7 @@
-// Source: the Itanium C++ ABI, section "External Names (a.k.a. Mangling)". A substitution (S_, S0_,
-// ...) names a part that was written before, in the order in which the parts were completed; they
-// are kept as text, all together within a budget, because a name can refer to names that refer to
-// names.
+// Source: the Itanium C++ ABI, section "External Names (a.k.a. Mangling)". A substitution (S_,
+// S0_, ...) means an earlier part, numbered in the order in which the parts were completed. The
+// parts are kept as text with a limit for all together, because names can refer to names that
+// refer to names.
 #include "lanescope/analysis/kernel_names/mangled_name.h"
 
 #include <cctype>
@@ -78,7 +78,8 @@ class Reader {
   }
 
  private:
-  // Counts nesting; a name that is deeper, or longer written out, than anyone's is given up.
+  // Counts nesting; gives up on a name that is deeper, or longer when written out, than
+  // any real one.
   struct Depth {
     explicit Depth(Reader& of) : reader(of) { ++reader.depth_; }
     ~Depth() { --reader.depth_; }
@@ -177,7 +178,7 @@ class Reader {
     const bool outermost = depth_ == 1;
     if (peek() == 'N') return nested_name(out, outermost, false);
     if (peek() == 'Z') return local_name(out);
-    bool known = false;  // a substitution is a candidate already
+    bool known = false;  // a substitution is already a candidate
     if (take("St")) {
       out += "std::";
       if (!component(out)) return false;
@@ -213,7 +214,7 @@ class Reader {
       return true;
     }
     if (c >= 'a' && c <= 'z' && peek(1) >= 'a' && peek(1) <= 'z') {
-      out += "operator_";  // and the code: no kernel is an operator other than ()
+      out += "operator_";  // and the code: the only operator that is a kernel is ()
       out += text_.substr(at_, 2);
       at_ += 2;
       return true;
@@ -266,7 +267,7 @@ class Reader {
     if (peek() == 'E') {
       ++at_;
     } else {
-      // A template's return type stands before its parameters.
+      // A template's return type comes before its parameters.
       std::string result;
       if (function.ends_with('>') && !read_type(result)) return false;
       if (!types_until_end(parameters)) return false;

@@ -2,8 +2,8 @@
 //   Cijk_Ailk_Bjlk_BBS_BH_Bias_..._MT128x256x32_MI16x16x1_..._ISA942_...
 // Source: ProblemType.__str__ of Tensile: the index letters of C, A and B; then the type of A and
 // B, and where it differs of C and of alpha and beta ("BBS"); then flags (B: beta is used, H: high
-// precision accumulate), "Bias". Behind them solution parameters: MT is the macro tile and how far
-// it steps along the sum, ISA the architecture.
+// precision accumulate), "Bias". After them, solution parameters: MT is the macro tile and its step
+// along the sum, ISA the architecture.
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
 
@@ -33,7 +33,7 @@ std::string_view type_of_letter(char letter) {
   }
 }
 
-// The first index is the one that lies densely in memory: A stored i by l is not transposed.
+// The first index is contiguous in memory: A stored i by l is not transposed.
 char transposition(std::string_view indices, char dense) {
   return indices.empty() ? '?' : indices[0] == dense ? 'n' : 't';
 }

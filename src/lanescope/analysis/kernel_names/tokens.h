@@ -1,4 +1,4 @@
-// The small words that kernel names are made of: numbers, tiles, element types.
+// The words in kernel names: numbers, tiles, element types.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

@@ -1,8 +1,8 @@
 // Kernels that torch.compile's Inductor wrote: triton_<category>_fused_<operators>_<number>.
 // Source: get_fused_kernel_name() and the kernel categories of torch/_inductor. Inductor sorts the
 // operators by name, so their order is not the order of computation. It joins them with "_", which
-// operators have in their own names, too: the longest known operator wins at each place, and words
-// between known operators that belong to none stay together as one.
+// operators also have in their names: at each place the longest known operator wins, and unknown
+// words between known operators stay together as one.
 #include "lanescope/analysis/kernel_names/aten_operators.h"
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
@@ -45,7 +45,7 @@ std::vector<std::string> cut_operators(std::string_view text) {
       flush();
       operators.emplace_back(text.substr(0, length));
     } else {
-      // A word of no known operator, with the "_" it may begin with.
+      // An unknown word, with the "_" that it may begin with.
       length = std::min(text.find('_', text[0] == '_' ? 1 : 0), text.size());
       if (!unknown.empty()) unknown += '_';
       unknown += text.substr(0, length);
@@ -76,7 +76,7 @@ bool read_triton_name(const ParsedText& name, KernelName& out) {
   if (!rest.starts_with("fused")) return true;
   rest.remove_prefix(5);
   if (rest.starts_with("_")) rest.remove_prefix(1);
-  // The number at the end tells kernels of one program apart.
+  // The number at the end makes names unique in a program.
   const std::size_t last = rest.rfind('_');
   const std::string_view tail = last == rest.npos ? rest : rest.substr(last + 1);
   if (!tail.empty() && tail.find_first_not_of("0123456789") == tail.npos)

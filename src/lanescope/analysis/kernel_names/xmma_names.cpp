@@ -1,10 +1,11 @@
 // Kernels of NVIDIA's XMMA generator, in cuBLAS, cuDNN and TensorRT:
 //   sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_..._cublas
 //   sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_...
-// No key to the type groups is published. Read is what every reading of them agrees on: the first
-// type of the first group is the input's (tf32 anywhere in the first two: the tensor cores take
-// tf32), the second of the second group the accumulator's; the output's only where the second type
-// of the first group and the first of the second are one.
+// The meaning of the type groups is not published. We read only what all interpretations agree
+// on: the first type of the first group is the input's (tf32 anywhere in the first two groups:
+// the tensor cores take tf32), and the second type of the second group the accumulator's. The
+// output's type is known only if the second type of the first group is equal to the first type
+// of the second.
 #include "lanescope/analysis/kernel_names/families.h"
 #include "lanescope/analysis/kernel_names/tokens.h"
 
@@ -33,7 +34,7 @@ void read_types(const std::vector<std::string_view>& first,
   if (first[1] == second[0] && first[1] != "tf32") out.output_type = first[1];
 }
 
-std::string_view behind(std::string_view word, std::string_view prefix) {
+std::string_view text_after(std::string_view word, std::string_view prefix) {
   return word.starts_with(prefix) ? word.substr(prefix.size()) : std::string_view();
 }
 
@@ -67,7 +68,7 @@ bool read_xmma_name(const ParsedText& name, KernelName& out) {
       if (first.size() == 2 && second.size() == 2) {
         read_types(first, second, out);
         typed = true;
-        // Behind the third group stand the layouts of A and B, then of C.
+        // After the third group come the layouts of A and B, then of C.
         if (out.kind == "gemm" && i + 3 < words.size() && words[i + 3].size() == 2 &&
             words[i + 3].find_first_not_of("nt") == std::string_view::npos)
           out.layout = words[i + 3];
@@ -75,11 +76,13 @@ bool read_xmma_name(const ParsedText& name, KernelName& out) {
         continue;
       }
     }
-    if (const auto tile = parse_sizes(behind(word, "tilesize")); tile.size() == 3)
+    if (const auto tile = parse_sizes(text_after(word, "tilesize")); tile.size() == 3)
       out.tile = KernelTile{tile[0], tile[1], tile[2]};
-    if (const auto stages = parse_number(behind(word, "stage"))) out.stages = stages;
-    if (!parse_sizes(behind(word, "warpsize")).empty()) out.warps = behind(word, "warpsize");
-    if (!parse_sizes(behind(word, "cgasize")).empty()) out.cluster = behind(word, "cgasize");
+    if (const auto stages = parse_number(text_after(word, "stage"))) out.stages = stages;
+    if (!parse_sizes(text_after(word, "warpsize")).empty())
+      out.warps = text_after(word, "warpsize");
+    if (!parse_sizes(text_after(word, "cgasize")).empty())
+      out.cluster = text_after(word, "cgasize");
     if (word == "bias" || word == "relu" || word == "gelu") out.epilogue.emplace_back(word);
     if (word == "splitK") out.split_k = true;
   }

@@ -131,6 +131,16 @@ Outcome allocator_calls(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
+  const bool is_cache_off = finding.try_next.size() > 2;
+  finding.action = is_cache_off ? say("Unset {}: the cache of memory is off",
+                                      {text(is_rocm ? "PYTORCH_NO_HIP_MEMORY_CACHING"
+                                                    : "PYTORCH_NO_CUDA_MEMORY_CACHING")})
+                   : is_rocm    ? say("Keep shapes the same from step to step")
+                                : say("Keep shapes the same, or set "
+                                         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+  finding.brief = say_counted(
+      facts, "GPU memory is allocated or freed at the driver, {} [time|times] in {} [step|steps]",
+      {count(calls), count(facts.steady.size())});
   return finding;
 }
 

@@ -95,6 +95,8 @@ Outcome backward_gap(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = turns;
   finding.sample_noun = "turn";
+  finding.brief = say("The GPU waits for the first backward kernel");
+  finding.action = say("No .item() and no print of the loss between loss and backward()");
   return finding;
 }
 

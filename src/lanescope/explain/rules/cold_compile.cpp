@@ -34,6 +34,8 @@ Outcome cold_compile(const Facts& facts) {
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.runs.size();
   finding.sample_noun = "compilation";
+  finding.brief = say("torch.compile compiled during the first step: {} of {}",
+                      {ns(found.time_ns), ns(first_ns)});
   return finding;
 }
 

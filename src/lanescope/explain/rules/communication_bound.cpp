@@ -76,6 +76,9 @@ Outcome communication_bound(const Facts& facts) {
                       "overlap: smaller buckets that start earlier, prefetch, a second stream"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  finding.brief = say("The GPU waits for communication and computes nothing meanwhile");
+  finding.action =
+      say("Look for a late rank (explain each rank's trace); overlap communication with backward");
   return finding;
 }
 

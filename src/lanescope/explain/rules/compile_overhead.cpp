@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -51,6 +52,11 @@ Outcome compile_overhead(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "compiled call";
+  finding.brief = say_counted(
+      facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] per step",
+      {count(calls / steps)});
+  finding.action =
+      say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

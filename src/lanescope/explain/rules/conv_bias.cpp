@@ -124,6 +124,8 @@ Outcome conv_bias(const Facts& facts) {
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {
       "bias=False in a convolution that a batch norm follows: its mean swallows the bias"};
+  finding.brief = say("Batch norm removes the bias that the convolution before it adds");
+  finding.action = say("bias=False in a convolution that a batch norm follows");
   return finding;
 }
 

@@ -41,6 +41,8 @@ Outcome conv_layout(const Facts& facts) {
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {"model.to(memory_format=torch.channels_last), and the input too"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief =
+      say("Convolutions convert their tensors between layouts: {} kernels", {count(found.calls())});
   return finding;
 }
 

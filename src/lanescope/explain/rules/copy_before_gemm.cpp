@@ -129,6 +129,9 @@ Outcome copy_before_gemm(const Facts& facts) {
       "the matmul and needs no copy",
       "or add the matrix in an element-wise operator that follows anyway"};
   finding.explains.push_back({"exposed-copy", facts.per_step(copies.time_ns())});
+  finding.brief = say_counted(facts, "addmm copies the matrix that it adds, {} [time|times]",
+                              {count(copies.calls())});
+  finding.action = say("Add a bias vector (nn.Linear's own), or add the matrix after the matmul");
   return finding;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -37,7 +38,7 @@ struct Move {
   std::int64_t bytes = 0, end_ns = 0;  // of its copies on the GPU
 };
 
-struct Group {
+struct BuiltTensors {
   std::uint64_t pairs = 0;
   std::int64_t bytes = 0, cost_ns = 0;
   SliceId slice = kNone<SliceId>;
@@ -66,7 +67,7 @@ Outcome cpu_built_tensor(const Facts& facts) {
         move.bytes, trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0));
     move.end_ns = std::max(move.end_ns, work.end_ns);
   }
-  std::map<std::string_view, Group> groups;
+  std::map<std::string_view, BuiltTensors> groups;
   std::uint64_t pairs = 0;
   std::int64_t cost_ns = 0, moving_ns = 0, counted_until = 0;
   std::vector<std::pair<SliceId, Move>> in_order;
@@ -102,7 +103,7 @@ Outcome cpu_built_tensor(const Facts& facts) {
     counted_until = until;
     const std::int64_t cost = without_compute(from, until);
     moving_ns += without_compute(std::max(from, trace.start_ns(to)), until);
-    Group& group = groups[trace.name(before)];
+    BuiltTensors& group = groups[trace.name(before)];
     ++group.pairs;
     ++pairs;
     group.bytes = analysis::add_bytes(group.bytes, move.bytes);
@@ -140,6 +141,10 @@ Outcome cpu_built_tensor(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = pairs;
   finding.sample_noun = "tensor";
+  finding.brief =
+      say_counted(facts, "{} [tensor is|tensors are] made on the CPU and then copied to the GPU",
+                  {count(pairs)});
+  finding.action = say("Make them on the GPU, device=x.device; make constants before the loop");
   return finding;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -41,8 +42,7 @@ PartWords words_of(HostPart part) {
       break;
   }
   return {"outside of operators: Python, waiting, other threads, or what was not recorded",
-          "outside of operators",
-          "record with with_stack=True: the Python frames tell what runs between the operators"};
+          "outside of operators", nullptr};  // advise_python_frames()
 }
 
 std::vector<std::string> advice_for(const Facts& facts, HostPart most,
@@ -57,7 +57,13 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
   });
   std::vector<std::string> advice;
   if (!compiled || (most != HostPart::kOperator && most != HostPart::kBackward))
-    advice.emplace_back(words_of(most).advice);
+    advice.push_back(most == HostPart::kOutside
+                         ? advise_python_frames(*facts.trace,
+                                                "the Python frames tell what runs between the "
+                                                "operators: lanescope tree --stacks",
+                                                "the Python frames tell what runs between the "
+                                                "operators")
+                         : words_of(most).advice);
   advice.emplace_back(
       "if a GPU was meant to do this: is the model on it (next(model.parameters()).device), and is "
       "it recorded (lanescope doctor)?");

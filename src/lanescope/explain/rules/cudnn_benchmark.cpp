@@ -84,6 +84,7 @@ Outcome cudnn_benchmark(const Facts& facts) {
   finding.confidence = windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();
   finding.sample_noun = "call";
+  finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(cpu_ns)});
   return finding;
 }
 

@@ -54,6 +54,9 @@ Outcome damaged_file(const Facts& facts) {
   finding.confidence = Confidence::kHigh;
   finding.sample_count = cases;
   finding.sample_noun = "case";
+  finding.brief = cut ? say("the end of the file is missing; the numbers are of what is left")
+                      : say("{} {} of the file could not be read; the numbers are of the rest",
+                            {count(cases), text(cases == 1 ? "place" : "places")});
   return finding;
 }
 

@@ -28,6 +28,13 @@ Outcome dataloader_wait(const Facts& facts) {
                                "decoding; persistent_workers=True against restarts"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  finding.brief = single ? say("The {} waits for its next batch, loaded in the training process",
+                               {text(facts.main_device ? "GPU" : "loop")})
+                         : say("The {} waits for its next batch, although workers load it",
+                               {text(facts.main_device ? "GPU" : "loop")});
+  finding.action = single
+                       ? say("DataLoader(num_workers=4, pin_memory=True) loads in worker processes")
+                       : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
   return finding;
 }
 

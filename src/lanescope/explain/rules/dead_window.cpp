@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <map>
 
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr std::int64_t kLeastNs = 50'000;
+constexpr std::int64_t kShortestWindowNs = 50'000;
 
 struct Entry {
   std::int64_t start_ns = 0, lead_ns = 0;
@@ -48,7 +49,7 @@ Outcome dead_window(const Facts& facts) {
     std::vector<std::int64_t> others;
     for (std::size_t i = 1; i < entries.size(); ++i) others.push_back(entries[i].lead_ns);
     const std::int64_t median = analysis::lower_median(std::move(others));
-    if (entries[0].lead_ns < kLeastNs || entries[0].lead_ns < 5 * median) continue;
+    if (entries[0].lead_ns < kShortestWindowNs || entries[0].lead_ns < 5 * median) continue;
     if (worst && entries[0].lead_ns <= worst->lead_ns) continue;
     worst = &entries[0];
     usual_ns = median;
@@ -59,7 +60,7 @@ Outcome dead_window(const Facts& facts) {
   const analysis::Window lead{worst->start_ns, worst->start_ns + worst->lead_ns};
   const std::int64_t lost_ns =
       facts.main_device ? device_idle_during(facts, {lead}) : worst->lead_ns;
-  if (lost_ns < kLeastNs) return Quiet{};  // the GPU had work meanwhile
+  if (lost_ns < kShortestWindowNs) return Quiet{};  // the GPU had work meanwhile
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
@@ -73,7 +74,11 @@ Outcome dead_window(const Facts& facts) {
   finding.arithmetic.push_back(
       say("work that a library does inside its operator would lie inside that operator: this lies "
           "before it, in Python, in dispatch, or in the recording's own first use of the thread"));
-  finding.try_next = {"it happens once: warm up, or look inside with with_stack=True"};
+  finding.try_next = {"it happens once: warm up",
+                      advise_python_frames(trace,
+                                           "the Python frames inside tell what it was: lanescope "
+                                           "tree --stacks",
+                                           "the Python frames tell what happens inside")};
   finding.sample_count = samples;
   finding.sample_noun = "entry";
   finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;

@@ -75,6 +75,13 @@ Outcome exposed_copy(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = copies;
   finding.sample_noun = "copy";
+  finding.brief = say("Copies hold up the GPU: nothing computes beside them");
+  finding.action =
+      ranked.front().first.find("HtoD") != std::string::npos
+          ? say("DataLoader(pin_memory=True), then .to(device, non_blocking=True) a step ahead")
+      : ranked.front().first.find("DtoH") != std::string::npos
+          ? say("Copy results into pinned memory with non_blocking=True; read them a step later")
+          : say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
   return finding;
 }
 

@@ -64,6 +64,8 @@ Outcome few_blocks(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.try_next = {"a larger batch, or work of several calls in one (grouped, foreach, batched)",
                       "independent work on a second stream; channels_last for batch norm"};
+  finding.brief = say("Kernels have too few blocks to fill the GPU");
+  finding.action = say("A larger batch, or several calls in one (grouped, foreach, batched)");
   return finding;
 }
 

@@ -8,7 +8,7 @@
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr std::int64_t kLeastNs = 5'000'000;
+constexpr std::int64_t kShortestSetupNs = 5'000'000;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ Outcome first_collective(const Facts& facts) {
     const std::int64_t first_ns = trace.dur_ns(calls.front());
     const std::int64_t longest_ns = *std::max_element(others.begin(), others.end());
     const std::int64_t usual_ns = analysis::lower_median(std::move(others));
-    if (first_ns < kLeastNs || first_ns < 10 * usual_ns || first_ns < 3 * longest_ns ||
+    if (first_ns < kShortestSetupNs || first_ns < 10 * usual_ns || first_ns < 3 * longest_ns ||
         first_ns <= worst.first_ns)
       continue;
     worst = {first_ns, usual_ns, longest_ns, calls.size() - 1, calls.front()};
@@ -66,6 +66,8 @@ Outcome first_collective(const Facts& facts) {
   finding.confidence = Confidence::kMedium;
   finding.sample_count = worst.others + 1;
   finding.sample_noun = "collective";
+  finding.brief = say("The first collective of a process group took {}, later ones {}",
+                      {ns(worst.first_ns), ns(worst.usual_ns)});
   return finding;
 }
 

@@ -77,6 +77,10 @@ Outcome fp32_matmul(const Facts& facts) {
     finding.try_next = {"this GPU has no TF32: torch.autocast to float16, with gradient scaling"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say("Matrix work runs in float32, without tensor cores");
+  finding.action = has_tf32 ? say("torch.autocast(\"cuda\", torch.bfloat16), or "
+                                  "torch.set_float32_matmul_precision(\"high\")")
+                            : say("torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
   return finding;
 }
 

@@ -30,6 +30,7 @@ Outcome gpu_bound(const Facts& facts) {
       "CPU's time is hidden",
       "busy is not the same as efficient: lanescope table shows which kernels the "
       "time goes to"};
+  finding.action = say("make the largest kernels cheaper: lower precision, fusion, smaller shapes");
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

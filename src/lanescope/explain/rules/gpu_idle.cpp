@@ -55,6 +55,35 @@ const char* advice(IdleCause cause) {
   }
 }
 
+void add_first_screen(IdleCause cause, Finding& finding) {
+  switch (cause) {
+    case IdleCause::kAfterSync:
+      finding.brief = say("The GPU is idle after the CPU waited for it");
+      finding.action = say("Remove .item(), .cpu() and synchronize() from the loop");
+      return;
+    case IdleCause::kLaunchLatency:
+    case IdleCause::kBetweenQueued:
+      finding.brief = say("The GPU is idle in short pauses between kernels");
+      finding.action = say("Fewer, longer kernels: torch.compile, or a CUDA graph");
+      return;
+    case IdleCause::kWaiting:
+      finding.brief = say("The GPU is idle: launched work does not start");
+      finding.action = say("Find what the stream waits for: other streams, ranks or processes");
+      return;
+    case IdleCause::kProfiler:
+      finding.brief = say("The GPU is idle while the profiler works");
+      finding.action = say("Change nothing: a run without the profiler has no such gaps");
+      return;
+    case IdleCause::kUnknown:
+      finding.brief = say("The GPU is idle, and the trace does not tell why");
+      finding.action = say("Record the CPU's side too: ProfilerActivity.CPU");
+      return;
+    default:
+      finding.brief = say("The GPU waits for the CPU to launch its next work");
+      finding.action = say("Do less on the CPU there, or launch more at once: torch.compile");
+  }
+}
+
 }  // namespace
 
 Outcome gpu_idle(const Facts& facts) {
@@ -97,6 +126,7 @@ Outcome gpu_idle(const Facts& facts) {
   finding.try_next = {advice(cause)};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  add_first_screen(cause, finding);
   return finding;
 }
 

@@ -109,6 +109,9 @@ Outcome graph_breaks(const Facts& facts) {
   finding.confidence = facts.main_device ? facts.confidence() : Confidence::kMedium;
   finding.sample_count = outermost;
   finding.sample_noun = "compiled call";
+  finding.brief = say_counted(
+      facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces", {count(found)});
+  finding.action = say("TORCH_LOGS=graph_breaks names the lines: remove .item() and print there");
   return finding;
 }
 

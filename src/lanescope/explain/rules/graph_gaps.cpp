@@ -55,6 +55,8 @@ Outcome graph_gaps(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = between.size();
   finding.sample_noun = "gap";
+  finding.brief = say("The GPU waits for the CPU between CUDA graph replays");
+  finding.action = say("Prepare the next replay while this one runs, or capture more in one graph");
   return finding;
 }
 

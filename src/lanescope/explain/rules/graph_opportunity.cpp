@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -239,6 +240,10 @@ Outcome graph_opportunity(const Facts& facts) {
     finding.try_next.push_back(
         "collectives are among the pieces: NCCL's can be captured, but DistributedDataParallel "
         "asks for 11 eager iterations before a capture (torch's notes on CUDA graphs)");
+  finding.brief =
+      say_counted(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
+                  {count(first.works.size())});
+  finding.action = say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

@@ -136,6 +136,8 @@ Outcome growing_cat(const Facts& facts) {
   finding.confidence = buffer.growths >= 10 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = count_of_calls;
   finding.sample_noun = "call";
+  finding.brief = say("torch.cat copies a growing buffer again on each call");
+  finding.action = say("Allocate it once at full length and write into it (a static KV cache)");
   return finding;
 }
 

@@ -59,6 +59,7 @@ Outcome half_off_tensor_cores(const Facts& facts) {
                         "contiguous inputs; channels_last for convolutions"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say("Half-precision matrix work runs without tensor cores");
   return finding;
 }
 

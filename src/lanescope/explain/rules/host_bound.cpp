@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -75,7 +76,7 @@ const char* verdict_pattern(Mostly what) {
 }
 
 // What to do about long gaps: what the CPU did in most of them says it, where that is known.
-std::vector<std::string> advice_for(Mostly what) {
+std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
   switch (what) {
     case Mostly::kBatches:
       return {"most of the wait is for the next batch: see dataloader-wait"};
@@ -91,7 +92,10 @@ std::vector<std::string> advice_for(Mostly what) {
   return {
       "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
       "checkpoints, Python",
-      "if no event tells what it is, record with with_stack=True"};
+      advise_python_frames(*facts.trace,
+                           "the Python frames in the long gaps tell what it is: lanescope tree "
+                           "--stacks",
+                           "the Python frames tell what it is where no event does")};
 }
 
 // What to do about launches: not what the program does already.
@@ -120,6 +124,39 @@ std::vector<std::string> advice_about_launches(const Facts& facts) {
           "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
           "torch.cuda.make_graphed_callables) if its shapes stay the same",
           kRecordingCosts};
+}
+
+void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
+  switch (what) {
+    case Mostly::kBatches:
+      finding.brief = say("The GPU waits for the next batch");
+      finding.action = say("DataLoader(num_workers=..., pin_memory=True), or cheaper decoding");
+      return;
+    case Mostly::kAllocating:
+      finding.brief = say("The GPU waits while memory is allocated or freed at the driver");
+      finding.action = say("Keep shapes the same; no torch.cuda.empty_cache() in the loop");
+      return;
+    case Mostly::kLaunching:
+      if (!in_long_gaps) break;
+      finding.brief = say("The GPU waits in long launch calls, as on first use of kernels");
+      finding.action = say("Run a few warm-up steps before you record");
+      return;
+    case Mostly::kUnknown:
+      break;
+  }
+  if (in_long_gaps) {
+    finding.brief = say("The GPU waits in long gaps while the CPU does something else");
+    finding.action = say("Move that out of the step: input, logging, checkpoints, Python code");
+    return;
+  }
+  finding.brief = say("The CPU launches work too slowly for the GPU");
+  const std::string_view advice = finding.try_next.front();
+  finding.action =
+      advice.starts_with("CUDA graphs are in use")
+          ? say("More work per replay: a larger batch, or several steps in one graph")
+      : advice.starts_with("torch.compile is in use")
+          ? say("torch.compile(mode=\"reduce-overhead\") replays a CUDA graph; or a larger batch")
+          : say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
 }  // namespace
@@ -174,12 +211,13 @@ Outcome host_bound(const Facts& facts) {
                                   say("the longest gap, {}, ends with {}",
                                       {ns(long_gaps.longest->end_ns - long_gaps.longest->start_ns),
                                        kernel(facts.trace->name(long_gaps.longest->next_work))})});
-    finding.try_next = advice_for(mostly.what);
+    finding.try_next = advice_for(facts, mostly.what);
   } else {
     finding.try_next = advice_about_launches(facts);
   }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  add_first_screen(mostly.what, long_gaps.waiting_ns * 2 > waiting, finding);
   return finding;
 }
 

@@ -17,7 +17,7 @@ namespace {
 // The outermost aten operator around a call: aten::item rather than aten::_local_scalar_dense. The
 // call itself when it was made outside any operator. Old traces file the step's range under the
 // operators: it asked for nothing.
-SliceId asked_by(const Facts& facts, SliceId call) {
+SliceId outermost_operator(const Facts& facts, SliceId call) {
   SliceId found = call;
   for (SliceId up = facts.links.op_of[raw(call)]; up != kNone<SliceId>;
        up = facts.nesting.parent[raw(up)])
@@ -57,7 +57,7 @@ std::int64_t told_elsewhere(const Facts& facts, const IdlePart& part) {
   return total;
 }
 
-constexpr std::int64_t kLargestValueBytes = 4096;
+constexpr std::int64_t kLargestReadBytes = 4096;
 
 // Device time of small copies to the CPU that these operators launched, where nothing else ran:
 // .item() brings its value there. What they hold beyond a value is data, and needed.
@@ -67,12 +67,11 @@ std::int64_t copies_asked_by(const Facts& facts, const std::vector<SliceId>& ask
     if (work.work != analysis::WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns))
       continue;
     if (!facts.trace->name(work.slice).starts_with("Memcpy DtoH") ||
-        facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) >
-            kLargestValueBytes)
+        facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) > kLargestReadBytes)
       continue;
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
     if (launch == kNone<SliceId> ||
-        !std::binary_search(askers.begin(), askers.end(), asked_by(facts, launch)))
+        !std::binary_search(askers.begin(), askers.end(), outermost_operator(facts, launch)))
       continue;
     total += facts.device().timeline.time_within(
         work.start_ns, work.end_ns)[static_cast<std::size_t>(analysis::WorkClass::kCopy)];
@@ -102,7 +101,7 @@ bool launches_by_known_calls(const Facts& facts) {
   return false;
 }
 
-struct Group {
+struct SyncGroup {
   std::uint64_t calls = 0;
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
   SliceId longest = kNone<SliceId>;
@@ -122,12 +121,12 @@ Outcome host_sync(const Facts& facts) {
     if (!is_api_call(trace.kind(id))) continue;
     if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
-    if (copies_to_device(facts, id)) uploads.push_back(asked_by(facts, id));
+    if (copies_to_device(facts, id)) uploads.push_back(outermost_operator(facts, id));
     if (analysis::is_blocking_call(trace, facts.links, id) && !inside_convolution(facts, id))
       calls.push_back(id);
   }
   if (calls.empty() && !launches_by_known_calls(facts)) return NotChecked{kNeedsKnownCalls};
-  std::map<std::string_view, Group> groups;
+  std::map<std::string_view, SyncGroup> groups;
   std::vector<SliceId> askers;
   std::int64_t waited_ns = 0;
   std::uint64_t found = 0;
@@ -135,8 +134,8 @@ Outcome host_sync(const Facts& facts) {
     // A wait after the last launch ends the recording, or is all that a last step does.
     if (!inside(cpu_windows, trace.start_ns(call)) || trace.start_ns(call) > last_launch_ns)
       continue;
-    askers.push_back(asked_by(facts, call));
-    Group& group = groups[trace.name(askers.back())];
+    askers.push_back(outermost_operator(facts, call));
+    SyncGroup& group = groups[trace.name(askers.back())];
     ++group.calls;
     ++found;
     const std::int64_t own_ns = outside_long_step(facts, trace.start_ns(call), trace.end_ns(call));
@@ -159,7 +158,7 @@ Outcome host_sync(const Facts& facts) {
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
-    const SliceId asker = asked_by(facts, part.blame);
+    const SliceId asker = outermost_operator(facts, part.blame);
     const auto group = groups.find(trace.name(asker));
     if (group == groups.end()) continue;
     const std::int64_t elsewhere_ns = told_elsewhere(facts, part);
@@ -197,7 +196,7 @@ Outcome host_sync(const Facts& facts) {
         "not counted: {} per step after a wait in which the CPU allocated or freed memory at the "
         "driver, or waited for a batch",
         {ns(facts.per_step(told_elsewhere_ns))}));
-  std::vector<std::pair<std::string_view, Group>> ranked(groups.begin(), groups.end());
+  std::vector<std::pair<std::string_view, SyncGroup>> ranked(groups.begin(), groups.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
                                                 : a.second.waited_ns > b.second.waited_ns;
@@ -225,6 +224,15 @@ Outcome host_sync(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = found;
   finding.sample_noun = "wait";
+  finding.brief = say_counted(
+      facts, "{} makes the CPU wait for the GPU, {} [time|times] in {} [step|steps]",
+      {name(ranked.front().first), count(ranked.front().second.calls), count(facts.steady.size())});
+  finding.action =
+      after_uploads_ns * 4 > idle_ns * 3
+          ? say("Pinned memory and .to(device, non_blocking=True) do not wait")
+      : ranked.front().first.ends_with("Synchronize")
+          ? say("Remove torch.cuda.synchronize() from the loop")
+          : say("Keep the value on the GPU; read it after the last launch or every n steps");
   return finding;
 }
 

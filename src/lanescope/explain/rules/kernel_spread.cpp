@@ -157,6 +157,12 @@ Outcome kernel_spread(const Facts& facts) {
   finding.confidence = works.size() >= 100 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = works.size();
   finding.sample_noun = "call";
+  finding.action = contention ? say("Weigh the overlap: other work beside it slows it down")
+                   : !finding.try_next.empty() && finding.try_next.size() > 1
+                       ? say("Look for one index that occurs often, as padding does")
+                       : say("Watch the GPU's clocks beside the run: nvidia-smi dmon");
+  finding.brief =
+      say("Equal calls of {} take different times", {kernel(trace.name(works[0].slice))});
   return finding;
 }
 

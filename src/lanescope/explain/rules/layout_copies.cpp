@@ -46,7 +46,7 @@ std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
 }
 
 // What asked for the copy: the outermost of the operators that exist to copy.
-SliceId asked_by(const Facts& facts, SliceId copy) {
+SliceId copying_operator(const Facts& facts, SliceId copy) {
   static constexpr std::string_view kCopying[] = {"aten::clone",   "aten::contiguous",
                                                   "aten::reshape", "aten::_reshape_copy",
                                                   "aten::flatten", "aten::copy_"};
@@ -93,7 +93,7 @@ Outcome layout_copies(const Facts& facts) {
     if (!at->second) unknown_ns += work.end_ns - work.start_ns;
     if (!at->second.value_or(false)) continue;
     found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
-    Asked& asked = by_asker[trace.name(asked_by(facts, op))];
+    Asked& asked = by_asker[trace.name(copying_operator(facts, op))];
     ++asked.copies;
     asked.total_ns += work.end_ns - work.start_ns;
     if (asked.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(asked.longest))
@@ -126,6 +126,9 @@ Outcome layout_copies(const Facts& facts) {
   finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
                       "operators that take strided inputs need no .contiguous() before them"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say_counted(facts, "{} [copy changes|copies change] only the layout of a tensor",
+                              {count(found.calls())});
+  finding.action = say("Keep one layout: transpose weights once, drop .contiguous() calls");
   return finding;
 }
 

@@ -128,6 +128,7 @@ Outcome lazy_loading(const Facts& facts) {
   finding.confidence = named ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();
   finding.sample_noun = "call";
+  finding.brief = say("First uses of kernels took {}", {ns(total_ns)});
   return finding;
 }
 

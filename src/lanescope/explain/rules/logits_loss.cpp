@@ -112,6 +112,10 @@ Outcome logits_loss(const Facts& facts) {
       "the loss together with the last linear layer"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  finding.brief = say("The loss reads and writes all logits of {} classes several times",
+                      {count(static_cast<std::uint64_t>(vocabulary))});
+  finding.action =
+      say("Use a fused or chunked cross entropy, or torch.compile loss and last linear layer");
   return finding;
 }
 

@@ -41,7 +41,7 @@ Outcome lone_gap(const Facts& facts) {
   }
   std::vector<std::int64_t> lengths;
   for (const auto& window : windows) lengths.push_back(window.length_ns());
-  const std::int64_t usual_step_ns = analysis::lower_median(std::move(lengths));
+  const std::int64_t usual_step_ns = analysis::median_of_steps(std::move(lengths));
   const Seen* lone = nullptr;
   std::int64_t usual_ns = 0;
   std::size_t samples = 0;

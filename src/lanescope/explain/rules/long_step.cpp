@@ -47,7 +47,7 @@ Outcome long_step(const Facts& facts) {
   if (facts.one_step_chosen) return NotChecked{"all steps (no --step)"};
   if (!facts.long_step) return Quiet{};
   const std::size_t step = *facts.long_step;
-  const std::int64_t median = analysis::lower_median(facts.steady_lengths_ns());
+  const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
   const std::int64_t length = facts.step_window(step).length_ns();
   Finding finding;
   finding.kind = FindingKind::kOnce;
@@ -70,6 +70,11 @@ Outcome long_step(const Facts& facts) {
       "comes back every so many steps, record more of them: then it is a part of the usual cost"};
   finding.sample_count = facts.steady.size() + 1;
   finding.confidence = facts.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
+  finding.brief = say("Step {} took {}, longer than the other {} together",
+                      {step_number(facts, step), ns(length), count(facts.steady.size())});
+  finding.action =
+      say("See what this step did more than others: lanescope explain --full --step {}",
+          {step_number(facts, step)});
   return finding;
 }
 

@@ -75,6 +75,16 @@ Outcome lost_events(const Facts& facts) {
     finding.evidence.push_back({launches[end], say("from this launch on no kernel was recorded")});
   if (launches_are_lost)
     finding.evidence.push_back({first_work, say("the first piece of work without launch")});
+  finding.brief =
+      work_is_lost
+          ? say("GPU work was lost: {} of {} launches have no kernel; idle time is too large",
+                {count(without_work), count(end)})
+      : stops_early ? say("the GPU was not recorded to the end: the last {} of {} launches have no "
+                          "kernel",
+                          {count(launches.size() - end), count(launches.size())})
+      : launches_are_lost ? say("{} of {} pieces of GPU work have no launch call",
+                                {count(without_launch), count(works)})
+                          : say("the recorder dropped {} records", {count(dropped)});
   finding.try_next = {
       stops_early && !work_is_lost
           ? "torch.cuda.synchronize() before the profiler stops; a program that was killed, or a "

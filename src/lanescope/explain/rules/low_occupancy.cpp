@@ -67,6 +67,8 @@ Outcome low_occupancy(const Facts& facts) {
                             "the kernel is yours"
                           : "another block size, when the kernel is yours",
                       "another implementation of the operator, or torch.compile"};
+  finding.brief = say("Memory-bound kernels run with too few warps, limited by {}",
+                      {text(longest_shape.occupancy->limit)});
   return finding;
 }
 

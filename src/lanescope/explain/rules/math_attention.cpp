@@ -133,6 +133,10 @@ Outcome math_attention(const Facts& facts) {
         "torch.nn.functional.scaled_dot_product_attention in place of the written-out form",
         "a mask or bias between them: its attn_mask, or torch.nn.attention.flex_attention"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say("Attention runs without a fused kernel");
+  finding.action =
+      is_fallback ? say("Run it in bfloat16 with a head size up to 256 and is_causal=True, no mask")
+                  : say("Call torch.nn.functional.scaled_dot_product_attention");
   return finding;
 }
 

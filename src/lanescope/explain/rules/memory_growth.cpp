@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 
+#include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -33,8 +34,8 @@ Outcome memory_growth(const Facts& facts) {
     // What the last step allocated may be freed by the next one.
     if (&step != &steps.back()) kept.push_back(step.never_freed_bytes);
   }
-  const std::int64_t growth = analysis::lower_median(growths);
-  const std::int64_t never_freed = analysis::lower_median(kept);
+  const std::int64_t growth = analysis::median_of_steps(growths);
+  const std::int64_t never_freed = analysis::median_of_steps(kept);
   if (growing * 10 < steps.size() * 8 || growth < kLeastBytes) return Quiet{};
   // A buffer that each step replaces by a larger one grows, too, but nothing is lost.
   if (device->has_blocks && never_freed * 2 < growth) return Quiet{};
@@ -70,12 +71,15 @@ Outcome memory_growth(const Facts& facts) {
   if (!device->has_blocks)
     finding.try_next.push_back(
         "record with a newer torch: addresses tell which blocks are never freed");
-  else if (!any_line)
+  else if (!any_line && !has_python_frames(*facts.trace))
     finding.try_next.push_back(
         "record with with_stack=True: the program's functions that allocate are named then");
   finding.confidence =
       steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps.size();
+  finding.brief =
+      say("{} grows by {} a step until it runs out", {text(memory_name(*device)), bytes(growth)});
+  finding.action = say("Keep no tensors from step to step: append loss.item() or loss.detach()");
   return finding;
 }
 

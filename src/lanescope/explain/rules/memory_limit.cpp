@@ -55,6 +55,10 @@ Outcome memory_limit(const Facts& facts) {
   finding.try_next = {
       "activation checkpointing, a smaller micro-batch, or lower precision of what holds the peak",
       "lanescope memory TRACE lists what was live at the peak"};
+  finding.brief = failures > 0
+                      ? say_counted(facts, "GPU memory ran out {} [time|times]", {count(failures)})
+                      : say("GPU memory is nearly full: {} of {}", {bytes(used), bytes(most)});
+  finding.action = say("Checkpoint activations, or use a smaller micro-batch or lower precision");
   finding.confidence = Confidence::kHigh;
   finding.sample_count = failures > 0 ? failures : device->samples.size();
   finding.sample_noun = failures > 0 ? "failure" : "record";

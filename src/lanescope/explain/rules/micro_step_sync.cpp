@@ -141,6 +141,9 @@ Outcome micro_step_sync(const Facts& facts) {
       "set_requires_gradient_sync(False)"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
+  finding.brief = say("{} of {} gradient all-reduces per step are not needed",
+                      {count((passes_a_step - 1) * messages), count(passes_a_step * messages)});
+  finding.action = say("Run all micro-steps but the last under model.no_sync()");
   return finding;
 }
 

@@ -49,6 +49,9 @@ Outcome no_roof(const Facts& facts) {
   finding.evidence.push_back(longest_of(facts, worst->kernel));
   finding.try_next = {"larger work per kernel: batch, fusion (torch.compile)",
                       "see few-blocks, slow-gemm and conv-layout for kernels to begin with"};
+  finding.brief = say("The GPU is busy, but computes at {} of what it can do",
+                      {ratio(std::llround(floor_ns), found.time_ns())});
+  finding.action = say("Give each kernel more work: a larger batch, torch.compile");
   return finding;
 }
 

@@ -73,6 +73,9 @@ Outcome optimizer_loop(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = kernels;
   finding.sample_noun = "kernel";
+  finding.brief =
+      say("The optimizer loops over its tensors: {} kernels per step", {count(kernels / steps)});
+  finding.action = say("Pass fused=True to the optimizer (Adam, AdamW, SGD), or else foreach=True");
   return finding;
 }
 

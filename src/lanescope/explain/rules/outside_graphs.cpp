@@ -89,6 +89,8 @@ Outcome outside_graphs(const Facts& facts) {
     finding.at_stake_ratio = share_of(waiting, facts.wall.partition.wall_ns);
     finding.evidence.push_back({bare, say("the first step without a replay")});
     finding.try_next = {"capture this size too, or pad the batch to the next captured size"};
+    finding.brief = say("{} of {} steps do not replay the CUDA graph",
+                        {count(bare_steps), count(facts.steady.size())});
   } else {
     finding.kind = FindingKind::kWhere;
     finding.verdict = say_counted(

@@ -120,6 +120,14 @@ Outcome pageable_copy(const Facts& facts) {
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
   finding.explains.push_back({"exposed-copy", facts.per_step(exposed)});
+  finding.brief = say_counted(
+      facts, "{} [copy goes|copies go] through memory that is not pinned ({} in {} [step|steps])",
+      {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
+       count(facts.steady.size())});
+  finding.action =
+      to_device.copies > 0
+          ? say("DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
+          : say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return finding;
 }
 

@@ -32,7 +32,7 @@ bool is_indexing(std::string_view op) {
 // Operator and shape of its inputs, as the trace writes it; without shapes the operator alone.
 using Key = std::pair<std::uint32_t, std::uint32_t>;
 
-struct Chain {
+struct IndexChain {
   std::uint64_t calls = 0, moves = 0;  // moves: another index than in the call before
   std::size_t first = 0, last = 0;     // places among the program's own operators
   std::uint32_t concrete = 0;
@@ -44,15 +44,15 @@ struct Loops {
   SliceId first = kNone<SliceId>;
 };
 
-struct Found {
+struct FoundIndexing {
   std::map<std::uint32_t, std::vector<Window>> windows;  // by raw thread
   std::map<Key, Loops> by_key;
 };
 
 // What the program itself called on one thread in one step, in order.
-void find_loops(const Trace& trace, const std::vector<SliceId>& ops, Found& found) {
-  std::map<Key, Chain> open;
-  const auto close = [&](const Key& key, const Chain& chain) {
+void find_loops(const Trace& trace, const std::vector<SliceId>& ops, FoundIndexing& found) {
+  std::map<Key, IndexChain> open;
+  const auto close = [&](const Key& key, const IndexChain& chain) {
     if (chain.calls < kLeastCalls || (chain.has_concrete && chain.moves * 2 < chain.calls)) return;
     // The last turn of the loop is as long as the others.
     const std::size_t body = (chain.last - chain.first) / (chain.calls - 1);
@@ -70,7 +70,7 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, Found& foun
     const auto args = trace.slice_args(ops[at]);
     const auto dims = args.text(ArgKey::kInputDims), concrete = args.text(ArgKey::kConcreteInputs);
     const Key key{raw(trace.slices().name[raw(ops[at])]), dims ? raw(*dims) : ~std::uint32_t{0}};
-    Chain& chain = open[key];
+    IndexChain& chain = open[key];
     if (chain.calls > 0 && at - chain.last > kLongestBody + 1) {
       close(key, chain);
       chain = {};
@@ -84,10 +84,10 @@ void find_loops(const Trace& trace, const std::vector<SliceId>& ops, Found& foun
   for (const auto& [key, chain] : open) close(key, chain);
 }
 
-Found loops_of(const Facts& facts) {
+FoundIndexing loops_of(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& steps = facts.steps.steps;
-  Found found;
+  FoundIndexing found;
   std::vector<SliceId> ops;
   std::pair<std::uint32_t, std::size_t> place{~std::uint32_t{0}, 0};  // thread and step of ops
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -133,7 +133,7 @@ Outcome python_indexing(const Facts& facts) {
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
   if (!facts.steps.marked) return NotChecked{kNeedsSteps};
   const Trace& trace = *facts.trace;
-  Found found = loops_of(facts);
+  FoundIndexing found = loops_of(facts);
   if (found.by_key.empty()) return Quiet{};
   for (auto& [thread, windows] : found.windows) join(windows);
 
@@ -206,6 +206,11 @@ Outcome python_indexing(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
+  finding.brief =
+      say("A Python loop calls {} {} times per step",
+          {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
+  finding.action =
+      say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched operator");
   return finding;
 }
 

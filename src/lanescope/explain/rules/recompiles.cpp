@@ -103,6 +103,11 @@ Outcome recompiles(const Facts& facts) {
       "tensors"};
   finding.confidence = in_steps.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = later.size();
+  finding.brief = facts.one_step_chosen ? say("torch.compile compiles again in this step")
+                                        : say("torch.compile compiles again in {} of {} steps",
+                                              {count(in_steps.size()), count(later.size())});
+  finding.action = say(
+      "torch.compile(dynamic=True) for sizes that change; TORCH_LOGS=recompiles names the guard");
   return finding;
 }
 

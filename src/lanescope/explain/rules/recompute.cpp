@@ -106,6 +106,8 @@ Outcome recompute(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = ops;
   finding.sample_noun = "operator";
+  finding.brief = say("The backward pass computes forward work again (checkpointing)");
+  finding.action = say("Checkpoint fewer layers if memory allows");
   return finding;
 }
 

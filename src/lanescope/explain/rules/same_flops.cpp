@@ -14,10 +14,10 @@ using analysis::RooflineClass;
 
 namespace {
 
-constexpr std::size_t kFewest = 3;
+constexpr std::size_t kFewestCalls = 3;
 
 // Calls that are equal but for chance: shapes and strides (the model's index) and the kernel.
-struct Group {
+struct EqualCalls {
   std::vector<const KernelCall*> calls;
   std::int64_t median_ns = 0;
 };
@@ -39,7 +39,7 @@ Outcome same_flops(const Facts& facts) {
   if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
   // Equal operations of one type, limited by them: (type, operations) -> (model, kernel) -> calls.
   std::map<std::pair<std::string_view, double>,
-           std::map<std::pair<std::uint32_t, std::string_view>, Group>>
+           std::map<std::pair<std::uint32_t, std::string_view>, EqualCalls>>
       works;
   for (const KernelCall& kernel : kernels.kernels)
     if (kernel.is_gemm() && kernel.call && kernel.call->kernel == kernel.slice &&
@@ -50,20 +50,21 @@ Outcome same_flops(const Facts& facts) {
                .calls.push_back(&kernel);
 
   struct Pair {
-    const Group* fast = nullptr;
-    const Group* slow = nullptr;
+    const EqualCalls* fast = nullptr;
+    const EqualCalls* slow = nullptr;
     std::int64_t saved_ns = 0;
   } worst;
   for (auto& [key, groups] : works) {
-    const Group* fast = nullptr;
+    const EqualCalls* fast = nullptr;
     for (auto& [model, group] : groups) {
       group.median_ns = median(group.calls);
-      if (group.calls.size() >= kFewest && (!fast || group.median_ns < fast->median_ns))
+      if (group.calls.size() >= kFewestCalls && (!fast || group.median_ns < fast->median_ns))
         fast = &group;
     }
     if (!fast) continue;
     for (const auto& [model, group] : groups) {
-      if (group.calls.size() < kFewest || group.median_ns * 10 < fast->median_ns * 13) continue;
+      if (group.calls.size() < kFewestCalls || group.median_ns * 10 < fast->median_ns * 13)
+        continue;
       const auto calls = static_cast<std::int64_t>(group.calls.size());
       const std::int64_t saved = calls * (group.median_ns - fast->median_ns);
       if (!worst.slow || saved > worst.saved_ns) worst = {fast, &group, saved};
@@ -97,6 +98,9 @@ Outcome same_flops(const Facts& facts) {
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
   finding.try_next = {"another tile or transposition was picked: store the weight transposed",
                       "torch.compile(mode=\"max-autotune\"), which measures before it picks"};
+  finding.brief = say("Matmuls of equal size take different times: {} or {}",
+                      {ns(worst.slow->median_ns), ns(worst.fast->median_ns)});
+  finding.action = say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
 

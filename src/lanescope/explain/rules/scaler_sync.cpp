@@ -108,6 +108,10 @@ Outcome scaler_sync(const Facts& facts) {
   finding.sample_count = waits.size();
   finding.sample_noun = "wait";
   finding.explains.push_back({"host-sync", finding.at_stake_ns});
+  finding.action = scaler ? say("Use bf16 without a scaler, or an optimizer with fused=True")
+                          : say("clip_grad_norm_(error_if_nonfinite=False); log it every n steps");
+  finding.brief = say("{} waits for the GPU before each optimizer step",
+                      {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm")});
   return finding;
 }
 

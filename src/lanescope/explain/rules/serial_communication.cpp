@@ -72,6 +72,10 @@ Outcome serial_communication(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
+  finding.action = one_stream
+                       ? say("Call it with async_op=True, and wait() where its result is needed")
+                       : say("Start it earlier: smaller DDP buckets, FSDP backward_prefetch");
+  finding.brief = say("Communication never runs beside compute");
   return finding;
 }
 

@@ -12,7 +12,7 @@ Outcome slow_first_step(const Facts& facts) {
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
   if (whole < 3) return NotChecked{kNeedsSteps};
   const std::int64_t first = lengths[0];
-  const std::int64_t median = analysis::lower_median({lengths.begin() + 1, lengths.end()});
+  const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return Quiet{};
 
   Finding finding;

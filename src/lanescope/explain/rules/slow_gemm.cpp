@@ -48,6 +48,8 @@ Outcome slow_gemm(const Facts& facts) {
       "see few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
       "a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say("Large matmuls run far below the GPU's peak");
+  finding.action = say("A larger batch, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
 

@@ -121,6 +121,9 @@ Outcome slow_launches(const Facts& facts) {
                : "look at what interrupted these calls: other threads, a driver that loads modules "
                  "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
       "fewer launches: torch.compile, CUDA graphs, fused operators"};
+  finding.brief = all_slow
+                      ? say("Launch calls are slow: {} each", {ns(median_ns)})
+                      : say("{} launch calls took more than 50 times the median", {count(slow)});
   finding.confidence = facts.confidence();
   finding.sample_count = lengths.size();
   finding.sample_noun = "launch call";

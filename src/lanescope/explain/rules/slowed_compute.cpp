@@ -14,7 +14,7 @@ using analysis::WorkClass;
 
 namespace {
 
-struct Group {
+struct KernelTimes {
   std::vector<std::int64_t> alone, beside;
   SliceId slowest = kNone<SliceId>;
 };
@@ -30,7 +30,7 @@ Outcome slowed_compute(const Facts& facts) {
     if (work.work == WorkClass::kCommunication) communication.add(work.start_ns, work.end_ns);
   communication.finish();
   if (communication.length_ns() == 0) return Quiet{};
-  std::map<analysis::KernelKey, Group> groups;
+  std::map<analysis::KernelKey, KernelTimes> groups;
   bool has_shapes = false;
   for (const DeviceWork& work : timeline.work) {
     const std::int64_t length = work.end_ns - work.start_ns;
@@ -38,7 +38,7 @@ Outcome slowed_compute(const Facts& facts) {
     const analysis::KernelKey key = analysis::kernel_key(trace, facts.links, work.slice);
     if (!key.has_shapes()) continue;  // calls of one grid may differ in inner size
     has_shapes = true;
-    Group& group = groups[key];
+    KernelTimes& group = groups[key];
     const std::int64_t shared = communication.length_within_ns(work.start_ns, work.end_ns);
     if (shared == 0) {
       group.alone.push_back(length);  // of any step: few run alone where overlap is good
@@ -110,6 +110,9 @@ Outcome slowed_compute(const Facts& facts) {
   finding.confidence = calls >= 20 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = calls;
   finding.sample_noun = "call";
+  finding.action = say("Give communication fewer blocks, if the links allow: NCCL_MAX_CTAS");
+  finding.brief =
+      say("Kernels take {} times as long beside communication", {factor(beside_ns, usual_ns)});
   return finding;
 }
 

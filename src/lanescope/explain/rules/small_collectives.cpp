@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kSmallBytes = 1 << 20;
 
-struct Group {
+struct CollectiveGroup {
   std::uint64_t calls = 0;
   std::int64_t bytes = 0, total_ns = 0, exposed_ns = 0, longest_ns = -1;
   SliceId longest = kNone<SliceId>;
@@ -26,7 +26,7 @@ Outcome small_collectives(const Facts& facts) {
   if (!facts.main_device) return NotChecked{kNeedsDevice};
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
-  std::map<std::string_view, Group> groups;
+  std::map<std::string_view, CollectiveGroup> groups;
   std::uint64_t all = 0, sized = 0, small = 0;
   std::int64_t exposed_ns = 0, counted_until = 0;
   for (const auto& call : calls) {
@@ -36,7 +36,7 @@ Outcome small_collectives(const Facts& facts) {
     ++sized;
     if (*call.message_bytes >= kSmallBytes) continue;
     ++small;
-    Group& group = groups[facts.trace->text(call.name)];
+    CollectiveGroup& group = groups[facts.trace->text(call.name)];
     const std::int64_t length = call.work.end_ns - call.work.start_ns;
     // Several streams may communicate at once: each moment counts once.
     const std::int64_t from = std::max(call.work.start_ns, counted_until);
@@ -92,6 +92,8 @@ Outcome small_collectives(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = small;
   finding.sample_noun = "collective";
+  finding.brief = say("{} of {} collectives carry less than 1 MB", {count(small), count(all)});
+  finding.action = say("Larger buckets (DDP bucket_cap_mb, larger FSDP units)");
   return finding;
 }
 

@@ -8,7 +8,7 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr std::int64_t kLeastNs = 300'000;
+constexpr std::int64_t kShortestLagNs = 300'000;
 
 // Where the CPU's lane begins: the first operator, annotation or call of the launching thread.
 std::int64_t first_cpu_event_ns(const Facts& facts) {
@@ -44,7 +44,7 @@ Outcome start_up_lag(const Facts& facts) {
     if (request == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(request)) request = id;
   }
   const std::int64_t late_ns = first.start_ns - from_ns;
-  if (profiler_ns < kLeastNs || profiler_ns * 2 < late_ns) return Quiet{};
+  if (profiler_ns < kShortestLagNs || profiler_ns * 2 < late_ns) return Quiet{};
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =

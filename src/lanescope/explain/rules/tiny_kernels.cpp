@@ -52,6 +52,11 @@ Outcome tiny_kernels(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
+  finding.brief = say("The GPU waits for launches: {} kernels per step, {} shorter than 10 us",
+                      {count(launches.kernel_count / steps),
+                       ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
+                             static_cast<std::int64_t>(launches.kernel_count))});
+  finding.action = say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
   return finding;
 }
 

@@ -217,6 +217,8 @@ Outcome triton_autotune(const Facts& facts) {
   finding.confidence = Confidence::kHigh;
   finding.sample_count = trials.size();
   finding.sample_noun = "run";
+  finding.brief = say("Kernels were tuned during the recording: {}", {ns(whole_ns)});
+  finding.action = say("Warm up every shape once before you record");
   return finding;
 }
 

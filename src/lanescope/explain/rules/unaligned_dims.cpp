@@ -89,6 +89,9 @@ Outcome unaligned_dims(const Facts& facts) {
       "vocabulary 64 or 128"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
+  finding.brief = say("Matmul sizes do not fit the tensor cores: rows of {} {} elements",
+                      {count(static_cast<std::uint64_t>(length)), name(work.type)});
+  finding.action = say("Pad sizes to a multiple of 8 (16-bit types), 16 (8-bit) or 4 (float32)");
   return finding;
 }
 

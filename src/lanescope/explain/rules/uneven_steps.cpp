@@ -11,6 +11,16 @@ using analysis::Window;
 
 namespace {
 
+struct Medians {
+  std::int64_t low_ns = 0, high_ns = 0;
+};
+
+Medians medians_of(const std::vector<std::int64_t>& lengths, std::size_t cut) {
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(cut);
+  return {analysis::median_of_steps({lengths.begin(), middle}),
+          analysis::median_of_steps({middle, lengths.end()})};
+}
+
 // Sorted lengths cut where two neighbours are farthest apart: [0, cut) and [cut, n). Both parts
 // have two steps or more, the upper median is 1.2 times the lower one or more, and the cut is wider
 // than either part. 0: there is no such cut.
@@ -23,8 +33,7 @@ std::size_t find_cut(const std::vector<std::int64_t>& lengths) {
     cut = i;
   }
   if (cut == 0) return 0;
-  const std::int64_t low = lengths[(cut - 1) / 2];
-  const std::int64_t high = lengths[cut + (lengths.size() - cut - 1) / 2];
+  const auto [low, high] = medians_of(lengths, cut);
   return high * 10 >= low * 12 && widest > lengths[cut - 1] - lengths.front() &&
                  widest > lengths.back() - lengths[cut]
              ? cut
@@ -40,7 +49,7 @@ std::optional<std::size_t> window_at(const std::vector<Window>& windows, std::in
   return static_cast<std::size_t>(after - windows.begin()) - 1;
 }
 
-struct Entry {
+struct StepEntry {
   std::int64_t time_ns[2] = {0, 0};  // in usual steps, in slow ones
   SliceId in_slow = kNone<SliceId>;
 };
@@ -97,7 +106,7 @@ class StepContents {
  private:
   void add(bool on_gpu, std::optional<std::size_t> step, SliceId slice, std::int64_t time_ns) {
     if (!step) return;
-    Entry& entry = entries_[{on_gpu, raw(facts_.trace->slices().name[raw(slice)])}];
+    StepEntry& entry = entries_[{on_gpu, raw(facts_.trace->slices().name[raw(slice)])}];
     const bool slow = is_slow_[*step] != 0;
     entry.time_ns[slow ? 1 : 0] += time_ns;
     if (slow && entry.in_slow == kNone<SliceId>) entry.in_slow = slice;
@@ -106,7 +115,7 @@ class StepContents {
   const Facts& facts_;
   const std::vector<char>& is_slow_;
   std::vector<Window> gpu_windows_, cpu_windows_;
-  std::map<std::pair<bool, std::uint32_t>, Entry> entries_;
+  std::map<std::pair<bool, std::uint32_t>, StepEntry> entries_;
 };
 
 std::string numbers_text(const Facts& facts, const std::vector<std::size_t>& slow) {
@@ -138,8 +147,7 @@ Outcome uneven_steps(const Facts& facts) {
   std::sort(slow.begin(), slow.end());
   std::vector<char> is_slow(steps, 0);
   std::int64_t over_ns = 0;
-  const std::int64_t low = lengths[(cut - 1) / 2];
-  const std::int64_t high = lengths[cut + (steps - cut - 1) / 2];
+  const auto [low, high] = medians_of(lengths, cut);
   for (const std::size_t i : slow) {
     is_slow[i] = 1;
     over_ns += length(i) - low;
@@ -181,6 +189,9 @@ Outcome uneven_steps(const Facts& facts) {
       "inputs of varying size: sort or pad them"};
   finding.confidence = slow.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps;
+  finding.brief = say("{} of {} steps take {}, the others {}",
+                      {count(slow.size()), count(steps), ns(high), ns(low)});
+  finding.action = say("Log, evaluate and save less often; sort or pad inputs of varying size");
   return finding;
 }
 

@@ -93,7 +93,7 @@ struct Link {
   std::int64_t duration() const { return work->end_ns - work->start_ns; }
 };
 
-struct Group {
+struct ChainGroup {
   std::uint64_t chains = 0;
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::size_t length = 0;
@@ -144,7 +144,7 @@ class Chains {
       take(std::span(chain).subspan(at, std::min(period, chain.size() - at)));
   }
 
-  const std::map<std::string, Group>& groups() const { return groups_; }
+  const std::map<std::string, ChainGroup>& groups() const { return groups_; }
 
  private:
   // The smallest p up to half of the length with op[i] == op[i - p] for all i, else the length. By
@@ -182,7 +182,7 @@ class Chains {
     const std::int64_t waits =
         launch_waits_within(facts_, chain.front().work->start_ns, chain.back().work->end_ns);
     const std::int64_t saved = std::max<std::int64_t>(0, sum - least) + waits;
-    Group& group = groups_[label];
+    ChainGroup& group = groups_[label];
     ++group.chains;
     group.gpu_ns += sum;
     group.saved_ns += saved;
@@ -206,7 +206,7 @@ class Chains {
   const Facts& facts_;
   Memory memory_;
   std::vector<Link> chain_;
-  std::map<std::string, Group> groups_;
+  std::map<std::string, ChainGroup> groups_;
 };
 
 }  // namespace
@@ -255,21 +255,21 @@ Outcome unfused_chain(const Facts& facts) {
   }
   if (elementwise >= 3 && with_shapes * 2 < elementwise)
     return NotChecked{"the operators' shapes (record_shapes=True)"};
-  std::map<std::string, Group> groups;
+  std::map<std::string, ChainGroup> groups;
   for (auto& [track, chains] : streams) {
     chains.close();
     for (const auto& [label, group] : chains.groups()) {
-      Group& all = groups[label];
+      ChainGroup& all = groups[label];
       const bool longer = group.longest_ns > all.longest_ns;
-      const Group sum{all.chains + group.chains,
-                      all.gpu_ns + group.gpu_ns,
-                      all.saved_ns + group.saved_ns,
-                      all.waits_ns + group.waits_ns,
-                      group.length,
-                      group.elements,
-                      longer ? group.longest : all.longest,
-                      longer ? group.op : all.op,
-                      std::max(group.longest_ns, all.longest_ns)};
+      const ChainGroup sum{all.chains + group.chains,
+                           all.gpu_ns + group.gpu_ns,
+                           all.saved_ns + group.saved_ns,
+                           all.waits_ns + group.waits_ns,
+                           group.length,
+                           group.elements,
+                           longer ? group.longest : all.longest,
+                           longer ? group.op : all.op,
+                           std::max(group.longest_ns, all.longest_ns)};
       all = sum;
     }
   }
@@ -323,12 +323,12 @@ Outcome unfused_chain(const Facts& facts) {
                 "bandwidth")
           : say("of each chain stays at least its shortest kernel; this GPU's bandwidth is not "
                 "known, so the bound is loose"));
-  std::vector<std::pair<std::string, Group>> ranked(groups.begin(), groups.end());
+  std::vector<std::pair<std::string, ChainGroup>> ranked(groups.begin(), groups.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.saved_ns > b.second.saved_ns;
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-    const Group& group = ranked[i].second;
+    const ChainGroup& group = ranked[i].second;
     Sentence line = say_counted(
         facts, "{} x{}, {} [element|elements]: {} per step",
         {name(ranked[i].first), count(group.chains),
@@ -348,6 +348,10 @@ Outcome unfused_chain(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = chains;
   finding.sample_noun = "chain";
+  finding.brief = say_counted(
+      facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
+      {count(told)});
+  finding.action = say("torch.compile the function that holds them");
   return finding;
 }
 

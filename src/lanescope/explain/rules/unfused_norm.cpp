@@ -60,22 +60,22 @@ bool is_one_of(std::string_view choices, std::string_view op) {
   return false;
 }
 
-struct Entry {
+struct NormEntry {
   const DeviceWork* work;
   std::string_view op;
   SliceId op_slice;
 };
 
-struct Found {
+struct FoundNorm {
   std::uint64_t runs = 0;
   std::int64_t gpu_ns = 0, saved_ns = 0, longest_ns = 0;
   SliceId example = kNone<SliceId>, op = kNone<SliceId>;
 };
 
-bool is_cast(std::string_view op) { return op == "copy" || op == "to" || op == "to_copy"; }
+bool is_cast_node(std::string_view op) { return op == "copy" || op == "to" || op == "to_copy"; }
 
 // The entries of the pattern that begins at `at`; empty: none does.
-void match(const Pattern& pattern, std::span<const Entry> entries, std::size_t at,
+void match(const Pattern& pattern, std::span<const NormEntry> entries, std::size_t at,
            std::vector<std::size_t>& taken) {
   taken.clear();
   std::size_t i = at;
@@ -84,15 +84,15 @@ void match(const Pattern& pattern, std::span<const Entry> entries, std::size_t a
     const bool optional = wanted.starts_with("?");
     if (optional) wanted.remove_prefix(1);
     const auto fits = [&](std::size_t k) {
-      return k < entries.size() &&
-             (is_one_of(wanted, entries[k].op) || (wanted == "copy" && is_cast(entries[k].op)));
+      return k < entries.size() && (is_one_of(wanted, entries[k].op) ||
+                                    (wanted == "copy" && is_cast_node(entries[k].op)));
     };
     if (optional) {
       if (fits(i)) taken.push_back(i++);
       continue;
     }
     std::size_t cast = i;
-    while (i > at && cast < entries.size() && is_cast(entries[cast].op)) ++cast;
+    while (i > at && cast < entries.size() && is_cast_node(entries[cast].op)) ++cast;
     if (!fits(cast)) {
       taken.clear();
       return;
@@ -109,7 +109,7 @@ Outcome unfused_norm(const Facts& facts) {
   if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
   const Trace& trace = *facts.trace;
   KernelNames names(trace);
-  std::map<std::uint32_t, std::vector<Entry>> streams;
+  std::map<std::uint32_t, std::vector<NormEntry>> streams;
   for (const DeviceWork* work : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(work->slice)];
     const bool from_op = trace.kind(work->slice) == CategoryKind::kKernel && op != kNone<SliceId> &&
@@ -119,7 +119,7 @@ Outcome unfused_norm(const Facts& facts) {
     streams[raw(trace.slices().track[raw(work->slice)])].push_back(
         {work, from_op ? short_op(trace.name(op)) : std::string_view(), op});
   }
-  std::array<Found, std::size(kPatterns)> found{};
+  std::array<FoundNorm, std::size(kPatterns)> found{};
   std::vector<std::size_t> taken;
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::uint64_t runs = 0;
@@ -134,7 +134,7 @@ Outcome unfused_norm(const Facts& facts) {
         for (const std::size_t i : taken) {
           const std::int64_t dur_ns = entries[i].work->end_ns - entries[i].work->start_ns;
           sum += dur_ns;
-          casts = casts || is_cast(entries[i].op);
+          casts = casts || is_cast_node(entries[i].op);
           if (is_full_pass(entries[i].op) && (least < 0 || dur_ns < least)) least = dur_ns;
         }
         // Between casts the passes are over wider types than the fused kernel reads and writes.
@@ -143,14 +143,16 @@ Outcome unfused_norm(const Facts& facts) {
                                                        entries[taken.back()].work->end_ns);
         const std::int64_t saved = sum - std::max<std::int64_t>(0, least) + waits;
         waits_ns += waits;
-        Found& each = found[k];
+        FoundNorm& each = found[k];
         ++each.runs;
         each.gpu_ns += sum;
         each.saved_ns += saved;
         if (sum > each.longest_ns) {
           each.longest_ns = sum;
-          each.example = entries[at].work->slice;
-          each.op = entries[at].op_slice;
+          // Casts at its begin and end may belong to the code around it.
+          const NormEntry& middle = entries[taken[taken.size() / 2]];
+          each.example = middle.work->slice;
+          each.op = middle.op_slice;
         }
         ++runs;
         gpu_ns += sum;
@@ -201,6 +203,11 @@ Outcome unfused_norm(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = runs;
   finding.sample_noun = "run";
+  finding.brief = say("{} runs operator by operator, {} times per step",
+                      {text(kPatterns[ranked.front()].what),
+                       count(found[ranked.front()].runs / facts.steady.size())});
+  finding.action =
+      say("Use {}, or torch.compile the module", {text(kPatterns[ranked.front()].instead)});
   return finding;
 }
 

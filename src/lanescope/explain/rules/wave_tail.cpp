@@ -73,6 +73,8 @@ Outcome wave_tail(const Facts& facts) {
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   finding.try_next = {"a batch or size whose tiles just fill whole waves",
                       "torch.compile(mode=\"max-autotune\"), which tries other tiles"};
+  finding.action = say("Pick a batch whose tiles fill whole waves, or mode=\"max-autotune\"");
+  finding.brief = say("The last wave of blocks leaves the GPU partly empty");
   return finding;
 }
 

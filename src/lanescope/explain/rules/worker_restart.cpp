@@ -112,6 +112,8 @@ Outcome worker_restart(const Facts& facts) {
   finding.confidence = windows.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = waits.lengths.size();
   finding.sample_noun = "wait";
+  finding.brief = say_counted(facts, "The DataLoader started its workers again {} [time|times]: {}",
+                              {count(windows.size()), ns(total_ns)});
   return finding;
 }
 

@@ -63,6 +63,8 @@ Outcome zero_grad_fills(const Facts& facts) {
   finding.confidence = facts.confidence();
   finding.sample_count = work.works.size();
   finding.sample_noun = "fill";
+  finding.brief = say("zero_grad() fills gradients with zeros");
+  finding.action = say("zero_grad(set_to_none=True), torch's default since 2.0");
   return finding;
 }
 

@@ -9,9 +9,8 @@
 namespace lanescope::format {
 namespace {
 
-// The order of a file. What shares a time and a kind is told apart by nothing that depends on the
-// order in which tracks or strings were first met: a written trace, read and written again, must
-// come out the same.
+// The order of events in a file. At equal times and kinds, nothing may depend on the order in which
+// tracks or strings first appeared: a written trace, read and written again, must stay the same.
 class Before {
  public:
   explicit Before(const Trace& trace) : trace_(trace) {}
@@ -21,17 +20,17 @@ class Before {
     const SliceColumns& slices = trace_.slices();
     switch (a.kind) {
       case EventKind::kSlice:
-      case EventKind::kAsyncBegin:  // as on a track: longer first, then place in the file
+      case EventKind::kAsyncBegin:  // like slices of a track: longer first, then place in the file
         if (slices.dur_ns[a.index] != slices.dur_ns[b.index])
           return slices.dur_ns[a.index] > slices.dur_ns[b.index];
         return slices.event_index[a.index] < slices.event_index[b.index];
-      case EventKind::kAsyncEnd:  // the other way round: inner slices end first
+      case EventKind::kAsyncEnd:  // in reverse: inner slices end first
         if (slices.start_ns[a.index] != slices.start_ns[b.index])
           return slices.start_ns[a.index] > slices.start_ns[b.index];
         return slices.event_index[a.index] > slices.event_index[b.index];
       case EventKind::kInstant:
       case EventKind::kCounter:
-        return false;  // their runs are in order already
+        return false;  // their runs are already in order
       case EventKind::kFlowStart:
       case EventKind::kFlowStep:
       case EventKind::kFlowEnd:
@@ -61,8 +60,7 @@ class Before {
   const Trace& trace_;
 };
 
-// Rows of flows in an order that brings arrows of one id together: by category, name, id, then
-// `point`.
+// Rows of flows, with arrows of one id together: by category, name, id, then `point`.
 template <typename Point>
 std::vector<std::uint32_t> by_id(std::span<const Flow> flows, Point point) {
   const auto key = [&](std::uint32_t i) {
@@ -81,8 +79,8 @@ bool same_id(const Flow& a, const Flow& b) {
   return a.category == b.category && a.name == b.name && a.id == b.id;
 }
 
-// What the ends of arrow i are: its start is written by the first of its siblings, unless an arrow
-// leads there.
+// What to write for the two ends of arrow i. Among arrows with the same start, only the first
+// writes it, and not if another arrow ends there.
 struct Ends {
   std::vector<bool> writes_start, end_is_step;
 };
@@ -95,8 +93,8 @@ Ends find_ends(std::span<const Flow> flows) {
   for (std::size_t i = 0; i < starts.size(); ++i)
     ends.writes_start[starts[i]] = i == 0 || !same_id(flows[starts[i - 1]], flows[starts[i]]) ||
                                    from(flows[starts[i - 1]]) != from(flows[starts[i]]);
-  // Both lists are in the same order of ids and points, so one walk meets every start that is also
-  // an arrival.
+  // Both lists are in the same order of ids and points, so one walk meets every start that is
+  // also an arrival.
   const auto less = [&](const Flow& a, std::pair<std::int64_t, std::uint32_t> at_a, const Flow& b,
                         std::pair<std::int64_t, std::uint32_t> at_b) {
     return std::tuple(raw(a.category), raw(a.name), a.id.is_text, a.id.number, raw(a.id.text),
@@ -118,7 +116,7 @@ Ends find_ends(std::span<const Flow> flows) {
   return ends;
 }
 
-// Sorted runs, one behind the other, become one: neighbours are merged until a single one is left.
+// Merges sorted runs that follow each other: neighbours, until one run is left.
 void merge_runs(std::vector<EventRef>& events, std::vector<std::size_t> bounds,
                 const Before& before) {
   std::vector<EventRef> merged(events.size());
@@ -158,7 +156,7 @@ std::vector<EventRef> order_events(const Trace& trace) {
       events.push_back({slices.start_ns[i], i, async ? EventKind::kAsyncBegin : EventKind::kSlice});
     end_run();
     if (!async || track.slice_count == 0) continue;
-    // Inner slices end first: of those that end together, the one that started last.
+    // Inner slices end first: at equal ends, the one that started last.
     for (std::uint32_t i = last; i-- > track.first_slice;)
       if (slices.dur_ns[i] > 0)
         events.push_back({slices.start_ns[i] + slices.dur_ns[i], i, EventKind::kAsyncEnd});

@@ -1,5 +1,5 @@
-// All events of a Trace in order of time, as a writer needs them: halves of arrows and of async
-// slices included.
+// All events of a Trace in order of time, as a writer needs them, with the halves of arrows
+// and async slices.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ enum class EventKind : std::uint8_t {
   kCounter,
   kFlowStart,
   kFlowStep,
-  kFlowEnd,  // behind the slices they bind to
+  kFlowEnd,  // after the slices that they bind to
 };
 
 struct EventRef {
@@ -26,9 +26,9 @@ struct EventRef {
 };
 
 // By time; equal times: ends of async slices, then slices (longer first), instants, counters,
-// arrows. Of arrows that share a start only the first has its kFlowStart; an end from which another
-// arrow of the same id goes on is a kFlowStep. Async slices of no length have a kAsyncBegin only.
-// O(n log runs) time, 32 bytes an event while it runs.
+// arrows. Among arrows with the same start, only the first has its kFlowStart. An end from which
+// another arrow of the same id goes on is a kFlowStep. Async slices without length have only a
+// kAsyncBegin. O(n log runs) time, 32 bytes an event while it runs.
 std::vector<EventRef> order_events(const Trace& trace);
 
 }  // namespace lanescope::format

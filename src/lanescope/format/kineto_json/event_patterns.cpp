@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
 constexpr std::uint32_t kFirstCredit = 512;
-constexpr std::uint32_t kPatience = 4096;          // events without hope before another try
-constexpr std::size_t kMaxEventBytes = 16 * 1024;  // of an event that is learned
+constexpr std::uint32_t kEventsBetweenTries = 4096;  // unknown events before learning again
+constexpr std::size_t kMaxEventBytes = 16 * 1024;    // of an event to learn
 
 }  // namespace
 
@@ -34,7 +34,7 @@ bool EventPatterns::wants_draft() {
     --credit_;
     return true;
   }
-  if (++waiting_ < kPatience) return false;
+  if (++waiting_ < kEventsBetweenTries) return false;
   waiting_ = 0;
   credit_ = kFirstCredit / 8;
   return true;

@@ -1,11 +1,11 @@
-// How events of one writer look: the text between their values, which repeats byte for byte.
+// Patterns of events from one writer: the text between their values, which repeats byte for byte.
 //
-// Problem: nine tenths of a trace are keys, quotes, blanks and commas that the event before had
-// too. Idea: a tree whose edges are pieces of text. From the root, an edge holds the text from an
-// event's `{` to its first value, the edges behind it hold what stood between that value and the
-// next, and a last one everything up to the event's `}`. Whoever reads an event compares whole
-// pieces and parses values only. Example: {"ph":"X","ts":5,"args":{"a":1}} is the pieces
-// `{"ph":"X","ts":`, `,"args":{"a":` and `}}`. Phase and category count as text, not as values.
+// Problem: nine tenths of a trace are keys, quotes, blanks and commas that the event before had,
+// too. Idea: a tree whose edges are pieces of text. An edge from the root is the text from an
+// event's `{` to its first value; the next edges are the texts between two values; the last edge is
+// the text up to the event's `}`. The reader compares whole pieces and parses only values. Example:
+// {"ph":"X","ts":5,"args":{"a":1}} is the pieces `{"ph":"X","ts":`, `,"args":{"a":` and `}}`. Phase
+// and category count as text, not as values.
 #pragma once
 #include <array>
 #include <bit>
@@ -22,16 +22,16 @@ namespace lanescope::format {
 
 enum class ValueSlot : std::uint8_t { kEnd, kName, kTime, kDuration, kPid, kTid, kId, kArg };
 
-// An event that was read in full, piece by piece, ready to be learned.
+// An event that was read in full, piece by piece, to be learned.
 struct EventDraft {
   struct Value {
     ValueSlot slot;
-    ArgKey known;  // of kArg, as is `key`
+    ArgKey known;  // for kArg, like `key`
     StringId key;
     std::uint32_t begin, end;              // bytes of the text
     std::uint32_t begin_token, end_token;  // tokens of it
   };
-  bool usable = true;  // false: something in it that patterns do not cover
+  bool usable = true;  // false: patterns cannot express it
   char phase = '\0';
   StringId category = kNone<StringId>, scope = kNone<StringId>, bind = kNone<StringId>;
   std::vector<Value> values;
@@ -44,22 +44,22 @@ struct EventDraft {
   }
 };
 
-// One thread. Memory: at most kMaxTextBytes and kMaxEdges edges, whatever the file holds; when they
-// are used up everything is forgotten and learning starts again.
+// One thread. Memory: at most kMaxTextBytes and kMaxEdges edges for any file. When they are used
+// up, forgets everything and starts to learn again.
 class EventPatterns {
  public:
   static constexpr std::size_t kMaxTextBytes = 128 * 1024, kMaxEdges = 2048, kMaxArgs = 32;
 
   using ArgTypes = std::array<std::uint64_t, kMaxArgs / 16>;  // four bits an argument
 
-  // What an event says without values, and the argument types that the last such event had.
+  // The fixed parts of an event, and the argument types of the last such event.
   struct Pattern {
     char phase;
     StringId category, scope, bind;
     ArgTypes types{};
     std::uint32_t shape = 0;
     bool has_shape = false;
-    std::uint32_t next = 0;  // the root's edge that the event behind it took
+    std::uint32_t next = 0;  // the root's edge of the event that followed
   };
   struct Edge {
     std::size_t text = 0;      // place in texts_
@@ -75,8 +75,8 @@ class EventPatterns {
 
   EventPatterns();
 
-  // The edge behind `from` whose text stands at `at`, kRoot when there is none. `left` bytes of
-  // text, then codec::kJsonPadding.
+  // The edge after `from` whose text is at `at`; kRoot: none. `left` bytes of text,
+  // then codec::kJsonPadding.
   std::uint32_t find(std::uint32_t from, const char* at, std::size_t left) {
     const std::uint32_t guess = edges_[from].last_taken;
     if (guess != kRoot && matches(edges_[guess], at, left)) return guess;
@@ -86,11 +86,11 @@ class EventPatterns {
   // The event that an edge with kEnd completes; the next event probably starts as it did then.
   Pattern& finish(std::uint32_t end);
 
-  // Whether an event that found no way through the tree should be drafted and learned: not when
-  // most of those lately learned were of no use.
+  // Whether to draft and learn an event that matches no pattern: no, if most of the patterns
+  // learned lately were never used.
   bool wants_draft();
   // `event` is the text of the draft's event, `first_token` the number of its `{`, `end_token` that
-  // of the token behind its `}`.
+  // of the token after its `}`.
   void learn(const EventDraft& draft, std::string_view text, std::uint32_t begin, std::uint32_t end,
              std::uint32_t first_token, std::uint32_t end_token);
 
@@ -100,7 +100,7 @@ class EventPatterns {
     std::memcpy(&word, at, sizeof word);
     return word;
   }
-  // Word by word; the last one overlaps the one before it. Short texts have zeros behind them.
+  // Compares word by word; the last word overlaps the one before. Short texts end in zeros.
   bool matches(const Edge& edge, const char* at, std::size_t left) const {
     constexpr std::size_t kWord = sizeof(std::uint64_t);
     if (edge.size > left) return false;
@@ -125,7 +125,7 @@ class EventPatterns {
   std::string texts_;
   std::vector<Edge> edges_;  // [kRoot] has no text
   std::vector<Pattern> patterns_;
-  std::uint32_t last_pattern_ = 0;  // [0] stands before the first event
+  std::uint32_t last_pattern_ = 0;  // [0]: before the first event
   std::uint32_t credit_ = 0;        // events that may be learned
   std::uint32_t waiting_ = 0;       // events that were not
 };

@@ -103,7 +103,7 @@ class RandomEvents {
   explicit RandomEvents(unsigned seed) : random_(seed) {}
   void set_odd(bool odd) { odd_ = odd; }
 
-  // `blanks` stand behind the first bracket.
+  // `blanks` come after the first bracket.
   std::string event(const std::string& blanks) {
     std::string text = "{" + blanks;
     const std::string arrow =

@@ -1,8 +1,8 @@
-// Problem: 250 bytes of JSON an event, a dozen fields in any order, hundreds of thousands of
-// events. Idea: simdjson finds where tokens start. An event that looks like one before it
-// (event_patterns.h) is read value by value; any other one is walked token by token, and learned.
-// Whatever is not strict JSON is refused before anything of the event was added; the careful path
-// then mends its text and comes back here. Cost: about one pass over the text.
+// Problem: hundreds of thousands of events, each 250 bytes of JSON with a dozen fields in any
+// order. Idea: simdjson finds where tokens start. An event with a known pattern (event_patterns.h)
+// is read value by value; another one is read token by token, and learned. Text that is not strict
+// JSON is refused before any part of the event is added; the slow path then repairs it and comes
+// back here. Cost: about one pass over the text.
 #include "lanescope/format/kineto_json/event_reader.h"
 
 #include "lanescope/base/json_escape.h"
@@ -62,8 +62,8 @@ bool EventReader::read_mended(std::string& event, std::uint64_t offset) {
   return outcome.stop == Stop::kEnd && !outcome.after_comma;
 }
 
-// Equal pieces of text hold equal tokens, so only what stands between them is looked at. Texts are
-// interned in the order of the file, as read_event() would: giving up changes nothing.
+// Equal pieces of text have equal tokens, so read only what is between them. Interns texts in the
+// order of the file, like read_event(), so giving up changes nothing.
 bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset) {
   JsonWalk ahead = walk;
   const std::uint32_t begin = *walk.at;
@@ -80,12 +80,12 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
     at += edge.size;
     if (edge.slot == ValueSlot::kEnd) break;
     if (ahead.ended()) return false;
-    at = ahead.text + *ahead.at;  // only blanks can stand before it
+    at = ahead.text + *ahead.at;  // only blanks can come before it
     if (edge.slot == ValueSlot::kArg) known_.edges[known_.count] = index;
     const std::size_t size = ahead.at[1] - ahead.at[0];
     std::uint64_t whole = 0;
     if (edge.slot >= ValueSlot::kPid && size <= 8 && codec::parse_digits(at, size, whole) &&
-        (*at != '0' || size == 1)) {  // most values: integers of a few digits, nothing behind them
+        (*at != '0' || size == 1)) {  // most values: integers of a few digits and nothing more
       if (edge.slot == ValueSlot::kArg)
         known_.add(ArgType::kInt32, whole);
       else
@@ -109,12 +109,12 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
   return true;
 }
 
-// `end`: behind the value. Only values that need no second look.
+// `end`: after the value. Handles only simple values.
 bool EventReader::read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end) {
   if (slot == ValueSlot::kTime || slot == ValueSlot::kDuration) {
     std::int64_t ns = 0;
     std::string_view token;
-    const bool quoted = walk.peek() == '"';  // counted, as read_time() does
+    const bool quoted = walk.peek() == '"';  // counted, as in read_time()
     if (quoted && !walk.take_string(token)) return false;
     if (!quoted) token = walk.take_token();
     if (!parse_plain_time(token, ns) || !is_possible_time(ns)) return false;
@@ -339,8 +339,7 @@ bool EventReader::read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar
   return true;
 }
 
-// A field of the event that lanescope has no column for is kept among the arguments under
-// "event:<key>".
+// Keeps a field without a column as an argument "event:<key>".
 bool EventReader::read_other(JsonWalk& walk, std::string_view key, Event& event) {
   ArgValue value;
   if (!read_value(walk, event, value)) return false;
@@ -352,7 +351,7 @@ bool EventReader::read_other(JsonWalk& walk, std::string_view key, Event& event)
 
 bool EventReader::read_args(JsonWalk& walk, Event& event) {
   ArgsTable& args = builder_.args();
-  if (event.args_open) {  // of two "args" the last one counts
+  if (event.args_open) {  // if there are two "args", the last one counts
     args.cancel();
     draft_.usable = false;
   }

@@ -1,4 +1,4 @@
-// Trace events as JSON text become calls of TraceBuilder: the hot loop of reading.
+// Turns trace events in JSON into calls of TraceBuilder: the hot loop of reading.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace lanescope::format {
 
-// Arguments under this prefix were fields of the event itself that lanescope has no column for:
-// "event:finished".
+// Prefix of arguments that were fields of the event itself, without a column in
+// lanescope: "event:finished".
 inline constexpr std::string_view kOtherFieldPrefix = "event:";
 
 // Fields of an event, in docs/formats/kineto_json.md. One thread; borrows the builder.
@@ -28,21 +28,21 @@ class EventReader {
 
   enum class Stop : std::uint8_t {
     kEnd,       // all of the text was used
-    kArrayEnd,  // the `]` behind the last event was met and used
-    kRefused,   // text[used] starts an event that is not strict JSON; nothing of it was added
+    kArrayEnd,  // the `]` after the last event was found and used
+    kRefused,   // text[used] starts an event that is not strict JSON; no part of it was added
   };
   struct Outcome {
     Stop stop = Stop::kEnd;
     std::size_t used = 0;
     bool after_comma = false;  // the last token used was a comma
   };
-  // Starts at a `{`: events with commas between them, the array's `]` and whatever follows it.
-  // `offset` is text's place in the unpacked input, for counters. Each event is added when all of
-  // it was understood, so reading can go on at text[used]. `text` is followed by
-  // codec::kJsonPadding readable bytes.
+  // Starts at a `{` and reads events with commas between them, up to the array's `]`. `offset`
+  // is the place of `text` in the unpacked input, for counters. Adds each event when all of it
+  // is understood, so reading can go on at text[used]. After `text`, codec::kJsonPadding bytes
+  // must be readable.
   Outcome read_events(std::string_view text, std::uint64_t offset);
 
-  // One event's strict JSON, as mended, that stood at `offset`. False: it is no event even so.
+  // Reads one event whose JSON at `offset` was repaired. False: it is still not an event.
   bool read_mended(std::string& event, std::uint64_t offset);
 
  private:
@@ -54,12 +54,12 @@ class EventReader {
     std::uint32_t next = 0;  // the entry that followed this one last time
   };
 
-  // The arguments of the event that read_known() is at, as ArgsTable keeps them.
+  // The arguments of the event in read_known(), in the form of ArgsTable.
   struct KnownArgs {
     std::size_t count = 0, word_count = 0;
     EventPatterns::ArgTypes types{};
     IssueBits notes = 0;                                       // of the event
-    std::array<std::uint32_t, EventPatterns::kMaxArgs> edges;  // one an argument: its key
+    std::array<std::uint32_t, EventPatterns::kMaxArgs> edges;  // for each argument, its key
     std::array<std::uint32_t, 2 * EventPatterns::kMaxArgs> words;
 
     void reset() {
@@ -83,14 +83,12 @@ class EventReader {
     }
   };
 
-  // False: the event does not look like any before it; nothing was added and the walk stands where
-  // it did.
+  // False: no pattern matches; nothing was added, and the walk did not move.
   bool read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset);
   bool read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset);
   bool read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end);
   ArgsId add_known_args(EventPatterns::Pattern& pattern);
-  // False: the text is not strict JSON (or not what the caller asked for); the event must be
-  // dropped.
+  // False: the text is not strict JSON, or not what the caller asked for; drop the event.
   bool read_event(JsonWalk& walk, Event& event);
   bool read_field(JsonWalk& walk, std::string_view key, Event& event);
   bool read_args(JsonWalk& walk, Event& event);
@@ -103,7 +101,7 @@ class EventReader {
   void commit(Event& event, std::string_view text, std::uint64_t offset);
   const KeyEntry& arg_key_entry(std::string_view key);
 
-  // Where a value of the event being drafted stands, once the walk is behind it.
+  // Notes where a value of the drafted event is; the walk is just after it.
   void draft_value(ValueSlot slot, const JsonWalk& walk, const std::uint32_t* from,
                    const KeyEntry* key = nullptr);
 
@@ -114,9 +112,9 @@ class EventReader {
   EventPatterns patterns_;
   EventDraft draft_;
   bool drafting_ = false;
-  const std::uint32_t* tokens_ = nullptr;  // of the text at hand
+  const std::uint32_t* tokens_ = nullptr;  // of the current text
   std::string scratch_;
-  std::vector<KeyEntry> keys_;  // [0] stands before the first key of every event
+  std::vector<KeyEntry> keys_;  // [0]: before the first key of every event
   std::uint32_t key_at_ = 0;
   std::unordered_map<std::uint32_t, std::uint32_t> key_by_text_;
   KnownArgs known_;

@@ -13,7 +13,7 @@ namespace lanescope::format {
 void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
                     std::uint64_t offset) {
   ImportStats& stats = builder_.stats();
-  // Metadata has no time, and what is more than a name or an index is kept as its whole text.
+  // Metadata has no time. Keep the whole text of what is more than a name or an index.
   if (event.phase == 'M')
     notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
@@ -31,7 +31,7 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
     return drop(args);
   }
   if (!event.time_ns) {
-    // A time that was there but unusable has been counted for what it was.
+    // An unusable time has already been counted.
     if (!(notes & issue_bit(ImportIssue::kBadTime)))
       stats.count(ImportIssue::kMissingField, offset);
     return drop(args);
@@ -69,7 +69,7 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
       return builder_.add_slice(track(), category, name, time, event.dur_ns.value_or(0), args);
     case 'B':
       return builder_.add_begin(track(), category, name, time, args);
-    case 'E':  // whatever its category says, it makes no track of its own
+    case 'E':  // whatever its category, it makes no new track
       return builder_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time, args);
     case 'i':
     case 'I':

@@ -1,4 +1,4 @@
-// One understood trace event becomes calls of TraceBuilder.
+// Turns one parsed trace event into calls of TraceBuilder.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace lanescope::format {
 
-// What an event's fields said; docs/formats/kineto_json.md lists them.
+// The fields of an event; docs/formats/kineto_json.md lists them.
 struct EventFields {
-  char phase = '\0';  // '?': none that a reader could know
+  char phase = '\0';  // '?': unknown
   bool has_phase = false;
   StringId name = kNone<StringId>, category = kNone<StringId>;
   StringId scope = kNone<StringId>, bind = kNone<StringId>;
@@ -21,18 +21,20 @@ struct EventFields {
   std::optional<Scalar> pid, tid, id;
 };
 
-// One bit an ImportIssue, for what was noticed before it is known whether the event counts.
-using IssueBits = std::uint32_t;
-static_assert(kImportIssueCount <= 32);
-constexpr IssueBits issue_bit(ImportIssue issue) { return 1u << static_cast<unsigned>(issue); }
+// One bit per ImportIssue, for issues found before it is clear whether the event counts.
+using IssueBits = std::uint64_t;
+static_assert(kImportIssueCount <= 64);
+constexpr IssueBits issue_bit(ImportIssue issue) {
+  return std::uint64_t{1} << static_cast<unsigned>(issue);
+}
 
 // One thread; borrows the builder.
 class EventSink {
  public:
   explicit EventSink(TraceBuilder& builder) : builder_(builder) {}
 
-  // Adds the event, or counts why it cannot be added. `args` are its arguments, the last that the
-  // builder's ArgsTable was given; `text` is the whole event's JSON and stood at `offset`.
+  // Adds the event, or counts why it cannot. `args` are its arguments, the last ones in the
+  // builder's ArgsTable; `text` is the event's JSON, at `offset`.
   void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
 

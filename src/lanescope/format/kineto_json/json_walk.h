@@ -8,7 +8,7 @@
 namespace lanescope::format {
 
 // Borrows the text and the token positions of codec::JsonIndex (at least one). Cheap to copy, so
-// that a reader can go back to where it was. Nothing here reads behind the text.
+// that a reader can go back. Never reads beyond the text.
 struct JsonWalk {
   const char* text;
   const std::uint32_t* at;
@@ -26,7 +26,8 @@ struct JsonWalk {
     ++at;
     return true;
   }
-  // The token here, without blanks behind it, and on to the next one. Not when ended().
+  // Returns the current token, without blanks after it, and moves to the next one.
+  // Not when ended().
   std::string_view take_token() {
     const char* begin = text + at[0];
     const char* end = text + at[1];
@@ -34,7 +35,7 @@ struct JsonWalk {
     ++at;
     return {begin, static_cast<std::size_t>(end - begin)};
   }
-  // What stands between the quotes.
+  // Takes the text between the quotes.
   bool take_string(std::string_view& raw) {
     if (peek() != '"') return false;
     raw = take_token();
@@ -42,7 +43,7 @@ struct JsonWalk {
     raw = raw.substr(1, raw.size() - 2);
     return true;
   }
-  // A list or an object, brackets counted, content not looked at.
+  // Takes a list or an object: counts brackets, ignores the content.
   bool take_nested(std::string_view& raw) {
     const std::uint32_t begin = *at;
     int depth = 0;

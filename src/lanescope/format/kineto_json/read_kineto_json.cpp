@@ -1,7 +1,7 @@
 // Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window
-// slides over the text; up to the last event that ends in it, the fast reader takes everything in
-// one go. What it refuses goes, event by event and up to the end of that window, through the
-// mender. Cost: one pass; a refusal costs the careful path for one window.
+// slides over the text. The fast reader takes everything up to the last event that ends in it.
+// After a refusal, the rest of that window goes event by event through the repair. Cost: one pass;
+// a refusal costs the slow path for one window.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
 #include <algorithm>
@@ -13,12 +13,40 @@
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/json_walk.h"
 #include "lanescope/format/kineto_json/text_window.h"
 
 namespace lanescope::format {
 namespace {
 
 constexpr int kEnd = -1;
+
+// Counts each whole document after the first one; counts anything else there once.
+class RestScanner {
+ public:
+  void scan(std::string_view text, std::uint64_t offset, ImportStats& stats) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (in_string_) {
+        if (c == '"' && !escaped_) in_string_ = false;
+        escaped_ = c == '\\' && !escaped_;
+      } else if (c == '"' && depth_ > 0) {
+        in_string_ = true;
+      } else if (c == '{' || c == '[') {
+        if (depth_++ == 0) stats.count(ImportIssue::kSecondDocument, offset + i);
+      } else if ((c == '}' || c == ']') && depth_ > 0) {
+        --depth_;
+      } else if (depth_ == 0 && !JsonWalk::is_blank(c) && !has_other_) {
+        has_other_ = true;
+        stats.count(ImportIssue::kTrailingBytes, offset + i);
+      }
+    }
+  }
+
+ private:
+  std::size_t depth_ = 0;
+  bool in_string_ = false, escaped_ = false, has_other_ = false;
+};
 
 class DocumentReader {
  public:
@@ -61,7 +89,7 @@ class DocumentReader {
     return grown;
   }
 
-  // The next character that is not blank, not yet consumed; kEnd when there is none.
+  // The next character that is not blank, without consuming it; kEnd: none.
   int next() {
     for (;;) {
       const std::string_view text = window_.text();
@@ -75,8 +103,7 @@ class DocumentReader {
     }
   }
 
-  // Mends the value at hand, reading on as far as it needs. The text of the value is then in
-  // mended_.
+  // Repairs the current value into mended_, reading on as far as needed.
   codec::MendResult mend() {
     for (;;) {
       const codec::MendResult result = codec::mend_json(window_.text(), window_.at_end(), mended_);
@@ -109,7 +136,7 @@ class DocumentReader {
     }
   }
 
-  // False: not understood; the window stands where it did or at its end.
+  // False: not understood; the window did not move, or is at its end.
   bool read_entry() {
     const codec::MendResult key = mend();
     if (key.status != codec::MendStatus::kDone) return lost_entry(key);
@@ -155,7 +182,7 @@ class DocumentReader {
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base.value));
   }
 
-  // After metadata that could not be understood: on to the events, if they are still to come.
+  // After metadata that was not understood: goes on to the events, if they are still to come.
   bool skip_to_events() {
     constexpr std::string_view kKey = "\"traceEvents\"";
     if (window_.text().empty()) return false;
@@ -188,7 +215,7 @@ class DocumentReader {
       if (c == ']') {
         if (after_comma) count(ImportIssue::kSyntax);
         window_.consume(1);
-        if (!events_go_on()) return;
+        if (!has_more_events()) return;
         after_event = true;
         continue;
       }
@@ -212,8 +239,8 @@ class DocumentReader {
         const std::string_view text = window_.text();
         const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
         if (size == 0) {
-          // One very long event, or a writer whose events start with another key: looking again for
-          // each would be quadratic.
+          // One very long event, or a writer whose events start with another key: searching again
+          // for each would be quadratic.
           if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
             careful_until = window_.offset() + text.size();
           continue;
@@ -226,15 +253,15 @@ class DocumentReader {
         has_event_ = has_event_ || outcome.used > 0;
         window_.consume(outcome.used);
         if (outcome.stop == EventReader::Stop::kArrayEnd) {
-          if (!events_go_on()) return;
+          if (!has_more_events()) return;
           after_event = true;
         }
       }
     }
   }
 
-  // Behind a `]`: another event, which no strict file has there, makes it a stray bracket.
-  bool events_go_on() {
+  // After a `]`: if another event follows, which no strict file has, the bracket is a stray one.
+  bool has_more_events() {
     constexpr std::size_t kLookahead = 256;
     if (window_.text().size() < kLookahead) grow();
     const std::string_view text = window_.text().substr(0, kLookahead);
@@ -247,7 +274,7 @@ class DocumentReader {
     return true;
   }
 
-  // Something among the events that is no object. True: it was a whole value.
+  // Skips something that is not an object among the events. True: it was a whole value.
   bool skip_element(int c) {
     const std::size_t inner = window_.text().find_first_not_of(" \t\r\n", 1);
     if (c == '[' && inner != std::string_view::npos &&
@@ -270,8 +297,8 @@ class DocumentReader {
     return false;
   }
 
-  // One event through the mender. False: the text is over. `exhausted`: no more second looks at
-  // text that was lost.
+  // Reads one event with repair. False: end of the text. `exhausted`: do not search
+  // lost text again.
   bool read_carefully(bool exhausted) {
     const codec::MendResult result = mend();
     if (result.status == codec::MendStatus::kDone) {
@@ -294,8 +321,8 @@ class DocumentReader {
         window_.consume(start);
         return true;
       }
-      // An event start can lie across the end of the window; its first key and what is before it
-      // are short.
+      // An event start can cross the end of the window; its first key and what is before
+      // it are short.
       constexpr std::size_t kOverlap = 256;
       if (window_.at_end() || text.size() < kOverlap) {
         window_.consume(text.size());
@@ -311,10 +338,11 @@ class DocumentReader {
     }
   }
 
-  // What follows the trace; the packed stream's own check comes at its very end.
+  // Reads what follows the trace; a packed stream has its checksum at the very end.
   void skip_rest() {
-    if (next() != kEnd && !window_.failed()) count(ImportIssue::kTrailingBytes);
+    RestScanner rest;
     do {
+      rest.scan(window_.text(), window_.offset(), stats());
       window_.consume(window_.text().size());
     } while (grow() && !window_.failed());
   }
@@ -327,8 +355,8 @@ class DocumentReader {
     };
     if (first == '[') {
       if (has_event_ || builder_.event_count() > 0) {
-        // Any list of records is objects in an array; of a trace at least one has a phase and a
-        // time.
+        // Any list of records is an array of objects; in a trace, at least one has a phase
+        // and a time.
         const std::uint64_t strangers =
             stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
         if (strangers == 0 || strangers < builder_.event_count()) return std::nullopt;
@@ -374,7 +402,7 @@ class DocumentReader {
   EventReader events_;
   std::string mended_;
   std::vector<std::string> keys_;
-  std::uint64_t work_ = 0;  // bytes the mender went over
+  std::uint64_t work_ = 0;  // bytes that the repair read
   bool bare_array_ = false, has_events_ = false, has_event_ = false;
 };
 

@@ -7,9 +7,9 @@
 
 namespace lanescope::format {
 
-// Reads `source` to its end. Damage is counted in the Trace's import_stats(); text that holds no
-// trace at all is kCorruptInput, with one line that says what was found. kIo and kLimit come from
-// the source. `name` is for messages.
+// Reads `source` to its end and counts damage in the Trace's import_stats(). Text without any trace
+// is kCorruptInput, with one line that says what was found. kIo and kLimit come from the source.
+// `name` is for messages.
 Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
                                const ReadOptions& options);
 

@@ -17,7 +17,7 @@ TextWindow::TextWindow(codec::ByteSource& source, std::size_t window_bytes, std:
 bool TextWindow::grow() {
   if (at_end_ || failed() || is_full()) return false;
   const std::size_t held = end_ - begin_;
-  // Only the tail of an event is ever moved: whole windows are used up before the next one is read.
+  // Moves only the tail of an event: whole windows are used up before the next read.
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, held);
     begin_ = 0;

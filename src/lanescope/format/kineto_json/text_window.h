@@ -1,5 +1,4 @@
-// A sliding view of the unpacked text: what is unread and at hand, and where in the whole text it
-// starts.
+// A sliding view of the unpacked text: the unread part in memory, and its offset in the whole text.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -10,12 +9,12 @@
 
 namespace lanescope::format {
 
-// One thread. Views into text() end with the next grow(). codec::kJsonPadding readable bytes follow
-// text().
+// One thread. Views into text() are valid until the next grow(). After text(), codec::kJsonPadding
+// bytes are readable.
 class TextWindow {
  public:
-  // Grows beyond `window_bytes` only for values that are longer, and never beyond `max_bytes` and
-  // one window.
+  // Grows beyond `window_bytes` only for longer values, and never beyond `max_bytes`
+  // plus one window.
   TextWindow(codec::ByteSource& source, std::size_t window_bytes, std::size_t max_bytes);
 
   std::string_view text() const { return {buffer_.data() + begin_, end_ - begin_}; }
@@ -25,8 +24,8 @@ class TextWindow {
     begin_ += count;
     offset_ += count;
   }
-  // Reads on. False: at_end(), the text at hand is as long as it may get, or the source failed (see
-  // error()).
+  // Reads more. False: at_end(), the text has its maximal length, or the source
+  // failed (see error()).
   bool grow();
   bool is_full() const { return end_ - begin_ >= max_bytes_; }
   bool failed() const { return !status_.has_value(); }

@@ -1,7 +1,6 @@
-// Problem: a dozen values an event, most of them short integers, and texts that the event before
-// had too. Idea: digits are read eight at a time; texts and reals are first looked for among the
-// latest ones, told apart by their length and last bytes and compared in full. Cost: a few
-// nanoseconds a value.
+// Problem: a dozen values per event, most of them short integers, and texts that the event before
+// had, too. Idea: read digits eight at a time. Search texts and reals first among the latest ones,
+// by length and last bytes, then compare in full. Cost: a few nanoseconds per value.
 #include "lanescope/format/kineto_json/value_reader.h"
 
 #include <bit>
@@ -20,8 +19,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// NaN and the infinities as C++, Python and JavaScript print them. Empty: the token is none of
-// them.
+// NaN and the infinities as C++, Python and JavaScript print them. Nothing: another token.
 std::optional<double> not_a_number(std::string_view token) {
   std::string_view bare = token;
   const bool negative = !bare.empty() && bare[0] == '-';
@@ -39,7 +37,7 @@ void set_integer(ArgValue& value, std::int64_t whole) {
   value.bits = static_cast<std::uint64_t>(whole);
 }
 
-// Up to 16 digits, perhaps behind a minus: nearly every number of a trace.
+// Up to 16 digits, perhaps after a minus: nearly every number of a trace.
 bool read_plain_integer(ArgValue& value) {
   const bool negative = !value.raw.empty() && value.raw[0] == '-';
   const std::string_view digits = value.raw.substr(negative ? 1 : 0);
@@ -52,7 +50,7 @@ bool read_plain_integer(ArgValue& value) {
   return true;
 }
 
-// Where a text is looked for: by its length and its last eight bytes (of shorter ones: the first).
+// The place of a text, from its length and its last eight bytes (shorter texts: the first ones).
 std::size_t recent_slot(std::string_view text, std::size_t slots) {
   std::uint64_t word = 0;
   if (text.size() >= 8)
@@ -146,8 +144,8 @@ bool ValueReader::read(JsonWalk& walk, ArgValue& value, bool& odd) {
   const std::optional<double> number = not_a_number(value.raw);
   if (!number) return false;
   odd = true;
-  value.type =
-      *number != *number ? ArgType::kNull : ArgType::kDouble;  // JSON has no NaN; 1e999 is infinite
+  // JSON has no NaN; 1e999 is infinite
+  value.type = *number != *number ? ArgType::kNull : ArgType::kDouble;
   if (value.type == ArgType::kDouble) value.bits = std::bit_cast<std::uint64_t>(*number);
   return true;
 }
@@ -169,7 +167,7 @@ bool ValueReader::read_string(std::string_view raw, StringId& id) {
   return true;
 }
 
-// The walk checks brackets by count only; each distinct text is checked once here.
+// The walk only counts brackets; this checks each distinct text once.
 bool ValueReader::read_nested(std::string_view text, StringId& id) {
   RecentText& recent = recent_nested_[recent_slot(text, recent_nested_.size())];
   if (recent.text && recent.size == text.size() &&
@@ -186,7 +184,7 @@ bool ValueReader::read_nested(std::string_view text, StringId& id) {
   return true;
 }
 
-// A number of any kind; those with a point are first looked for among the latest.
+// A number of any kind; searches those with a point first among the latest.
 bool ValueReader::read_real(ArgValue& value) {
   const std::string_view text = value.raw;
   std::array<std::uint64_t, 2> words{};

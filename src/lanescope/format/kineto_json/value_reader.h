@@ -1,4 +1,4 @@
-// Single values of trace events: JSON text becomes a type and bits as ArgsTable takes them.
+// Reads single values of trace events: JSON text becomes a type and bits for ArgsTable.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,21 +14,21 @@ namespace lanescope::format {
 struct ArgValue {
   ArgType type = ArgType::kNull;
   std::uint64_t bits = 0;
-  std::string_view raw;  // its text; of a string: what stands between the quotes
+  std::string_view raw;  // its text; for a string, without the quotes
 };
 
-// 73 years either way: far beyond any clock since 1970, and starts, ends and their differences then
+// 73 years in both directions: beyond any clock since 1970, so starts, ends and their differences
 // fit 64 bits.
 constexpr bool is_possible_time(std::int64_t ns) {
   constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
   return ns >= -kMaxTimeNs && ns <= kMaxTimeNs;
 }
 
-// Microseconds with up to three decimals, which is how nearly all times are written, as
-// nanoseconds. False: see codec::parse_decimal. `token` lies in a text with codec::kJsonPadding.
+// Microseconds with up to three decimals, like nearly all times, as nanoseconds. False: use
+// codec::parse_decimal. `token` is in a text with codec::kJsonPadding.
 bool parse_plain_time(std::string_view token, std::int64_t& ns);
 
-// Any JSON number, as the narrowest type that holds it. False: it is none. Padding as above.
+// Any JSON number, as the narrowest type that fits. False: not a number. Padding as above.
 bool read_number(ArgValue& value);
 
 inline bool has_escape(std::string_view raw) { return raw.find('\\') != std::string_view::npos; }
@@ -36,16 +36,16 @@ inline bool has_escape(std::string_view raw) { return raw.find('\\') != std::str
 // A number's text as a double: 1e400 is infinite, 1e-400 is zero.
 double parse_double(std::string_view token);
 
-// Reads values and keeps texts in the builder's string pool; remembers the latest ones, because
+// Reads values and keeps texts in the builder's string pool. Remembers the latest ones, because
 // events repeat them. One thread; borrows the builder. Texts need codec::kJsonPadding.
 class ValueReader {
  public:
   explicit ValueReader(TraceBuilder& builder) : builder_(builder) {}
 
-  // The value at the walk. False: it is not strict JSON, nor one of the numbers that writers
-  // misspell (NaN, inf), which raise `odd`.
+  // The value at the walk. False: not strict JSON. Numbers that writers misspell (NaN, inf) are
+  // read and set `odd`.
   bool read(JsonWalk& walk, ArgValue& value, bool& odd);
-  // What stands between two quotes. False: a bad escape.
+  // Reads the text between two quotes. False: a bad escape.
   bool read_string(std::string_view raw, StringId& id);
 
  private:

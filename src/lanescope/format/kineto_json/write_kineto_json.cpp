@@ -1,6 +1,6 @@
-// Problem: an export is what a profiler's user waits for. Idea: everything that repeats (category,
-// process and thread, keys, names) is turned into text once; an event is then a few copies and two
-// numbers. Order: columns are sorted runs already (one a track), so merging them is cheaper than
+// Problem: the user of a profiler waits for the export. Idea: turn everything that repeats
+// (category, process and thread, keys, names) into text once; an event is then a few copies and two
+// numbers. Order: columns are already sorted runs (one per track), so merging is cheaper than
 // sorting. Cost: O(n log tracks) to order, one pass to write.
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 
@@ -12,6 +12,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,8 +30,9 @@ namespace lanescope::format {
 namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 20;
+constexpr std::string_view kSpans = "Spans";  // the process of Kineto's own spans
 
-// Text that grows and is handed on in large pieces.
+// Text that grows and goes to the sink in large pieces.
 class Text {
  public:
   explicit Text(codec::ByteSink& sink) : sink_(sink) {}
@@ -59,7 +61,7 @@ class Text {
     *at++ = static_cast<char>('0' + decimals % 10);
     buffer_.append(digits, static_cast<std::size_t>(at - digits));
   }
-  // The shortest text that reads back as the same double, never as an integer. JSON knows no NaN;
+  // The shortest text that reads back as the same double, never as an integer. JSON has no NaN;
   // 1e999 is infinite.
   void add_double(double value) {
     if (std::isnan(value)) return add("null");
@@ -70,8 +72,7 @@ class Text {
     add(text);
     if (text.find_first_of(".e") == std::string_view::npos) add(".0");
   }
-  // Keeps the comma and the newline after the last event at hand: who ends the list takes them
-  // back.
+  // Keeps the comma and the newline after the last event: the end of the list removes them.
   void flush_if_full() {
     if (buffer_.size() >= kFlushBytes) flush(2);
   }
@@ -96,7 +97,7 @@ class Text {
   Result<void> status_;
 };
 
-// The file in the making; a Trace that is written in pieces has one for all of them.
+// The file being written; a Trace in pieces has one for all of them.
 struct Output {
   Output(codec::ByteSink& sink, bool comes_in_pieces) : text(sink), in_pieces(comes_in_pieces) {}
   Text text;
@@ -131,12 +132,16 @@ class Writer {
   }
   void add_events() {
     write_labels();
-    const std::vector<EventRef> order = order_events(trace_);
-    for (std::size_t i = 0; i < order.size() && !text_.failed(); ++i) {
+    std::vector<EventRef> order = order_events(trace_);
+    const auto marks = std::stable_partition(
+        order.begin(), order.end(), [this](const EventRef& event) { return !is_mark(event); });
+    const auto events = static_cast<std::size_t>(marks - order.begin());
+    for (std::size_t i = 0; i < events && !text_.failed(); ++i) {
       text_.flush_if_full();
       write_event(order[i]);
-      if (options_.progress && i % 65536 == 0) options_.progress(i, order.size());
+      if (options_.progress && i % 65536 == 0) options_.progress(i, events);
     }
+    write_marks({marks, order.end()});
   }
   Result<WriteStats> end() {
     WriteStats stats;
@@ -176,7 +181,7 @@ class Writer {
     out += '"';
   }
 
-  // A string's text between quotes. Whether it needs escaping is looked up once a string.
+  // A string's text between quotes. Checks once per string whether it needs escapes.
   void add_string(StringId id) {
     text_.add('"');
     add_string_body(id);
@@ -192,7 +197,7 @@ class Writer {
     if (state == kUnknown)
       state = std::string_view(text_.raw()).substr(before) == text ? kPlain : kNeedsEscape;
   }
-  // Raw JSON; what a program handed over as JSON and is none becomes a string.
+  // Raw JSON. If a program gave something as JSON that is not JSON, it becomes a string.
   void add_json(StringId id) {
     if (json_state_.empty()) json_state_.resize(string_state_.size(), kUnknown);
     std::uint8_t& state = json_state_[raw(id)];
@@ -203,7 +208,7 @@ class Writer {
       add_string(id);
   }
 
-  // The last entry of that key; nullptr when there is none. One look-up.
+  // The last entry with that key; nullptr: none. One look-up.
   const Metadata* find_metadata(std::string_view key) const {
     const auto it = last_metadata_.find(raw(trace_.strings().find(key)));
     return it == last_metadata_.end() ? nullptr : it->second;
@@ -215,7 +220,7 @@ class Writer {
     add_json(entry.json);
     text_.add(",\n");
   }
-  // Torch's order: schemaVersion, deviceProperties, the rest, displayTimeUnit, baseTimeNanoseconds,
+  // torch's order: schemaVersion, deviceProperties, the rest, displayTimeUnit, baseTimeNanoseconds,
   // the events, traceName.
   void write_head() {
     const auto is_placed = [](std::string_view key) {
@@ -269,7 +274,7 @@ class Writer {
     text_.add_integer(*value);
     end_label(before);
   }
-  // A label that an earlier piece has written is taken back.
+  // Removes the label again if an earlier piece wrote it.
   void end_label(std::size_t before) {
     text_.add('}');
     if (output_.in_pieces && !output_.labels.insert(text_.raw().substr(before)).second)
@@ -286,8 +291,8 @@ class Writer {
     text_.add(key);
     text_.add("\":");
   }
-  // By process and thread, not by place in the Trace: a reader meets tracks in the order of the
-  // events.
+  // By process and thread, not by order in the Trace: a reader sees tracks in the order
+  // of the events.
   std::vector<std::uint32_t> labelled_tracks() const {
     std::vector<std::uint32_t> order;
     for (std::uint32_t i = 0; i < trace_.tracks().size(); ++i) {
@@ -305,14 +310,51 @@ class Writer {
               [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
     return order;
   }
+  // Kineto ends its files with the spans and marks of the recording, and some programs count
+  // from the end.
+  bool is_mark(const EventRef& event) const {
+    if (event.kind != EventKind::kSlice && event.kind != EventKind::kInstant) return false;
+    const bool is_slice = event.kind == EventKind::kSlice;
+    const Track& track = trace_.track(is_slice ? trace_.slices().track[event.index]
+                                               : trace_.instants().track[event.index]);
+    const Scalar& pid = trace_.process(track.process).pid;
+    if (!pid.is_text) return false;
+    const std::string_view process = trace_.text(pid.text);
+    if (is_slice) return process == kSpans;
+    return process == "Traces" ||
+           (process.empty() &&
+            trace_.text(trace_.instants().name[event.index]) == "Record Window End");
+  }
+  // Spans, their process's label, marks.
+  void write_marks(std::vector<EventRef> marks) {
+    std::stable_partition(marks.begin(), marks.end(),
+                          [](const EventRef& event) { return event.kind == EventKind::kSlice; });
+    bool labelled = false;
+    for (const EventRef& mark : marks) {
+      if (mark.kind != EventKind::kSlice && !std::exchange(labelled, true)) write_spans_label();
+      text_.flush_if_full();
+      write_event(mark);
+    }
+    if (!labelled) write_spans_label();
+  }
+  bool is_spans(const Process& process) const {
+    return process.pid.is_text && trace_.text(process.pid.text) == kSpans;
+  }
+  void write_spans_label() {
+    for (const Process& process : trace_.processes())
+      if (is_spans(process)) write_label_of(process);
+  }
+  void write_label_of(const Process& process) {
+    std::string place = ",\"pid\":";
+    append_scalar(place, process.pid);
+    place += ",\"tid\":0";
+    write_label("process_name", place, "name", process.name);
+    write_label("process_labels", place, "labels", process.labels);
+    write_label("process_sort_index", place, "sort_index", process.sort_index);
+  }
   void write_labels() {
     for (const Process& process : trace_.processes()) {
-      std::string place = ",\"pid\":";
-      append_scalar(place, process.pid);
-      place += ",\"tid\":0";
-      write_label("process_name", place, "name", process.name);
-      write_label("process_labels", place, "labels", process.labels);
-      write_label("process_sort_index", place, "sort_index", process.sort_index);
+      if (!is_spans(process)) write_label_of(process);
     }
     for (const std::uint32_t i : labelled_tracks()) {
       const Track& track = trace_.tracks()[i];
@@ -439,8 +481,7 @@ class Writer {
   void write_args(ArgsId id) {
     const ArgsView args = trace_.args(id);
     if (args.empty()) return;
-    // The reader puts fields of the event itself behind the arguments; only there are they taken
-    // for such.
+    // The reader puts fields of the event after its arguments; only there do they count as fields.
     std::size_t own = args.size();
     while (own > 0 && is_other_field(args.field(own - 1))) --own;
     for (std::size_t i = 0; i < own; ++i) {

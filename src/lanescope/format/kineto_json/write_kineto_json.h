@@ -1,5 +1,5 @@
-// A Trace as clean Kineto JSON: what torch.profiler would have written, sorted, escaped and with
-// whole arrows.
+// Writes a Trace as clean Kineto JSON: as torch.profiler would, but sorted, escaped and
+// with whole arrows.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@
 namespace lanescope::format {
 
 struct WriteOptions {
-  int compression_level = 0;  // 0: the default of the packing that the name asks for
+  int compression_level = 0;  // 0: the default for the packing in the name
   std::string trace_name;     // the "traceName" entry; empty: as the Trace has it, if it has one
   std::function<void(std::uint64_t done_events, std::uint64_t total_events)> progress;
 };
@@ -34,9 +34,9 @@ Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::
 // Plain JSON in memory.
 std::string kineto_json_text(const Trace& trace, const WriteOptions& options = {});
 
-// The same of a trace that comes in pieces, one after the other in order of time: each piece is
-// sorted, events of different pieces are not. The first piece's top-level entries count; threads
-// and processes are named once. Without finish() no file stays. One thread.
+// The same for a trace in pieces, in order of time. Each piece is sorted; events of different
+// pieces are not. The top-level entries come from the first piece; threads and processes are named
+// once. Without finish() no file remains. One thread.
 class KinetoJsonPieces {
  public:
   // Errors of both and of add() and finish(): as write_kineto_json().

@@ -14,7 +14,7 @@
 
 namespace lanescope::format {
 
-// Memory: 50 MB at most, whatever the recording's length, but for annotations that are still open.
+// Memory: at most 50 MB for any recording, plus annotations that are still open.
 struct ActivityCarry {
   static constexpr std::size_t kMostEvents = 250'000;
 
@@ -24,13 +24,13 @@ struct ActivityCarry {
     std::shared_ptr<const std::vector<AnnotationRef>> annotations;
   };
 
-  // (device, stream) pairs; the index is what `annotations` calls a stream.
+  // (device, stream) pairs; `annotations` uses the index as the stream.
   std::vector<std::pair<std::int64_t, std::int64_t>> streams;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> stream_index;
   GpuAnnotations annotations;
   std::vector<EventRecord>
       events;  // for waits: at least the newest kMostEvents, less than twice that
-  // Of the whole recording; the device of a context is said by its work, or by its events.
+  // Of the whole recording. The work or the events of a context give its device.
   std::unordered_map<std::uint32_t, std::int64_t> device_of_context;
   RecentMap<NodeKey, ForwardOp, NodeKeyHash, 100'000> forward_ops;
 };

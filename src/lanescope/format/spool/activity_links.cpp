@@ -98,8 +98,8 @@ class Linker {
     find_open_ranges(context_.ranges, out_.open, &out_.annotations);
   }
 
-  // Steps count for all threads: backward and loader threads work for the step of the thread that
-  // marks it. So they are ranges of one thread that all calls ask.
+  // Steps count for all threads: backward and loader threads work for the step that another thread
+  // marks. So all calls use the step ranges of that thread.
   void find_steps() {
     std::vector<SpoolRange> steps;
     std::vector<std::int64_t> numbers;

@@ -1,5 +1,5 @@
-// Device activities put in relation to windows, threads, ranges and each other, before they become
-// rows of a trace.
+// Links device activities to windows, threads, ranges and each other, before they become rows
+// of a trace.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,10 +20,10 @@ struct FirstCall {
   std::uint32_t correlation = 0;
 };
 
-// Of the recording that the activities belong to; everything is borrowed.
+// The recording of the activities; everything is borrowed.
 struct ActivityContext {
-  SpoolPiece piece;                                      // that becomes rows
-  const SpoolWindows& windows;                           // that the trace is made of
+  SpoolPiece piece;                                      // to turn into rows
+  const SpoolWindows& windows;                           // in the trace
   const SpoolWindows& all_windows;                       // of the whole recording
   std::span<const FirstCall> first_calls;                // by window; empty: from `activities`
   std::span<const SpoolRange> ranges;                    // around the calls of the piece
@@ -38,18 +38,18 @@ struct LinkedCall {
   TrackId track = kNone<TrackId>;  // calls of the piece only
   bool in_window = false;          // a row of the trace
   bool in_piece = false;           // ... of this piece
-  // A driver call that a runtime call of its number made on the same thread: not drawn, as it is
-  // the same call seen twice.
+  // A driver call that a runtime call with its correlation id made on the same thread: the same
+  // call seen twice, so it is not drawn.
   bool is_inner = false;
   std::uint32_t open = kNoIndex;     // index into ActivityLinks::open
-  std::optional<std::int64_t> step;  // number of the ProfilerStep range, on any thread, that it
-                                     // began in
+  std::optional<std::int64_t> step;  // number of the ProfilerStep range, on any thread, in
+                                     // which it began
 };
 
 struct LinkedWork {
   std::uint32_t event = 0;  // index into SpoolActivities::work
   std::int64_t start_ns = 0, end_ns = 0;
-  std::uint32_t call = kNoIndex;  // index into ActivityLinks::calls; of the trace or not
+  std::uint32_t call = kNoIndex;  // index into ActivityLinks::calls; in the trace or not
   bool launched_before_window = false;
 };
 
@@ -62,23 +62,22 @@ struct LinkedOther {  // a wait, an event, an overhead
 struct ActivityLinks {
   std::vector<LinkedCall> calls;  // in the file's order
   std::vector<OpenRanges> open;
-  std::vector<std::uint32_t> annotations;  // what `open` points into
+  std::vector<std::uint32_t> annotations;  // `open` points into it
   std::vector<LinkedWork> work;            // what belongs to the piece, in the file's order
   std::vector<LinkedOther> syncs, events, overheads;
 };
 
-// Which work belongs to the trace: what begins inside one of its windows, or was launched by a call
-// that does. It was launched before the window when its call is known and outside of all windows,
-// or when no call has its correlation id and the id is older than that of the first call in the
-// window in which it begins (ids count upwards, modulo 2^32). Counted: kOutOfWindow (only what lies
-// outside all windows of the recording), kLaunchedBeforeWindow, kLaunchUnknown (no call has the id,
-// and it is not older), kBadTime. Work, waits and events go with the piece of their call, those
-// without a call with the piece in which they begin. Of calls outside the piece, `activities` holds
-// those that its own work and waits may have. Cost: O(n log n).
+// Work belongs to the trace if it, or the call that launched it, begins in one of its windows. Work
+// was launched before the window if its call is outside of all windows, or if no call has its
+// correlation id and the id is older than that of the window's first call (ids count upwards,
+// modulo 2^32). Counts kOutOfWindow (outside all windows of the recording), kLaunchedBeforeWindow,
+// kLaunchUnknown (no call has the id, and it is not older), kBadTime. Work, waits and events belong
+// to the piece of their call; without a call, to the piece in which they begin. `activities` also
+// has the calls of other pieces that launched work or waits of this one. Cost: O(n log n).
 ActivityLinks link_activities(const ActivityContext& context, const SpoolActivities& activities,
                               ImportStats* stats);
 
-// For a call inside a window: keeps the earliest one of its window. `first_calls`: one a window.
+// For a call inside a window: keeps the earliest one of its window. `first_calls`: one per window.
 void note_first_call(const SpoolWindows& windows, const spool::ApiCallRecord& call,
                      std::int64_t start_ns, std::vector<FirstCall>* first_calls);
 

@@ -21,7 +21,7 @@ namespace {
 
 using spool::ActivityKind;
 
-// Kineto's places for devices and overhead among the processes of a trace.
+// Kineto's sort indexes for devices and overhead among the processes of a trace.
 constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
 constexpr std::int64_t kNoDevice = -1;
 
@@ -67,7 +67,7 @@ class RowWriter {
   struct Launch {
     std::int64_t shared_bytes = 0;
     StringId grid{}, block{}, cluster{};
-    bool occupancy = false;  // what follows is known
+    bool occupancy = false;  // the next fields are known
     double blocks_per_sm = 0, warps_per_sm = 0;
     std::int64_t achieved_percent = 0;
     StringId limit{};
@@ -133,7 +133,7 @@ class RowWriter {
     builder_.set_process_sort_index(pid, kFirstDeviceSortIndex + device);
   }
 
-  // --- what a call gives to its row and to the rows of its work
+  // --- arguments that a call gives to its row and to the rows of its work
 
   const OpenRanges* open_at(std::uint32_t call) const {
     if (call == kNoIndex || links_.calls[call].open == kNoIndex) return nullptr;
@@ -246,7 +246,7 @@ class RowWriter {
     if (more.local_bytes_per_thread != 0)
       args_.integer("local memory per thread", more.local_bytes_per_thread);
   }
-  // What a program launches it launches again and again: worked out once for each shape.
+  // Programs repeat their launches, so compute this once for each shape.
   const Launch& launch_of(const spool::KernelRecord& kernel, const spool::KernelMoreRecord& more) {
     const LaunchKey key{kernel.device,
                         kernel.registers_per_thread,
@@ -323,7 +323,7 @@ class RowWriter {
         memcpy_name(copy.copy_kind, copy.source_memory, copy.destination_memory));
   }
 
-  // --- collectives: what record_param_comms says of a collective, its kernel says too
+  // --- collectives: a kernel gets the arguments of its record_param_comms
 
   struct Field {
     StringId key;
@@ -357,7 +357,7 @@ class RowWriter {
     return fields;
   }
 
-  // --- arrows: one start a call that has work in the trace, one end a piece of work
+  // --- arrows: one start per call with work in the trace, one end per piece of work
 
   void add_arrows() {
     const CategoryId category = builder_.category("ac2g");
@@ -395,7 +395,7 @@ class RowWriter {
     for (const LinkedOther& sync : links_.syncs) add_sync(sync, events);
     if (!context_.piece.is_last()) forget_old_events();
   }
-  // Several pieces may have met the same event.
+  // Several pieces may have seen the same event.
   void forget_old_events() {
     std::vector<EventRecord>& known = carry_.events;
     if (known.size() < 2 * ActivityCarry::kMostEvents) return;
@@ -482,8 +482,8 @@ class RowWriter {
     return refs;
   }
 
-  // For each backward op that launched work, the annotations around its forward op: the last of
-  // those in this piece and before it. One that is still open was remembered with all of its own.
+  // For each backward op that launched work, finds the annotations around its forward op: the last
+  // one in this piece or before it.
   void find_forward_annotations() {
     std::vector<OpenRanges> moments;
     std::vector<std::uint32_t> backward_of;  // by moment
@@ -510,7 +510,7 @@ class RowWriter {
       forward_of_[backward_of[i]] = refs_of(moments[i], annotations);
   }
 
-  // For backward ops of later pieces.
+  // Keeps forward ops for backward ops of later pieces.
   void remember_forward_ops() {
     std::vector<OpenRanges> moments;
     std::vector<std::uint32_t> range_of;  // by moment
@@ -551,7 +551,7 @@ class RowWriter {
                                 std::max(work.start_ns, work.end_ns));
   }
 
-  // Kineto draws them one nanosecond longer at both ends, so that viewers nest the work in them.
+  // Kineto makes them one nanosecond longer at both ends, so that viewers nest the work in them.
   void add_annotations() {
     const std::vector<GpuAnnotation> rows =
         context_.piece.is_last() ? carry_.annotations.take_all()
@@ -577,7 +577,7 @@ class RowWriter {
   ArgsWriter args_;
   ForwardOps forward_ops_;
   std::unordered_map<std::uint32_t, std::vector<AnnotationRef>> forward_of_;  // by backward op
-  std::vector<AnnotationRef> enclosing_;                                      // of the work at hand
+  std::vector<AnnotationRef> enclosing_;                                      // of the current work
   std::vector<StringId> kernel_names_;                                        // by text id
   std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
   std::unordered_map<std::uint64_t, StringId> call_names_;

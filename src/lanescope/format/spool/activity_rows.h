@@ -1,5 +1,5 @@
-// Device activities become the rows that torch.profiler would have written of them, and some more
-// arguments. The table of rows and arguments: docs/formats/spool.md.
+// Turns device activities into the rows of torch.profiler, with some more arguments. The table of
+// rows and arguments: docs/formats/spool.md.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@ struct ActivityRowsContext {
 
 // Rows of API calls, device work, waits, events and overhead, arrows from calls to work,
 // annotations on streams, names of devices and streams. Rows of one stream may overlap. An
-// annotation's rows come with the piece in which it ends, those of its backward work with the last
+// annotation's rows are in the piece in which it ends; those of its backward work are in the last
 // piece. Cost: linear in activities, and in the annotations around each launch (64 at most).
 void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
                        const ActivityLinks& links);

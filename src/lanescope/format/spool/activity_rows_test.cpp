@@ -289,7 +289,7 @@ TEST(ActivityRowsTest, ADriverCallInsideARuntimeCallOfItsNumberIsDrawnOnce) {
   recording.gpu.call(kDriverLaunchKernel, 3010, 3090, 8, 101, driver);  // inside, same number
   recording.gpu.call(kLaunchKernel, 3000, 3100, 8);
   recording.gpu.call(kLaunchKernel, 4000, 4100, 9);
-  recording.gpu.call(kDriverLaunchKernel, 4010, 4090, 10, 101, driver);  // a number of its own
+  recording.gpu.call(kDriverLaunchKernel, 4010, 4090, 10, 101, driver);  // another number
   recording.gpu.call(kDriverLaunchKernel, 4010, 4090, 9, 102, driver);   // another thread
   recording.gpu.kernel(recording.sketch.text("k"), 5000, 5100, 8);
   const Trace trace = recording.read();
@@ -311,7 +311,7 @@ TEST(ActivityRowsTest, KernelsOfWarmUpAreMarkedAndTheirCallsAreNoRows) {
   recording.gpu.kernel(name, 3600, 3700, 0);   // nothing is known
   recording.gpu.kernel(name, 1700, 1800, 18);  // neither begins nor was launched in the window
   recording.gpu.call(kLaunchKernel, 89'000, 89'100, 24);
-  recording.gpu.kernel(name, 95'000, 95'100, 24);  // launched in the window, ran behind it
+  recording.gpu.kernel(name, 95'000, 95'100, 24);  // launched in the window, ran after it
   recording.gpu.kernel(name, 96'000, 96'100, 25);
   const Trace trace = recording.read();
   const auto kernels = rows(trace, CategoryKind::kKernel);
@@ -334,7 +334,7 @@ TEST(ActivityRowsTest, KernelsOfWarmUpAreMarkedAndTheirCallsAreNoRows) {
 TEST(ActivityRowsTest, AnIdOlderThanTheWindowIsToldAlsoWhereIdsBeginAnew) {
   Recording recording;
   const std::uint32_t name = recording.sketch.text("k");
-  recording.gpu.call(kLaunchKernel, 3000, 3100, 2);  // ids have begun anew
+  recording.gpu.call(kLaunchKernel, 3000, 3100, 2);  // ids have wrapped
   recording.gpu.kernel(name, 2300, 2400, 0xfffffff0);
   recording.gpu.kernel(name, 3200, 3300, 2);
   const Trace trace = recording.read();
@@ -489,7 +489,7 @@ TEST(ActivityRowsTest, OverheadHasItsOwnPlace) {
   overhead.overhead_kind = 7u << 16;
   overhead.os_tid = 101;
   recording.gpu.add(overhead);
-  overhead.begin_tsc = 95'000;  // behind the window
+  overhead.begin_tsc = 95'000;  // after the window
   overhead.end_tsc = 95'100;
   recording.gpu.add(overhead);
   const Trace trace = recording.read();

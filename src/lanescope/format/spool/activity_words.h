@@ -1,5 +1,5 @@
-// What torch.profiler calls the kinds of copies, waits and overheads that a recording has as
-// CUPTI's numbers.
+// torch.profiler's names for the kinds of copies, waits and overheads; a recording
+// has CUPTI's numbers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace lanescope::format {
 
-// "Memcpy HtoD (Pageable -> Device)"; numbers that CUPTI 13.0 does not have read "<unknown>" and
-// "Unrecognized".
+// "Memcpy HtoD (Pageable -> Device)"; numbers that CUPTI 13.0 does not have read
+// "<unknown>" and "Unrecognized".
 std::string memcpy_name(std::uint8_t copy_kind, std::uint8_t source, std::uint8_t destination);
 std::string memset_name(std::uint8_t memory_kind);       // "Memset (Device)"
 const char* sync_name(std::uint8_t sync_kind);           // "Stream Wait Event"
@@ -18,8 +18,8 @@ bool is_event_wait(std::uint8_t sync_kind);              // of a host thread or 
 // "cudaLaunchKernel"; "cuda runtime call #9999" when the number has no name.
 std::string api_call_name(bool is_driver, std::uint32_t number);
 
-// As the C++ demangler reads it; names that are not mangled, longer than 2048 bytes (as in the
-// tables), or longer than 32 KiB once read, stay as they are.
+// The demangled name. Names that are not mangled, longer than 2048 bytes (as in the tables), or
+// longer than 32 KiB when demangled stay as they are.
 std::string kernel_name(std::string_view mangled);
 
 }  // namespace lanescope::format

@@ -8,7 +8,7 @@
 
 namespace lanescope::format {
 
-// A list of arguments in the making; keys are interned once.
+// Builds a list of arguments; interns keys once.
 class ArgsWriter {
  public:
   explicit ArgsWriter(TraceBuilder& builder) : builder_(builder) {}
@@ -48,7 +48,7 @@ class ArgsWriter {
     StringId text{};
     ArgKey known{};
   };
-  // Keys are literals, told apart by their address: a few of them may be interned twice.
+  // Keys are literals, known by their address: a few of them may be interned twice.
   const Key& key_of(const char* key) {
     const auto [known, is_new] = keys_.try_emplace(key);
     if (is_new) known->second = {builder_.intern(key), arg_key(key)};

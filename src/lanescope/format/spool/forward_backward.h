@@ -31,9 +31,9 @@ struct SequenceLink {
   bool backward;
 };
 
-// As Kineto draws them: of all forward ops with one sequence number on one thread the last to start
-// made the node; each arrow is drawn once. Forward ops of earlier pieces count; the last 250,000
-// are remembered, so only a backward op that comes later than that loses its arrow.
+// As in Kineto: among forward ops with one sequence number on one thread, the last to start made
+// the node; each arrow is drawn once. The last 250,000 forward ops of earlier pieces count, so only
+// a later backward op loses its arrow.
 class ForwardBackward {
  public:
   // Links of one piece, in any order. `track_of`: of the number of a recorded thread.

@@ -53,21 +53,22 @@ std::vector<GpuAnnotation> GpuAnnotations::take(const Wanted& wanted) {
 
 std::vector<GpuAnnotation> GpuAnnotations::take_ended(std::int64_t time_ns) {
   // External ids count upwards with a thread's ranges, so the lower half is about the older one.
-  std::int64_t given_up = -1;
+  std::int64_t newest_taken_early = -1;
   if (backward_rows_ > kMostBackwardRows) {
     std::vector<std::int64_t> ids;
     for (const auto& [key, row] : rows_)
       if (key.backward) ids.push_back(key.external_id);
     const auto middle = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 2);
     std::nth_element(ids.begin(), middle, ids.end());
-    given_up = *middle;
+    newest_taken_early = *middle;
   }
   const auto has_ended = [&](const GpuAnnotation& row) {
     if (row.annotation.end_ns > time_ns) return false;
-    return row.work != AnnotationWork::kBackward || row.annotation.external_id <= given_up;
+    return row.work != AnnotationWork::kBackward ||
+           row.annotation.external_id <= newest_taken_early;
   };
-  // A row that covers the same time as one around it comes after it, or it would be drawn as the
-  // outer one.
+  // A row with the same time as the row around it must come after it, or viewers draw it as
+  // the outer one.
   std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, std::int64_t> waiting;
   for (const auto& [key, row] : rows_)
     if (!has_ended(row)) {

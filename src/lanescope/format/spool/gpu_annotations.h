@@ -1,5 +1,5 @@
-// Annotations projected on streams: for each annotation that had device work, where on each stream
-// that work was. docs/decisions/gpu_annotations.md.
+// Projects annotations on streams: for each annotation with device work, where that work was on
+// each stream. docs/decisions/gpu_annotations.md.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@ enum class AnnotationWork : std::uint8_t {
   kBackward,  // launched by the backward op of an op inside this one
 };
 
-// An annotation wherever its recording is read from.
+// Identifies an annotation in any piece of the recording.
 struct AnnotationRef {
   std::int64_t external_id = 0;
   std::int64_t end_ns = 0;
@@ -27,14 +27,14 @@ struct GpuAnnotation {
   AnnotationRef annotation;
   std::uint32_t stream = 0;  // index of the (device, stream) pair
   std::int64_t start_ns = 0, end_ns = 0;
-  // kOwn when any of it is; backward work has rows of its own.
+  // kOwn if any of it is; backward work has separate rows.
   AnnotationWork work = AnnotationWork::kOwn;
 };
 
-// O(1) an addition. Memory: 100 bytes a row that is not complete.
+// O(1) per addition. Memory: 100 bytes per open row.
 class GpuAnnotations {
  public:
-  // More rows of backward work wait for the end: the oldest half is taken as complete.
+  // When more rows of backward work wait for the end, the older half counts as complete.
   static constexpr std::size_t kMostBackwardRows = 200'000;
 
   void add(const AnnotationRef& annotation, std::uint32_t stream, AnnotationWork work,
@@ -43,9 +43,9 @@ class GpuAnnotations {
   // op of the backward op that launched it. Each annotation counts once.
   void add_work(std::span<const AnnotationRef> enclosing, std::span<const AnnotationRef> forward,
                 std::uint32_t stream, std::int64_t start_ns, std::int64_t end_ns);
-  // The rows of annotations that ended at or before `time_ns`, to which no launch can be added any
-  // more, by annotation and stream; they are forgotten here. Backward work comes at any time after
-  // its annotation, so its rows wait for take_all().
+  // Takes the rows of annotations that ended at or before `time_ns`, by annotation and stream: no
+  // later launch can belong to them. Backward work can come at any time after its annotation, so
+  // its rows wait for take_all().
   std::vector<GpuAnnotation> take_ended(std::int64_t time_ns);
   std::vector<GpuAnnotation> take_all();
 

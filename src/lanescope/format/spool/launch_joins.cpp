@@ -1,9 +1,8 @@
-// Problem: kernels name their API call only by a number, and API calls name no operator. Idea: the
-// number joins kernel and call by one sort and binary search; the call happened on a thread, so the
-// ranges open there at its begin are the ones that asked for it: one sweep a thread with a stack.
-// A range that has ended when it is met on top is over for all later moments too, so each is pushed
-// and popped once; ranges that overlap without nesting leave ended ones below the top, which are
-// stepped over.
+// Problem: kernels name their API call only by a number, and API calls name no operator. Idea: one
+// sort and a binary search join kernel and call by the number. The ranges open on the call's thread
+// at its begin are those that made it: one sweep per thread with a stack. An ended range on top is
+// over for all later moments, too, so each is pushed and popped once. Ranges that overlap without
+// nesting leave ended ones below the top, which are skipped.
 #include "lanescope/format/spool/launch_joins.h"
 
 #include <algorithm>
@@ -16,8 +15,8 @@
 namespace lanescope::format {
 namespace {
 
-// Ended ranges below the top that are stepped over for one moment; threads hold at most as many
-// open ranges as the recorder keeps, so more is damage.
+// Ended ranges below the top to skip for one moment. A thread has at most as many open ranges as
+// the recorder keeps, so more is damage.
 constexpr std::uint32_t kMaxSteps = 512;
 
 template <typename T, typename Key>
@@ -35,7 +34,7 @@ class OpenStack {
  public:
   explicit OpenStack(std::span<const SpoolRange> ranges) : ranges_(ranges) {}
   void clear() { open_.clear(); }
-  // Those that have ended by now leave first, or a loop's would pile up under the next one's.
+  // First removes those that have ended, or the ranges of a loop would pile up.
   void push(std::uint32_t range) {
     top(ranges_[range].start_ns);
     open_.push_back(range);
@@ -152,8 +151,8 @@ std::uint32_t CallsById::find(std::uint32_t correlation, std::int64_t time_ns) c
 
 namespace {
 
-// The last of [first, last) whose correlation id lies before `correlation`; ids count modulo 2^32,
-// and half of them lie before any id.
+// The last of [first, last) whose correlation id is before `correlation`; ids count modulo 2^32, so
+// half of them are before any id.
 template <typename Iterator>
 const EventRecord* last_before(Iterator first, Iterator last, std::uint32_t correlation) {
   if (first == last) return nullptr;

@@ -1,5 +1,5 @@
-// Who started what, from times and numbers alone: the ranges open at an API call, the API call
-// behind a device's work, the event that a wait was for.
+// Finds who started what, only from times and numbers: the ranges open at an API call, the API call
+// that launched device work, the event of a wait.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,21 +16,20 @@ struct SpoolRange {
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t external_id = 0;
   std::int64_t sequence = -1;        // autograd's; -1: none
-  std::uint64_t forward_thread = 0;  // torch's number of the thread that ran the forward op: of a
-                                     // backward op its Fwd thread id, else the thread's own
+  std::uint64_t forward_thread = 0;  // torch's number of the thread that ran the forward op: for a
+                                     // backward op its Fwd thread id, else this thread's number
   TrackId track = kNone<TrackId>;
   std::uint32_t text = 0;  // id of its name in the recording
   ArgsId args = kNone<ArgsId>;
   bool is_annotation = false;
   bool is_backward = false;
   bool is_collective = false;  // record_param_comms
-  bool in_piece = true;        // began in the piece that becomes rows, not before
+  bool in_piece = true;        // began in the current piece, not before
 };
 
-// A moment on a thread, and what was open there. Indexes into the ranges, kNoIndex where there is
-// none: of the operators (of the annotations where there is no operator: an annotation inside an
-// operator launches nothing of its own), of the collectives, of the backward ops the one that
-// started last.
+// A moment on a thread, and the ranges open there, as indexes; kNoIndex: none. The last one to
+// start among the operators (without an operator, among the annotations: an annotation inside an
+// operator launches nothing), among the collectives, and among the backward ops.
 struct OpenRanges {
   TrackId track = kNone<TrackId>;
   std::int64_t time_ns = 0;
@@ -38,16 +37,16 @@ struct OpenRanges {
   // Of `annotations`, innermost first.
   std::uint32_t annotations_first = 0, annotations_count = 0;
 };
-// More annotations around one moment: only the innermost ones count.
+// Of more annotations around one moment, only the innermost ones count.
 inline constexpr std::uint32_t kMaxOpenAnnotations = 64;
 
-// Fills in everything but track and time; `annotations` is appended to. Ranges may overlap in any
-// way. O(n log n), O(n) when both lists are sorted by track and time.
+// Fills in all but track and time; appends to `annotations`. Ranges may overlap in any way. O(n log
+// n), O(n) when both lists are sorted by track and time.
 void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> moments,
                       std::vector<std::uint32_t>* annotations);
 
-// The forward op that made the node of a backward op: of those with its sequence number on its
-// forward thread the last to start before it.
+// Finds the forward op that made the node of a backward op: among those with its sequence number on
+// its forward thread, the last to start before it.
 class ForwardOps {
  public:
   explicit ForwardOps(std::span<const SpoolRange> ranges);
@@ -58,7 +57,7 @@ class ForwardOps {
   std::vector<std::uint32_t> forward_;  // by sequence, thread, start
 };
 
-// API calls by correlation id. Ids are 32 bits and begin anew in long runs.
+// API calls by correlation id. Ids have 32 bits and wrap in long runs.
 class CallsById {
  public:
   struct Call {
@@ -66,12 +65,13 @@ class CallsById {
     std::uint32_t index;
     std::int64_t start_ns;
   };
-  // A clock's error may let work begin this much before its call; earlier work is not the call's.
+  // Clock errors can make work begin this much before its call; earlier work belongs
+  // to another call.
   static constexpr std::int64_t kSkewNs = 1'000'000;
 
   explicit CallsById(std::vector<Call> calls);
-  // Of the calls with that id the last that started at or before the time, else the first one if it
-  // is within kSkewNs. kNoIndex: none. Id 0 joins nothing.
+  // Among the calls with that id, the last that started at or before the time, else the first one
+  // if it is within kSkewNs. kNoIndex: none. Id 0 joins nothing.
   std::uint32_t find(std::uint32_t correlation, std::int64_t time_ns) const;
 
  private:
@@ -87,9 +87,8 @@ struct EventRecord {
 class EventRecords {
  public:
   explicit EventRecords(std::vector<EventRecord> records);
-  // By sync id where there is one and it is known, else by context and event: of several the one
-  // whose correlation id is the last before the wait's. nullptr: none. Ids that begin anew are
-  // taken into account.
+  // By sync id if it is known, else by context and event: among several, the one whose correlation
+  // id is the last before the wait's (ids may wrap). nullptr: none.
   const EventRecord* find(const EventRecord& wait) const;
 
  private:

@@ -139,7 +139,7 @@ TEST(LaunchJoinsTest, AWaitIsForTheLatestRecordOfItsEvent) {
   EXPECT_EQ(stream(0, 1, 3, 40), -1);
   EXPECT_EQ(stream(0, 2, 3, 70), -1);
   EXPECT_EQ(stream(0, 1, spool::kNoEvent, 70), -1);
-  // Ids that began anew: 0xffffffff lies before 5.
+  // Ids that wrapped: 0xffffffff is before 5.
   const EventRecords wrapped(
       {{.sync_id = 0, .context = 1, .event_id = 3, .correlation = 0xffffffff, .stream = 6}});
   EXPECT_EQ(wrapped.find({.sync_id = 0, .context = 1, .event_id = 3, .correlation = 5})->stream,

@@ -1,7 +1,7 @@
-// Problem: work begins after the call that launched it, so a piece of time holds calls without
-// their work and work without its calls. Idea: work goes with its call. Correlation ids count
-// upwards in time, so the chunks that hold the ids of the piece's calls are few, and so are those
-// that hold the calls of work that begins here but was launched elsewhere.
+// Problem: work begins after the call that launched it, so a piece of time has calls without their
+// work and work without its calls. Idea: work belongs to the piece of its call. Correlation ids
+// count upwards in time, so few chunks have the ids of the piece's calls, and few have the calls of
+// work that begins here but was launched elsewhere.
 #include "lanescope/format/spool/piece_activities.h"
 
 #include <algorithm>
@@ -16,16 +16,16 @@ class Collector {
             std::span<std::byte> buffer)
       : bytes_(bytes), scan_(scan), piece_(piece), buffer_(buffer) {}
 
-  SpoolActivities run(CallCarry* carry) {
-    if (piece_.is_whole()) return read_all();
-    collect_own_calls();
-    // Ids of calls whose records were lost lie between those of two pieces.
+  SpoolActivities run(std::span<const spool::Record> of_threads, CallCarry* carry) {
+    if (piece_.is_whole()) return read_all(of_threads);
+    collect_own_calls(of_threads);
+    // Calls whose records were lost have ids between those of two pieces.
     if (ids_.first <= ids_.last && carry->last_id < ids_.first) ids_.first = carry->last_id + 1;
     if (ids_.first <= ids_.last) carry->last_id = ids_.last;
-    read_chunks();
+    read_chunks(of_threads);
     SpoolActivities found = decoder_.take();
-    keep_what_belongs(&found);
-    add_other_calls(find_asked_ids(found), carry->outer_calls, &found);
+    keep_events_of_piece(&found);
+    add_other_calls(find_requested_ids(found), carry->outer_calls, &found);
     return found;
   }
 
@@ -34,17 +34,19 @@ class Collector {
     return std::binary_search(own_ids_.begin(), own_ids_.end(), id);
   }
 
-  // Calls, waits and events that threads noted themselves; then what the source reported.
-  SpoolActivities read_all() {
-    decoder_.expect(count_records(scan_.index.activity_chunks));
-    for (const SpoolChunk& chunk : scan_.index.record_chunks) add_thread_activities(chunk);
-    for (const SpoolChunk& chunk : scan_.index.activity_chunks)
-      decoder_.add_chunk(read_records(bytes_, chunk, buffer_, &ignored_), chunk.offset);
+  // First the records of threads, then those of the source.
+  SpoolActivities read_all(std::span<const spool::Record> of_threads) {
+    decoder_.expect(of_threads.size() + count_records(scan_.index.activity_chunks));
+    decoder_.add_chunk(of_threads, 0);
+    for (const SpoolChunk& chunk : scan_.index.activity_chunks) add_source_activities(chunk);
     return decoder_.take();
+  }
+  void add_source_activities(const SpoolChunk& chunk) {
+    decoder_.add_chunk(read_records(bytes_, chunk, buffer_, nullptr), chunk.offset);
   }
   void add_thread_activities(const SpoolChunk& chunk) {
     std::vector<spool::Record> list;
-    for (const spool::Record& record : read_records(bytes_, chunk, buffer_, &ignored_))
+    for (const spool::Record& record : read_records(bytes_, chunk, buffer_, nullptr))
       if (is_thread_activity(record)) list.push_back(record);
     decoder_.add_chunk(list, chunk.offset);
   }
@@ -57,35 +59,40 @@ class Collector {
       visit(scan_.index.activity_chunks[i], scan_.activity_spans[i], false);
   }
   template <typename Visit>
-  void each_call(const SpoolChunk& chunk, const Visit& visit) {
+  static void each_call(std::span<const spool::Record> records, const Visit& visit) {
     constexpr auto kCall = static_cast<std::uint8_t>(spool::ActivityKind::kApiCall);
-    for (const spool::Record& record : read_records(bytes_, chunk, buffer_, &ignored_))
+    for (const spool::Record& record : records)
       if (record.kind == kCall && record.begin_tsc != 0) visit(record);
   }
 
-  void collect_own_calls() {
-    each_chunk([&](const SpoolChunk& chunk, const ChunkSpan& span, bool) {
-      if (!span.meets(piece_) || span.calls.first > span.calls.last) return;
-      each_call(chunk, [&](const spool::Record& call) {
-        if (!piece_.holds(call.begin_tsc)) return;
-        own_ids_.push_back(correlation_of(call));
-        ids_.add(own_ids_.back());
-      });
-    });
+  void collect_own_calls(std::span<const spool::Record> of_threads) {
+    const auto add = [&](const spool::Record& call) {
+      if (!piece_.holds(call.begin_tsc)) return;
+      own_ids_.push_back(correlation_of(call));
+      ids_.add(own_ids_.back());
+    };
+    each_call(of_threads, add);
+    for (std::size_t i = 0; i < scan_.activity_spans.size(); ++i) {
+      const ChunkSpan& span = scan_.activity_spans[i];
+      if (span.meets(piece_) && span.calls.first <= span.calls.last)
+        each_call(read_records(bytes_, scan_.index.activity_chunks[i], buffer_, nullptr), add);
+    }
     std::sort(own_ids_.begin(), own_ids_.end());
   }
 
-  void read_chunks() {
+  void read_chunks(std::span<const spool::Record> of_threads) {
+    decoder_.add_chunk(of_threads, 0);
     each_chunk([&](const SpoolChunk& chunk, const ChunkSpan& span, bool of_thread) {
-      if (!span.meets(piece_) && !span.ids.meets(ids_)) return;
-      if (of_thread)
+      const bool meets = span.meets(piece_);
+      if (!meets && !span.ids.meets(ids_)) return;
+      if (!of_thread)
+        add_source_activities(chunk);
+      else if (!meets)  // else it is part of `of_threads`
         add_thread_activities(chunk);
-      else
-        decoder_.add_chunk(read_records(bytes_, chunk, buffer_, &ignored_), chunk.offset);
     });
   }
 
-  void keep_what_belongs(SpoolActivities* found) const {
+  void keep_events_of_piece(SpoolActivities* found) const {
     const auto is_foreign = [&](std::uint64_t begin, std::uint32_t id) {
       return !(begin != 0 && piece_.holds(begin)) && !(id != 0 && is_own(id));
     };
@@ -95,14 +102,14 @@ class Collector {
       std::erase_if(*list, [&](std::uint32_t at) {
         const spool::Record& record = found->records[at];
         const std::uint32_t id = correlation_of(record);
-        // A wait may be for an event that the device reaches later, or at a time that is not known.
+        // A wait may be for an event that the device reaches later or at an unknown time.
         if (list == &found->events && (record.begin_tsc == 0 || ids_.holds(id))) return false;
         return is_foreign(record.begin_tsc, id);
       });
   }
 
-  // Ids whose call may be one of another piece: that of no own call; or an id that is used again.
-  std::vector<std::uint32_t> find_asked_ids(const SpoolActivities& found) const {
+  // Ids whose call may be in another piece: no call here has it, or the id is used again.
+  std::vector<std::uint32_t> find_requested_ids(const SpoolActivities& found) const {
     std::vector<std::uint32_t> ids;
     const auto ask = [&](std::uint64_t begin, std::uint32_t id) {
       if (begin != 0 && id != 0 && (!is_own(id) || !piece_.holds(begin))) ids.push_back(id);
@@ -116,8 +123,7 @@ class Collector {
     return ids;
   }
 
-  // Calls that lie in chunks at hand were decoded with them: of those of other pieces only what was
-  // asked for stays.
+  // Chunks also contain calls of other pieces: keep only the requested ones.
   void add_other_calls(const std::vector<std::uint32_t>& asked,
                        std::span<const spool::Record> outer, SpoolActivities* found) {
     std::erase_if(found->calls,
@@ -132,7 +138,7 @@ class Collector {
     for (const std::uint32_t id : asked) span_of_asked.add(id);
     each_chunk([&](const SpoolChunk& chunk, const ChunkSpan& span, bool) {
       if (!span.calls.meets(span_of_asked)) return;
-      each_call(chunk, [&](const spool::Record& call) {
+      each_call(read_records(bytes_, chunk, buffer_, nullptr), [&](const spool::Record& call) {
         if (!piece_.holds(call.begin_tsc) &&
             std::binary_search(asked.begin(), asked.end(), correlation_of(call)))
           add(call);
@@ -144,7 +150,7 @@ class Collector {
   const SpoolScan& scan_;
   const SpoolPiece piece_;
   std::span<std::byte> buffer_;
-  ImportStats ignored_;
+  ImportStats ignored_;  // scan_spool() counted
   ActivityDecoder decoder_{&ignored_};
   std::vector<std::uint32_t> own_ids_;  // of the calls of the piece, sorted
   IdSpan ids_;
@@ -153,9 +159,10 @@ class Collector {
 }  // namespace
 
 SpoolActivities read_piece_activities(const SpoolBytes& bytes, const SpoolScan& scan,
-                                      const SpoolPiece& piece, CallCarry* carry,
+                                      const SpoolPiece& piece,
+                                      std::span<const spool::Record> of_threads, CallCarry* carry,
                                       std::span<std::byte> buffer) {
-  return Collector(bytes, scan, piece, buffer).run(carry);
+  return Collector(bytes, scan, piece, buffer).run(of_threads, carry);
 }
 
 }  // namespace lanescope::format

@@ -1,5 +1,5 @@
-// The device activities that the rows of a piece need: its own, and the API calls of other pieces
-// that started its own work.
+// The device activities for the rows of a piece: its activities, and the API calls of other pieces
+// that started its work.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace lanescope::format {
 
-// What a piece must know of the calls before it. Starts empty.
+// What a piece needs from the calls before it. Starts empty.
 struct CallCarry {
   std::vector<spool::Record> outer_calls;  // runtime calls that may still have driver calls inside
   std::uint32_t last_id = 0;               // the highest correlation id of the piece before
 };
 
-// Calls that begin in the piece; work, waits and events that such a call started, wherever they
-// begin, and those that begin in the piece; the calls of other pieces whose ids these have.
-// `outer`: runtime calls of earlier pieces that may still run. `buffer` holds kChunkBytes. Damage
-// was counted by scan_spool(). Cost: chunks that meet the piece in time or in the ids of its calls
-// are read.
+// Returns calls that begin in the piece; work, waits and events that such a call started or that
+// begin in the piece; and the calls of other pieces with the ids of these. `of_threads`: activities
+// from the chunks of threads that overlap the piece. `buffer` has kChunkBytes. scan_spool() counted
+// the damage. Cost: reads the chunks of activities that overlap the piece in time, and all with ids
+// of its calls.
 SpoolActivities read_piece_activities(const SpoolBytes& bytes, const SpoolScan& scan,
-                                      const SpoolPiece& piece, CallCarry* carry,
+                                      const SpoolPiece& piece,
+                                      std::span<const spool::Record> of_threads, CallCarry* carry,
                                       std::span<std::byte> buffer);
 
 }  // namespace lanescope::format

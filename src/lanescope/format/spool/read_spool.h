@@ -1,5 +1,5 @@
-// A recording, finished or left by a killed process, becomes a Trace with the rows torch.profiler
-// would have written.
+// Reads a recording, finished or left by a killed process, into a Trace with the
+// rows of torch.profiler.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -18,35 +18,38 @@ namespace lanescope::format {
 struct ReadSpoolOptions {
   std::optional<std::uint32_t> session;  // only this session's windows and metadata
   std::optional<std::uint32_t> cycle;    // only windows of this number
-  // Top-level entries (key, JSON) that win over the file's.
+  std::uint32_t first_cycle = 0;         // only windows of this number and later
+  // Top-level entries (key, JSON) that replace the file's.
   std::vector<std::pair<std::string, std::string>> metadata;
-  bool live = false;  // the writer still runs (it is us): chunks that are open are no news
+  bool live = false;  // this process is still writing it: open chunks are normal
 };
 
 // By its first 8 bytes.
 bool is_spool(std::string_view first_bytes);
+// The same for a file; false also if it is not a regular file or cannot be read.
+bool is_spool_file(const std::filesystem::path& path);
 
-// Damage anywhere is counted (kTruncatedFile, kChecksumMismatch, kOpenChunk, kDroppedRecords,
-// kOpenRange, ...): what can be read is read. Errors: kIo, kCorruptInput (no spool at all),
-// kUnsupported (another layout). Cost: the file once for its headers, twice for its records, once
-// for device activities; memory is the Trace, 40 bytes a chunk and, while it reads, about 250 bytes
-// a launch and 100 a range when there are activities. Any thread, one is used.
+// Reads what can be read and counts damage (kTruncatedFile, kChecksumMismatch, kOpenChunk,
+// kDroppedRecords, kOpenRange, ...). Errors: kIo, kCorruptInput (no spool at all), kUnsupported
+// (another layout). Cost: the file once for its headers, twice for its records, once for device
+// activities; memory is the Trace, 40 bytes a chunk and, while it reads, about 250 bytes a launch
+// and 100 a range when there are activities. Any thread, one is used.
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options = {});
 Result<Trace> read_spool_bytes(std::string_view bytes, const ReadSpoolOptions& options = {});
 
-// Memory of reading in pieces: about 60 MB for 100,000 rows a piece, and the recording's texts (64
-// MiB at most), however long it is; 16 to 40 bytes more a range that ended in another chunk or by
-// another thread.
+// Memory of reading in pieces: about 60 MB for 100,000 rows a piece, and the recording's texts
+// (64 MiB at most), however long it is; 16 to 40 bytes more a range that ended in another chunk
+// or by another thread.
 inline constexpr std::uint64_t kRowsPerPiece = 100'000;
-// Pieces come in order of time, the `number`-th of `count`, from 1. Together they hold the rows
-// that read_spool() gives, each once: an event is in the piece in which it begins, work of a device
-// in that of its API call, an annotation's rows on streams in that of its end (those of backward
-// work in the last). The first piece has the metadata, the last the windows. Arrows of the autograd
-// engine look back over 250,000 forward ops, annotations of backward work over 100,000.
+// Pieces come in order of time, the `number`-th of `count`, from 1. Together they have the rows of
+// read_spool(), each once. An event is in the piece in which it begins, device work in the piece of
+// its API call, an annotation's rows on streams in the piece of its end (those of backward work in
+// the last). The first piece has the metadata, the last one the windows. Arrows of the autograd
+// engine reach back 250,000 forward ops, annotations of backward work 100,000.
 using SpoolPieceSink =
     std::function<Result<void>(const Trace& piece, std::size_t number, std::size_t count)>;
-// An error of the sink ends it and is returned. Everything else as read_spool(); each chunk is read
-// three times, those with activities more often.
+// Stops at an error of the sink and returns it. Otherwise like read_spool(); reads each chunk three
+// times, those with activities more often.
 Result<ImportStats> read_spool_pieces(const std::filesystem::path& path,
                                       std::uint64_t rows_per_piece, const SpoolPieceSink& sink,
                                       const ReadSpoolOptions& options = {});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 using lanescope::testing::kDay;
 using lanescope::testing::SpoolSketch;
 
-Trace read(const std::string& bytes, const ReadSpoolOptions& options = {}) {
+Trace read_recording(const std::string& bytes, const ReadSpoolOptions& options = {}) {
   auto trace = read_spool_bytes(bytes, options);
   EXPECT_TRUE(trace) << trace.error().message;
   return std::move(trace).value();
@@ -37,7 +38,7 @@ SliceId find(const Trace& trace, std::string_view name) {
     if (trace.name(SliceId{i}) == name) return SliceId{i};
   return kNone<SliceId>;
 }
-std::uint64_t issues(const Trace& trace, ImportIssue issue) {
+std::uint64_t issue_count(const Trace& trace, ImportIssue issue) {
   return trace.import_stats()[issue].count;
 }
 
@@ -46,7 +47,7 @@ TEST(ReadSpoolTest, TicksBecomeNanosecondsSinceTheBase) {
   spool.window(2000, 9000);
   spool.thread(101, 1);
   spool.records(0, 1, {spool.range("op", 3000, 4500)});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.base_time_ns(), 0);  // one day after 1970 is before Kineto's first step
   const SliceId op = find(trace, "op");
   EXPECT_EQ(trace.start_ns(op), kDay + (3000 - 1000) * 2);
@@ -75,7 +76,7 @@ TEST(ReadSpoolTest, ArgumentsAreThoseOfKineto) {
   op.c = spool.text(details.bytes());
   const Record annotation = spool.range("mine", 2500, 4500, spool::kUserScope);
   spool.records(0, 1, {annotation, op});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   const ArgsView args = trace.slice_args(find(trace, "aten::mm"));
   EXPECT_EQ(args.integer(ArgKey::kExternalId), 2);
   EXPECT_EQ(args.integer(ArgKey::kRecordFunctionId), 0);
@@ -117,7 +118,7 @@ TEST(ReadSpoolTest, NodesBecomeACallStackInnermostFirst) {
   details.integer(5);
   both.c = spool.text(details.bytes());
   spool.records(0, 1, {bare, both, spool.range("without", 3400, 3500)});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(call_stack(trace, "with stack"), "b.py(2): f;a.py(1): <module>;");
   EXPECT_EQ(call_stack(trace, "with inputs"), "a.py(1): <module>;");
   EXPECT_EQ(trace.text(*trace.slice_args(find(trace, "with inputs")).text(ArgKey::kConcreteInputs)),
@@ -141,14 +142,14 @@ TEST(ReadSpoolTest, DamagedCallStacksEndWhereTheyMakeNoSense) {
   Record no_node = spool.range("no node", 3600, 3700);
   no_node.c = spool.text(stack_node(frame, frame));
   spool.records(0, 1, {ring, lost_frame, lost_caller, no_node});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   std::string most;
   for (std::size_t i = 0; i <= codec::kMaxStackFrames; ++i) most += "a.py(1): f;";
   EXPECT_EQ(call_stack(trace, "ring"), most);
   EXPECT_EQ(call_stack(trace, "lost frame"), "none");
   EXPECT_EQ(call_stack(trace, "lost caller"), "a.py(1): f;");
   EXPECT_EQ(call_stack(trace, "no node"), "a.py(1): f;");
-  EXPECT_EQ(issues(trace, ImportIssue::kMissingField), 3u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kMissingField), 3u);
 }
 
 TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
@@ -163,7 +164,7 @@ TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
   details.string("allreduce");
   const Record before = spool.range("autograd::engine::evaluate_function: B", 2500, 2600);
   Record call;
-  call.kind = static_cast<std::uint8_t>(RecordKind::kCollective);
+  call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
   call.begin_tsc = 2990;
   call.flags = spool::kHasSeq | spool::kHasCommsId;
   call.a = 12;
@@ -175,7 +176,7 @@ TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
   const Record elsewhere = spool.range("elsewhere", 3000, 3100);
   spool.records(0, 1, {before, call, op, call, after});  // the second one's range was lost
   spool.records(1, 1, {elsewhere});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   const ArgsView args = trace.slice_args(find(trace, "record_param_comms"));
   ASSERT_EQ(args.size(), 6u);  // behind External id and Record function id, before Ev Idx
   EXPECT_EQ(trace.text(args.field(2).key), "Collective name");
@@ -213,11 +214,11 @@ TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
   spool.records(0, 1, {spool.range("rolled", 3000, 0), async, async_again});
   spool.records(0, 2, {end_of_slot});
   spool.records(1, 1, {second_end, end_by_handle});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.dur_ns(find(trace, "rolled")), 1000);
   EXPECT_EQ(trace.dur_ns(find(trace, "async")), 400);
   EXPECT_EQ(trace.dur_ns(find(trace, "async again")), 200);
-  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 0u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kOpenRange), 0u);
 }
 
 TEST(ReadSpoolTest, OpenRangesEndWithTheirWindowAndAreCounted) {
@@ -227,16 +228,18 @@ TEST(ReadSpoolTest, OpenRangesEndWithTheirWindowAndAreCounted) {
   spool.records(0, 1,
                 {spool.range("open", 3000, 0), spool.range("too long", 3000, 7000),
                  spool.range("between", 5000, 5500), spool.range("second", 6500, 7000)});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.dur_ns(find(trace, "open")), 2000);
   EXPECT_EQ(trace.dur_ns(find(trace, "too long")), 2000);
   EXPECT_EQ(find(trace, "between"), kNone<SliceId>);
-  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 2u);
-  const Trace second = read(spool.bytes(), {.session = 1, .cycle = 1, .metadata = {}});
+  EXPECT_EQ(issue_count(trace, ImportIssue::kOpenRange), 2u);
+  const Trace second = read_recording(spool.bytes(), {.session = 1, .cycle = 1, .metadata = {}});
   EXPECT_EQ(find(second, "open"), kNone<SliceId>);
   EXPECT_EQ(second.dur_ns(find(second, "second")), 1000);
   EXPECT_EQ(second.slices().size(), 2u);  // and the window's span
-  EXPECT_EQ(read(spool.bytes(), {.session = 9, .cycle = {}, .metadata = {}}).slices().size(), 0u);
+  EXPECT_EQ(
+      read_recording(spool.bytes(), {.session = 9, .cycle = {}, .metadata = {}}).slices().size(),
+      0u);
 }
 
 TEST(ReadSpoolTest, AWindowThatAKilledProcessLeftOpenLastsToTheLastRecord) {
@@ -244,11 +247,11 @@ TEST(ReadSpoolTest, AWindowThatAKilledProcessLeftOpenLastsToTheLastRecord) {
   spool.window(2000, 0);
   spool.thread(101, 1);
   spool.records(0, 1, {spool.range("a", 600'000, 601'000), spool.range("b", 602'000, 0)}, false);
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.dur_ns(find(trace, "a")), 2000);
   EXPECT_EQ(trace.dur_ns(find(trace, "b")), 0);
-  EXPECT_EQ(issues(trace, ImportIssue::kOpenChunk), 1u);
-  EXPECT_EQ(issues(trace, ImportIssue::kOpenRange), 1u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kOpenChunk), 1u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kOpenRange), 1u);
 }
 
 TEST(ReadSpoolTest, MemoryEventsKeepAllTheirNumbers) {
@@ -265,7 +268,7 @@ TEST(ReadSpoolTest, MemoryEventsKeepAllTheirNumbers) {
                              .device_index = 3});
   memory.begin_tsc = 3000;
   spool.records(0, 1, {memory});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   ASSERT_GE(trace.instants().size(), 1u);
   std::size_t at = 0;
   while (trace.text(trace.instants().name[at]) != "[memory]") ++at;
@@ -298,10 +301,45 @@ TEST(ReadSpoolTest, ABackwardOpIsJoinedToTheLastForwardOpOfItsSequenceNumber) {
       {with_sequence(spool.range("autograd::engine::evaluate_function: MmBackward0", 5000, 5900, 1),
                      1),
        with_sequence(spool.range("MmBackward0", 5100, 5800, 1), 1)});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   ASSERT_EQ(trace.flows().size(), 1u);
   EXPECT_EQ(trace.flows()[0].from_ns, trace.start_ns(find(trace, "aten::mm")));
   EXPECT_EQ(trace.flows()[0].to_ns, trace.start_ns(find(trace, "MmBackward0")));
+}
+
+TEST(ReadSpoolTest, RecordFunctionIdsAreOfTheRangeBehindThem) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  const auto numbers = [](const Record& range, std::uint64_t id) {
+    Record call;
+    call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
+    call.begin_tsc = range.begin_tsc;
+    call.name = range.name;
+    call.flags = spool::kHasRecordFunctionId;
+    call.end_tsc = id;
+    return call;
+  };
+  const Record wrapper =
+      spool.range("autograd::engine::evaluate_function: MmBackward0", 5000, 5900, 0);
+  Record node = spool.range("MmBackward0", 5100, 5800, spool::kBackwardScope);
+  node.flags = spool::kHasSequence | spool::kHasForwardThread;
+  node.a = 4;
+  node.b = 1;
+  const Record plain = spool.range("aten::mm", 5200, 5300);
+  spool.records(0, 1, {numbers(wrapper, 71), wrapper, numbers(node, 72), node, plain});
+  const Trace trace = read_recording(spool.bytes());
+  const auto id_of = [&](const char* name) {
+    return trace.slice_args(find(trace, name)).integer(ArgKey::kRecordFunctionId);
+  };
+  EXPECT_EQ(id_of("autograd::engine::evaluate_function: MmBackward0"), 71);
+  EXPECT_EQ(id_of("MmBackward0"), 72);
+  EXPECT_EQ(id_of("aten::mm"), 0);
+  // The wrapper still gets the numbers of the node inside it.
+  EXPECT_EQ(trace.slice_args(find(trace, "autograd::engine::evaluate_function: MmBackward0"))
+                .integer(ArgKey::kSequenceNumber),
+            4);
+  EXPECT_FALSE(trace.import_stats().lost_anything());
 }
 
 TEST(ReadSpoolTest, DropsAreCounted) {
@@ -310,7 +348,7 @@ TEST(ReadSpoolTest, DropsAreCounted) {
   spool.thread(101, 1, 41);
   spool.thread(102, 2, 1);
   spool.records(0, 1, {spool.range("a", 3000, 3001)});
-  EXPECT_EQ(issues(read(spool.bytes()), ImportIssue::kDroppedRecords), 42u);
+  EXPECT_EQ(issue_count(read_recording(spool.bytes()), ImportIssue::kDroppedRecords), 42u);
 }
 
 TEST(ReadSpoolTest, AChunkThatChangedIsCountedAndItsRecordsAreStillRead) {
@@ -320,8 +358,8 @@ TEST(ReadSpoolTest, AChunkThatChangedIsCountedAndItsRecordsAreStillRead) {
   spool.records(0, 1, {spool.range("a", 3000, 3001), spool.range("b", 3010, 3020)});
   std::string bytes = spool.bytes();
   bytes[spool::kHeaderBytes + spool::kChunkHeaderBytes + 8] ^= 4;  // a's end_tsc: 3001 ^ 4 = 3005
-  const Trace trace = read(bytes);
-  EXPECT_EQ(issues(trace, ImportIssue::kChecksumMismatch), 1u);
+  const Trace trace = read_recording(bytes);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kChecksumMismatch), 1u);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kChecksumMismatch].first_offset, spool::kHeaderBytes);
   EXPECT_EQ(trace.dur_ns(find(trace, "a")), 10);
   EXPECT_EQ(trace.dur_ns(find(trace, "b")), 20);
@@ -372,7 +410,7 @@ TEST(ReadSpoolTest, AFileCutAnywhereIsReadAsFarAsItGoes) {
     }
     ASSERT_TRUE(trace) << size << ": " << trace.error().message;
     if (size > spool::kHeaderBytes && (size - spool::kHeaderBytes) % spool::kChunkBytes != 0) {
-      EXPECT_GE(issues(*trace, ImportIssue::kTruncatedFile), 1u) << size;
+      EXPECT_GE(issue_count(*trace, ImportIssue::kTruncatedFile), 1u) << size;
     }
     most = std::max(most, trace->slices().size());
   }
@@ -444,7 +482,7 @@ TEST(ClockAnchorsTest, OfManyTheFirstTheLastAndSomeBetweenAreKept) {
 TEST(ReadSpoolTest, TheClockAnchorsAreInTheMetadata) {
   SpoolSketch spool;
   spool.window(2000, 9000);
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.metadata_json("lanescope_clock_anchors"),
             R"([{"trace_unix_ns": 86400000000000, "monotonic_ns": 5000, )"
             R"("realtime_ns": 86400000000000, "width_ns": 0}, )"
@@ -488,7 +526,7 @@ TEST(ReadSpoolTest, OfARingTheLastSecondsCount) {
       0, 3,
       {sketch.range("open", 20'000, 0), sketch.range("gone", 50'000, 59'999),
        sketch.range("across", 58'000, 62'000), instant, sketch.range("whole", 70'000, 80'000)});
-  const Trace trace = read(sketch.bytes());
+  const Trace trace = read_recording(sketch.bytes());
   EXPECT_EQ(find(trace, "gone"), kNone<SliceId>);
   EXPECT_EQ(trace.instants().size(), 2u);  // the two marks of the window
   EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 100'000);
@@ -514,7 +552,7 @@ TEST(ReadSpoolTest, AKilledRingCountsFromItsNewestTime) {
   sketch.records(0, 1,
                  {sketch.range("gone", 440'000, 450'999), sketch.range("kept", 450'000, 451'001)},
                  false);
-  const Trace trace = read(sketch.bytes());
+  const Trace trace = read_recording(sketch.bytes());
   EXPECT_EQ(find(trace, "gone"), kNone<SliceId>);
   EXPECT_EQ(trace.dur_ns(find(trace, "kept")), 2);
 }
@@ -526,7 +564,7 @@ TEST(ReadSpoolTest, ARingThatLostSomethingBeginsBehindTheGap) {
   sketch.lost_until(90'000);
   sketch.records(0, 9,
                  {sketch.range("before", 70'000, 80'000), sketch.range("behind", 95'000, 96'000)});
-  const Trace trace = read(sketch.bytes());
+  const Trace trace = read_recording(sketch.bytes());
   EXPECT_EQ(trace.window_end_ns() - trace.window_start_ns(), 40'000);
   EXPECT_EQ(find(trace, "before"), kNone<SliceId>);
   EXPECT_NE(find(trace, "behind"), kNone<SliceId>);
@@ -545,18 +583,121 @@ TEST(ReadSpoolTest, RangesOfChunksThatWereGivenBack) {
   };
   sketch.kept(0, 1, 7, sketch.range("kept", 30'000, 0));
   sketch.kept(0, 5, 0, sketch.range("twice", 65'000, 0));  // its chunk is there as well
-  // The ends: of "kept", of a range that nobody kept, and of one that nobody kept before the
-  // window.
+  // The ends: of "kept", of a range that nobody kept, and of one that nobody kept
+  // before the window.
   sketch.records(0, 5,
                  {sketch.range("twice", 65'000, 70'000), end_at(1, 7, 75'000), end_at(2, 0, 76'000),
                   end_at(2, 1, 59'000)});
-  const Trace trace = read(sketch.bytes());
+  const Trace trace = read_recording(sketch.bytes());
   EXPECT_EQ(trace.dur_ns(find(trace, "kept")), 30'000);
   EXPECT_EQ(began_before(trace, find(trace, "kept")), 60'000);
   EXPECT_EQ(trace.dur_ns(find(trace, "twice")), 10'000);
   EXPECT_EQ(trace.slices().size(), 3u);  // and the window's
   EXPECT_EQ(trace.import_stats()[ImportIssue::kLostBegin].count, 1u);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kOpenRange].count, 0u);
+}
+
+Record frame(SpoolSketch& sketch, std::string_view name, std::uint64_t begin, std::uint64_t end,
+             std::uint32_t depth) {
+  Record record = sketch.range(name, begin, end, spool::kFrameScope);
+  record.b = depth;
+  return record;
+}
+std::optional<std::int64_t> parent_id(const Trace& trace, std::string_view name) {
+  return trace.slice_args(find(trace, name)).integer(ArgKey::kPythonParentId);
+}
+std::optional<std::int64_t> python_id(const Trace& trace, std::string_view name) {
+  return trace.slice_args(find(trace, name)).integer(ArgKey::kPythonId);
+}
+
+TEST(ReadSpoolTest, AFramesParentIsTheLastOneFurtherOut) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.thread(2, 2);
+  sketch.window(2000, 9000);
+  Record module = frame(sketch, "nn.Module: Linear_3", 3100, 3500, 2);
+  module.flags = spool::kModuleFrame;
+  module.a = 3;
+  // The record of depth 3 below "second" was lost.
+  sketch.records(0, 1,
+                 {frame(sketch, "first", 3000, 4000, 1), module,
+                  sketch.range("aten::mm", 3200, 3300), frame(sketch, "leaf", 3400, 3450, 3),
+                  frame(sketch, "second", 5000, 6000, 1), frame(sketch, "deep", 5200, 5300, 4)});
+  sketch.records(1, 1, {frame(sketch, "other thread", 3100, 3200, 1)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_EQ(trace.kind(find(trace, "first")), CategoryKind::kPythonFunction);
+  EXPECT_EQ(trace.start_ns(find(trace, "first")), kDay + (3000 - 1000) * 2);
+  EXPECT_EQ(trace.dur_ns(find(trace, "first")), 2000);
+  EXPECT_EQ(python_id(trace, "first"), 1);
+  EXPECT_EQ(parent_id(trace, "first"), std::nullopt);
+  EXPECT_TRUE(trace.slice_args(find(trace, "first")).has(ArgKey::kPythonParentId));  // null
+  EXPECT_EQ(parent_id(trace, "nn.Module: Linear_3"), 1);
+  EXPECT_EQ(trace.slice_args(find(trace, "nn.Module: Linear_3")).integer(ArgKey::kPythonModuleId),
+            3);
+  EXPECT_FALSE(trace.slice_args(find(trace, "leaf")).has(ArgKey::kPythonModuleId));
+  EXPECT_EQ(parent_id(trace, "leaf"), python_id(trace, "nn.Module: Linear_3"));
+  EXPECT_EQ(parent_id(trace, "second"), std::nullopt);
+  EXPECT_EQ(parent_id(trace, "deep"), python_id(trace, "second"));
+  EXPECT_EQ(parent_id(trace, "other thread"), std::nullopt);
+  // Operators are numbered as without frames; events in their order.
+  EXPECT_EQ(trace.slice_args(find(trace, "aten::mm")).integer(ArgKey::kExternalId), 1);
+  EXPECT_EQ(trace.slice_args(find(trace, "aten::mm")).integer(ArgKey::kEvIdx), 2);
+  EXPECT_FALSE(trace.slice_args(find(trace, "leaf")).has(ArgKey::kExternalId));
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+}
+
+// The recorder's window is that of both sessions together; the second is asked for.
+TEST(ReadSpoolTest, FramesAreDrawnAsFarAsTheirWindowReaches) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(2000, 9000, 0, 1);
+  sketch.window(4000, 6000, 0, 2);
+  sketch.window(20'000, 30'000, 0, 2);
+  sketch.records(
+      0, 1,
+      {frame(sketch, "over before", 2500, 3500, 1), frame(sketch, "around", 3600, 7000, 1),
+       frame(sketch, "inside", 5000, 5500, 2), frame(sketch, "never ends", 5600, 0, 2),
+       sketch.range("open operator", 3700, 5000)});
+  ReadSpoolOptions options;
+  options.session = 2;
+  const Trace trace = read_recording(sketch.bytes(), options);
+  EXPECT_EQ(find(trace, "over before"), kNone<SliceId>);
+  EXPECT_EQ(find(trace, "open operator"), kNone<SliceId>);
+  EXPECT_EQ(trace.start_ns(find(trace, "around")), kDay + (4000 - 1000) * 2);
+  EXPECT_EQ(trace.dur_ns(find(trace, "around")), 4000);
+  EXPECT_EQ(parent_id(trace, "inside"), python_id(trace, "around"));
+  // Not to the session's next window: the recorder's had closed before that.
+  EXPECT_EQ(trace.dur_ns(find(trace, "never ends")), 800);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kOpenRange), 0u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kEarlyRange), 0u);
+}
+
+TEST(ReadSpoolTest, FramesThatARingKeptAreTheParentsOfLaterOnes) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.thread(2, 2);
+  sketch.window(10'000, 110'000, 0, 1, kLastNs);
+  sketch.kept(0, 1, 7, frame(sketch, "main", 30'000, 0, 1));
+  sketch.kept(0, 1, 8, frame(sketch, "train", 31'000, 0, 2));
+  sketch.kept(1, 1, 0, frame(sketch, "worker", 32'000, 0, 1));
+  sketch.records(0, 5, {frame(sketch, "step", 65'000, 70'000, 3)});
+  sketch.records(1, 5, {frame(sketch, "load", 66'000, 70'000, 2)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_EQ(trace.start_ns(find(trace, "main")), trace.window_start_ns());
+  EXPECT_EQ(parent_id(trace, "train"), python_id(trace, "main"));
+  EXPECT_EQ(parent_id(trace, "step"), python_id(trace, "train"));
+  EXPECT_EQ(parent_id(trace, "load"), python_id(trace, "worker"));
+}
+
+TEST(ReadSpoolTest, DepthsThatMakeNoSenseCostLittle) {
+  SpoolSketch sketch;
+  sketch.thread(1, 1);
+  sketch.window(2000, 9000);
+  sketch.records(
+      0, 1, {frame(sketch, "far", 3000, 4000, 0xffffffff), frame(sketch, "zero", 4100, 4200, 0)});
+  const Trace trace = read_recording(sketch.bytes());
+  EXPECT_EQ(parent_id(trace, "far"), std::nullopt);
+  EXPECT_EQ(parent_id(trace, "zero"), std::nullopt);
 }
 
 TEST(ReadSpoolTest, OnlyTheRingOfASessionIsCut) {
@@ -569,10 +710,10 @@ TEST(ReadSpoolTest, OnlyTheRingOfASessionIsCut) {
   ReadSpoolOptions ring, inner;
   ring.session = 1;
   inner.session = 2;
-  EXPECT_EQ(find(read(sketch.bytes(), ring), "in both"), kNone<SliceId>);
-  EXPECT_NE(find(read(sketch.bytes(), ring), "in the ring"), kNone<SliceId>);
-  EXPECT_NE(find(read(sketch.bytes(), inner), "in both"), kNone<SliceId>);
-  EXPECT_EQ(find(read(sketch.bytes(), inner), "in the ring"), kNone<SliceId>);
+  EXPECT_EQ(find(read_recording(sketch.bytes(), ring), "in both"), kNone<SliceId>);
+  EXPECT_NE(find(read_recording(sketch.bytes(), ring), "in the ring"), kNone<SliceId>);
+  EXPECT_NE(find(read_recording(sketch.bytes(), inner), "in both"), kNone<SliceId>);
+  EXPECT_EQ(find(read_recording(sketch.bytes(), inner), "in the ring"), kNone<SliceId>);
 }
 
 TEST(ReadSpoolTest, ALengthOfARingThatMakesNoSenseIsDamage) {
@@ -581,7 +722,7 @@ TEST(ReadSpoolTest, ALengthOfARingThatMakesNoSenseIsDamage) {
     sketch.thread(1, 1);
     sketch.window(10'000, 110'000, 0, 1, last);
     sketch.records(0, 1, {sketch.range("there", 25'000, 26'000)});
-    EXPECT_NE(find(read(sketch.bytes()), "there"), kNone<SliceId>);
+    EXPECT_NE(find(read_recording(sketch.bytes()), "there"), kNone<SliceId>);
   }
 }
 
@@ -599,13 +740,13 @@ TEST(ReadSpoolTest, NamesThatAreNotUtf8AreMendedAndCounted) {
                              "n",
                              3000, 4000),
                  spool.range("gr\xc3\xbcn", 5000, 6000)});
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_NE(find(trace, "gr\xef\xbf\xbdn"), kNone<SliceId>);
   EXPECT_NE(find(trace, "gr\xc3\xbcn"), kNone<SliceId>);
   EXPECT_EQ(trace.metadata_json("Stra\xef\xbf\xbd"
                                 "e"),
             "1");
-  EXPECT_EQ(issues(trace, ImportIssue::kInvalidUtf8), 1u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kInvalidUtf8), 1u);
 }
 
 TEST(ReadSpoolTest, MetadataThatIsNoJsonIsCountedAsLost) {
@@ -613,10 +754,10 @@ TEST(ReadSpoolTest, MetadataThatIsNoJsonIsCountedAsLost) {
   spool.window(2000, 9000);
   spool.metadata("whole", "[1, 2]");
   spool.metadata("damaged", "[1, 2");
-  const Trace trace = read(spool.bytes());
+  const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(trace.metadata_json("whole"), "[1, 2]");
   EXPECT_EQ(trace.metadata_json("damaged"), std::nullopt);
-  EXPECT_EQ(issues(trace, ImportIssue::kMetadataLost), 1u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kMetadataLost), 1u);
 }
 
 }  // namespace

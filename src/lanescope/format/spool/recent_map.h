@@ -1,5 +1,4 @@
-// A map that remembers what was put in last and forgets the rest, so that it never grows beyond a
-// bound however long a recording is.
+// A map that keeps only the newest entries, so that its size is limited for any recording.
 #pragma once
 #include <cstddef>
 #include <unordered_map>
@@ -7,8 +6,7 @@
 
 namespace lanescope::format {
 
-// Keeps at least the last `kAtLeast` keys that were put in, and less than twice as many. One
-// thread.
+// Keeps at least the last `kAtLeast` keys, and less than twice as many. One thread.
 template <typename Key, typename Value, typename Hash, std::size_t kAtLeast>
 class RecentMap {
  public:
@@ -19,7 +17,7 @@ class RecentMap {
     }
     newer_.insert_or_assign(key, std::move(value));
   }
-  // The value that was put in last; null when there is none, or none any more. Valid until put().
+  // The newest value of the key; null: none, or forgotten. Valid until put().
   const Value* find(const Key& key) const {
     if (const auto found = newer_.find(key); found != newer_.end()) return &found->second;
     const auto found = older_.find(key);

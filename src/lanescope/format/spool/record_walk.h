@@ -1,12 +1,17 @@
-// Chunks of records become numbered ranges, instants and memory events.
+// Turns chunks of records into numbered ranges, instants and memory events.
 #pragma once
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lanescope/format/spool/row_plan.h"
+#include "lanescope/format/spool/spool_activities.h"
 #include "lanescope/format/spool/spool_scan.h"
 #include "lanescope/model/import_stats.h"
 
@@ -17,13 +22,21 @@ struct RangeTimes {
   std::int64_t early_ns;  // began this much before its start
 };
 
+// Of a Python frame. parent_id 0: none.
+struct FrameNumbers {
+  std::int64_t python_id, parent_id, ev_idx;
+};
+
+inline bool is_frame(const spool::Record& range) { return range.scope == spool::kFrameScope; }
+
 inline bool is_engine_wrapper(const SpoolIndex& index, std::uint32_t name) {
   return name < index.texts.size() &&
          index.texts[name].starts_with("autograd::engine::evaluate_function");
 }
 
-// Goes through the chunks of records in the order of threads and numbers what belongs to the trace.
-// `Out` says what becomes of it: range(), instant(), memory().
+// Goes through the chunks of records in the order of threads and numbers the records of the trace.
+// `Out` receives them: range(), frame(), instant(), memory(), and activity() for device activities
+// from threads, at any time.
 template <typename Out>
 class RecordWalk {
  public:
@@ -35,7 +48,10 @@ class RecordWalk {
     for (const spool::Record& record : records) {
       switch (static_cast<spool::RecordKind>(record.kind)) {
         case spool::RecordKind::kRange:
-          meet_range(record, {chunk.thread, chunk.sequence, slot});
+          if (is_frame(record))
+            add_frame(record, {chunk.thread, chunk.sequence, slot});
+          else
+            visit_range(record, {chunk.thread, chunk.sequence, slot});
           break;
         case spool::RecordKind::kInstant:
           if (const auto time = time_in_window(record))
@@ -46,22 +62,29 @@ class RecordWalk {
           if (const auto time = time_in_window(record))
             out_.memory(record, chunk.thread, *time, numbers_.memory++);
           break;
-        case spool::RecordKind::kCollective:
-          add_waiting_wrapper();
-          numbers_.collective.emplace(record, chunk.thread);
+        case spool::RecordKind::kCallNumbers:
+          numbers_.call_numbers.emplace(record, chunk.thread);
           break;
-        default:  // ends were read before, activities are read apart, damage was counted
+        default:  // ends were read before, damage was counted
+          if (is_thread_activity(record)) out_.activity(record);
           break;
       }
       ++slot;
     }
   }
   void add_waiting_wrapper() {
-    if (numbers_.wrapper) add_range(numbers_.wrapper->first, numbers_.wrapper->second);
+    if (const auto& waiting = numbers_.wrapper)
+      add_range(waiting->record, waiting->place, waiting->call_numbers);
     numbers_.wrapper.reset();
   }
-  void add_range(const spool::Record& record, const SlotKey& place) {
-    const auto collective = take_collective(record, place);
+  // Before all chunks, in the order of threads.
+  void add_kept(const spool::Record& record, const SlotKey& place) {
+    if (!is_frame(record)) return add_range(record, place);
+    add_frame(record, place);
+    kept_frames_[place.thread] = numbers_.frames;
+  }
+  void add_range(const spool::Record& record, const SlotKey& place,
+                 const std::optional<spool::Record>& call_numbers = {}) {
     const SpoolWindows::Window* window = scan_.windows.at(record.begin_tsc);
     if (!window && !scan_.windows.has_ring()) return;
     std::uint64_t begin = record.begin_tsc;
@@ -82,10 +105,51 @@ class RecordWalk {
     if (!start_ns || !end_ns || !early_ns) return out_.issue(record, ImportIssue::kBadTime);
     const RangeTimes times{*start_ns, *end_ns,
                            begin == record.begin_tsc ? 0 : *start_ns - *early_ns};
-    out_.range(record, place, collective, times, ++numbers_.external_id, numbers_.ev_idx++);
+    out_.range(record, place, call_numbers, times, ++numbers_.external_id, numbers_.ev_idx++);
   }
 
  private:
+  static constexpr std::uint32_t kMostDepth = 1 << 16;  // more is damage
+
+  // A frame that was open before its window begins at the window's start; one open at the window's
+  // end ends there. Both are normal.
+  std::optional<RangeTimes> frame_times(const spool::Record& record, const SlotKey& place) {
+    const SpoolWindows::Window* const recorded = scan_.all_windows.at(record.begin_tsc);
+    if (!recorded) return std::nullopt;
+    std::uint64_t begin = record.begin_tsc;
+    std::uint64_t end =
+        std::min(scan_.end_of(record, place).value_or(recorded->stop), recorded->stop);
+    const SpoolWindows::Window* window = scan_.windows.at(begin);
+    if (!window) window = scan_.windows.first_start(begin, end);
+    if (!window) return std::nullopt;
+    begin = std::max(begin, window->start);
+    end = std::min(end, window->stop);
+    const auto start_ns = scan_.time_ns(begin), end_ns = scan_.time_ns(end);
+    if (start_ns && end_ns) return RangeTimes{*start_ns, *end_ns, 0};
+    out_.issue(record, ImportIssue::kBadTime);
+    return std::nullopt;
+  }
+
+  // A thread's frames nest, and each has its depth: its caller is the last frame before it with
+  // a smaller depth.
+  void add_frame(const spool::Record& record, const SlotKey& place) {
+    const auto times = frame_times(record, place);
+    if (!times) return;
+    std::vector<std::int64_t>& open = numbers_.frames;
+    if (numbers_.frames_thread != place.thread) {
+      numbers_.frames_thread = place.thread;
+      const auto kept = kept_frames_.find(place.thread);
+      open = kept == kept_frames_.end() ? std::vector<std::int64_t>() : kept->second;
+    }
+    open.resize(std::clamp(record.b, 1u, kMostDepth) - 1, 0);
+    const auto caller =
+        std::find_if(open.rbegin(), open.rend(), [](std::int64_t id) { return id != 0; });
+    const FrameNumbers numbers{++numbers_.python_id, caller == open.rend() ? 0 : *caller,
+                               numbers_.ev_idx++};
+    open.push_back(numbers.python_id);
+    out_.frame(record, place, *times, numbers);
+  }
+
   std::optional<std::int64_t> time_in_window(const spool::Record& record) {
     if (!scan_.windows.at(record.begin_tsc)) return std::nullopt;
     const auto time = scan_.time_ns(record.begin_tsc);
@@ -93,26 +157,27 @@ class RecordWalk {
     return time;
   }
 
-  // The engine's wrapper of a backward node begins without the node's numbers; torch.profiler gives
-  // it those of the node when that is the thread's next range.
-  void meet_range(const spool::Record& record, const SlotKey& place) {
-    if (numbers_.wrapper && numbers_.wrapper->second.thread == place.thread &&
+  // The engine's wrapper of a backward node begins without the node's numbers. As in
+  // torch.profiler, it gets them from the node if that is the thread's next range.
+  void visit_range(const spool::Record& record, const SlotKey& place) {
+    const auto call_numbers = take_call_numbers(record, place);
+    if (numbers_.wrapper && numbers_.wrapper->place.thread == place.thread &&
         record.scope == spool::kBackwardScope) {
-      spool::Record& wrapper = numbers_.wrapper->first;
+      spool::Record& wrapper = numbers_.wrapper->record;
       wrapper.a = record.a;
       wrapper.b = record.b;
       wrapper.flags |= record.flags & (spool::kHasSequence | spool::kHasForwardThread);
     }
     add_waiting_wrapper();
     if (record.scope == spool::kFunctionScope && is_engine_wrapper(scan_.index, record.name))
-      numbers_.wrapper.emplace(record, place);
+      numbers_.wrapper.emplace(RowNumbers::Wrapper{record, place, call_numbers});
     else
-      add_range(record, place);
+      add_range(record, place, call_numbers);
   }
 
-  // What the thread's last record said of this range, if it did.
-  std::optional<spool::Record> take_collective(const spool::Record& range, const SlotKey& place) {
-    auto taken = std::exchange(numbers_.collective, std::nullopt);
+  // Takes the numbers for this range from the thread's last record, if it has them.
+  std::optional<spool::Record> take_call_numbers(const spool::Record& range, const SlotKey& place) {
+    auto taken = std::exchange(numbers_.call_numbers, std::nullopt);
     if (!taken || taken->second != place.thread || taken->first.name != range.name)
       return std::nullopt;  // its range was lost
     return taken->first;
@@ -121,6 +186,7 @@ class RecordWalk {
   const SpoolScan& scan_;
   Out& out_;
   RowNumbers numbers_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> kept_frames_;  // by thread
 };
 
 }  // namespace lanescope::format

@@ -17,12 +17,14 @@ struct NumbersOnly {
   void issue(const Record&, ImportIssue) {}
   void range(const Record&, const SlotKey&, const std::optional<Record>&, const RangeTimes&,
              std::int64_t, std::int64_t) {}
+  void frame(const Record&, const SlotKey&, const RangeTimes&, const FrameNumbers&) {}
   void instant(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
   void memory(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
+  void activity(const Record&) {}
 };
 
-// Chunks in the order in which their last row begins; each time enough rows are complete, a piece
-// ends.
+// Takes chunks in the order in which their last row begins, and ends a piece each time enough
+// rows are complete.
 std::vector<SpoolPiece> cut_pieces(const SpoolScan& scan, std::uint64_t rows_per_piece) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> ends;  // last begin, rows
   for (const auto* spans : {&scan.record_spans, &scan.activity_spans})
@@ -52,7 +54,7 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
   ImportStats ignored;
   NumbersOnly nothing;
   RecordWalk<NumbersOnly> walk(*scan, &nothing);
-  for (const auto& [place, record] : scan->kept_ranges) walk.add_range(record, place);
+  for (const auto& [place, record] : scan->kept_ranges) walk.add_kept(record, place);
   plan.first_calls.resize(scan->windows.all().size());
   const auto note_call = [&](const Record& record) {
     spool::ApiCallRecord call;
@@ -69,10 +71,10 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
     // Its row is made with this chunk.
     if (const auto& waiting = walk.numbers().wrapper) {
       ChunkSpan& span = scan->record_spans[i];
-      span.first = std::min(span.first, waiting->first.begin_tsc);
-      span.last = std::max(span.last, waiting->first.begin_tsc);
+      span.first = std::min(span.first, waiting->record.begin_tsc);
+      span.last = std::max(span.last, waiting->record.begin_tsc);
     }
-    const auto records = read_records(bytes, scan->index.record_chunks[i], buffer, &ignored);
+    const auto records = read_records(bytes, scan->index.record_chunks[i], buffer, nullptr);
     walk.add_chunk(records, scan->index.record_chunks[i]);
     for (const Record& record : records) note_call(record);
   }
@@ -81,7 +83,7 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
   std::unordered_map<std::uint32_t, std::int64_t> device_of_work;
   for (const SpoolChunk& chunk : scan->index.activity_chunks) {
     ActivityDecoder decoder(&ignored);
-    decoder.add_chunk(read_records(bytes, chunk, buffer, &ignored), chunk.offset);
+    decoder.add_chunk(read_records(bytes, chunk, buffer, nullptr), chunk.offset);
     const SpoolActivities found = decoder.take();
     for (const std::uint32_t at : found.calls) note_call(found.records[at]);
     for (const GpuEvent& work : found.work) device_of_work[work.context] = work.device;

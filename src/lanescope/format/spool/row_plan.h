@@ -1,5 +1,5 @@
-// A recording cut into pieces, and its events numbered beforehand, so that each piece gives the
-// rows that it would have in the whole.
+// Cuts a recording into pieces and numbers its events first, so that each piece gives the same rows
+// as the whole.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,17 +12,25 @@
 
 namespace lanescope::format {
 
-// How far the numbering of events has come, in the order of threads and their chunks, and what
-// waits for the thread's next range.
+// The state of numbering events, in the order of threads and their chunks, and what waits for the
+// thread's next range.
 struct RowNumbers {
-  std::int64_t external_id = 0, ev_idx = 0, memory = 0;
+  std::int64_t external_id = 0, ev_idx = 0, memory = 0, python_id = 0;
   // The engine's wrapper of a backward node gets the node's numbers.
-  std::optional<std::pair<spool::Record, SlotKey>> wrapper;
-  // What a collective has anew in each call; its thread.
-  std::optional<std::pair<spool::Record, std::uint32_t>> collective;
+  struct Wrapper {
+    spool::Record record;
+    SlotKey place;
+    std::optional<spool::Record> call_numbers;
+  };
+  std::optional<Wrapper> wrapper;
+  // A record of kind kCallNumbers, and its thread.
+  std::optional<std::pair<spool::Record, std::uint32_t>> call_numbers;
+  // The thread's open Python frames, outermost first: their numbers; 0: lost.
+  std::vector<std::int64_t> frames;
+  std::uint32_t frames_thread = spool::kNoThread;
 };
 
-// Of a whole recording that is read in pieces.
+// The plan for a whole recording that is read in pieces.
 struct RowPlan {
   std::vector<RowNumbers> at_chunk;    // before each chunk of `index.record_chunks`
   std::int64_t ev_idx_end = 0;         // memory events are numbered after all others
@@ -30,9 +38,9 @@ struct RowPlan {
   std::vector<SpoolPiece> pieces;
 };
 
-// Cuts a recording into pieces of about `rows_per_piece` rows and numbers its events beforehand:
-// each chunk is read once more. Adds the spans of what waits for a later chunk to `scan`. Fills in
-// what `carry` must know of the whole recording.
+// Cuts a recording into pieces of about `rows_per_piece` rows and numbers its events; reads each
+// chunk once more. Adds the spans of records that wait for a later chunk to `scan`. Fills in what
+// `carry` needs from the whole recording.
 RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_per_piece,
                   ActivityCarry* carry);
 

@@ -41,7 +41,7 @@ void ActivityDecoder::add_chunk(std::span<const spool::Record> records, std::uin
   }
 }
 
-// Whether the record after it belongs to it.
+// True: the next record belongs to it.
 bool ActivityDecoder::add(std::uint32_t at, bool has_more) {
   switch (kind_of(out_.records[at])) {
     case ActivityKind::kApiCall:
@@ -50,7 +50,7 @@ bool ActivityDecoder::add(std::uint32_t at, bool has_more) {
     case ActivityKind::kSync:
       add_other(out_.syncs, at);
       return false;
-    case ActivityKind::kCudaEvent:  // one without times still says what was waited for
+    case ActivityKind::kCudaEvent:  // without times, it still says what a wait was for
       out_.events.push_back(at);
       note_times(at);
       return false;

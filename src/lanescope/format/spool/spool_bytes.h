@@ -1,4 +1,4 @@
-// Bytes of a recording by place: of a file, or of memory.
+// Reads bytes of a recording at any offset, from a file or from memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace lanescope::format {
 
-// A file is read, never mapped: its writer may cut it while we look. Any thread.
+// Reads a file and never maps it, because its writer may cut it meanwhile. Any thread.
 class SpoolBytes {
  public:
   virtual ~SpoolBytes() = default;
@@ -20,7 +20,7 @@ class SpoolBytes {
   virtual std::size_t read(std::uint64_t offset, std::span<std::byte> into) const = 0;
 };
 
-// kIo: it cannot be opened, or is no regular file.
+// kIo: it cannot be opened, or is not a regular file.
 Result<std::unique_ptr<SpoolBytes>> open_spool_file(const std::filesystem::path& path);
 // Borrows the bytes.
 std::unique_ptr<SpoolBytes> spool_bytes_of(std::string_view bytes);

@@ -30,8 +30,8 @@ const SpoolDetails::Detail& SpoolDetails::detail_of(std::uint32_t id) {
   return known->second;
 }
 
-// "innermost;its caller;...;outermost;", as Kineto writes it. Damage may have joined the nodes
-// into a ring: whatever comes after the most frames that a stack can have is left out.
+// "innermost;its caller;...;outermost;", as Kineto writes it. Damage may have joined the nodes into
+// a ring, so stop at the maximal depth of a stack.
 StringId SpoolDetails::call_stack_of(std::uint32_t id) {
   const auto [known, is_new] = call_stacks_.try_emplace(id, kNone<StringId>);
   if (!is_new) return known->second;

@@ -1,4 +1,4 @@
-// What operators were called with: the details that many ranges share, as arguments.
+// Turns the details that many ranges share (what operators were called with) into arguments.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -11,11 +11,11 @@
 
 namespace lanescope::format {
 
-// Borrows both; the texts are looked at when they are asked for. Damage is counted.
+// Borrows both and reads the texts on demand. Counts damage.
 class SpoolDetails {
  public:
   SpoolDetails(TraceBuilder& builder, const SpoolIndex& index) : builder_(builder), index_(index) {}
-  // To the arguments that have begun. Each distinct detail is decoded once.
+  // Adds to the arguments that have begun. Decodes each distinct detail once.
   void add_args(std::uint32_t id);
 
  private:

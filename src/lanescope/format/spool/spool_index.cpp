@@ -6,11 +6,12 @@
 #include <cstring>
 
 #include "lanescope/codec/json_text.h"
+#include "lanescope/format/spool/open_windows.h"
 
 namespace lanescope::format {
 namespace {
 
-// Fields are read by copy: a damaged file guarantees no alignment and no value.
+// Reads fields by copy: a damaged file guarantees no alignment and no value.
 template <typename T>
 T load(const std::byte* at) {
   T value;
@@ -43,16 +44,15 @@ std::uint32_t unit_of(spool::ChunkKind kind) {
   return kind == spool::ChunkKind::kTexts ? 1 : sizeof(spool::Record);
 }
 
-// What is used of the chunk into `buffer`; `used` is cut to what is there.
+// Reads the used part of the chunk into `buffer`; reduces `used` to what the file has.
 std::size_t read_chunk(const SpoolBytes& bytes, const SpoolChunk& chunk,
                        std::span<std::byte> buffer, ImportStats* stats) {
   const std::span<std::byte> wanted = buffer.first(
       spool::kChunkHeaderBytes + spool::used_bytes(chunk.kind, chunk.used, chunk.bytes));
   const std::size_t got = bytes.read(chunk.offset, wanted);
   std::fill(wanted.begin() + static_cast<std::ptrdiff_t>(got), wanted.end(), std::byte{0});
-  // Slots of threads go on counting drops after the checksum only when a thread could not be
-  // stopped.
-  if (chunk.closed && !chunk.cut &&
+  // Thread slots count drops after the checksum only if a thread could not be stopped.
+  if (stats && chunk.closed && !chunk.cut &&
       spool::chunk_checksum(buffer.data(), chunk.used, chunk.bytes) != chunk.checksum)
     stats->count(ImportIssue::kChecksumMismatch, chunk.offset);
   const std::size_t there = got > spool::kChunkHeaderBytes ? got - spool::kChunkHeaderBytes : 0;
@@ -61,8 +61,7 @@ std::size_t read_chunk(const SpoolBytes& bytes, const SpoolChunk& chunk,
          unit;
 }
 
-// `max_texts`: ids are handed out one after the other and a text takes 8 bytes, so higher ones are
-// damage.
+// `max_texts`: ids count up and a text takes at least 8 bytes, so higher ids are damage.
 void read_texts(const std::byte* payload, std::size_t size, std::uint64_t max_texts,
                 SpoolIndex* index) {
   for (std::size_t at = 0; at + 8 <= size;) {
@@ -102,7 +101,7 @@ std::string text_of(const SpoolIndex& index, std::uint32_t id) {
   return id < index.texts.size() ? index.texts[id] : std::string();
 }
 
-void read_control(const spool::Record& record, SpoolIndex* index) {
+void read_control(const spool::Record& record, OpenWindows& open, SpoolIndex* index) {
   using spool::RecordKind;
   switch (static_cast<RecordKind>(record.kind)) {
     case RecordKind::kAnchor:
@@ -110,14 +109,13 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
           {record.begin_tsc, record.a, static_cast<std::int64_t>(record.d), record.end_tsc});
       return;
     case RecordKind::kWindowStart:
+      open.started(record.b, static_cast<std::uint32_t>(record.a), index->windows.size());
       index->windows.push_back({record.b, static_cast<std::uint32_t>(record.a), record.c,
                                 record.begin_tsc, 0, record.d});
       return;
     case RecordKind::kWindowStop:
-      for (SpoolWindow& window : index->windows)
-        if (window.session == record.b && window.cycle == static_cast<std::uint32_t>(record.a) &&
-            window.stop == 0)
-          window.stop = std::max(record.begin_tsc, window.start);
+      for (const std::size_t i : open.stopped(record.b, static_cast<std::uint32_t>(record.a)))
+        index->windows[i].stop = std::max(record.begin_tsc, index->windows[i].start);
       return;
     case RecordKind::kMetadata:
       index->metadata.push_back(
@@ -131,8 +129,8 @@ void read_control(const spool::Record& record, SpoolIndex* index) {
   }
 }
 
-// The small chunks of a shared one; `buffer` holds kChunkBytes. A place that holds none was not
-// given out, or is damaged.
+// Reads the small chunks of a shared one; `buffer` has kChunkBytes. A place without a small chunk
+// was not used, or is damaged.
 void read_shared(const SpoolBytes& bytes, const SpoolChunk& shared, std::span<std::byte> buffer,
                  bool live, ImportStats* stats, SpoolIndex* index) {
   const std::size_t got = bytes.read(shared.offset, buffer.first(spool::kChunkBytes));
@@ -235,9 +233,11 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
   for (const SpoolChunk& chunk : threads)
     read_threads(payload, read_chunk(bytes, chunk, buffer, stats), chunk.sequence, threads.size(),
                  &index);
+  OpenWindows open;
   for (const SpoolChunk& chunk : control)
     for (const spool::Record& record : read_records(bytes, chunk, buffer, stats))
-      read_control(record, &index);
+      read_control(record, open, &index);
+  index.stop_looks = open.looks();
   for (const SpoolThread& thread : index.threads)
     if (thread.lost_records != 0)
       stats->count(ImportIssue::kDroppedRecords, std::nullopt, thread.lost_records);

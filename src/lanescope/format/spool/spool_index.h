@@ -1,5 +1,5 @@
-// What a spool holds besides its ranges: where its chunks are, texts, threads, windows, clock
-// anchors, metadata.
+// What a spool has besides its ranges: places of its chunks, texts, threads, windows,
+// clock anchors, metadata.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@ namespace lanescope::format {
 
 struct SpoolChunk {
   std::uint64_t offset = 0;
-  std::size_t bytes = spool::kChunkBytes;  // of a small chunk fewer
+  std::size_t bytes = spool::kChunkBytes;  // fewer in a small chunk
   spool::ChunkKind kind = spool::ChunkKind::kFree;
   std::uint32_t thread = 0, sequence = 0;
   std::uint32_t used = 0;  // records, slots or bytes that are there
@@ -38,7 +38,7 @@ struct SpoolThread {
 struct SpoolWindow {
   std::uint32_t session = 0, cycle = 0, options = 0;
   std::uint64_t start = 0, stop = 0;  // ticks; stop 0: never closed
-  std::uint64_t last_ns = 0;          // of a ring: how much of its end counts; 0: all
+  std::uint64_t last_ns = 0;          // for a ring: how much of its end counts; 0: all
 };
 
 struct SpoolMetadata {
@@ -52,27 +52,28 @@ struct SpoolIndex {
   bool finished = false;
   std::vector<SpoolChunk> record_chunks;    // by thread, then sequence
   std::vector<SpoolChunk> activity_chunks;  // by sequence: codec/activity_layout.h
-  std::vector<SpoolChunk> kept_chunks;      // pairs of records of chunks that a ring gave back
-  std::uint64_t ring_lost_until = 0;        // ticks; before, a ring has gaps
-  std::vector<std::string> texts;           // by id; those that are missing are empty
+  std::vector<SpoolChunk> kept_chunks;      // pairs of records from chunks that a ring reused
+  std::uint64_t ring_lost_until = 0;        // ticks; before that, a ring has gaps
+  std::vector<std::string> texts;           // by id; missing ones are empty
   std::vector<bool> has_text;
   std::vector<SpoolThread> threads;  // by number
   std::vector<SpoolWindow> windows;  // as written
+  std::size_t stop_looks = 0;        // how many windows were checked to find those that stopped
   std::vector<TickAnchor> anchors;
   std::vector<SpoolMetadata> metadata;
   std::vector<std::pair<std::uint32_t, std::string>> notes;  // session, line
 };
 
-// Everything but the records. kCorruptInput: no spool. kUnsupported: a layout of another version.
-// `live`: open chunks are expected and not counted. Memory: texts, and 48 bytes a chunk.
+// Reads everything but the records. kCorruptInput: not a spool. kUnsupported: a layout of another
+// version. `live`: open chunks are expected and not counted. Memory: texts, and 48 bytes per chunk.
 Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportStats* stats);
 
-// One chunk's payload, or a small chunk's, into `buffer` (kChunkBytes), its checksum checked and
-// damage counted. Returns the records there.
+// Reads the payload of a chunk or small chunk into `buffer` (kChunkBytes), checks its checksum and
+// counts damage. Without `stats` it does neither: that was done before. Returns the records.
 std::span<const spool::Record> read_records(const SpoolBytes& bytes, const SpoolChunk& chunk,
                                             std::span<std::byte> buffer, ImportStats* stats);
 
-// About how many records they hold, never more than fit; what an open chunk holds it may not say.
+// About how many records they have, at most what fits; an open chunk may not say.
 std::size_t count_records(std::span<const SpoolChunk> chunks);
 
 }  // namespace lanescope::format

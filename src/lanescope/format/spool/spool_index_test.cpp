@@ -60,7 +60,7 @@ struct Read {
   ImportStats stats;
   std::vector<std::vector<std::uint64_t>> begins;  // by chunk
 };
-Read read(const std::string& bytes) {
+Read read_indexed(const std::string& bytes) {
   Read result;
   const auto source = spool_bytes_of(bytes);
   result.index = std::move(read_spool_index(*source, false, &result.stats)).value();
@@ -77,7 +77,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 TEST(SpoolIndexTest, SmallChunksAreChunksOfTheirThreads) {
-  const Read found = read(with_shared_chunk());
+  const Read found = read_indexed(with_shared_chunk());
   ASSERT_THAT(found.index.record_chunks, SizeIs(3));
   EXPECT_EQ(found.index.record_chunks[1].sequence, 2u);
   EXPECT_EQ(found.index.record_chunks[2].thread, 1u);
@@ -91,7 +91,7 @@ TEST(SpoolIndexTest, SmallChunksAreChunksOfTheirThreads) {
 TEST(SpoolIndexTest, ASmallChunkHasAChecksumOfItsOwn) {
   std::string bytes = with_shared_chunk();
   bytes[shared_at(bytes) + 2 * spool::kSmallChunkBytes + spool::kChunkHeaderBytes] ^= 1;
-  const Read found = read(bytes);
+  const Read found = read_indexed(bytes);
   EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 1u);
   EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), SizeIs(2), ElementsAre(3001u)));
 }
@@ -102,7 +102,7 @@ TEST(SpoolIndexTest, ADamagedCountReadsNoFurtherThanTheSmallChunk) {
   std::memcpy(
       bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, used),
       &far, sizeof far);
-  const Read found = read(bytes);
+  const Read found = read_indexed(bytes);
   EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), SizeIs(2), SizeIs(18)));
   EXPECT_EQ(found.stats[ImportIssue::kChecksumMismatch].count, 1u);
 }
@@ -110,10 +110,10 @@ TEST(SpoolIndexTest, ADamagedCountReadsNoFurtherThanTheSmallChunk) {
 TEST(SpoolIndexTest, AFileThatEndsInASharedChunkKeepsWhatIsThere) {
   const std::string bytes = with_shared_chunk();
   const std::size_t third = shared_at(bytes) + 3 * spool::kSmallChunkBytes;
-  Read found = read(bytes.substr(0, third + spool::kChunkHeaderBytes + sizeof(Record) + 5));
+  Read found = read_indexed(bytes.substr(0, third + spool::kChunkHeaderBytes + sizeof(Record) + 5));
   EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), ElementsAre(4000u), ElementsAre(3000u)));
   EXPECT_EQ(found.stats[ImportIssue::kTruncatedFile].count, 1u);
-  found = read(bytes.substr(0, third + 5));
+  found = read_indexed(bytes.substr(0, third + 5));
   EXPECT_THAT(found.begins, ElementsAre(SizeIs(18), ElementsAre(3000u)));
 }
 
@@ -123,7 +123,32 @@ TEST(SpoolIndexTest, ASmallChunkAtAWrongPlaceIsNone) {
   std::memcpy(
       bytes.data() + shared_at(bytes) + 2 * spool::kSmallChunkBytes + offsetof(ChunkHeader, place),
       &wrong, sizeof wrong);
-  EXPECT_THAT(read(bytes).begins, ElementsAre(SizeIs(18), SizeIs(2)));
+  EXPECT_THAT(read_indexed(bytes).begins, ElementsAre(SizeIs(18), SizeIs(2)));
+}
+
+// A schedule that repeats: each stop looks at its own window alone, however many there are.
+TEST(SpoolIndexTest, AStopOfAWindowCostsTheSameInALongRecording) {
+  constexpr std::uint32_t kCycles = 5000;  // over several control chunks
+  SpoolSketch sketch;
+  for (std::uint32_t cycle = 0; cycle < kCycles; ++cycle)
+    sketch.window(1000 + 100 * cycle, 1050 + 100 * cycle, cycle);
+  sketch.window(1'000'000, 0, kCycles);
+  const SpoolIndex index = read_indexed(sketch.bytes()).index;
+  ASSERT_EQ(index.windows.size(), kCycles + 1);
+  for (std::uint32_t cycle = 0; cycle < kCycles; ++cycle)
+    ASSERT_EQ(index.windows[cycle].stop, 1050u + 100 * cycle);
+  EXPECT_EQ(index.windows.back().stop, 0u);
+  EXPECT_EQ(index.stop_looks, kCycles);
+}
+
+TEST(SpoolIndexTest, AStopWithoutAWindowChangesNothingAndOneStopEndsBothOfADoubledCycle) {
+  SpoolSketch sketch;
+  sketch.window(1000, 0, 3).window(2000, 0, 3).window(2500, 0, 3, 2).window(1500, 1800, 3);
+  sketch.window(5000, 6000, 3);  // 3 is stopped already: only this one
+  const SpoolIndex index = read_indexed(sketch.bytes()).index;
+  std::vector<std::uint64_t> stops;
+  for (const SpoolWindow& window : index.windows) stops.push_back(window.stop);
+  EXPECT_THAT(stops, ::testing::ElementsAre(1800, 2000, 0, 1800, 6000));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// A stretch of a recording that becomes rows at once.
+// A part of a recording that is turned into rows at once.
 #pragma once
 #include <cstdint>
 
 namespace lanescope::format {
 
-// Half-open, in ticks. What begins in it belongs to it.
+// Half-open, in ticks. An event belongs to the piece in which it begins.
 struct SpoolPiece {
   static constexpr std::uint64_t kNoEnd = ~std::uint64_t{0};
   std::uint64_t from = 0, to = kNoEnd;

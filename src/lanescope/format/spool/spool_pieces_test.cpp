@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ constexpr std::uint32_t kThreads = 4;
 constexpr std::uint32_t kSeeds = lanescope::testing::rounds(60);
 
 // Steps of a made-up training loop: forward and backward threads, ranges that end in other chunks
-// or on other threads, launches whose work comes late, waits, memory, two windows.
+// or on other threads, Python frames of which some are lost, launches whose work comes late, waits,
+// memory, two windows.
 class RandomRecording {
  public:
   explicit RandomRecording(std::uint32_t seed) : random_(seed) {}
@@ -85,7 +87,7 @@ class RandomRecording {
 
   std::uint64_t add_something(std::uint64_t tick) {
     const std::uint32_t thread = some_thread();
-    const int what = number(1, 10);
+    const int what = number(1, 12);
     if (what == 1) {
       Record instant;
       instant.kind = static_cast<std::uint8_t>(RecordKind::kInstant);
@@ -103,7 +105,31 @@ class RandomRecording {
       return tick + 1;
     }
     if (what == 3) return add_backward(tick);
+    if (what >= 11) return add_frame(thread, tick);
     return add_forward(thread, tick);
+  }
+
+  // One call more, or a return; some stay open, and some records are lost.
+  std::uint64_t add_frame(std::uint32_t thread, std::uint64_t tick) {
+    auto& open = open_frames_[thread];
+    if (!open.empty() && chance(3)) {
+      if (open.back() && !chance(20)) end_at(thread, *open.back(), tick);
+      open.pop_back();
+      return tick + 1;
+    }
+    if (chance(10)) {
+      open.push_back(std::nullopt);
+      return tick + 1;
+    }
+    Record& frame =
+        begin(thread, "f.py(" + std::to_string(open.size()) + "): f", tick, spool::kFrameScope);
+    frame.b = static_cast<std::uint32_t>(open.size() + 1);
+    if (chance(3)) {
+      frame.flags = spool::kModuleFrame;
+      frame.a = number(0, 5);
+    }
+    open.push_back(lists_[thread].size() - 1);
+    return tick + 1;
   }
 
   std::uint64_t add_forward(std::uint32_t thread, std::uint64_t tick) {
@@ -116,7 +142,7 @@ class RandomRecording {
     const bool collective = chance(8);
     if (collective) {
       Record call;
-      call.kind = static_cast<std::uint8_t>(RecordKind::kCollective);
+      call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
       call.name = sketch_.text("record_param_comms");
       call.flags = spool::kHasSeq;
       call.a = number(1, 99);
@@ -261,6 +287,7 @@ class RandomRecording {
   std::mt19937 random_;
   SpoolSketch sketch_;
   std::map<std::uint32_t, std::vector<Record>> lists_;
+  std::map<std::uint32_t, std::vector<std::optional<std::size_t>>> open_frames_;  // by place
   std::vector<End> ends_;
   std::vector<std::pair<std::uint32_t, std::int64_t>> forward_;
   std::vector<ActivitySketch> works_;

@@ -23,8 +23,8 @@ namespace {
 using spool::Record;
 using spool::RecordKind;
 
-// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order Kineto names
-// them.
+// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order
+// Kineto names them.
 constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_memory"},
                                                                   {4, "with_stack"},
                                                                   {1, "record_shapes"},
@@ -73,7 +73,7 @@ class RowReader {
   void issue(const Record& record, ImportIssue issue) {
     if (piece_.holds(record.begin_tsc)) builder_.stats().count(issue);
   }
-  void range(const Record& record, const SlotKey& place, const std::optional<Record>& collective,
+  void range(const Record& record, const SlotKey& place, const std::optional<Record>& call_numbers,
              const RangeTimes& times, std::int64_t external_id, std::int64_t ev_idx) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
@@ -81,14 +81,16 @@ class RowReader {
     ArgsTable& args = builder_.args();
     args.begin();
     args.add_int(key_.external_id, ArgKey::kExternalId, external_id);
-    args.add_int(key_.record_function_id, ArgKey::kRecordFunctionId, 0);
+    const bool has_id = call_numbers && (call_numbers->flags & spool::kHasRecordFunctionId) != 0;
+    args.add_int(key_.record_function_id, ArgKey::kRecordFunctionId,
+                 has_id ? static_cast<std::int64_t>(call_numbers->end_tsc) : 0);
     if (has_sequence) {
       args.add_int(key_.sequence, ArgKey::kSequenceNumber, record.a);
       args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
       keep_link(record, place.thread, times.start_ns);
     }
     if (record.c != 0) details_.add_args(record.c);
-    if (collective) add_collective(*collective);
+    if (call_numbers) add_collective(*call_numbers);
     if (times.early_ns != 0)
       args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
                    times.early_ns);
@@ -99,8 +101,28 @@ class RowReader {
                        args_id);
     if (has_activities()) {
       keep_range(record, place.thread, track, times, external_id, args_id);
-      if (!piece_.is_last()) open_ranges_.push_back({record, place, external_id, collective});
+      if (!piece_.is_last()) open_ranges_.push_back({record, place, external_id, call_numbers});
     }
+  }
+  // Frames are not joined with device activities; operators are.
+  void frame(const Record& record, const SlotKey& place, const RangeTimes& times,
+             const FrameNumbers& numbers) {
+    if (!piece_.holds(record.begin_tsc)) return;
+    const TrackId track = track_of(place.thread);
+    ArgsTable& args = builder_.args();
+    args.begin();
+    if (numbers.parent_id == 0)
+      args.add(key_.python_parent, ArgKey::kPythonParentId, ArgType::kNull);
+    else
+      args.add_int(key_.python_parent, ArgKey::kPythonParentId, numbers.parent_id);
+    args.add_int(key_.python_id, ArgKey::kPythonId, numbers.python_id);
+    if (record.flags & spool::kModuleFrame)
+      args.add_int(key_.python_module, ArgKey::kPythonModuleId, record.a);
+    args.add_int(key_.ev_idx, ArgKey::kEvIdx, numbers.ev_idx);
+    const ArgsId args_id = args.end();
+    if (!frame_) frame_ = builder_.category("python_function");
+    builder_.add_slice(track, *frame_, name_of(record.name), times.start_ns,
+                       times.end_ns - times.start_ns, args_id);
   }
   void instant(const Record& record, std::uint32_t thread, std::int64_t time_ns,
                std::int64_t ev_idx) {
@@ -112,12 +134,16 @@ class RowReader {
     const ArgsId args = builder_.args().end();
     builder_.add_instant(track, instant_, name_of(record.name), time_ns, 't', args);
   }
-  // Kineto writes memory events after all ranges, so their numbers are known late.
+  // Kineto writes memory events after all ranges, so they get their numbers last.
   void memory(const Record& record, std::uint32_t thread, std::int64_t time_ns,
               std::int64_t number) {
     if (!piece_.holds(record.begin_tsc)) return;
     memory_.push_back({time_ns, number, track_of(thread), spool::memory_fields(record),
                        static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
+  }
+
+  void activity(const Record& record) {
+    if (has_activities()) thread_activities_.push_back(record);
   }
 
  private:
@@ -135,27 +161,26 @@ class RowReader {
     for (const ChunkSpan& span : scan_.record_spans) rows += span.meets(piece_) ? span.rows : 0;
     for (const ChunkSpan& span : scan_.activity_spans) rows += span.meets(piece_) ? span.rows : 0;
     builder_.expect_slices(rows);
-    ImportStats ignored;  // the chunks' damage was counted when they were scanned
-    for (const auto& [place, record] : scan_.kept_ranges) walk_.add_range(record, place);
+    for (const auto& [place, record] : scan_.kept_ranges) walk_.add_kept(record, place);
     const auto& chunks = index_.record_chunks;
     std::size_t next = 0;  // the chunk that `walk_` expects
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       if (!piece_.is_whole() && !scan_.record_spans[i].meets(piece_)) continue;
       if (i != next) walk_.numbers() = plan_->at_chunk[i];
-      walk_.add_chunk(read_records(bytes_, chunks[i], buffer_, &ignored), chunks[i]);
+      walk_.add_chunk(read_records(bytes_, chunks[i], buffer_, nullptr), chunks[i]);
       next = i + 1;
     }
     if (next == chunks.size()) walk_.add_waiting_wrapper();
   }
 
-  // Ranges of earlier pieces inside which calls of this one may lie; no rows.
+  // Adds ranges of earlier pieces that may contain calls of this one; they make no rows.
   void add_carried_ranges() {
     for (const RowCarry::OpenRange& open : carry_.open_ranges) {
       const auto start_ns = scan_.time_ns(open.record.begin_tsc), end_ns = end_ns_of(open);
       if (!start_ns || !end_ns) continue;
       builder_.args().begin();
       if (open.record.c != 0) details_.add_args(open.record.c);
-      if (open.collective) add_collective(*open.collective);
+      if (open.call_numbers) add_collective(*open.call_numbers);
       const ArgsId args = builder_.args().end();
       keep_range(open.record, open.place.thread, track_of(open.place.thread),
                  {*start_ns, *end_ns, 0}, open.external_id, args);
@@ -172,14 +197,14 @@ class RowReader {
   std::string_view device_properties() const {
     std::string_view json = "[]";
     for (const SpoolMetadata& entry : index_.metadata)
-      if (entry.key == "deviceProperties" && is_asked_for(entry) &&
+      if (entry.key == "deviceProperties" && is_requested(entry) &&
           codec::is_strict_json(entry.json))
         json = entry.json;
     for (const auto& [key, value] : options_.metadata)
       if (key == "deviceProperties") json = value;
     return json;
   }
-  bool is_asked_for(const SpoolMetadata& entry) const {
+  bool is_requested(const SpoolMetadata& entry) const {
     return !options_.session || entry.session == 0 || entry.session == *options_.session;
   }
 
@@ -200,7 +225,7 @@ class RowReader {
         entries[known->second].second = json;
     };
     for (const SpoolMetadata& entry : index_.metadata) {
-      if (!is_asked_for(entry)) continue;
+      if (!is_requested(entry)) continue;
       if (!codec::is_strict_json(entry.json))
         builder_.stats().count(ImportIssue::kMetadataLost);
       else
@@ -235,6 +260,9 @@ class RowReader {
     key_.sequence = builder_.intern("Sequence number");
     key_.fwd_thread = builder_.intern("Fwd thread id");
     key_.ev_idx = builder_.intern("Ev Idx");
+    key_.python_id = builder_.intern("Python id");
+    key_.python_parent = builder_.intern("Python parent id");
+    key_.python_module = builder_.intern("Python module id");
   }
 
   // A thread's track and name appear with its first event.
@@ -275,7 +303,7 @@ class RowReader {
       args.add_uint(builder_.intern("Comms Id"), arg_key("Comms Id"), record.d);
   }
 
-  // For the joins with what a device did.
+  // Keeps a range for the joins with device activities.
   void keep_range(const Record& record, std::uint32_t thread, TrackId track,
                   const RangeTimes& times, std::int64_t external_id, ArgsId args) {
     SpoolRange range{.start_ns = times.start_ns,
@@ -312,7 +340,7 @@ class RowReader {
   void add_activities() {
     if (!has_activities()) return;
     const SpoolActivities activities =
-        read_piece_activities(bytes_, scan_, piece_, &carry_.calls, buffer_);
+        read_piece_activities(bytes_, scan_, piece_, thread_activities_, &carry_.calls, buffer_);
     const ActivityLinks links = link_activities(
         {.piece = piece_,
          .windows = scan_.windows,
@@ -400,7 +428,7 @@ class RowReader {
   void keep_link(const Record& record, std::uint32_t thread, std::int64_t start_ns) {
     const bool backward = record.b != 0;
     if (backward) {
-      // The engine's wrapper carries the numbers of the node inside it; the arrow ends at the node.
+      // The engine's wrapper has the numbers of the node inside it; the arrow ends at the node.
       if (record.scope != spool::kBackwardScope || is_engine_wrapper(index_, record.name)) return;
       links_.push_back({start_ns, {record.b, record.a}, thread, true});
     } else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid) {
@@ -420,17 +448,20 @@ class RowReader {
   std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
   Scalar pid_;
   CategoryId cpu_op_{}, annotation_{}, instant_{};
+  std::optional<CategoryId> frame_;  // only if the trace has frames
   struct {
-    StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{};
+    StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{}, python_id{},
+        python_parent{}, python_module{};
   } key_;
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
   SpoolDetails details_{builder_, index_};
   std::vector<MemoryEvent> memory_;
+  std::vector<Record> thread_activities_;  // of the chunks that overlap the piece
   std::vector<SequenceLink> links_;
   std::vector<SpoolRange> ranges_;  // kept only when there are activities
   std::vector<std::optional<std::int64_t>> steps_;
-  std::vector<RowCarry::OpenRange> open_ranges_;  // as ranges_, unless this is the last piece
+  std::vector<RowCarry::OpenRange> open_ranges_;  // like ranges_, unless this is the last piece
   std::vector<GpuDevice> devices_;
   std::unordered_map<std::uint32_t, std::uint32_t> thread_by_os_tid_;
   std::unordered_map<std::uint32_t, TrackId> other_tracks_;

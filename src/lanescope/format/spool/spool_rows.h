@@ -17,13 +17,13 @@
 
 namespace lanescope::format {
 
-// What rows need from the pieces before theirs. Starts empty.
+// What the rows of a piece need from earlier pieces. Starts empty.
 struct RowCarry {
   struct OpenRange {
     spool::Record record;
     SlotKey place;
     std::int64_t external_id;
-    std::optional<spool::Record> collective;
+    std::optional<spool::Record> call_numbers;
   };
   std::vector<OpenRange> open_ranges;  // may still have calls inside
   CallCarry calls;
@@ -31,9 +31,9 @@ struct RowCarry {
   ActivityCarry activities;
 };
 
-// `plan`: null when the piece is the whole recording. Pieces are read in order of time, with one
-// carry. The first piece has the trace's metadata, the last one the window's spans. Memory: the
-// Trace, and about 250 bytes a launch and 100 a range when there are activities.
+// `plan`: null if the piece is the whole recording. Read pieces in order of time, with one carry.
+// The first piece has the trace's metadata, the last one the window's spans. Memory: the Trace, and
+// about 250 bytes a launch and 100 a range when there are activities.
 Result<Trace> read_rows(const SpoolBytes& bytes, const SpoolScan& scan,
                         const ReadSpoolOptions& options, const SpoolPiece& piece,
                         const RowPlan* plan, RowCarry* carry, ImportStats stats);

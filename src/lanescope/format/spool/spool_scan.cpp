@@ -14,7 +14,7 @@ using spool::RecordKind;
 
 // Kineto counts from the last multiple of this before the recording, so that times stay short.
 constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
-// 36 years from the base: further is damage, and a trace written with it could not be read again.
+// 36 years from the base: times beyond are damage, and a trace with them could not be read again.
 constexpr std::int64_t kFarthestNs = std::int64_t{1} << 60;
 
 class Scanner {
@@ -43,7 +43,7 @@ class Scanner {
   void note_tick(std::uint64_t tick) { scan_.last_tick = std::max(scan_.last_tick, tick); }
 
   void scan_records(const SpoolChunk& chunk) {
-    ChunkSpan span;  // not yet in its list: stores to it need not reach memory for each record
+    ChunkSpan span;  // local, so that not each record causes a store to memory
     std::uint64_t last_tick = 0;
     for (const Record& record : read_records(bytes_, chunk, buffer_, stats_)) {
       switch (static_cast<RecordKind>(record.kind)) {
@@ -65,7 +65,7 @@ class Scanner {
           last_tick = std::max(last_tick, record.end_tsc);
           scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
           break;
-        case RecordKind::kCollective:
+        case RecordKind::kCallNumbers:
           last_tick = std::max(last_tick, record.begin_tsc);
           break;
         default:
@@ -85,7 +85,7 @@ class Scanner {
     ++span->rows;
   }
 
-  // Of the thread whose chunk it lies in.
+  // An activity in a thread's chunk.
   void add_activity(const Record& record, std::uint64_t offset, ChunkSpan* span) {
     const auto kind = static_cast<spool::ActivityKind>(record.kind);
     if (record.begin_tsc == 0 && kind != spool::ActivityKind::kCudaEvent)
@@ -113,7 +113,7 @@ class Scanner {
       span->calls.add(id);
   }
 
-  // Ranges, and ends by handle, of chunks that a ring gave back.
+  // Reads ranges and ends by handle from chunks that a ring reused.
   void read_kept(const SpoolChunk& chunk) {
     const auto records = read_records(bytes_, chunk, buffer_, stats_);
     for (std::size_t i = 0; i + 1 < records.size(); i += 2) {
@@ -123,7 +123,7 @@ class Scanner {
       const auto kind = static_cast<RecordKind>(record.kind);
       if (kind == RecordKind::kEndByHandle)
         scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
-      // A process that was killed between the two leaves the chunk and the copy.
+      // A process killed between the two steps leaves both the chunk and the copy.
       else if (kind == RecordKind::kRange && !scan_.has_chunk(place.thread, place.sequence))
         scan_.kept_ranges.emplace_back(place, record);
     }
@@ -131,8 +131,8 @@ class Scanner {
 
   void find_windows() {
     scan_.clock.emplace(scan_.index.anchors, scan_.index.ticks_per_second);
-    scan_.windows =
-        SpoolWindows(scan_.index, options_.session, options_.cycle, scan_.last_tick, &*scan_.clock);
+    scan_.windows = SpoolWindows(scan_.index, options_.session, options_.cycle, scan_.last_tick,
+                                 &*scan_.clock, options_.first_cycle);
     scan_.all_windows =
         SpoolWindows(scan_.index, std::nullopt, std::nullopt, scan_.last_tick, nullptr);
   }
@@ -145,7 +145,7 @@ class Scanner {
     scan_.base_ns = unix_ns > 0 ? unix_ns / kBaseStepNs * kBaseStepNs : 0;
   }
 
-  // Ends in a ring's window whose range is nowhere.
+  // Counts ends in a ring's window whose range is missing.
   void count_lost_begins() {
     if (scan_.index.kept_chunks.empty() && scan_.index.ring_lost_until == 0 &&
         !scan_.windows.has_ring())

@@ -1,5 +1,5 @@
-// What must be known of a whole recording before any of its rows can be made: where its chunks lie
-// in time, which ranges were ended apart from their begin, the windows, the clock.
+// What must be known about a whole recording before any of its rows: the time spans of its chunks,
+// the ranges whose end is a separate record, the windows, the clock.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -29,7 +29,7 @@ struct SlotKeyHash {
   }
 };
 
-// The numbers that some records of a chunk carry; none: first > last.
+// The span of ids in a chunk's records; none: first > last.
 struct IdSpan {
   std::uint32_t first = ~std::uint32_t{0}, last = 0;
   void add(std::uint32_t id);  // 0 is no id
@@ -51,30 +51,30 @@ struct ChunkSpan {
 
 struct SpoolScan {
   SpoolIndex index;
-  std::vector<ChunkSpan> record_spans, activity_spans;  // as the chunks in `index`
+  std::vector<ChunkSpan> record_spans, activity_spans;  // in the order of the chunks in `index`
   std::unordered_map<SlotKey, std::uint64_t, SlotKeyHash> end_by_slot;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ends_by_handle;  // handle, end; sorted
   std::vector<std::pair<SlotKey, spool::Record>> kept_ranges;           // by place
   std::uint64_t last_tick = 0;
   std::optional<TickMap> clock;
-  SpoolWindows windows;      // that were asked for
+  SpoolWindows windows;      // those asked for
   SpoolWindows all_windows;  // of the whole recording
   std::int64_t base_ns = 0;
 
-  // Nanoseconds since the base; damage brings times that do not fit.
+  // Nanoseconds since the base. Nothing: damage, the time does not fit.
   std::optional<std::int64_t> time_ns(std::uint64_t tick) const;
   // When a range ended. Nothing: it was open to the end.
   std::optional<std::uint64_t> end_of(const spool::Record& range, const SlotKey& place) const;
   bool has_chunk(std::uint32_t thread, std::uint32_t sequence) const;
 };
 
-// Reads every chunk once; all damage of chunks and activities is counted here. Errors: as
-// read_spool(). Memory: the index, 60 bytes a chunk, and 16 to 40 bytes a range that was ended in
-// another chunk or by another thread.
+// Reads every chunk once and counts all damage of chunks and activities. Errors: as read_spool().
+// Memory: the index, 60 bytes per chunk, and 16 to 40 bytes per range whose end is in another chunk
+// or from another thread.
 Result<SpoolScan> scan_spool(const SpoolBytes& bytes, const ReadSpoolOptions& options,
                              ImportStats* stats);
 
-// The place that a record of another place's end or origin names (Record::a).
+// The place that Record::a names, in a record about an end or a record elsewhere.
 SlotKey place_of(std::uint32_t thread, std::int64_t place);
 
 }  // namespace lanescope::format

@@ -21,7 +21,7 @@ std::uint64_t start_in_ring(const SpoolIndex& index, const SpoolWindow& window,
 
 SpoolWindows::SpoolWindows(const SpoolIndex& index, std::optional<std::uint32_t> session,
                            std::optional<std::uint32_t> cycle, std::uint64_t last_tick,
-                           const TickMap* clock) {
+                           const TickMap* clock, std::uint32_t first_cycle) {
   std::unordered_map<std::uint32_t, std::uint64_t> newest;  // by session
   const auto end_of_window = [&](const SpoolWindow& window) {
     return window.stop != 0 ? window.stop : std::max(last_tick, window.start);
@@ -31,7 +31,7 @@ SpoolWindows::SpoolWindows(const SpoolIndex& index, std::optional<std::uint32_t>
   std::vector<Window> found;
   for (const SpoolWindow& window : index.windows) {
     if (session && window.session != *session) continue;
-    if (cycle && window.cycle != *cycle) continue;
+    if ((cycle && window.cycle != *cycle) || window.cycle < first_cycle) continue;
     options_ |= window.options;
     const std::uint64_t stop = end_of_window(window);
     has_ring_ |= window.last_ns != 0;
@@ -70,10 +70,17 @@ const SpoolWindows::Window* SpoolWindows::reached(std::uint64_t begin, std::uint
   auto window =
       std::upper_bound(windows_.begin(), windows_.end(), begin,
                        [](std::uint64_t value, const Window& w) { return value < w.start; });
-  // Windows of other sessions may lie before it; a few, unless the file is damaged.
+  // Windows of other sessions may come before it: a few, unless the file is damaged.
   for (int looked_at = 0; looked_at < 16 && window != windows_.end(); ++looked_at, ++window)
     if (window->opened <= begin && end >= window->start) return &*window;
   return nullptr;
+}
+
+const SpoolWindows::Window* SpoolWindows::first_start(std::uint64_t from, std::uint64_t to) const {
+  const auto window =
+      std::lower_bound(windows_.begin(), windows_.end(), from,
+                       [](const Window& w, std::uint64_t value) { return w.start < value; });
+  return window != windows_.end() && window->start <= to ? &*window : nullptr;
 }
 
 }  // namespace lanescope::format

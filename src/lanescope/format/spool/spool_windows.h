@@ -18,19 +18,24 @@ class SpoolWindows {
   };
 
   SpoolWindows() = default;
-  // Those of one session and one cycle, or all. Windows of two sessions may overlap: their union is
-  // what was recorded. One that was never closed lasts to `last_tick`, and without any mark (lost
-  // with its chunk) everything counts. Of a ring only the last seconds before its newest window's
-  // end count, and of these only what came after the last gap; without a clock all of it.
+  // The windows of one session and one cycle, or all; none of cycles before `first_cycle`. Windows
+  // of two sessions may overlap; together they are what was recorded. A window that was never
+  // closed lasts to `last_tick`; without any mark (lost with its chunk) everything counts. In a
+  // ring, only the last seconds before the end of its newest window count, and of these only the
+  // time after the last gap; without a clock, all of it.
   SpoolWindows(const SpoolIndex& index, std::optional<std::uint32_t> session,
-               std::optional<std::uint32_t> cycle, std::uint64_t last_tick, const TickMap* clock);
+               std::optional<std::uint32_t> cycle, std::uint64_t last_tick, const TickMap* clock,
+               std::uint32_t first_cycle = 0);
 
-  std::span<const Window> all() const { return windows_; }  // in order of time, apart
-  const Window* at(std::uint64_t tick) const;               // nullptr: outside of all. One thread
-  // The window of a range that began in it before what a ring kept of it, and reaches into that.
+  std::span<const Window> all() const { return windows_; }  // in order of time, disjoint
+  const Window* at(std::uint64_t tick) const;               // nullptr: outside of all windows.
+                                                            // One thread
+  // The window of a range that began in it, before the kept part of a ring, and ends in that part.
   const Window* reached(std::uint64_t begin, std::uint64_t end) const;
+  // The first window that starts in [from, to], both included.
+  const Window* first_start(std::uint64_t from, std::uint64_t to) const;
   bool has_ring() const { return has_ring_; }
-  std::uint32_t options() const { return options_; }  // recorded with, of all windows
+  std::uint32_t options() const { return options_; }  // of all windows together
 
  private:
   std::vector<Window> windows_;

@@ -64,12 +64,12 @@ std::optional<std::int64_t> TickMap::unix_ns(std::uint64_t ticks) const {
 }
 
 std::uint64_t TickMap::ticks_at(std::int64_t unix_ns) const {
-  // unix_ns() never runs backwards, so a search by halves finds the first tick that is not before.
+  // unix_ns() never runs backwards, so a binary search finds the first tick that is not before.
   std::uint64_t low = 0, high = std::numeric_limits<std::uint64_t>::max();
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     const auto at = this->unix_ns(middle);
-    // Too far away to be told: by the side of the known ticks that it lies on.
+    // Too far away for a time: decide by which side of the known ticks it is on.
     const bool before = at ? *at < unix_ns : middle < segments_.front().ticks;
     if (before)
       low = middle + 1;

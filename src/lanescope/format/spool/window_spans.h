@@ -1,4 +1,4 @@
-// The capture windows of a recording as rows of its trace.
+// Adds the capture windows of a recording as rows of its trace.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,8 @@
 
 namespace lanescope::format {
 
-// One span a window, and the two marks that Kineto's readers look for. `time_ns`: of a tick.
+// One span per window, and the two marks that Kineto's readers search. `time_ns`: the time
+// of a tick.
 void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
                       const std::function<std::optional<std::int64_t>(std::uint64_t)>& time_ns);
 

@@ -1,4 +1,4 @@
-// `lanescope name`: what the name of a GPU kernel says, and what any other event is.
+// `lanescope describe`: what the name of a GPU kernel says, and what any other event is.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostInput = std::size_t{64} << 20;  // bytes of names on standard input
 
-struct NameFlags {
+struct DescribeFlags {
   std::vector<std::string> names;
   std::string trace;
   std::optional<std::int64_t> row_limit;
@@ -56,7 +56,7 @@ Result<std::vector<std::string>> read_names() {
   return names;
 }
 
-int run_trace(const NameFlags& flags, Output& output) {
+int run_trace(const DescribeFlags& flags, Output& output) {
   int code = kOk;
   const std::optional<Trace> trace = open_trace(flags.trace, output, &code);
   if (!trace) return code;
@@ -75,16 +75,16 @@ int run_trace(const NameFlags& flags, Output& output) {
   return kOk;
 }
 
-int run_name(const NameFlags& flags, Output& output) {
+int run_describe(const DescribeFlags& flags, Output& output) {
   if (flags.trace.empty() == flags.names.empty()) {
     output.complain(
-        "name: expected names of kernels or events, - for names on standard input, or --trace "
+        "describe: expected names of kernels or events, - for names on standard input, or --trace "
         "TRACE; found " +
         std::string(flags.names.empty() ? "none of them" : "names and a trace"));
     return kUsage;
   }
   if (flags.events && flags.trace.empty()) {
-    output.complain("name: expected --trace TRACE with --events; found names");
+    output.complain("describe: expected --trace TRACE with --events; found names");
     return kUsage;
   }
   if (!flags.trace.empty()) return run_trace(flags, output);
@@ -107,10 +107,11 @@ int run_name(const NameFlags& flags, Output& output) {
 
 }  // namespace
 
-void add_name_command(CommandLine& line) {
+void add_describe_command(CommandLine& line) {
   Command command = line.command(
-      "name", "what a name in a trace means: GPU kernels, operators, API calls, overhead");
-  const auto flags = std::make_shared<NameFlags>();
+      "describe", "what a name in a trace means: GPU kernels, operators, API calls, overhead");
+  command.old_name("name");
+  const auto flags = std::make_shared<DescribeFlags>();
   command.arguments(
       "NAME", &flags->names,
       "a kernel's name, mangled or not, or the name of any other event; - reads names "
@@ -126,17 +127,17 @@ void add_name_command(CommandLine& line) {
                       "with --trace: names shown; -1: all (default)");
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   command.epilogue(R"(Examples:
-  lanescope name ampere_sgemm_128x64_nn triton_poi_fused_add_relu_0
-  lanescope name aten::_local_scalar_dense cudaStreamIsCapturing "Torch-Compiled Region: 2/1"
-  lanescope name --trace trace.json.gz | less -S
-  lanescope name --trace trace.json.gz --events | less -S
-  lanescope name - < names.txt
+  lanescope describe ampere_sgemm_128x64_nn triton_poi_fused_add_relu_0
+  lanescope describe aten::_local_scalar_dense cudaStreamIsCapturing "Torch-Compiled Region: 2/1"
+  lanescope describe --trace trace.json.gz | less -S
+  lanescope describe --trace trace.json.gz --events | less -S
+  lanescope describe - < names.txt
 
-Of a kernel only what its name itself says is shown; parts whose meaning nobody has published are left out. Of other
-events: what they are, whether the CPU waits in them, what they put on the GPU, and what to know when there are many.
-What nobody vouches for stays unknown. What is read from where is written in docs/definitions.md.
+For a kernel, this shows only what its name says; it leaves out parts whose meaning is not published. For other
+events: what they are, whether the CPU waits in them, what they put on the GPU, and what to know if there are many.
+Names without a source stay unknown. docs/definitions.md lists the sources.
 )");
-  command.runs([flags](Output& output) -> int { return run_name(*flags, output); });
+  command.runs([flags](Output& output) -> int { return run_describe(*flags, output); });
 }
 
 }  // namespace lanescope::cli

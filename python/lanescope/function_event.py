@@ -1,0 +1,457 @@
+"""One recorded event with the fields of torch.profiler's FunctionEvent, read from the trace when they are asked for."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import _core
+from ._device import DeviceType, TimeTexts, device_type, format_time
+from .event_metadata import METADATA_KEYS, METADATA_TEXTS, EventMetadata
+from .tables import Row
+
+if TYPE_CHECKING:
+    field = property
+else:
+
+    class field:
+        """A property that an assignment to one object's attribute overrides, as with torch's plain attributes."""
+
+        def __init__(self, read: Callable[[Any], Any]) -> None:
+            self.read = read
+            self.__doc__ = read.__doc__
+
+        def __get__(self, event: Any, owner: Any = None) -> Any:
+            return self if event is None else self.read(event)
+
+
+_ENGINE = "autograd::engine::evaluate_function: "
+_FUNCTION, _BACKWARD_FUNCTION, _USER_SCOPE = 0, 1, 7  # at::RecordScope
+_CALLS = ("cpu_op", "user_annotation")
+# Arguments that torch.profiler writes for operators itself; any other one was a keyword of the call.
+_NOT_KEYWORDS = {
+    "External id",
+    "Record function id",
+    "Sequence number",
+    "Fwd thread id",
+    "Ev Idx",
+    "Input Dims",
+    "Input type",
+    "Input Strides",
+    "Concrete Inputs",
+    "Call stack",
+    "Module Hierarchy",
+    "overload_name",
+    "correlation",
+    "finished",
+}
+
+
+class Interval(NamedTuple):
+    """Microseconds since the start of the recorded window."""
+
+    start: float
+    end: float
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+class Kernel(NamedTuple):
+    """Device work that an operator started; ``duration`` in microseconds."""
+
+    name: str
+    device: int
+    duration: float
+
+
+@functools.lru_cache(maxsize=4096)
+def _concrete(text: str) -> Any:
+    """The value of one of "Concrete Inputs": "[4, 3]", "2.5", "True", "inf"; None for "", which stands for a tensor."""
+    if text == "":
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _copied(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value
+
+
+class Source:
+    """Where the events of one trace come from: each is made once, so that two looks at it give the same object."""
+
+    def __init__(
+        self, trace: _core.Trace, style: str = "torch", with_flops: Optional[bool] = None, *, own_frames: bool = False
+    ) -> None:
+        """``own_frames``: the Python frames of a recording of lanescope are events, too."""
+        self.trace = trace
+        self.core = _core.torch_events(trace, style=style, own_frames=own_frames)
+        self.style = style
+        self.with_flops = bool(trace.metadata.get("with_flops")) if with_flops is None else with_flops
+        self.device: Optional[str] = self.core.device or None
+        self._made: List[Optional[FunctionEvent]] = []
+        self._stacks: Optional[_core.CallStacks] = None  # made when first asked for
+
+    def event(self, at: int) -> FunctionEvent:
+        if not self._made:
+            self._made = [None] * len(self.core)
+        made = self._made[at]
+        if made is None:
+            made = self._made[at] = FunctionEvent._in(self, at)
+        return made
+
+    def stack_of(self, at: int) -> List[str]:
+        if self._stacks is None:
+            self._stacks = _core.call_stacks(self.trace, self.core)
+        return self._stacks.of(at)
+
+
+class FunctionEvent(TimeTexts, Row):
+    """One event, with the fields of torch.profiler's FunctionEvent. Microseconds and bytes.
+
+    Reads from the trace on demand, and attributes may be assigned. One that was pickled or copied, or made by a program
+    from torch's own arguments, has all its fields itself.
+    """
+
+    __slots__ = ("_source", "_at", "_kept_row", "_kept_args", "__dict__")
+    count = 1
+    node_id = -1
+    is_remote = False
+    is_legacy = False
+
+    def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, **fields: Any) -> None:
+        unknown = fields.keys() - _DEFAULTS.keys()
+        if unknown:
+            raise TypeError(f"FunctionEvent has no field {sorted(unknown)[0]!r}")
+        self._source: Optional[Source] = None
+        self._at = -1
+        self._kept_row: Optional[_core.EventRow] = None
+        self._kept_args: Optional[Dict[str, Any]] = None
+        values = {name: _copied(value) for name, value in _DEFAULTS.items()}
+        values.update(fields, id=id, name=name, thread=thread, time_range=Interval(start_us, end_us))
+        if values["device_type"] is None:
+            values["device_type"] = DeviceType["CPU"]
+        if values["device_resource_id"] is None:
+            values["device_resource_id"] = thread
+        self.__dict__.update(values)
+
+    @staticmethod
+    def _in(source: Source, at: int) -> FunctionEvent:
+        event = FunctionEvent.__new__(FunctionEvent)
+        event._source = source
+        event._at = at
+        event._kept_row = event._kept_args = None
+        return event
+
+    @property
+    def _from(self) -> Source:
+        if self._source is None:  # a field that a program deleted
+            raise AttributeError("this event has no such field any more")
+        return self._source
+
+    @property
+    def _row(self) -> _core.EventRow:
+        if self._kept_row is None:
+            self._kept_row = self._from.core.row(self._from.trace, self._at)
+        return self._kept_row
+
+    @field
+    def args(self) -> Dict[str, Any]:
+        """The event's arguments as the trace has them, by torch's names ("Input Dims")."""
+        if self._kept_args is None:
+            self._kept_args = {} if self._row.slice is None else self._from.trace.args(self._row.slice)
+        return self._kept_args
+
+    @field
+    def name(self) -> str:
+        return self._row.name
+
+    @property
+    def key(self) -> str:
+        name: str = self.name
+        return name
+
+    @field
+    def trace_name(self) -> Optional[str]:
+        """The name as written; `name` says ``ProfilerStep*`` for all steps. None: a memory record by itself."""
+        return None if self._row.slice is None else self._from.trace.name(self._row.slice)
+
+    @field
+    def overload_name(self) -> str:
+        return self._row.overload
+
+    @field
+    def id(self) -> int:
+        """The number that joins a runtime call to its device work; of an operator its own."""
+        return int(self.args.get("correlation", self.args.get("External id", self._at)))
+
+    @field
+    def external_id(self) -> int:
+        return int(self.args.get("External id", 0))
+
+    @field
+    def linked_correlation_id(self) -> int:
+        """Of runtime calls and device work: the ``id`` of the operator that they belong to; 0 of the rest."""
+        return int(self.args.get("External id", 0)) if "correlation" in self.args else 0
+
+    @field
+    def time_range(self) -> Interval:
+        return Interval(self._row.start_us, self._row.end_us)
+
+    @field
+    def thread(self) -> int:
+        """A small number per thread of this trace."""
+        return self._row.thread
+
+    @field
+    def fwd_thread(self) -> int:
+        """Of a backward operator: torch's number of the thread that ran its forward one; 0 of the rest."""
+        return int(self.args.get("Fwd thread id", 0))
+
+    @field
+    def sequence_nr(self) -> int:
+        return int(self.args.get("Sequence number", -1))
+
+    @field
+    def scope(self) -> int:
+        """at::RecordScope: 0 an operator, 1 a backward function, 7 a range of the program."""
+        row = self._row
+        if row.is_annotation and not row.on_device:
+            return _USER_SCOPE
+        if row.category != "cpu_op":
+            return _FUNCTION
+        # A trace does not say which rows torch ran as backward functions. They are what the engine's own row of the same
+        # name encloses, and other rows that name a forward thread.
+        parent = self.cpu_parent
+        if parent is not None and parent.name == _ENGINE + row.name:
+            return _BACKWARD_FUNCTION
+        return _BACKWARD_FUNCTION if self.fwd_thread != 0 and not row.name.startswith(_ENGINE) else _FUNCTION
+
+    @field
+    def input_shapes(self) -> List[Any]:
+        """One list of sizes an input; a list of tensors shows as [], see :attr:`structured_input_shapes`."""
+        return [[] if shape and isinstance(shape[0], list) else shape for shape in self.structured_input_shapes]
+
+    @field
+    def structured_input_shapes(self) -> List[Any]:
+        return self.args.get("Input Dims") or []
+
+    @field
+    def structured_input_strides(self) -> List[Any]:
+        return self.args.get("Input Strides") or []
+
+    @field
+    def input_dtypes(self) -> List[str]:
+        return self.args.get("Input type") or []
+
+    @field
+    def concrete_inputs(self) -> List[Any]:
+        """The values of inputs that are no tensors, as Python values; None for tensors."""
+        return [_copied(_concrete(text)) for text in self.args.get("Concrete Inputs") or []]
+
+    @field
+    def kwinputs(self) -> Dict[str, Any]:
+        """Keyword arguments, of the ranges and operators that torch passes any for."""
+        if self._row.category not in _CALLS:
+            return {}
+        fields = METADATA_KEYS if "Collective name" in self.args else ()
+        return {key: value for key, value in self.args.items() if key not in _NOT_KEYWORDS and key not in fields}
+
+    @field
+    def flops(self) -> int:
+        """Floating point operations, from the shapes; 0 without ``with_flops``."""
+        return self._from.core.flops(self._from.trace, self._at) if self._from.with_flops else 0
+
+    @field
+    def stack(self) -> List[str]:
+        """Python frames "file.py(line): function", innermost first; a backward operator has those of its forward one.
+
+        As in torch.profiler the frames are functions with their first lines, C functions and modules. Where no Python
+        frames were recorded, and with ``style="lanescope"``, they are the lines of the calls, which
+        ``args["Call stack"]`` has in any case.
+        """
+        return self._from.stack_of(self._at)
+
+    @field
+    def event_metadata(self) -> Optional[EventMetadata]:
+        if self._row.category in _CALLS and "Collective name" not in self.args:
+            return None  # a keyword argument may have any name
+        found = {METADATA_KEYS[key]: value for key, value in self.args.items() if key in METADATA_KEYS}
+        for name in METADATA_TEXTS & found.keys():
+            if not isinstance(found[name], str):
+                found[name] = json.dumps(found[name])
+        return EventMetadata(**found) if found else None
+
+    @field
+    def is_async(self) -> bool:
+        return self._row.is_async
+
+    @field
+    def is_user_annotation(self) -> bool:
+        return self._row.is_annotation
+
+    @field
+    def is_python_function(self) -> bool:
+        return self._row.category == "python_function"
+
+    @field
+    def python_id(self) -> int:
+        return int(self.args.get("Python id", -1))
+
+    @field
+    def python_parent_id(self) -> int:
+        return int(self.args.get("Python parent id") or -1)
+
+    @field
+    def python_module_id(self) -> int:
+        return int(self.args.get("Python module id", -1))
+
+    @field
+    def activity_type(self) -> Optional[str]:
+        """The trace's category: "cpu_op", "user_annotation", "kernel", ...; None: a memory record by itself."""
+        return None if self._row.slice is None else self._row.category
+
+    @field
+    def use_device(self) -> Optional[str]:
+        return self._from.device
+
+    @field
+    def device_type(self) -> DeviceType:
+        """torch's own DeviceType where torch is loaded."""
+        return device_type(self._row.on_device, self._from.core.device)
+
+    @field
+    def device_index(self) -> int:
+        """Of device work the device's number; of the rest the process id, as torch.profiler has it."""
+        return int(self.args.get("device", 0)) if self._row.on_device else self._row.process or 0
+
+    @field
+    def device_resource_id(self) -> int:
+        """The stream of device work, the operating system's number of the thread of the rest."""
+        if self._row.on_device:
+            return int(self.args.get("stream", self._row.thread))
+        return self._row.thread if self._row.os_thread is None else self._row.os_thread
+
+    @field
+    def cpu_memory_usage(self) -> int:
+        return self._row.cpu_memory_bytes
+
+    @field
+    def device_memory_usage(self) -> int:
+        return self._row.device_memory_bytes
+
+    @field
+    def kernels(self) -> List[Kernel]:
+        made = []
+        for at in self._row.kernels:
+            kernel = self._from.event(at)
+            made.append(Kernel(kernel.name, kernel.device_index, kernel.time_range.elapsed_us()))
+        return made
+
+    @field
+    def cpu_parent(self) -> Optional["FunctionEvent"]:
+        return None if self._row.parent is None else self._from.event(self._row.parent)
+
+    @field
+    def cpu_children(self) -> List["FunctionEvent"]:
+        return [self._from.event(at) for at in self._row.children]
+
+    @property
+    def _is_top_level(self) -> bool:
+        return self.cpu_parent is None
+
+    @property
+    def _on_cpu(self) -> bool:
+        return self._row.on_device is False if self._source is not None else self.device_type.name == "CPU"
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self.time_range.elapsed_us() if self._on_cpu else 0.0
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        if self.is_async or not self._on_cpu:
+            return 0.0
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def device_time_total(self) -> float:
+        if self.is_async or not self.use_device:
+            return 0.0
+        if not self._on_cpu:
+            return self.time_range.elapsed_us()
+        own = sum(kernel.duration for kernel in self.kernels)
+        return own + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        if self.is_async or not self.use_device:
+            return 0.0
+        if not self._on_cpu:
+            return self.time_range.elapsed_us()
+        return sum(kernel.duration for kernel in self.kernels)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        if self.is_async or not self._on_cpu:
+            return 0
+        return int(self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children))
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        if self.is_async or not self._on_cpu:
+            return 0
+        return int(self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children))
+
+    cpu_time = cpu_time_total
+    device_time = device_time_total
+    cuda_time = device_time_total
+    cuda_time_total = device_time_total
+    self_cuda_time_total = self_device_time_total
+
+    def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
+        return _bare_event, (), {name: getattr(self, name) for name in _FIELDS}
+
+    def __setstate__(self, fields: Dict[str, Any]) -> None:
+        self.__dict__.update(fields)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FunctionEvent):
+            return NotImplemented
+        if self._source is None or other._source is None:
+            return self is other
+        return self._source.core is other._source.core and self._at == other._at
+
+    def __hash__(self) -> int:
+        return id(self) if self._source is None else hash((id(self._source.core), self._at))
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent {self.name!r}: thread {self.thread}, start {format_time(self.time_range.start)}, "
+            f"CPU {self.cpu_time_total_str} (self {self.self_cpu_time_total_str}), device {self.device_time_total_str}>"
+        )
+
+
+# What FunctionEvent() takes by name, with torch's defaults.
+_DEFAULTS: Dict[str, Any] = dict(
+    overload_name=None, fwd_thread=None, input_shapes=None, stack=None, scope=0, use_device=None, cpu_memory_usage=0,
+    device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1, device_type=None,
+    device_index=0, device_resource_id=None, is_legacy=False, flops=None, trace_name=None, concrete_inputs=None,
+    kwinputs=None, is_user_annotation=False, is_python_function=False, activity_type=None, external_id=0,
+    linked_correlation_id=0, structured_input_shapes=None, structured_input_strides=None, input_dtypes=None, python_id=-1,
+    python_parent_id=-1, python_module_id=-1, event_metadata=None, kernels=[], cpu_children=[], cpu_parent=None, args={},
+)  # fmt: skip
+_FIELDS = ("id", "name", "thread", "time_range", *_DEFAULTS)
+
+
+def _bare_event() -> FunctionEvent:
+    return FunctionEvent(0, "", 0, 0.0, 0.0)

@@ -1,0 +1,620 @@
+// Python frames: a range for each call of a function, as torch.profiler's with_stack writes them.
+//
+// Problem: a hook runs at each call and return of the program, a million times a second and more.
+// Idea: the recorder's own hot path takes the range (thread_writer.h), and a name is one look into
+// a small table: by code object and instruction for Python functions, by method definition for C
+// functions, by object for modules. The hook is Python's: up to 3.11 the C profile hook of each
+// thread, from 3.12 on callbacks of sys.monitoring, which lanescope/_frames.py sets. All of it runs
+// with the GIL, which is the lock of everything here.
+//
+// A thread's open frames are a stack of (frame, range). Frames come and go out of order where
+// greenlets switch, and events may be missing where another profiler takes the hook away; so each
+// event says which frame it is about, and what lies above it ends with it.
+//
+// The first event of a thread in a window writes the frames that were open already, as having begun
+// with the window. docs/decisions/python_frames.md.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "lanescope/record/cost_meter.h"
+#include "lanescope/record/thread_writer.h"
+#include "python_frames.h"
+#include "python_stacks.h"
+
+namespace lanescope::python {
+namespace {
+
+constexpr std::uint32_t kFrameOptions = LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES;
+constexpr std::size_t kMostOpen = 4096;    // frames of a thread; deeper ones are counted
+constexpr std::size_t kMostAtStart = 256;  // that were open before; further out is left out
+constexpr std::size_t kNames = 4096;       // a power of two
+constexpr std::size_t kCNames = 1024;      // a power of two
+// What Python does around each event, for a recording with a budget; measured with a hook that does
+// nothing (docs/measurements/recording_and_reading.md).
+constexpr std::uint64_t kAroundEventNs = 150, kMostEventNs = 20'000;
+
+// A Python frame by its address, a call of a C function by that of its caller plus one.
+using Key = std::uintptr_t;
+Key key_of(const void* frame) { return reinterpret_cast<Key>(frame); }
+Key key_of_c_call(const void* caller) { return key_of(caller) | 1; }
+Key frame_of_key(Key key) { return key & ~Key{1}; }
+
+struct OpenFrame {
+  Key key;
+  record::RangeToken token;
+};
+
+struct ThreadFrames {
+  std::uint32_t window = 0;  // that `open` belongs to
+  std::size_t lost = 0;      // open ones beyond kMostOpen
+  Key import = 0;            // the outermost open import, when what it runs is left out
+  std::vector<OpenFrame> open;
+};
+
+__thread ThreadFrames* thread_frames __attribute__((tls_model("initial-exec"))) = nullptr;
+__thread bool thread_is_ending __attribute__((tls_model("initial-exec"))) = false;
+
+struct FreeThreadFrames {
+  ~FreeThreadFrames() {
+    thread_is_ending = true;
+    delete std::exchange(thread_frames, nullptr);
+  }
+};
+
+struct KnownFrame {
+  const void* code;
+  const void* instruction;
+  std::uint32_t generation;  // 0: empty
+  std::uint32_t name;
+};
+
+// The definition's own words are compared, too: another one may come to its address.
+struct KnownFunction {
+  const PyMethodDef* definition = nullptr;
+  const char* text = nullptr;
+  PyCFunction function = nullptr;
+  std::uint32_t name = 0;
+};
+
+struct KnownModule {
+  PyObject* weak = nullptr;  // our weak reference; it tells when the module goes
+  std::uint32_t name = 0;
+  std::int64_t number = 0;
+};
+struct KnownClass {
+  PyObject* weak = nullptr;
+  std::int64_t count = 0;
+};
+
+// Guarded by the GIL.
+struct Tracer {
+  bool on = false;
+  PyObject* module_code = nullptr;  // of nn.Module.__call__
+  PyObject* import_code =
+      nullptr;              // of the function that imports a module; null: it is like others
+  std::uint64_t began = 0;  // ticks
+  std::unique_ptr<std::array<KnownFrame, kNames>> names;
+  std::unique_ptr<std::array<KnownFunction, kCNames>> c_names;
+  std::unordered_map<const PyMethodDef*, KnownFunction> c_functions;
+  std::unordered_map<PyObject*, KnownModule> modules;
+  std::unordered_map<PyObject*, KnownClass> classes;
+  std::unordered_map<PyObject*, PyObject*> of_weak;          // a weak reference's module or class
+  std::unordered_map<PyThreadState*, std::uint64_t> hooked;  // since which tick
+  const PyMethodDef* start_thread = nullptr;                 // _thread.start_new_thread
+  PyObject* disable = nullptr;                               // sys.monitoring.DISABLE
+  record::CostScale cost;
+};
+
+// Never destroyed: threads may run beyond main().
+Tracer& tracer() {
+  static auto* instance = new Tracer;
+  return *instance;
+}
+
+// ---- names --------------------------------------------------------------------------------------
+
+std::size_t place_of(const void* a, const void* b) {
+  return record::detail::mix(reinterpret_cast<std::uintptr_t>(a),
+                             reinterpret_cast<std::uintptr_t>(b));
+}
+
+std::uint32_t name_of(const void* frame) {
+  const LanescopeFrame at{lanescope_frame_code(frame), lanescope_frame_instruction(frame)};
+  KnownFrame& known = (*tracer().names)[place_of(at.code, at.instruction) & (kNames - 1)];
+  const std::uint32_t generation = code_generation();
+  if (known.code == at.code && known.instruction == at.instruction &&
+      known.generation == generation) [[likely]]
+    return known.name;
+  known = {at.code, at.instruction, generation, frame_text_id(at)};
+  return known.name;
+}
+
+// As repr() of the function says it. No Python code runs for that.
+std::uint32_t text_of_c_function(const PyMethodDef* definition, PyObject* self) {
+  char text[512];
+  const int size =
+      !self || PyModule_Check(self)
+          ? std::snprintf(text, sizeof text, "<built-in function %.200s>", definition->ml_name)
+          : std::snprintf(text, sizeof text, "<built-in method %.200s of %.200s object at %p>",
+                          definition->ml_name, Py_TYPE(self)->tp_name, static_cast<void*>(self));
+  return record::intern_text(text, static_cast<std::size_t>(size));
+}
+
+// One name for all objects that a method is called on: that of the first, as in torch.profiler.
+std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) {
+  const auto is_it = [definition](const KnownFunction& known) {
+    return known.definition == definition && known.text == definition->ml_name &&
+           known.function == definition->ml_meth;
+  };
+  KnownFunction& near = (*tracer().c_names)[place_of(definition, nullptr) & (kCNames - 1)];
+  if (is_it(near)) [[likely]]
+    return near.name;
+  KnownFunction& known = tracer().c_functions[definition];
+  if (!is_it(known))
+    known = {definition, definition->ml_name, definition->ml_meth,
+             text_of_c_function(definition, self)};
+  near = known;
+  return known.name;
+}
+
+// ---- modules ------------------------------------------------------------------------------------
+
+PyObject* forget(PyObject*, PyObject* weak) {
+  Tracer& all = tracer();
+  if (const auto gone = all.of_weak.find(weak); gone != all.of_weak.end()) {
+    all.modules.erase(gone->second);
+    all.classes.erase(gone->second);
+    all.of_weak.erase(gone);
+    Py_DECREF(weak);
+  }
+  Py_RETURN_NONE;
+}
+
+// A weak reference that forget() hears of; null: the object has none, and its address may come
+// again. May run the garbage collector, and so anything.
+PyObject* watch(PyObject* object) {
+  static PyMethodDef definition{"lanescope_forget", forget, METH_O, nullptr};
+  static PyObject* const callback = PyCFunction_New(&definition, nullptr);
+  PyObject* weak = callback ? PyWeakref_NewRef(object, callback) : nullptr;
+  if (!weak) PyErr_Clear();
+  return weak;
+}
+
+std::string class_name(PyTypeObject* type) {
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+    Py_ssize_t size = 0;
+    const char* text =
+        PyUnicode_AsUTF8AndSize(reinterpret_cast<PyHeapTypeObject*>(type)->ht_name, &size);
+    if (text) return std::string(text, static_cast<std::size_t>(size));
+    PyErr_Clear();
+  }
+  const char* last = std::strrchr(type->tp_name, '.');
+  return last ? last + 1 : type->tp_name;
+}
+
+KnownModule module_of(PyObject* self) {
+  Tracer& all = tracer();
+  if (const auto known = all.modules.find(self); known != all.modules.end()) return known->second;
+  auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(self));
+  if (!all.classes.contains(type)) {
+    PyObject* const weak = watch(type);
+    all.classes.try_emplace(type, KnownClass{weak, 0});
+    if (weak) all.of_weak.emplace(weak, type);
+  }
+  PyObject* const weak = watch(self);
+  KnownModule made{weak, 0, all.classes[type].count++};
+  const std::string text =
+      "nn.Module: " + class_name(Py_TYPE(self)) + "_" + std::to_string(made.number);
+  made.name = record::intern_text(text.data(), text.size());
+  all.modules.insert_or_assign(self, made);
+  if (weak) all.of_weak.emplace(weak, self);
+  return made;
+}
+
+void forget_modules(Tracer& all) {
+  for (const auto& [weak, object] : std::exchange(all.of_weak, {})) Py_DECREF(weak);
+  all.modules.clear();
+  all.classes.clear();
+}
+
+// ---- a thread's frames --------------------------------------------------------------------------
+
+[[gnu::noinline]] ThreadFrames* make_thread_frames() {
+  if (thread_is_ending) return nullptr;
+  static thread_local FreeThreadFrames at_thread_end;
+  static_cast<void>(&at_thread_end);
+  auto made = std::make_unique<ThreadFrames>();
+  made->open.reserve(64);
+  return thread_frames = made.release();
+}
+
+[[gnu::noinline]] void count_too_deep(ThreadFrames& thread) {
+  ++thread.lost;
+  if (LanescopeWriter* writer = record::thread_writer()) {
+    record::RecordingScope inside(writer);
+    if (inside.ok()) inside.count(&spool::ThreadSlot::depth_overflow);
+  }
+}
+
+void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began = 0) {
+  if (thread.open.size() == kMostOpen) [[unlikely]]
+    return count_too_deep(thread);
+  info.scope = spool::kFrameScope;
+  info.forward_thread = static_cast<std::uint32_t>(thread.open.size() + 1);
+  OpenFrame& open = thread.open.emplace_back(OpenFrame{key, {}});
+  open.token = record::begin_range(info, began);
+}
+
+// Ends what lies above `count` frames.
+void pop_to(ThreadFrames& thread, std::size_t count) {
+  const std::uint64_t now = record::ticks();
+  for (; thread.open.size() > count; thread.open.pop_back()) {
+    record::end_range(thread.open.back().token, now);
+    if (thread.open.back().key == thread.import) thread.import = 0;
+  }
+  thread.lost = 0;
+}
+
+// The last place whose key `is` says; nothing when there is none.
+template <typename Is>
+std::optional<std::size_t> find_open(const ThreadFrames& thread, const Is& is) {
+  for (std::size_t at = thread.open.size(); at-- > 0;)
+    if (is(thread.open[at].key)) return at;
+  return std::nullopt;
+}
+
+void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
+                std::uint64_t began = 0) {
+  const void* const code = lanescope_frame_code(frame);
+  record::RangeInfo info;
+  if (code == tracer().module_code) [[unlikely]] {
+    auto* const self = static_cast<PyObject*>(const_cast<void*>(lanescope_first_argument(frame)));
+    if (self) {
+      const KnownModule module = module_of(self);
+      info.name = module.name;
+      info.flags = spool::kModuleFrame;
+      info.sequence_number = module.number;
+    }
+  } else if (!(options & LANESCOPE_RECORD_STACK)) {
+    return;
+  }
+  if (info.name == 0) info.name = name_of(frame);
+  if (info.name == 0) return;
+  push(thread, key_of(frame), info, began);
+  if (code == tracer().import_code && !thread.open.empty() &&
+      thread.open.back().key == key_of(frame)) [[unlikely]]
+    thread.import = key_of(frame);
+}
+
+// What was open when the window began: `innermost` and all around it.
+[[gnu::noinline]] void begin_window(ThreadFrames& thread, std::uint32_t window,
+                                    const void* innermost, std::uint32_t options) {
+  thread.window = window;
+  thread.lost = 0;
+  thread.import = 0;
+  thread.open.clear();
+  Tracer& all = tracer();
+  std::uint64_t began = all.began;
+  if (const auto hooked = all.hooked.find(PyThreadState_Get()); hooked != all.hooked.end())
+    began = hooked->second;
+  const void* frames[kMostAtStart];
+  std::size_t count = 0;
+  for (; innermost && count < kMostAtStart; innermost = lanescope_outer_frame(innermost))
+    frames[count++] = innermost;
+  while (count-- > 0 && thread.import == 0) push_frame(thread, frames[count], options, began);
+}
+
+// This thread's frames when an event about one of them is to be noted, else null. `known`: what is
+// open already, should this be the thread's first event of the window.
+ThreadFrames* ready(std::uint32_t options, const void* known) {
+  if (!(options & kFrameOptions)) return nullptr;
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
+  if (window == 0 || !tracer().on) return nullptr;
+  ThreadFrames* thread = thread_frames;
+  if (!thread) [[unlikely]]
+    thread = make_thread_frames();
+  if (thread && thread->window != window) [[unlikely]]
+    begin_window(*thread, window, known, options);
+  return thread;
+}
+
+// Frames above the caller are those whose end was not seen. A caller that is not there: another
+// greenlet's.
+void match_caller(ThreadFrames& thread, const void* caller) {
+  if (thread.open.empty() || frame_of_key(thread.open.back().key) == key_of(caller)) [[likely]]
+    return;
+  const auto at = find_open(thread, [&](Key key) { return frame_of_key(key) == key_of(caller); });
+  if (at) pop_to(thread, *at + 1);
+}
+
+void leave(ThreadFrames& thread, Key key) {
+  if (thread.open.empty()) return;
+  if (thread.open.back().key == key) [[likely]] {
+    if (key == thread.import) thread.import = 0;
+    record::end_range(thread.open.back().token);
+    return thread.open.pop_back();
+  }
+  if (thread.lost != 0) {
+    --thread.lost;
+    return;
+  }
+  if (const auto at = find_open(thread, [key](Key open) { return open == key; }))
+    pop_to(thread, *at);
+}
+
+// ---- events -------------------------------------------------------------------------------------
+
+void on_call(const void* frame, std::uint32_t options) {
+  const bool only_modules = !(options & LANESCOPE_RECORD_STACK);
+  if (only_modules && lanescope_frame_code(frame) != tracer().module_code) return;
+  const void* const caller = lanescope_outer_frame(frame);
+  ThreadFrames* const thread = ready(options, caller);
+  if (!thread || thread->import != 0) return;
+  if (!only_modules && thread->lost == 0) match_caller(*thread, caller);
+  push_frame(*thread, frame, options);
+}
+
+void on_return(const void* frame, std::uint32_t options) {
+  const bool only_modules = !(options & LANESCOPE_RECORD_STACK);
+  if (only_modules && lanescope_frame_code(frame) != tracer().module_code) return;
+  if (ThreadFrames* const thread = ready(options, frame)) leave(*thread, key_of(frame));
+}
+
+void on_c_call(const void* caller, const PyMethodDef* definition, PyObject* self,
+               std::uint32_t options) {
+  if (!(options & LANESCOPE_RECORD_STACK)) return;
+  ThreadFrames* const thread = ready(options, caller);
+  if (!thread || thread->import != 0) return;
+  if (!thread->open.empty() && thread->open.back().key != key_of(caller) && thread->lost == 0)
+    if (const auto at = find_open(*thread, [&](Key key) { return key == key_of(caller); }))
+      pop_to(*thread, *at + 1);
+  record::RangeInfo info;
+  info.name = name_of_c_function(definition, self);
+  push(*thread, key_of_c_call(caller), info);
+}
+
+void on_c_return(const void* caller, std::uint32_t options) {
+  if (!(options & LANESCOPE_RECORD_STACK)) return;
+  if (ThreadFrames* const thread = ready(options, caller)) leave(*thread, key_of_c_call(caller));
+}
+
+// The hooks are C: nothing leaves them.
+template <typename Event>
+void note(std::uint32_t options, const Event& event) noexcept {
+  try {
+    std::optional<record::MeasuredCall> cost;
+    if (options & LANESCOPE_RECORD_MEASURE) [[unlikely]]
+      cost.emplace(tracer().cost);
+    event();
+  } catch (...) {  // out of memory: this one is missing
+  }
+}
+
+#if PY_VERSION_HEX < 0x030c0000
+
+// ---- up to Python 3.11: the profile hook of each thread -----------------------------------------
+
+void hook_all_threads(int* foreign);
+
+int on_profile_event(PyObject*, PyFrameObject* object, int what, PyObject* arg) {
+  const std::uint32_t options = record::record_options();
+  if (!tracer().on || (record::is_recording() && !(options & kFrameOptions))) [[unlikely]] {
+    PyEval_SetProfile(nullptr, nullptr);  // a forked child, or the budget is used up
+    return 0;
+  }
+  const void* const frame = lanescope_frame_of(object);
+  note(options, [&] {
+    switch (what) {
+      case PyTrace_CALL:
+        return on_call(frame, options);
+      case PyTrace_RETURN:  // also when an exception leaves the function
+        return on_return(frame, options);
+      case PyTrace_C_CALL: {
+        const auto* function = reinterpret_cast<const PyCFunctionObject*>(arg);
+        return on_c_call(frame, function->m_ml, function->m_self, options);
+      }
+      case PyTrace_C_RETURN:
+      case PyTrace_C_EXCEPTION:
+        on_c_return(frame, options);
+        // The new thread is there and waits for the GIL.
+        if (reinterpret_cast<const PyCFunctionObject*>(arg)->m_ml == tracer().start_thread)
+          hook_all_threads(nullptr);
+        return;
+    }
+  });
+  return 0;
+}
+
+// Threads that have another hook keep it; `foreign`, if not null, counts them.
+void hook_all_threads(int* foreign) {
+  Tracer& all = tracer();
+  const std::uint64_t now = record::ticks();
+  PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
+  for (; state; state = PyThreadState_Next(state)) {
+    if (state->c_profilefunc == on_profile_event) continue;
+    if (state->c_profilefunc) {
+      if (foreign) ++*foreign;
+    } else if (_PyEval_SetProfile(state, on_profile_event, nullptr) == 0) {
+      all.hooked[state] = now;
+    } else {
+      PyErr_Clear();  // an audit hook said no
+    }
+  }
+}
+
+// How many threads had our hook taken away by somebody else.
+int unhook_all_threads() {
+  Tracer& all = tracer();
+  int taken = 0;
+  PyThreadState* state = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
+  for (; state; state = PyThreadState_Next(state)) {
+    if (state->c_profilefunc == on_profile_event) {
+      if (_PyEval_SetProfile(state, nullptr, nullptr) != 0) PyErr_Clear();
+    } else if (state->c_profilefunc && all.hooked.contains(state)) {
+      ++taken;
+    }
+  }
+  all.hooked.clear();
+  return taken;
+}
+
+py::dict frame_callbacks() { return {}; }
+
+#else
+
+// ---- from Python 3.12 on: sys.monitoring, of all threads ----------------------------------------
+
+void hook_all_threads(int*) {}
+int unhook_all_threads() { return 0; }
+
+// What a callback gives back: when nobody wants frames any more, Python need not call again here.
+PyObject* answer(std::uint32_t options, bool may_disable) {
+  PyObject* const result =
+      may_disable && tracer().disable && record::is_recording() && !(options & kFrameOptions)
+          ? tracer().disable
+          : Py_None;
+  return Py_NewRef(result);
+}
+
+template <void (*kEvent)(const void*, std::uint32_t), bool kMayDisable>
+PyObject* on_frame_event(PyObject*, PyObject* const*, Py_ssize_t) {
+  const std::uint32_t options = record::record_options();
+  note(options, [options] { kEvent(lanescope_current_frame(), options); });
+  return answer(options, kMayDisable);
+}
+
+// Of what can be called only these are C functions, as for a profile hook.
+const PyMethodDef* c_function(PyObject* const* args, Py_ssize_t count, PyObject** self) {
+  if (count < 4) return nullptr;
+  PyObject* const callable = args[2];
+  if (PyCFunction_Check(callable)) {
+    const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
+    *self = function->m_self;
+    return function->m_ml;
+  }
+  if (Py_TYPE(callable) != &PyMethodDescr_Type) return nullptr;
+  *self = args[3];
+  return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
+}
+
+PyObject* on_c_call_event(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  const std::uint32_t options = record::record_options();
+  note(options, [&] {
+    PyObject* self = nullptr;
+    if (const PyMethodDef* definition = c_function(args, count, &self))
+      on_c_call(lanescope_current_frame(), definition, self, options);
+  });
+  return answer(options, true);
+}
+
+PyObject* on_c_return_event(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  const std::uint32_t options = record::record_options();
+  note(options, [&] {
+    PyObject* self = nullptr;
+    if (c_function(args, count, &self)) on_c_return(lanescope_current_frame(), options);
+  });
+  Py_RETURN_NONE;
+}
+
+// By the names of sys.monitoring.events.
+py::dict frame_callbacks() {
+  using Function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+  static const std::array<std::pair<const char*, Function>, 9> callbacks{{
+      {"PY_START", on_frame_event<on_call, true>},
+      {"PY_RESUME", on_frame_event<on_call, true>},
+      {"PY_THROW", on_frame_event<on_call, false>},
+      {"PY_RETURN", on_frame_event<on_return, true>},
+      {"PY_YIELD", on_frame_event<on_return, true>},
+      {"PY_UNWIND", on_frame_event<on_return, false>},
+      {"CALL", on_c_call_event},
+      {"C_RETURN", on_c_return_event},
+      {"C_RAISE", on_c_return_event},
+  }};
+  static std::array<PyMethodDef, callbacks.size()> definitions{};
+  py::dict made;
+  for (std::size_t i = 0; i < callbacks.size(); ++i) {
+    definitions[i] = {callbacks[i].first, _PyCFunction_CAST(callbacks[i].second), METH_FASTCALL,
+                      nullptr};
+    made[callbacks[i].first] =
+        py::reinterpret_steal<py::object>(PyCFunction_New(&definitions[i], nullptr));
+  }
+  const py::object disable = py::module_::import("sys").attr("monitoring").attr("DISABLE");
+  tracer().disable = py::object(disable).release().ptr();
+  return made;
+}
+
+#endif
+
+// ---- starting and ending ------------------------------------------------------------------------
+
+std::uint64_t ticks_in(std::uint64_t ns) {
+  static const double per_ns = [] {
+    timespec from{}, to{};
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    const std::uint64_t first = record::ticks();
+    double span_ns = 0;
+    do {
+      clock_gettime(CLOCK_MONOTONIC, &to);
+      span_ns = static_cast<double>(to.tv_sec - from.tv_sec) * 1e9 +
+                static_cast<double>(to.tv_nsec - from.tv_nsec);
+    } while (span_ns < 100'000);
+    return static_cast<double>(record::ticks() - first) / span_ns;
+  }();
+  return static_cast<std::uint64_t>(per_ns * static_cast<double>(ns));
+}
+
+// How many threads keep a profile hook of somebody else and so are left out. A window is open.
+// `is_new`: modules are numbered from 0 again. `import_code`: not None leaves out what it calls.
+int start_frames(const py::object& module_code, const py::object& import_code, bool is_new) {
+  Tracer& all = tracer();
+  if (!all.names) all.names = std::make_unique<std::array<KnownFrame, kNames>>();
+  if (!all.c_names) all.c_names = std::make_unique<std::array<KnownFunction, kCNames>>();
+  if (is_new) forget_modules(all);
+  if (!module_code.is_none()) {
+    Py_XDECREF(all.module_code);
+    all.module_code = py::object(module_code).release().ptr();
+  }
+  Py_CLEAR(all.import_code);
+  if (!import_code.is_none()) all.import_code = py::object(import_code).release().ptr();
+  if (!all.start_thread) {
+    const py::object start = py::module_::import("_thread").attr("start_new_thread");
+    if (PyCFunction_Check(start.ptr()))
+      all.start_thread = reinterpret_cast<const PyCFunctionObject*>(start.ptr())->m_ml;
+  }
+  if (record::record_options() & LANESCOPE_RECORD_MEASURE)
+    all.cost = {ticks_in(kAroundEventNs), ticks_in(kMostEventNs)};
+  all.began = record::ticks();
+  all.on = true;
+  int foreign = 0;
+  hook_all_threads(&foreign);
+  return foreign;
+}
+
+// How many threads lost the hook to somebody else on the way.
+int stop_frames() {
+  tracer().on = false;
+  if (thread_frames && thread_frames->window == lanescope_recording.load(std::memory_order_relaxed))
+    pop_to(*thread_frames, 0);
+  return unhook_all_threads();
+}
+
+}  // namespace
+
+void bind_tracer(py::module_& m) {
+  m.def("start_frames", &start_frames, py::arg("module_code"), py::arg("import_code"),
+        py::arg("is_new"));
+  m.def("stop_frames", &stop_frames);
+  m.def("frame_callbacks", &frame_callbacks);
+}
+
+}  // namespace lanescope::python

@@ -1,0 +1,196 @@
+#include "lanescope/explain/do_first.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/explain/user_code.h"
+
+namespace lanescope::explain {
+namespace {
+
+constexpr std::size_t kMostTakers = 3;
+constexpr double kLeastShare = 0.05;
+
+// Where the GPU is idle, whatever the reason: as general as what bounds the step.
+bool is_general(const Finding& finding) {
+  return finding.kind == FindingKind::kBound || finding.rule == "gpu-idle";
+}
+
+bool is_cost(const Finding& finding) {
+  return finding.kind == FindingKind::kCost && finding.at_stake_ns > 0 &&
+         finding.at_stake_ratio >= kLeastGain && !finding.try_next.empty();
+}
+
+// Findings that may be acted on, in their order, the bound at the place that its stake gives it.
+std::vector<std::size_t> candidates_of(const std::vector<Finding>& findings) {
+  std::vector<std::size_t> found;
+  std::int64_t largest_cost_ns = 0;
+  std::size_t cost_count = 0;
+  for (const Finding& finding : findings) {
+    if (!is_cost(finding) || is_general(finding)) continue;
+    ++cost_count;
+    largest_cost_ns = std::max(largest_cost_ns, finding.at_stake_ns);
+  }
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const Finding& finding = findings[i];
+    const bool is_unexplained =
+        is_general(finding) && finding.at_stake_ns > 0 && finding.at_stake_ratio >= kLeastGain &&
+        (largest_cost_ns * 4 < finding.at_stake_ns ||
+         (cost_count < kMostSuggestions && largest_cost_ns * 2 < finding.at_stake_ns));
+    // What happened once is to be acted on where its rule says how.
+    const bool leads = finding.leads && !finding.brief.pattern.empty();
+    const bool fills_memory =
+        finding.kind == FindingKind::kMemory && !finding.brief.pattern.empty();
+    if (finding.kind == FindingKind::kEnds || leads || fills_memory ||
+        (is_cost(finding) && !is_general(finding)) || is_unexplained)
+      found.push_back(i);
+  }
+  const auto comes_before = [&](std::size_t a, std::size_t b) {
+    const auto rank = [&](const Finding& each) {
+      return each.kind == FindingKind::kEnds                   ? 0
+             : each.leads || each.kind == FindingKind::kMemory ? 1
+                                                               : 2;
+    };
+    const Finding &left = findings[a], &right = findings[b];
+    return rank(left) != rank(right) ? rank(left) < rank(right)
+                                     : rank(left) == 2 && left.at_stake_ns > right.at_stake_ns;
+  };
+  std::stable_sort(found.begin(), found.end(), comes_before);
+  return found;
+}
+
+// A sentence begins with a capital, code does not: "keep shapes" but "torch.compile", "fused=True".
+std::string capitalized(std::string advice) {
+  const std::size_t end = std::min(advice.find_first_of(" ,:;"), advice.size());
+  const bool is_word =
+      std::all_of(advice.begin(), advice.begin() + static_cast<std::ptrdiff_t>(end),
+                  [](char c) { return c >= 'a' && c <= 'z'; });
+  if (is_word && end > 0) advice[0] = static_cast<char>(advice[0] - 'a' + 'A');
+  return advice;
+}
+
+Sentence action_of(const Finding& finding) {
+  if (!finding.action.pattern.empty()) return finding.action;
+  return finding.try_next.empty() ? Sentence{}
+                                  : say("{}", {text(capitalized(finding.try_next.front()))});
+}
+
+bool is_same(const Sentence& a, const Sentence& b) {
+  if (a.pattern != b.pattern || a.values.size() != b.values.size()) return false;
+  for (std::size_t i = 0; i < a.values.size(); ++i)
+    if (a.values[i].text != b.values[i].text || a.values[i].integer != b.values[i].integer)
+      return false;
+  return true;
+}
+
+// Of findings about a whole step: what holds most of its work, from a few pieces.
+Sentence place_of_most_work(const Facts& facts) {
+  constexpr std::size_t kPieces = 9;
+  const auto works = rules::steady_work(facts);
+  if (works.empty()) return {};
+  std::map<std::string, std::pair<std::size_t, Sentence>> places;
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    Sentence place =
+        outer_user_code(facts, works[works.size() * (2 * i + 1) / (2 * kPieces)]->slice);
+    if (place.pattern.empty()) continue;
+    auto& [pieces, sentence] = places[place.pattern + place.values.front().text];
+    ++pieces;
+    sentence = std::move(place);
+  }
+  const auto most = std::max_element(
+      places.begin(), places.end(),
+      [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+  return most == places.end() ? Sentence{} : most->second.second;
+}
+
+Sentence place_of(const Facts& facts, const Finding& finding) {
+  // What the CPU did meanwhile is no cause: an operator of it would mislead.
+  const PlaceDetail detail =
+      finding.kind == FindingKind::kBound ? PlaceDetail::kNoOperators : PlaceDetail::kOperators;
+  for (const Evidence& evidence : finding.evidence) {
+    Sentence place = user_code(facts, evidence.slice, detail);
+    if (!place.pattern.empty()) return place;
+  }
+  if (!finding.evidence.empty() || !facts.main_device) return {};
+  return place_of_most_work(facts);
+}
+
+std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers) {
+  std::stable_sort(takers.begin(), takers.end(), [](const TimeTaker& a, const TimeTaker& b) {
+    return a.per_step_ns > b.per_step_ns;
+  });
+  const analysis::Gap* edge = rules::find_edge_gap(facts);
+  const auto wall_ns =
+      static_cast<double>(facts.steady_wall_ns() - (edge ? edge->end_ns - edge->start_ns : 0));
+  for (TimeTaker& taker : takers) {
+    taker.ratio = std::min(1.0, static_cast<double>(taker.per_step_ns) / wall_ns);
+    taker.per_step_ns = facts.per_step(taker.per_step_ns);
+  }
+  std::erase_if(takers, [](const TimeTaker& taker) { return taker.ratio < kLeastShare; });
+  if (takers.size() > kMostTakers) takers.resize(kMostTakers);
+  return takers;
+}
+
+}  // namespace
+
+std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation) {
+  std::vector<Suggestion> chosen;
+  const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
+  for (const std::size_t index : candidates_of(explanation.findings)) {
+    const Finding& finding = explanation.findings[index];
+    Suggestion next;
+    next.finding = index;
+    next.action = action_of(finding);
+    if (std::any_of(chosen.begin(), chosen.end(), [&](const Suggestion& earlier) {
+          return is_same(earlier.action, next.action);
+        }))
+      continue;
+    if (finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost) {
+      next.gain_ns = std::min(finding.at_stake_ns, wall_ns);
+      next.gain_ratio = std::clamp(finding.at_stake_ratio, 0.0, 1.0);
+    }
+    next.verdict = finding.brief.pattern.empty() ? finding.verdict : finding.brief;
+    next.place = place_of(facts, finding);
+    chosen.push_back(std::move(next));
+    if (chosen.size() == kMostSuggestions) break;
+  }
+  return chosen;
+}
+
+std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
+  std::vector<TimeTaker> takers;
+  if (facts.steady_wall_ns() == 0) return takers;
+  if (facts.main_device) {
+    std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
+    for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
+      auto& [time_ns, first] =
+          by_name.try_emplace(std::string(facts.trace->name(work->slice)), 0, work->slice)
+              .first->second;
+      time_ns += work->end_ns - work->start_ns;
+    }
+    for (const auto& [label, sum] : by_name)
+      takers.push_back({say("{}", {kernel(label)}), sum.first, 0, sum.second});
+    takers = ranked(facts, std::move(takers));
+    // Of the few that are left: finding a place looks through the thread's events.
+    for (TimeTaker& taker : takers) {
+      const Sentence place = user_code(facts, taker.example);
+      if (place.pattern.empty()) continue;
+      taker.what.pattern += ", ";
+      append(taker.what, place);
+    }
+    return takers;
+  }
+  if (!facts.cpu || !facts.host) return takers;
+  std::vector<HostStretch> stretches;
+  for (const analysis::Window& window : facts.steady_windows)
+    stretches.push_back({facts.cpu->thread, window.start_ns, window.end_ns, kNone<SliceId>});
+  for (const HostShare& share : host_shares(facts, stretches))
+    takers.push_back({describe(share), share.time_ns, 0, kNone<SliceId>});
+  return ranked(facts, std::move(takers));
+}
+
+}  // namespace lanescope::explain

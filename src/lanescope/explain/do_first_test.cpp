@@ -1,0 +1,166 @@
+#include "lanescope/explain/do_first.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Four steps; one launch takes 10 us of the CPU and 1 us of the GPU, so that a step takes 100 us.
+ProgramSketch slow_cpu() { return loop(4, 10, {.us = 1}); }
+
+Finding cost(const char* rule, std::int64_t at_stake_ns, double ratio, const char* advice) {
+  Finding finding;
+  finding.rule = rule;
+  finding.verdict = say("long words");
+  finding.at_stake_ns = at_stake_ns;
+  finding.at_stake_ratio = ratio;
+  finding.try_next = {advice};
+  return finding;
+}
+
+std::vector<std::string> rules_of(const Explanation& all, const std::vector<Suggestion>& first) {
+  std::vector<std::string> rules;
+  for (const Suggestion& each : first) rules.push_back(all.findings[each.finding].rule);
+  return rules;
+}
+
+class DoFirstTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> chosen() { return rules_of(all_, do_first(facts_, all_)); }
+  Trace trace_ = slow_cpu().trace();
+  Facts facts_ = *gather_facts(trace_);
+  Explanation all_;
+};
+
+TEST_F(DoFirstTest, TheLargestThreeCostsComeFirst) {
+  all_.findings = {cost("a", 1'000, 0.05, "do a"), cost("b", 9'000, 0.09, "do b"),
+                   cost("c", 8'000, 0.08, "do c"), cost("d", 5'000, 0.05, "do d")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"b", "c", "d"}));
+}
+
+TEST_F(DoFirstTest, AGainIsNeverMoreThanTheStep) {
+  all_.findings = {cost("a", 7'000'000, 70.0, "do a")};
+  const auto first = do_first(facts_, all_);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].gain_ns, 100'000);  // the step
+  EXPECT_EQ(first[0].gain_ratio, 1.0);
+}
+
+TEST_F(DoFirstTest, WhatIsNothingToActOnIsLeftOut) {
+  for (const FindingKind kind :
+       {FindingKind::kWhere, FindingKind::kMemory, FindingKind::kNormal, FindingKind::kTrust}) {
+    all_.findings = {cost("a", 9'000, 0.09, "do a")};
+    all_.findings[0].kind = kind;
+    EXPECT_EQ(chosen().size(), 0u) << finding_kind_name(kind);
+  }
+  all_.findings = {cost("small", 900, 0.009, "do a")};
+  EXPECT_EQ(chosen().size(), 0u);
+  all_.findings = {cost("just enough", 1'000, 0.01, "do a")};
+  EXPECT_EQ(chosen().size(), 1u);
+}
+
+TEST_F(DoFirstTest, WhatEndsTheProgramComesFirstAndHasNoGain) {
+  all_.findings = {cost("a", 9'000, 0.09, "do a"), cost("memory", 0, 0, "do m")};
+  all_.findings[1].kind = FindingKind::kEnds;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"memory", "a"}));
+  EXPECT_EQ(do_first(facts_, all_)[0].gain_ns, 0);
+}
+
+TEST_F(DoFirstTest, TheSameActionIsSaidOnce) {
+  all_.findings = {cost("a", 9'000, 0.09, "the same"), cost("b", 8'000, 0.08, "the same"),
+                   cost("c", 7'000, 0.07, "another")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a", "c"}));
+}
+
+TEST_F(DoFirstTest, TheBoundIsOneWhereNoCostExplainsHalfOfIt) {
+  all_.findings = {cost("bound", 80'000, 0.8, "do bound"), cost("a", 39'000, 0.39, "do a")};
+  all_.findings[0].kind = FindingKind::kBound;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"bound", "a"}));
+  all_.findings[1].at_stake_ns = 41'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a"}));
+}
+
+TEST_F(DoFirstTest, IdleTimeInGeneralIsOneWhereNoCostExplainsHalfOfIt) {
+  all_.findings = {cost("gpu-idle", 50'000, 0.5, "do idle"), cost("a", 20'000, 0.2, "do a")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"gpu-idle", "a"}));
+  all_.findings[1].at_stake_ns = 26'000;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a"}));
+}
+
+TEST_F(DoFirstTest, MemoryThatIsFullComesBeforeCosts) {
+  all_.findings = {cost("a", 9'000, 0.09, "do a"), cost("memory-limit", 0, 0, "do m")};
+  all_.findings[1].kind = FindingKind::kMemory;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"a"}));
+  all_.findings[1].brief = say("full");
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"memory-limit", "a"}));
+}
+
+TEST_F(DoFirstTest, WhatHappenedOnceIsOneWhereTheRuleSaysWhatToChange) {
+  all_.findings = {cost("once", 900'000, 0, "leave it out")};
+  all_.findings[0].kind = FindingKind::kOnce;
+  all_.findings[0].leads = true;
+  EXPECT_EQ(chosen().size(), 0u);
+  all_.findings[0].brief = say("It took long");
+  EXPECT_EQ(chosen().size(), 1u);
+}
+
+TEST_F(DoFirstTest, ShortFormsReplaceVerdictAndAdvice) {
+  all_.findings = {cost("a", 9'000, 0.09, "keep it short, please")};
+  auto first = do_first(facts_, all_);
+  EXPECT_EQ(first[0].verdict.pattern, "long words");
+  EXPECT_EQ(first[0].action.values.at(0).text, "Keep it short, please");
+  all_.findings[0].brief = say("short");
+  all_.findings[0].action = say("one change");
+  first = do_first(facts_, all_);
+  EXPECT_EQ(first[0].verdict.pattern, "short");
+  EXPECT_EQ(first[0].action.pattern, "one change");
+}
+
+TEST_F(DoFirstTest, CodeKeepsItsSmallLetters) {
+  for (const char* code : {"torch.compile it", "fused=True", "zero_grad(set_to_none=True)"}) {
+    all_.findings = {cost("a", 9'000, 0.09, code)};
+    EXPECT_EQ(do_first(facts_, all_)[0].action.values.at(0).text, code);
+  }
+}
+
+// Each step: 60 us of a, 30 us of b, 4 us of c, which is below a twentieth of the 100 us or so.
+TEST(LargestTimeTakersTest, KernelsByNameTheLargestFirst) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch({.name = "c", .us = 4})
+        .launch({.name = "a", .us = 60})
+        .launch({.name = "b", .us = 30})
+        .wait()
+        .end();
+  const Trace trace = program.trace();
+  const auto takers = largest_time_takers(*gather_facts(trace));
+  ASSERT_EQ(takers.size(), 2u);
+  EXPECT_EQ(takers[0].what.values.at(0).text, "a");
+  EXPECT_EQ(takers[0].per_step_ns, 60'000);
+  EXPECT_EQ(takers[1].what.values.at(0).text, "b");
+  EXPECT_EQ(takers[1].per_step_ns, 30'000);
+}
+
+TEST(LargestTimeTakersTest, WithoutGpuWorkEventsOfTheCpu) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) program.step().cpu_op("aten::conv2d", 90).pass(10).end();
+  const Trace trace = program.trace();
+  const auto takers = largest_time_takers(*gather_facts(trace));
+  ASSERT_EQ(takers.size(), 2u);
+  EXPECT_EQ(takers[0].what.values.at(0).text, "aten::conv2d");
+  EXPECT_EQ(takers[0].per_step_ns, 90'000);
+  EXPECT_DOUBLE_EQ(takers[0].ratio, 0.9);
+}
+
+TEST(LargestTimeTakersTest, OfNothingNothing) {
+  const Trace trace;
+  EXPECT_TRUE(largest_time_takers(*gather_facts(trace)).empty());
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,146 @@
+#include "lanescope/explain/user_code.h"
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rules/step_work.h"
+
+namespace lanescope::explain {
+namespace {
+
+constexpr std::string_view kModule = "nn.Module: ";
+
+// Did the program name this range itself? Torch and the profiler write the others.
+bool is_own_range(std::string_view range) {
+  for (const std::string_view known : {"ProfilerStep",
+                                       "enumerate(DataLoader)",
+                                       "autograd::",
+                                       "Torch-Compiled",
+                                       "TorchDynamo",
+                                       "CompiledFunction",
+                                       "## Call CompiledFxGraph",
+                                       "PyTorch Profiler",
+                                       "nccl:",
+                                       "DistributedDataParallel.",
+                                       "FSDP::",
+                                       "c10d::",
+                                       "gloo:",
+                                       "record_param_comms",
+                                       "Pregraph bytecode",
+                                       "AOTDispatcher",
+                                       "aten::",
+                                       "Inductor",
+                                       "cudaGraph",
+                                       "Iteration "})
+    if (range.starts_with(known)) return false;
+  return true;
+}
+
+// "RMSNorm" of "nn.Module: RMSNorm_12".
+std::string module_class(std::string_view frame) {
+  std::string_view name = frame.substr(kModule.size());
+  const std::size_t end = name.find_last_not_of("0123456789");
+  if (end != std::string_view::npos && end + 1 < name.size() && name[end] == '_')
+    name = name.substr(0, end);
+  return std::string(name);
+}
+
+// Elementwise operators and copies occur everywhere: their names tell no place.
+bool tells_a_place(std::string_view op) {
+  for (const std::string_view common :
+       {"aten::to", "aten::_to_copy", "aten::copy_", "aten::add", "aten::add_", "aten::mul",
+        "aten::mul_", "aten::pow", "aten::sub", "aten::div", "aten::fill_", "aten::zero_"})
+    if (op == common) return false;
+  return true;
+}
+
+// "in aten::linear", "in MmBackward0, backward pass".
+Sentence operator_place(std::string_view op) {
+  for (const std::string_view prefix :
+       {"autograd::engine::evaluate_function: ", "torch::autograd::"})
+    if (op.starts_with(prefix)) op.remove_prefix(prefix.size());
+  return say(op.find("Backward") != std::string_view::npos || op == "AccumulateGrad"
+                 ? "in {}, backward pass"
+                 : "in {}",
+             {name(op)});
+}
+
+// The innermost nn.Module frame around a slice of a CPU thread.
+std::string module_around(const Facts& facts, SliceId slice) {
+  const Trace& trace = *facts.trace;
+  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
+    const SliceId frame{i};
+    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
+        trace.end_ns(frame) >= trace.end_ns(slice) && trace.name(frame).starts_with(kModule))
+      return module_class(trace.name(frame));
+  }
+  return {};
+}
+
+// The event on the CPU that stands for a slice: for GPU work the call that launched it.
+SliceId cpu_side(const Facts& facts, SliceId slice) {
+  if (!is_device_work(facts.trace->kind(slice))) return slice;
+  const SliceId launch = facts.links.launch_of[raw(slice)];
+  if (launch == kNone<SliceId>) return launch;
+  const SliceId op = facts.links.op_of[raw(launch)];
+  return op == kNone<SliceId> ? launch : op;
+}
+
+}  // namespace
+
+std::string short_line(std::string_view frame) {
+  const std::size_t open = frame.find(".py("), close = frame.find("): ", open);
+  if (open == std::string_view::npos || close == std::string_view::npos) return std::string(frame);
+  std::string_view file = frame.substr(0, open + 3);
+  const std::size_t last = file.find_last_of("/\\");
+  if (last != std::string_view::npos && last > 0) {
+    const std::size_t folder = file.find_last_of("/\\", last - 1);
+    if (folder != std::string_view::npos) file.remove_prefix(folder + 1);
+  }
+  return std::string(file) + ":" + std::string(frame.substr(open + 4, close - open - 4)) + " " +
+         std::string(frame.substr(close + 3));
+}
+
+Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
+  if (slice == kNone<SliceId>) return {};
+  slice = cpu_side(facts, slice);
+  if (slice == kNone<SliceId>) return {};
+  const Trace& trace = *facts.trace;
+  const std::string line = rules::python_line(facts, slice), module = module_around(facts, slice);
+  if (!line.empty() && !module.empty())
+    return say("at {}, nn.Module {}", {name(short_line(line)), name(module)});
+  if (!line.empty()) return say("at {}", {name(short_line(line))});
+  if (!module.empty()) return say("in nn.Module {}", {name(module)});
+  SliceId op = kNone<SliceId>;
+  for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)]) {
+    if (trace.kind(up) == CategoryKind::kUserAnnotation && is_own_range(trace.name(up)))
+      return say("in range {}", {name(trace.name(up))});
+    if (trace.kind(up) == CategoryKind::kCpuOp && !trace.name(up).starts_with("ProfilerStep"))
+      op = up;  // the outermost: what the program called
+  }
+  if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !tells_a_place(trace.name(op)))
+    return {};
+  return operator_place(trace.name(op));
+}
+
+Sentence outer_user_code(const Facts& facts, SliceId slice) {
+  if (slice == kNone<SliceId>) return {};
+  slice = cpu_side(facts, slice);
+  if (slice == kNone<SliceId>) return {};
+  const Trace& trace = *facts.trace;
+  SliceId module = kNone<SliceId>, range = kNone<SliceId>;
+  for (std::uint32_t i = raw(slice); i-- > trace.track(slice).first_slice;) {
+    const SliceId frame{i};
+    if (trace.end_ns(frame) < trace.end_ns(slice)) continue;
+    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
+        trace.name(frame).starts_with(kModule))
+      module = frame;
+    if (trace.kind(frame) == CategoryKind::kUserAnnotation && is_own_range(trace.name(frame)))
+      range = frame;
+  }
+  if (module != kNone<SliceId>)
+    return say("in nn.Module {}", {name(module_class(trace.name(module)))});
+  return range == kNone<SliceId> ? Sentence{} : say("in range {}", {name(trace.name(range))});
+}
+
+}  // namespace lanescope::explain

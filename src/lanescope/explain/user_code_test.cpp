@@ -1,0 +1,101 @@
+#include "lanescope/explain/user_code.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Sketch;
+
+SliceId slice_named(const Trace& trace, std::string_view name) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.name(SliceId{i}) == name) return SliceId{i};
+  return kNone<SliceId>;
+}
+
+std::string words(const Sentence& sentence) {
+  std::string out = sentence.pattern;
+  for (const Value& value : sentence.values) out.replace(out.find("{}"), 2, value.text);
+  return out;
+}
+
+std::string place_of(Sketch& sketch, std::string_view name,
+                     PlaceDetail detail = PlaceDetail::kOperators) {
+  const Trace trace = sketch.trace();
+  return words(user_code(*gather_facts(trace), slice_named(trace, name), detail));
+}
+
+TEST(ShortLineTest, LinesAreWrittenAsEditorsWriteThem) {
+  EXPECT_EQ(short_line("/home/me/work/net/model.py(62): forward"), "net/model.py:62 forward");
+  EXPECT_EQ(short_line("train.py(5): <module>"), "train.py:5 <module>");
+  EXPECT_EQ(short_line("C:\\a\\b\\train.py(5): step"), "b\\train.py:5 step");
+  EXPECT_EQ(short_line("<built-in method add>"), "<built-in method add>");
+}
+
+TEST(UserCodeTest, TheInnermostLineOutsideOfTorchAndTheModule) {
+  Sketch sketch;
+  sketch.slice("python_function", "train.py(9): <module>", 0, 1000)
+      .slice("python_function", "nn.Module: Net_0", 10, 900)
+      .slice("python_function", "net/model.py(62): forward", 20, 800)
+      .slice("python_function", "nn.Module: RMSNorm_3", 30, 700)
+      .slice("python_function", "torch/nn/functional.py(1): linear", 40, 600)
+      .op("aten::linear", 50, 500);
+  EXPECT_EQ(place_of(sketch, "aten::linear"), "at net/model.py:62 forward, nn.Module RMSNorm");
+}
+
+TEST(UserCodeTest, ARecordedStackIsALineToo) {
+  Sketch sketch;
+  sketch.op("aten::linear", 0, 500,
+            {.call_stack = "torch/nn/functional.py(1): linear;net/model.py(7): forward"});
+  EXPECT_EQ(place_of(sketch, "aten::linear"), "at net/model.py:7 forward");
+}
+
+TEST(UserCodeTest, WithoutStacksTheRangeThatTheProgramNamed) {
+  Sketch sketch;
+  sketch.annotation("ProfilerStep#3", 0, 1000)
+      .annotation("validate", 10, 900)
+      .op("aten::linear", 50, 500);
+  EXPECT_EQ(place_of(sketch, "aten::linear"), "in range validate");
+}
+
+TEST(UserCodeTest, WithoutRangesTheOutermostOperator) {
+  Sketch sketch;
+  sketch.annotation("ProfilerStep#3", 0, 1000)
+      .op("aten::linear", 50, 500)
+      .op("aten::addmm", 60, 400)
+      .runtime("cudaLaunchKernel", 70, 10, {.correlation = 1})
+      .kernel("gemm", 100, 50, {.stream = 7, .correlation = 1});
+  EXPECT_EQ(place_of(sketch, "gemm"), "in aten::linear");
+  EXPECT_EQ(place_of(sketch, "gemm", PlaceDetail::kNoOperators), "");
+}
+
+TEST(UserCodeTest, OperatorsOfTheBackwardPassLoseTheirPrefix) {
+  Sketch sketch;
+  sketch.op("autograd::engine::evaluate_function: MmBackward0", 50, 500).op("aten::mm", 60, 100);
+  EXPECT_EQ(place_of(sketch, "aten::mm"), "in MmBackward0, backward pass");
+}
+
+TEST(UserCodeTest, OperatorsThatOccurEverywhereTellNoPlace) {
+  Sketch sketch;
+  sketch.op("aten::to", 50, 500).op("aten::copy_", 60, 100);
+  EXPECT_EQ(place_of(sketch, "aten::copy_"), "");
+}
+
+TEST(OuterUserCodeTest, TheModuleThatHoldsAll) {
+  Sketch sketch;
+  sketch.annotation("generate", 0, 2000)
+      .slice("python_function", "nn.Module: LlamaForCausalLM_0", 10, 900)
+      .slice("python_function", "nn.Module: RMSNorm_3", 30, 700)
+      .op("aten::linear", 50, 500)
+      .op("aten::argmax", 1000, 50);
+  const Trace trace = sketch.trace();
+  const Facts facts = *gather_facts(trace);
+  EXPECT_EQ(words(outer_user_code(facts, slice_named(trace, "aten::linear"))),
+            "in nn.Module LlamaForCausalLM");
+  EXPECT_EQ(words(outer_user_code(facts, slice_named(trace, "aten::argmax"))), "in range generate");
+}
+
+}  // namespace
+}  // namespace lanescope::explain

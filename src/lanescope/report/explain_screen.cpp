@@ -1,0 +1,344 @@
+#include "lanescope/report/explain_screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/markdown_escape.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::HostPart;
+using analysis::IdleCause;
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+using explain::FindingKind;
+using explain::Sentence;
+using explain::Suggestion;
+using explain::Value;
+
+constexpr std::size_t kMostWallLines = 4, kBarWidth = 30;
+constexpr std::size_t kNarrow = 80, kWide = 100;
+
+// Three digits: 1.23, 12.3, 123, 1234.
+std::string three_digits(double value) {
+  return value < 9.995   ? fmt::format("{:.2f}", value)
+         : value < 99.95 ? fmt::format("{:.1f}", value)
+                         : fmt::format("{:.0f}", value);
+}
+
+std::string rounded_value(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::kNs:
+      return rounded_time(value.integer);
+    case Value::Kind::kRatio:
+      return rounded_percent(value.real);
+    default:
+      return value_text(value);
+  }
+}
+
+// Where a step's time went, every part that is not empty.
+std::vector<WallLine> all_wall_parts(const Facts& facts) {
+  std::vector<WallLine> parts;
+  const auto add = [&](const char* label, std::int64_t total_ns) {
+    if (total_ns > 0)
+      parts.push_back(
+          {label, facts.per_step(total_ns),
+           static_cast<double>(total_ns) / static_cast<double>(facts.steady_wall_ns())});
+  };
+  if (!facts.main_device) {
+    for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
+      add(host_part_text(static_cast<HostPart>(i)), facts.cpu_wall.part_ns[i]);
+    return parts;
+  }
+  const auto& part = facts.wall.partition;
+  add("GPU compute", part.compute_ns);
+  add("communication, no compute", part.exposed_communication_ns);
+  add("copies, no compute", part.exposed_copy_ns);
+  const std::int64_t for_cpu_ns =
+      facts.device().timeline.has_launches() ? facts.waiting_for_cpu_ns() : 0;
+  const std::int64_t for_batch_ns =
+      for_cpu_ns == 0 ? 0
+                      : std::min(for_cpu_ns, explain::rules::waiting_for_batches(facts).time_ns);
+  const std::int64_t between_ns = facts.wall.idle_by(IdleCause::kBetweenQueued);
+  const std::int64_t profiler_ns = facts.wall.idle_by(IdleCause::kProfiler);
+  add("idle: waiting for a batch", for_batch_ns);
+  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns);
+  add("idle: between queued kernels", between_ns);
+  add("idle: the profiler's own work", profiler_ns);
+  const analysis::Gap* edge = explain::rules::find_edge_gap(facts);
+  const std::int64_t unknown_ns = part.idle_ns - for_cpu_ns - between_ns - profiler_ns;
+  const std::int64_t edge_ns = edge ? std::min(unknown_ns, edge->end_ns - edge->start_ns) : 0;
+  add("not recorded (edge of trace)", edge_ns);
+  add("idle: cause unknown", unknown_ns - edge_ns);
+  return parts;
+}
+
+// The finding that the verdict comes from: what to try where nothing more exact is known.
+const Finding* headline_finding(const Explanation& explanation) {
+  for (const Finding& finding : explanation.findings)
+    if (is_headline(explanation, finding) || finding.rule == "cpu-time") return &finding;
+  return nullptr;
+}
+
+// Work is missing in the trace, or there is hardly any.
+bool tells_too_little(const Facts& facts) {
+  return facts.is_cut || explain::is_truncated(*facts.trace) ||
+         (facts.main_device && explain::rules::is_thin(facts));
+}
+
+class Screen {
+ public:
+  Screen(const Facts& facts, const Explanation& explanation, const ScreenOptions& options)
+      : facts_(facts), explanation_(explanation), options_(options) {
+    width_ = std::clamp(options.width, kNarrow, kWide);
+  }
+
+  std::string run() {
+    write_headline();
+    for (const std::string& line : damage_lines(explanation_)) out_ += wrapped("", line, width_);
+    write_wall();
+    const std::vector<Suggestion> first = explain::do_first(facts_, explanation_);
+    if (first.empty())
+      write_nothing_to_do();
+    else
+      write_first(first);
+    write_rest(first);
+    return std::move(out_);
+  }
+
+ private:
+  std::string bold(const std::string& text) const {
+    return options_.colour ? fmt::format("\x1b[1m{}\x1b[0m", text) : text;
+  }
+
+  void write_headline() {
+    std::string text = wrapped("", rounded_sentence(explanation_.headline), width_);
+    text.pop_back();  // the newline stays outside of the colour
+    out_ += fmt::format("{}\n", bold(text));
+  }
+
+  void write_wall() {
+    const std::vector<WallLine> lines = wall_lines(facts_);
+    if (lines.empty()) return;
+    std::size_t label_width = text_length(wall_subject(facts_));
+    for (const WallLine& line : lines)
+      label_width = std::max(label_width, text_length(line.label) + 2);
+    out_ += fmt::format("\n{}  {}\n", pad_right(wall_subject(facts_), label_width),
+                        pad_left(rounded_time(facts_.per_step(facts_.steady_wall_ns())), 8));
+    for (const WallLine& line : lines) write_wall_line(line, label_width - 2);
+  }
+
+  void write_wall_line(const WallLine& line, std::size_t label_width) {
+    const auto filled =
+        static_cast<std::size_t>(std::lround(std::clamp(line.ratio, 0.0, 1.0) * kBarWidth));
+    out_ += fmt::format("  {}  {}  {}{}\n", pad_right(line.label, label_width),
+                        pad_left(rounded_time(line.per_step_ns), 8),
+                        pad_left(rounded_percent(line.ratio), 5),
+                        filled == 0 ? "" : "  " + std::string(filled, '#'));
+  }
+
+  void write_first(const std::vector<Suggestion>& first) {
+    out_ += fmt::format("\n{}\n", bold("Do first"));
+    std::size_t number = 0;
+    for (const Suggestion& each : first) {
+      const std::string gain = gain_text(each);
+      std::string verdict = rounded_sentence(each.verdict);
+      if (verdict.ends_with('.')) verdict.pop_back();
+      const std::string start = fmt::format("{}. ", ++number);
+      out_ += gain.empty() ? wrapped(start, verdict, width_) : with_gain(start, verdict, gain);
+      out_ += wrapped("   ", action_text(each), width_);
+    }
+  }
+
+  // The gain at the right end of the first line.
+  std::string with_gain(const std::string& start, const std::string& verdict,
+                        const std::string& gain) const {
+    const std::string text = wrapped(start, verdict, width_ - text_length(gain) - 2);
+    const std::size_t end = text.find('\n');
+    return pad_right(text.substr(0, end), width_ - text_length(gain)) + gain + text.substr(end);
+  }
+
+  void write_nothing_to_do() {
+    if (facts_.steady_wall_ns() == 0) return;
+    out_ += fmt::format("\n{}\n", bold(kNothingTitle));
+    const NothingToDo nothing = nothing_to_do(facts_, explanation_);
+    out_ += wrapped("  ", nothing.remark, width_);
+    for (const explain::TimeTaker& taker : nothing.takers)
+      out_ += wrapped(fmt::format("  {}  {}  ", pad_left(rounded_time(taker.per_step_ns), 8),
+                                  pad_left(rounded_percent(taker.ratio), 5)),
+                      rounded_sentence(taker.what), width_);
+    if (!nothing.next.empty()) out_ += wrapped("  ", nothing.next, width_);
+  }
+
+  void write_rest(const std::vector<Suggestion>& first) {
+    std::string text = rest_text(explanation_, first);
+    if (!options_.full_hint.empty()) {
+      if (text.empty()) text = "Everything that was checked";
+      // A command that is broken into lines cannot be copied.
+      const std::string hint = one_line(options_.full_hint);
+      text += text_length(text) + 2 + text_length(hint) <= width_ ? fmt::format(": {}\n", hint)
+                                                                  : fmt::format(":\n  {}\n", hint);
+    } else if (!text.empty()) {
+      text += "\n";
+    }
+    if (!text.empty()) out_ += fmt::format("\n{}", text);
+  }
+
+  const Facts& facts_;
+  const Explanation& explanation_;
+  const ScreenOptions& options_;
+  std::size_t width_ = kNarrow;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string rounded_time(std::int64_t ns) {
+  if (ns < 0) return fmt::format("-{}", rounded_time(-ns));
+  const auto value = static_cast<double>(ns);
+  if (ns >= 999'500'000) return fmt::format("{} s", three_digits(value / 1e9));
+  if (ns >= 999'500) return fmt::format("{} ms", three_digits(value / 1e6));
+  return fmt::format("{} us", three_digits(value / 1e3));
+}
+
+std::string rounded_percent(double ratio) {
+  if (ratio > 0 && ratio < 0.005) return "<1 %";
+  if (ratio < 1 && ratio >= 0.995) return ">99 %";
+  return fmt::format("{:.0f} %", ratio * 100);
+}
+
+std::string rounded_sentence(const Sentence& sentence, bool markdown) {
+  std::string out;
+  std::string_view rest = sentence.pattern;
+  for (const Value& value : sentence.values) {
+    const std::size_t hole = rest.find("{}");
+    if (hole == std::string_view::npos) break;
+    out += rest.substr(0, hole);
+    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
+                         value.kind == Value::Kind::kText;
+    out += markdown && is_word ? markdown_escaped(value_text(value)) : rounded_value(value);
+    rest.remove_prefix(hole + 2);
+  }
+  return out += rest;
+}
+
+std::vector<WallLine> wall_lines(const Facts& facts) {
+  if (facts.steady_wall_ns() == 0) return {};
+  std::vector<WallLine> parts = all_wall_parts(facts);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const WallLine& a, const WallLine& b) { return a.ratio > b.ratio; });
+  if (parts.size() <= kMostWallLines) return parts;
+  WallLine rest{"everything else", 0, 0};
+  for (std::size_t i = kMostWallLines - 1; i < parts.size(); ++i) {
+    rest.per_step_ns += parts[i].per_step_ns;
+    rest.ratio += parts[i].ratio;
+  }
+  parts.resize(kMostWallLines - 1);
+  parts.push_back(std::move(rest));
+  return parts;
+}
+
+std::string wall_subject(const Facts& facts) {
+  if (!facts.steps.marked || facts.steady.empty()) return "recording";
+  const auto number = [&](std::size_t index) {
+    return facts.steps.steps[index].number.value_or(0);
+  };
+  if (facts.steady.size() == 1) return fmt::format("step {}", number(facts.steady.front()));
+  return fmt::format("step (mean of {}-{})", number(facts.steady.front()),
+                     number(facts.steady.back()));
+}
+
+std::vector<std::string> damage_lines(const Explanation& explanation, bool markdown) {
+  std::vector<std::string> lines;
+  for (const Finding& finding : explanation.findings)
+    if (finding.rule == "damaged-file" || finding.rule == "lost-events")
+      lines.push_back(fmt::format(
+          "Warning: {}",
+          rounded_sentence(finding.brief.pattern.empty() ? finding.verdict : finding.brief,
+                           markdown)));
+  return lines;
+}
+
+std::string rest_text(const Explanation& explanation, const std::vector<Suggestion>& first) {
+  std::size_t findings = 0, notes = 0;
+  for (std::size_t i = 0; i < explanation.findings.size(); ++i) {
+    const Finding& finding = explanation.findings[i];
+    const bool shown = is_headline(explanation, finding) ||
+                       std::any_of(first.begin(), first.end(),
+                                   [&](const Suggestion& s) { return s.finding == i; });
+    if (shown) continue;
+    ++(finding.kind == FindingKind::kTrust ? notes : findings);
+  }
+  std::string text;
+  if (findings > 0)
+    text = fmt::format("{}{} finding{}", findings, first.empty() ? "" : " more",
+                       findings == 1 ? "" : "s");
+  if (notes > 0)
+    text += fmt::format("{}{} note{} on the recording", text.empty() ? "" : ", ", notes,
+                        notes == 1 ? "" : "s");
+  return text;
+}
+
+std::string gain_text(const Suggestion& suggestion) {
+  return suggestion.gain_ns <= 0 ? ""
+                                 : fmt::format("up to {} ({})", rounded_time(suggestion.gain_ns),
+                                               rounded_percent(suggestion.gain_ratio));
+}
+
+NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
+  NothingToDo nothing;
+  nothing.takers = explain::largest_time_takers(facts);
+  const bool has_takers = !nothing.takers.empty();
+  nothing.remark = tells_too_little(facts)
+                       ? std::string("The trace holds too little to say what to change.")
+                       : fmt::format("No finding would save 1 % of the {} or more.",
+                                     facts.steps.marked ? "step" : "recording");
+  if (!facts.main_device && has_takers)
+    nothing.remark = "Most of the CPU's time goes to:";
+  else if (has_takers)
+    nothing.remark += " Most of the time goes to:";
+  const Finding* headline = headline_finding(explanation);
+  if (!headline || tells_too_little(facts) || headline->try_next.empty()) return nothing;
+  nothing.next = fmt::format("To go further: {}", headline->action.pattern.empty()
+                                                      ? headline->try_next.front()
+                                                      : rounded_sentence(headline->action));
+  return nothing;
+}
+
+std::vector<std::string> nothing_to_do_lines(const Facts& facts, const Explanation& explanation,
+                                             bool markdown) {
+  if (facts.steady_wall_ns() == 0) return {};
+  const NothingToDo nothing = nothing_to_do(facts, explanation);
+  std::vector<std::string> lines{nothing.remark};
+  for (const explain::TimeTaker& taker : nothing.takers)
+    lines.push_back(fmt::format("{} ({}): {}", rounded_time(taker.per_step_ns),
+                                rounded_percent(taker.ratio),
+                                rounded_sentence(taker.what, markdown)));
+  if (!nothing.next.empty()) lines.push_back(nothing.next);
+  return lines;
+}
+
+std::string action_text(const Suggestion& suggestion, bool markdown) {
+  std::string action = rounded_sentence(suggestion.action, markdown);
+  if (!suggestion.place.pattern.empty())
+    action += fmt::format(" ({})", rounded_sentence(suggestion.place, markdown));
+  return action;
+}
+
+std::string explanation_screen(const Facts& facts, const Explanation& explanation,
+                               const ScreenOptions& options) {
+  return Screen(facts, explanation, options).run();
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,202 @@
+#include "lanescope/report/explain_screen.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lanescope/format/read_trace.h"
+#include "lanescope/report/text_format.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::report {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramSketch;
+using testing::Sketch;
+using ::testing::StartsWith;
+
+std::string screen_of(const Trace& trace, const ScreenOptions& options = {}) {
+  auto facts = explain::gather_facts(trace);
+  EXPECT_TRUE(facts);
+  explain::leave_out_long_step(*facts);
+  const auto explanation = explain::run_rules(*facts);
+  EXPECT_TRUE(explanation);
+  return explanation_screen(*facts, *explanation, options);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+TEST(RoundedTest, TimesHaveThreeDigits) {
+  EXPECT_EQ(rounded_time(0), "0.00 us");
+  EXPECT_EQ(rounded_time(1'234), "1.23 us");
+  EXPECT_EQ(rounded_time(97'077), "97.1 us");
+  EXPECT_EQ(rounded_time(999'499), "999 us");
+  EXPECT_EQ(rounded_time(999'500), "1.00 ms");
+  EXPECT_EQ(rounded_time(16'746'000), "16.7 ms");
+  EXPECT_EQ(rounded_time(151'499'999), "151 ms");
+  EXPECT_EQ(rounded_time(2'500'000'000), "2.50 s");
+  EXPECT_EQ(rounded_time(12'345'000'000'000), "12345 s");
+  EXPECT_EQ(rounded_time(-1'500), "-1.50 us");
+}
+
+TEST(RoundedTest, APercentIsWholeAndNeverRoundsToNothingOrAll) {
+  EXPECT_EQ(rounded_percent(0), "0 %");
+  EXPECT_EQ(rounded_percent(0.0001), "<1 %");
+  EXPECT_EQ(rounded_percent(0.498), "50 %");
+  EXPECT_EQ(rounded_percent(0.9951), ">99 %");
+  EXPECT_EQ(rounded_percent(1), "100 %");
+}
+
+TEST(WrappedTest, ANumberKeepsItsUnit) {
+  EXPECT_EQ(wrapped("", "it takes 16.7 ms a step", 12), "it takes\n16.7 ms a\nstep\n");
+  EXPECT_EQ(wrapped("", "it is much (76 %).", 14), "it is much\n(76 %).\n");
+  EXPECT_EQ(wrapped("", "all 20 steps", 7), "all 20\nsteps\n");
+}
+
+// A launch costs the CPU 10 us and the GPU 1 us: 100 us a step, 10 of them computing.
+Trace slow_cpu() {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  return program.trace();
+}
+
+TEST(ExplainScreenTest, VerdictWallActionAndTheRestInThisOrder) {
+  const std::string text = screen_of(slow_cpu(), {.full_hint = "lanescope explain --full a.json"});
+  EXPECT_THAT(text, StartsWith("CPU-bound: of the 100 us a step takes, the GPU works 10.0 us"));
+  const std::size_t wall = text.find("step (mean of 2-4)             100 us\n");
+  const std::size_t waits = text.find("  idle: waiting for the CPU   90.0 us   90 %  ####");
+  const std::size_t first = text.find("\nDo first\n1. ");
+  const std::size_t rest = text.find("lanescope explain --full a.json\n");
+  ASSERT_NE(rest, std::string::npos) << text;
+  EXPECT_LT(wall, waits) << text;
+  EXPECT_LT(waits, first) << text;
+  EXPECT_LT(first, rest);
+  EXPECT_THAT(text, HasSubstr("up to "));
+}
+
+TEST(ExplainScreenTest, PartsOfTheWallAddUpAndAreFew) {
+  const Trace trace = slow_cpu();
+  const auto facts = explain::gather_facts(trace);
+  std::int64_t sum = 0;
+  const auto lines = wall_lines(*facts);
+  EXPECT_LE(lines.size(), 4u);
+  for (const WallLine& line : lines) sum += line.per_step_ns;
+  EXPECT_EQ(sum, facts->per_step(facts->steady_wall_ns()));
+  EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end() - 1, [](const auto& a, const auto& b) {
+    return a.per_step_ns > b.per_step_ns;
+  }));
+}
+
+// One kernel of a millisecond a step, launched ahead: the GPU is the limit, and no rule has a cost.
+TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i) {
+    program.step();
+    for (int k = 0; k < 3; ++k) program.launch({.name = "my_kernel", .us = 300});
+    program.end();
+  }
+  const std::string text = screen_of(program.trace());
+  EXPECT_THAT(text, HasSubstr("\nNothing stands out\n"));
+  EXPECT_THAT(text, HasSubstr("No finding would save 1 % of the step or more."));
+  EXPECT_THAT(text, HasSubstr("my_kernel, in aten::mm"));
+  EXPECT_THAT(text, Not(HasSubstr("Do first")));
+}
+
+TEST(ExplainScreenTest, DamageStaysVisible) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
+  program.sketch().builder().stats().count(ImportIssue::kTruncatedFile, 4711);
+  const std::string text = screen_of(program.trace());
+  EXPECT_THAT(text, HasSubstr("\nWarning: the end of the file is missing; the numbers are of"));
+}
+
+TEST(ExplainScreenTest, LostGpuWorkStaysVisible) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
+  program.sketch().builder().stats().count(ImportIssue::kDroppedRecords, 12);
+  EXPECT_THAT(screen_of(program.trace()), HasSubstr("\nWarning: the recorder dropped "));
+}
+
+TEST(ExplainScreenTest, ATraceOfTheCpuAloneHasAWallAndTheLargestEvents) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) program.step().cpu_op("aten::conv2d", 90).pass(10).end();
+  const std::string text = screen_of(program.trace());
+  EXPECT_THAT(text, StartsWith("The trace holds no GPU work."));
+  EXPECT_THAT(text, HasSubstr("  other operators        90.0 us   90 %  ####"));
+  EXPECT_THAT(text, HasSubstr("aten::conv2d, its own CPU time"));
+  EXPECT_THAT(text, HasSubstr("To go further: "));
+}
+
+TEST(ExplainScreenTest, WithoutStepsItSpeaksOfTheRecording) {
+  ProgramSketch program;
+  for (int k = 0; k < 50; ++k) program.launch({.us = 1});
+  const std::string text = screen_of(program.trace());
+  EXPECT_THAT(text, HasSubstr("\nrecording  "));
+  EXPECT_THAT(text, Not(HasSubstr("step")));
+}
+
+TEST(ExplainScreenTest, AnEmptyTraceIsOneSentence) {
+  EXPECT_EQ(screen_of(Trace()),
+            "The trace holds no GPU work: what bounds a step on a GPU cannot be told.\n");
+}
+
+TEST(ExplainScreenTest, ColoursOnlyWhereAsked) {
+  const Trace trace = slow_cpu();
+  EXPECT_THAT(screen_of(trace), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(screen_of(trace, {.colour = true}), StartsWith("\x1b[1mCPU-bound"));
+  EXPECT_THAT(screen_of(trace, {.colour = true}), HasSubstr("\x1b[1mDo first\x1b[0m\n"));
+}
+
+TEST(ExplainScreenTest, HostileNamesStayOneLine) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin("evil\x1b]0;title\x07\nname");
+    for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+    program.end().end();
+  }
+  const std::string text = screen_of(program.trace());
+  EXPECT_THAT(text, HasSubstr("evil?]0;title??name)\n"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+// Every trace of the repository, at both widths.
+TEST(ExplainScreenTest, FitsAScreenOf24Lines) {
+  std::size_t traces = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with(".json.gz") && !(name.starts_with("trace") && name.ends_with(".json")))
+      continue;
+    const auto trace = format::read_trace(entry.path());
+    if (!trace) continue;
+    ++traces;
+    for (const std::size_t width : {80u, 100u}) {
+      const auto lines = lines_of(
+          screen_of(*trace, {.width = width, .full_hint = "lanescope explain --full trace.json"}));
+      EXPECT_LE(lines.size(), 24u) << entry.path() << " at " << width;
+      for (const std::string& line : lines)
+        EXPECT_LE(text_length(line), width) << entry.path() << ": " << line;
+    }
+  }
+  EXPECT_GE(traces, 20u);
+}
+
+}  // namespace
+}  // namespace lanescope::report

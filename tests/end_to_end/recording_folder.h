@@ -1,0 +1,45 @@
+// What tests that record have in common: a folder of their own, and the one recording in it.
+#pragma once
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lanescope/format/spool/read_spool.h"
+#include "lanescope/record/recorder.h"
+
+namespace lanescope {
+
+class RecordingFolderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    directory_ = std::filesystem::temp_directory_path() /
+                 ("lanescope_" + std::string(info->test_suite_name()) + "_" + info->name() + "_" +
+                  std::to_string(getpid()));
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::unique_ptr<record::Recorder> open(record::RecorderOptions options = {}) const {
+    options.directory = directory_.string();
+    auto recorder = record::Recorder::open(options);
+    EXPECT_TRUE(recorder) << recorder.error().message;
+    return std::move(recorder).value();
+  }
+  // The only recording there.
+  Trace read() const {
+    const auto spools = format::find_spools(directory_);
+    EXPECT_TRUE(spools && spools->size() == 1);
+    auto trace = format::read_spool(spools->at(0));
+    EXPECT_TRUE(trace) << trace.error().message;
+    return std::move(trace).value();
+  }
+  std::filesystem::path directory_;
+};
+
+}  // namespace lanescope
