@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs the fuzzers of build/fuzz, each on its kept corpus and then on mutations of it.
 
-usage: run_fuzzers.py [--seconds N] [--seed S] [--jobs J] [--junit FILE] [--grow] [TARGET...]
+usage: run_fuzzers.py [--seconds N | --runs N] [--seed S] [--jobs J] [--junit FILE] [--grow] [TARGET...]
 
-./check runs all of them for a few seconds with a fixed seed. For hours: nice -n 19 run_fuzzers.py --seconds 1800 --grow
+./check makes a fixed number of runs with a fixed seed, so that it finds the same on every machine. To look for something new:
+nice -n 19 run_fuzzers.py --seconds 1800 --seed 0 --grow
 --grow keeps inputs that reached something new in build/fuzz/corpus/TARGET for the next run. An input that breaks a promise is
 kept in build/fuzz/findings; README.md says what to do with it. Exit code 1: something was found, or a target is missing.
 """
@@ -39,7 +40,8 @@ class Run:
         grown = options.build / "corpus" / target if options.grow else pathlib.Path(tempfile.mkdtemp())
         grown.mkdir(parents=True, exist_ok=True)
         corpus = [grown, CORPUS / target]
-        command = [binary, f"-max_total_time={options.seconds}", f"-seed={options.seed}", f"-max_len={LONGEST.get(target, 4096)}",
+        length = f"-runs={options.runs}" if options.runs else f"-max_total_time={options.seconds}"
+        command = [binary, length, f"-seed={options.seed}", f"-max_len={LONGEST.get(target, 4096)}",
                    "-entropic=0",  # its bookkeeping took three quarters of the time
                    "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-", *corpus]
         # Any report of a sanitizer ends the run. Short stacks of allocations, and few freed blocks held back, save time.
@@ -84,6 +86,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default 60)")
+    parser.add_argument("--runs", type=int, help="inputs for each target, the kept ones included, however long they take")
     parser.add_argument("--seed", type=int, default=1, help="0: another one each time (default 1)")
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time (default 1)")
     parser.add_argument("--junit", type=pathlib.Path)
