@@ -1,5 +1,7 @@
 #include "lanescope/codec/json_text.h"
 
+#include <algorithm>
+
 namespace lanescope::codec {
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
@@ -19,6 +21,13 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
     return (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) ? 0 : 4;
   }
   return 0;
+}
+
+std::string_view without_blanks_around(std::string_view json) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  json.remove_prefix(std::min(json.find_first_not_of(kBlanks), json.size()));
+  json.remove_suffix(json.size() - (json.find_last_not_of(kBlanks) + 1));
+  return json;
 }
 
 std::string valid_utf8(std::string_view text, bool* replaced) {

@@ -13,6 +13,8 @@
 
 #include "lanescope/codec/op_details.h"
 #include "lanescope/codec/spool_layout.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/tick_map.h"
 #include "lanescope/testing/sanitizers.h"
@@ -747,6 +749,19 @@ TEST(ReadSpoolTest, NamesThatAreNotUtf8AreMendedAndCounted) {
                                 "e"),
             "1");
   EXPECT_EQ(issue_count(trace, ImportIssue::kInvalidUtf8), 1u);
+}
+
+TEST(ReadSpoolTest, SpacesAroundMetadataAreNoPartOfIt) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.metadata("number", "\r\n\t 8 ");
+  spool.metadata("list", " [1, 2]\n");
+  const Trace trace = read_recording(spool.bytes());
+  EXPECT_EQ(trace.metadata_json("number"), "8");
+  EXPECT_EQ(trace.metadata_json("list"), "[1, 2]");
+  const auto again = read_trace_bytes(kineto_json_text(trace));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->metadata_json("number"), "8");
 }
 
 TEST(ReadSpoolTest, MetadataThatIsNoJsonIsCountedAsLost) {

@@ -119,7 +119,8 @@ void read_control(const spool::Record& record, OpenWindows& open, SpoolIndex* in
       return;
     case RecordKind::kMetadata:
       index->metadata.push_back(
-          {record.b, codec::valid_utf8(text_of(*index, record.name)), text_of(*index, record.c)});
+          {record.b, codec::valid_utf8(text_of(*index, record.name)),
+           std::string(codec::without_blanks_around(text_of(*index, record.c)))});
       return;
     case RecordKind::kSourceNote:
       index->notes.emplace_back(record.b, text_of(*index, record.name));

@@ -231,7 +231,7 @@ class RowReader {
       else
         set(entry.key, entry.json);
     }
-    for (const auto& [key, json] : options_.metadata) set(key, json);
+    for (const auto& [key, json] : options_.metadata) set(key, codec::without_blanks_around(json));
     for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
     std::string notes;
     for (const auto& [session, line] : index_.notes)
