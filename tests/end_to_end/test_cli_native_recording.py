@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from typing import Dict, List
 
 import pytest
@@ -42,10 +43,27 @@ def record_natively(binary, tmp_path):
         env = {"NATIVE": "1", "OWNER": "0000000000", "DIR": str(tmp_path / "out dir"), "COMMAND": binary,
                "ACTIVITIES": "cpu", **settings}
         env = {f"LANESCOPE_RECORD_{key}": value for key, value in env.items() if value}
-        return subprocess.run([built(program), *words], cwd=tmp_path, env=clean_environment(env), capture_output=True,
+        done = subprocess.run([built(program), *words], cwd=tmp_path, env=clean_environment(env), capture_output=True,
                               text=True, timeout=300, check=False)
+        wait_for_results(done.stderr)
+        return done
 
     return go
+
+
+def wait_for_results(said: str) -> None:
+    """On a full machine the results are not ready after 10 seconds: the program ends, and says which process writes them."""
+    until = time.monotonic() + 120
+    for process in re.findall(r"is being written by process (\d+)", said):
+        while time.monotonic() < until and is_running(process):
+            time.sleep(0.1)
+
+
+def is_running(process: str) -> bool:
+    try:
+        return " Z " not in pathlib.Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
 
 
 def files(tmp_path: pathlib.Path) -> List[str]:
