@@ -46,7 +46,7 @@ class Run:
                    "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-", *corpus]
         # Any report of a sanitizer ends the run. Short stacks of allocations, and few freed blocks held back, save time.
         environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
-                       "ASAN_OPTIONS": "malloc_context_size=2:quarantine_size_mb=32"}
+                       "ASAN_OPTIONS": "malloc_context_size=1:quarantine_size_mb=32"}
         begin = time.monotonic()
         self.cpu_seconds = 0.0
         try:

@@ -5,6 +5,7 @@
 // [40, 80), ... If the device waits for the CPU, the boundaries stay where they are.
 #include "lanescope/analysis/steps.h"
 #include "lanescope/analysis/launching_calls.h"
+#include "lanescope/base/wide.h"
 
 #include <algorithm>
 #include <limits>
@@ -84,7 +85,8 @@ bool runs_behind(const DeviceTimeline& timeline, const Steps& steps) {
   const auto sum = [](const auto& times) { return times[0] + times[1] + times[2]; };
   constexpr std::int64_t kEver = std::numeric_limits<std::int64_t>::max();
   const std::int64_t last = steps.steps.back().cpu_end_ns;
-  return sum(timeline.time_within(last, kEver)) * 20 > sum(timeline.time_within(-kEver, kEver));
+  return wide(sum(timeline.time_within(last, kEver))) * 20 >
+         sum(timeline.time_within(-kEver, kEver));
 }
 
 std::vector<Window> compute_step_windows(const Trace& trace, const LaunchLinks& links,

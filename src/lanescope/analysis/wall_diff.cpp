@@ -18,11 +18,10 @@
 #include <tuple>
 
 #include "lanescope/analysis/kernel_name.h"
+#include "lanescope/base/wide.h"
 
 namespace lanescope::analysis {
 namespace {
-
-__extension__ using Wide = __int128;
 
 // In the name of a fused kernel, aten::add_ and add.Tensor are "add".
 std::string short_operator(std::string_view op) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/cut_steps.h"
 
 namespace lanescope::explain {
@@ -166,8 +167,8 @@ void append_reasons(const Comparison& c, std::int64_t delta_ns, Sentence& to) {
   bool against = false;
   for (Reason& each : reasons_of(c)) {
     const bool with = (each.delta_ns > 0) == (delta_ns > 0);
-    if (std::llabs(each.delta_ns) * 10 < std::llabs(delta_ns) || named == 3) break;
-    if (with && std::llabs(explained) * 20 >= std::llabs(delta_ns) * 19) continue;
+    if (wide(std::llabs(each.delta_ns)) * 10 < std::llabs(delta_ns) || named == 3) break;
+    if (with && wide(std::llabs(explained)) * 20 >= wide(std::llabs(delta_ns)) * 19) continue;
     if (!with && against) continue;
     against |= !with;
     if (with) explained += each.delta_ns;

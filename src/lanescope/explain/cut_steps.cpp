@@ -3,6 +3,7 @@
 // per step what is launched and how much of it has no work behind the last work of all.
 // Example: 40, 40, 40, 12 launches -> the last step is left out.
 #include "lanescope/explain/cut_steps.h"
+#include "lanescope/base/wide.h"
 
 #include <algorithm>
 
@@ -58,7 +59,8 @@ bool is_short(const Facts& facts, const std::vector<Counts>& counts) {
   // Of several empty ones each is short, though the others of them are not fuller.
   if (own == 0) return *std::max_element(others.begin(), others.end()) > 0;
   if (own * 2 < *std::min_element(others.begin(), others.end())) return true;
-  return is_truncated(*facts.trace) && own * 20 < analysis::median_of_steps(others) * 19;
+  return is_truncated(*facts.trace) &&
+         wide(own) * 20 < wide(analysis::median_of_steps(others)) * 19;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain {
@@ -118,7 +119,7 @@ void Savings::add(SliceId slice, std::int64_t start_ns, std::int64_t end_ns,
 
 bool kernels_matter(const Facts& facts) {
   const auto& part = facts.wall.partition;
-  return !rules::is_thin(facts) && part.compute_ns * 10 >= part.wall_ns * 3;
+  return !rules::is_thin(facts) && wide(part.compute_ns) * 10 >= wide(part.wall_ns) * 3;
 }
 
 bool is_large_and_slow(const KernelCall& kernel) {

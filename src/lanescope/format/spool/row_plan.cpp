@@ -50,7 +50,7 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
   RowPlan plan;
   plan.pieces = cut_pieces(*scan, rows_per_piece);
   if (plan.pieces.size() == 1) return plan;
-  std::vector<std::byte> buffer(spool::kChunkBytes);
+  const ChunkBuffer buffer;
   ImportStats ignored;
   NumbersOnly nothing;
   RecordWalk<NumbersOnly> walk(*scan, &nothing);

@@ -188,7 +188,7 @@ Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportSt
   LANESCOPE_TRY_VOID(read_file_header(bytes, &index, stats));
   std::vector<SpoolChunk> texts, threads, control;
   std::byte header[spool::kChunkHeaderBytes];
-  std::vector<std::byte> buffer(spool::kChunkBytes);
+  const ChunkBuffer buffer;
   for (std::uint64_t offset = spool::kHeaderBytes; offset < bytes.size();
        offset += spool::kChunkBytes) {
     if (bytes.read(offset, header) < sizeof header) {

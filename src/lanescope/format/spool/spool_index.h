@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,6 +68,17 @@ struct SpoolIndex {
 // Reads everything but the records. kCorruptInput: not a spool. kUnsupported: a layout of another
 // version. `live`: open chunks are expected and not counted. Memory: texts, and 48 bytes per chunk.
 Result<SpoolIndex> read_spool_index(const SpoolBytes& bytes, bool live, ImportStats* stats);
+
+// Room for one chunk. Not cleared: a read fills what it gives away.
+class ChunkBuffer {
+ public:
+  std::byte* data() const { return bytes_.get(); }
+  operator std::span<std::byte>() const { return {bytes_.get(), spool::kChunkBytes}; }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_ =
+      std::make_unique_for_overwrite<std::byte[]>(spool::kChunkBytes);
+};
 
 // Reads the payload of a chunk or small chunk into `buffer` (kChunkBytes), checks its checksum and
 // counts damage. Without `stats` it does neither: that was done before. Returns the records.

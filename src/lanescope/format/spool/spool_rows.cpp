@@ -445,7 +445,7 @@ class RowReader {
   RowCarry& carry_;
   RecordWalk<RowReader> walk_;
   TraceBuilder builder_;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
+  ChunkBuffer buffer_;
   Scalar pid_;
   CategoryId cpu_op_{}, annotation_{}, instant_{};
   std::optional<CategoryId> frame_;  // only if the trace has frames

@@ -162,7 +162,7 @@ class Scanner {
   const ReadSpoolOptions& options_;
   ImportStats* stats_;
   SpoolScan scan_;
-  std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
+  ChunkBuffer buffer_;
 };
 
 }  // namespace
