@@ -65,8 +65,8 @@ py::list evidence_rows(const Explained& all) {
 
 py::list rules() {
   py::list list;
-  for (const explain::Rule& rule : explain::all_rules())
-    list.append(py::make_tuple(rule.id, rule.question));
+  for (const explain::Rule* rule : explain::all_rules())
+    list.append(py::make_tuple(rule->id, rule->question));
   return list;
 }
 

@@ -118,7 +118,7 @@ class BudgetReader {
 
   Result<void> rules(const toml::table& table) {
     std::vector<std::string> known;
-    for (const explain::Rule& each : explain::all_rules()) known.emplace_back(each.id);
+    for (const explain::Rule* each : explain::all_rules()) known.emplace_back(each->id);
     for (const auto& [key, node] : table) {
       if (key.str() != "must_not_fire")
         return wrong(node, fmt::format("there is no key '{}' here{}", key.str().substr(0, 100),

@@ -30,7 +30,7 @@ struct ExplainFlags {
 
 std::vector<std::string> rule_ids() {
   std::vector<std::string> ids;
-  for (const explain::Rule& rule : explain::all_rules()) ids.emplace_back(rule.id);
+  for (const explain::Rule* rule : explain::all_rules()) ids.emplace_back(rule->id);
   return ids;
 }
 

@@ -15,9 +15,9 @@ namespace {
 constexpr std::size_t kMostTakers = 3;
 constexpr double kLeastShare = 0.05;
 
-// Where the GPU is idle, whatever the reason: as general as what bounds the step.
 bool is_general(const Finding& finding) {
-  return finding.kind == FindingKind::kBound || finding.rule == "gpu-idle";
+  const Rule* rule = find_rule(finding.rule);
+  return finding.kind == FindingKind::kBound || (rule && rule->is_general);
 }
 
 bool is_cost(const Finding& finding) {

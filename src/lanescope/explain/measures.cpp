@@ -175,8 +175,9 @@ Measured compute_measure(const Facts& facts, const Measure& measure) {
     for (const auto& window : facts.steady_cpu_windows()) sum += window.length_ns();
     return MeasuredValue{sum, steps};
   }
-  if (!facts.main_device) return Unmeasured{rules::kNeedsDevice};
-  if (needs_launches(key) && !rules::has_launches(facts)) return Unmeasured{rules::kNeedsLaunches};
+  if (!facts.main_device) return Unmeasured{rules::need::kGpuWork.missing};
+  if (needs_launches(key) && !rules::has_launches(facts))
+    return Unmeasured{rules::need::kLaunchCalls.missing};
   if (key == "median_wall" || key == "longest_wall")
     return step_length(facts, key == "longest_wall");
   if (key == "host_waits")

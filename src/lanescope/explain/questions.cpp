@@ -308,8 +308,8 @@ struct RuleWords {
 const RuleWords& words_of_rules() {
   static const RuleWords words = [] {
     RuleWords made;
-    for (const Rule& rule : all_rules()) {
-      RuleWords::Row row{rule.id, words_of(rule.question), words_of(rule.id)};
+    for (const Rule* rule : all_rules()) {
+      RuleWords::Row row{rule->id, words_of(rule->question), words_of(rule->id)};
       row.all.insert(row.question.begin(), row.question.end());
       for (const std::string& word : row.all) ++made.rules_with[word];
       made.rules.push_back(std::move(row));

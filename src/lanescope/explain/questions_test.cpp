@@ -13,10 +13,10 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(QuestionsTest, TheVeryQuestionOfARuleIsThatRule) {
-  for (const Rule& rule : all_rules()) {
-    EXPECT_TRUE(is_question(rule.question)) << rule.id;
-    EXPECT_FALSE(is_question(rule.id));
-    EXPECT_THAT(rules_for_question(rule.question).ids, ElementsAre(rule.id));
+  for (const Rule* rule : all_rules()) {
+    EXPECT_TRUE(is_question(rule->question)) << rule->id;
+    EXPECT_FALSE(is_question(rule->id));
+    EXPECT_THAT(rules_for_question(rule->question).ids, ElementsAre(rule->id));
   }
   EXPECT_THAT(rules_for_question("Why is the FIRST step slow").ids, ElementsAre("slow-first-step"));
 }

@@ -1,7 +1,13 @@
-// One diagnosis: an id, the question it answers, and a function that finds it, stays quiet, or says
-// what it would need.
+// One diagnosis as its file in rules/ declares it: what it answers, what it needs of a trace, how
+// the runner treats what it finds, and the function that looks.
 #pragma once
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <variant>
 
 #include "lanescope/explain/facts.h"
@@ -9,17 +15,84 @@
 
 namespace lanescope::explain {
 
-struct Quiet {};  // looked, and it is not so
+struct Quiet {};  // looked: no issue, or below the threshold
 struct NotChecked {
   std::string missing;  // what the trace lacks, and how to record it
 };
 using Outcome = std::variant<Quiet, Finding, NotChecked>;
 
+// What a trace must hold before a rule can look. rules/needs.h has those of several rules.
+struct Need {
+  bool (*is_met)(const Facts& facts);
+  const char* missing;  // as NotChecked::missing
+};
+
+// In the order in which they are checked: a later one may rely on an earlier one.
+class Needs {
+ public:
+  constexpr Needs() = default;
+  constexpr Needs(std::initializer_list<Need> needs) {
+    for (const Need& need : needs) needs_.at(count_++) = need;
+  }
+  // The first that the trace does not meet; null: it meets all.
+  const Need* first_unmet(const Facts& facts) const {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (!needs_[i].is_met(facts)) return &needs_[i];
+    return nullptr;
+  }
+
+ private:
+  std::array<Need, 4> needs_{};
+  std::size_t count_ = 0;
+};
+
 struct Rule {
   const char* id;        // "host-sync": --question takes it, docs/rules/<id>.md explains it
   const char* question;  // "does the program wait for the GPU in the middle of a step?"
-  Outcome (*run)(const Facts& facts);
-  bool on_request = false;  // true of nearly every trace: told only to who asks
+  int order;             // its place in --list and among findings of equal stake
+
+  // Checked in this order, before `run`: an unmet need makes it NotChecked, a false `only_if` Quiet.
+  Needs needs{};
+  bool (*only_if)(const Facts& facts) = nullptr;  // does this trace have what the rule is about?
+  Needs then_needs{};
+
+  Outcome (*run)(const Facts& facts) = nullptr;
+
+  bool bounds_step = false;      // it may name what bounds a step: the headline asks it
+  bool is_cpu_headline = false;  // the headline asks it where there is no GPU work
+  // May be said of a file whose end is missing. Whole threads, streams or steps may stand there.
+  bool survives_cut = true;
+  bool only_by_id = false;  // true of nearly every trace: runs only when it is asked by its id
+  // Where the GPU is idle, whatever the reason: as general as what bounds the step.
+  bool is_general = false;
+  // Its time holds the gap at the edge of the recording, so its share is one of the whole wall.
+  bool counts_edge_gap = false;
+  bool is_about_long_step = false;  // of Facts::long_step, as all that explain a part of it
+  // Another finding that explains this share of its time says all that it says, and replaces it.
+  double covered_from = 0.9;
 };
+
+// `measure` and `tell` of a rule as its `run`. `measure(facts)` looks: it returns the numbers, or
+// nothing when there is no issue; as a Measurement<Numbers> it may also say what the trace lacks
+// beyond the rule's needs. `tell(facts, numbers)` puts them into words and decides nothing.
+template <class Numbers>
+using Measurement = std::variant<Quiet, Numbers, NotChecked>;
+
+template <auto measure, auto tell>
+Outcome measure_and_tell(const Facts& facts) {
+  auto measured = measure(facts);
+  if constexpr (requires { measured.has_value(); }) {
+    if (!measured) return Quiet{};
+    return tell(facts, *measured);
+  } else {
+    if (auto* missing = std::get_if<NotChecked>(&measured)) return std::move(*missing);
+    if (std::holds_alternative<Quiet>(measured)) return Quiet{};
+    return tell(facts, std::get<1>(measured));
+  }
+}
+
+// Every rule, by Rule::order.
+std::span<const Rule* const> all_rules();
+const Rule* find_rule(std::string_view id);  // null: no rule has it
 
 }  // namespace lanescope::explain

@@ -2,8 +2,6 @@
 // checked.
 #pragma once
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -11,9 +9,6 @@
 #include "lanescope/explain/rule.h"
 
 namespace lanescope::explain {
-
-// Every rule, in the order of the list in run_rules.cpp.
-std::span<const Rule> all_rules();
 
 struct RuleOptions {
   std::vector<std::string> only;  // ids; empty: all. Rules asked by id are never covered

@@ -50,9 +50,9 @@ class Writer {
 
   Result<std::string> run(std::string_view source) {
     if (!facts_.main_device || facts_.steady.empty())
-      return Error{
-          Errc::kInvalidArgument,
-          fmt::format("expected a trace to make a budget from; it lacks {}", rules::kNeedsDevice)};
+      return Error{Errc::kInvalidArgument,
+                   fmt::format("expected a trace to make a budget from; it lacks {}",
+                               rules::need::kGpuWork.missing)};
     if (facts_.trace->import_stats().lost_anything())
       return Error{Errc::kInvalidArgument,
                    "expected a whole trace to make a budget from; of this one something was lost "

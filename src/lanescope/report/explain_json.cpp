@@ -260,8 +260,8 @@ std::string explanation_json(const Facts& facts, const Explanation& explanation)
 std::string rule_list_json() {
   JsonWriter json("explain");
   json.begin_array("rules");
-  for (const explain::Rule& rule : explain::all_rules())
-    json.begin_object().text("id", rule.id).text("question", rule.question).end_object();
+  for (const explain::Rule* rule : explain::all_rules())
+    json.begin_object().text("id", rule->id).text("question", rule->question).end_object();
   return json.end_array().take();
 }
 

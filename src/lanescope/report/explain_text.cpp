@@ -267,10 +267,10 @@ std::string explanation_text(const Facts& facts, const Explanation& explanation,
 std::string rule_list_text() {
   std::string out;
   std::size_t width = 0;
-  for (const explain::Rule& rule : explain::all_rules())
-    width = std::max(width, std::string_view(rule.id).size());
-  for (const explain::Rule& rule : explain::all_rules())
-    out += fmt::format("{}  {}\n", pad_right(rule.id, width), rule.question);
+  for (const explain::Rule* rule : explain::all_rules())
+    width = std::max(width, std::string_view(rule->id).size());
+  for (const explain::Rule* rule : explain::all_rules())
+    out += fmt::format("{}  {}\n", pad_right(rule->id, width), rule->question);
   return out;
 }
 

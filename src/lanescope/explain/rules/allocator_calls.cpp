@@ -33,11 +33,11 @@ bool is_free(std::string_view call) {
   return call == "cudaFree" || call == "hipFree" || call == "cuMemUnmap" || call == "cuMemRelease";
 }
 
-}  // namespace
+constexpr Need kNotOnlyTheFirstStep = {
+    [](const Facts& facts) { return !facts.steps.marked || has_marked_steps<2>(facts); },
+    need::kRecordSteps};
 
-Outcome allocator_calls(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (facts.steps.marked && facts.steps.steps.size() < 2) return NotChecked{kNeedsSteps};
+Outcome check_allocator_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   struct Calls {
@@ -79,7 +79,7 @@ Outcome allocator_calls(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (calls == 0 || share_of(cpu_ns, wall_ns) < 0.01) return Quiet{};
   // The first calls fill the cache; without steps only a habit tells them from a storm.
-  if (!facts.steps.marked && calls < 20) return NotChecked{kNeedsSteps};
+  if (!facts.steps.marked && calls < 20) return NotChecked{need::kRecordSteps};
   launches_late.finish();
   // Without the calls everything behind them is launched earlier by their time, and the GPU's own
   // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
@@ -143,5 +143,15 @@ Outcome allocator_calls(const Facts& facts) {
       {count(calls), count(facts.steady.size())});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule allocator_calls_rule = {
+    .id = "allocator-calls",
+    .question = "is GPU memory allocated or freed in steady steps?",
+    .order = 100,
+    .needs = {need::kGpuWork, kNotOnlyTheFirstStep},
+    .run = check_allocator_calls,
+};
 
 }  // namespace lanescope::explain::rules

@@ -16,11 +16,7 @@ namespace {
 // programs on an H200; up to twice that is nobody's mistake.
 constexpr std::int64_t kHandOverNs = 500'000;
 
-}  // namespace
-
-Outcome backward_gap(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_backward_gap(const Facts& facts) {
   const auto phases = phases_of(facts);
   if (std::find(phases.begin(), phases.end(), Phase::kBackward) == phases.end()) return Quiet{};
   // Turns: a forward piece directly followed by a backward one, in order of launch.
@@ -99,5 +95,15 @@ Outcome backward_gap(const Facts& facts) {
   finding.action = say("No .item() and no print of the loss between loss and backward()");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule backward_gap_rule = {
+    .id = "backward-gap",
+    .question = "does the GPU wait at the turn from forward to backward?",
+    .order = 780,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_backward_gap,
+};
 
 }  // namespace lanescope::explain::rules

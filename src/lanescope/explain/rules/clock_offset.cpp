@@ -10,11 +10,7 @@ namespace {
 // Files with whole microseconds may be off by one at either end.
 constexpr std::int64_t kRoundingNs = 1'000;
 
-}  // namespace
-
-Outcome clock_offset(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_clock_offset(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Pair {
     std::int64_t time_ns, early_ns;
@@ -76,5 +72,15 @@ Outcome clock_offset(const Facts& facts) {
   finding.sample_noun = "pair";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule clock_offset_rule = {
+    .id = "clock-offset",
+    .question = "do the clocks of CPU and GPU agree?",
+    .order = 260,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_clock_offset,
+};
 
 }  // namespace lanescope::explain::rules

@@ -9,10 +9,12 @@ namespace lanescope::explain::rules {
 
 using analysis::Window;
 
-Outcome cold_compile(const Facts& facts) {
+namespace {
+
+Outcome check_cold_compile(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
-  if (!facts.steps.marked || facts.steps.first_steady == 0) return NotChecked{kNeedsSteps};
+  if (!facts.steps.marked || facts.steps.first_steady == 0) return NotChecked{need::kRecordSteps};
   std::vector<Window> first;
   for (std::size_t i = 0; i < facts.steps.first_steady; ++i)
     first.push_back({facts.steps.steps[i].cpu_start_ns, facts.steps.steps[i].cpu_end_ns});
@@ -38,5 +40,14 @@ Outcome cold_compile(const Facts& facts) {
                       {ns(found.time_ns), ns(first_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule cold_compile_rule = {
+    .id = "cold-compile",
+    .question = "did torch.compile compile inside the first step?",
+    .order = 820,
+    .run = check_cold_compile,
+};
 
 }  // namespace lanescope::explain::rules

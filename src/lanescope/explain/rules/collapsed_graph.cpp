@@ -9,8 +9,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::GraphReplay;
 
-Outcome collapsed_graph(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_collapsed_graph(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto replays = analysis::find_graph_replays(trace, facts.links);
   if (replays.empty()) return Quiet{};
@@ -69,5 +70,15 @@ Outcome collapsed_graph(const Facts& facts) {
   finding.sample_noun = "replay";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule collapsed_graph_rule = {
+    .id = "collapsed-graph",
+    .question = "which operators do a CUDA graph's kernels come from?",
+    .order = 890,
+    .needs = {need::kGpuWork},
+    .run = check_collapsed_graph,
+};
 
 }  // namespace lanescope::explain::rules

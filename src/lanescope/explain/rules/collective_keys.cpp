@@ -9,8 +9,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome collective_keys(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_collective_keys(const Facts& facts) {
   const auto calls =
       analysis::find_collective_calls(*facts.trace, facts.links, facts.device().timeline);
   std::uint64_t all = 0, nameless = 0, foreign = 0, twice = 0;
@@ -59,5 +60,15 @@ Outcome collective_keys(const Facts& facts) {
   finding.sample_noun = "collective";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule collective_keys_rule = {
+    .id = "collective-keys",
+    .question = "can collectives be matched across ranks?",
+    .order = 470,
+    .needs = {need::kGpuWork},
+    .run = check_collective_keys,
+};
 
 }  // namespace lanescope::explain::rules

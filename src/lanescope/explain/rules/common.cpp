@@ -9,6 +9,13 @@ double share_of(std::int64_t part, std::int64_t whole) {
   return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+bool used_gpu(const Facts& facts) {
+  return !facts.kernel_launches.calls.empty() ||
+         std::any_of(
+             facts.memory.devices.begin(), facts.memory.devices.end(),
+             [](const auto& device) { return device.is_accelerator() && !device.samples.empty(); });
+}
+
 bool has_launches(const Facts& facts) {
   return facts.main_device && facts.device().timeline.has_launches();
 }

@@ -12,8 +12,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::WorkClass;
 
-Outcome communication_bound(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_communication_bound(const Facts& facts) {
   const auto& part = facts.wall.partition;
   const std::int64_t exposed = part.exposed_communication_ns;
   if (is_thin(facts) || share_of(exposed, part.wall_ns) <= kBoundingCommunicationRatio)
@@ -81,5 +82,16 @@ Outcome communication_bound(const Facts& facts) {
       say("Look for a late rank (explain each rank's trace); overlap communication with backward");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule communication_bound_rule = {
+    .id = "communication-bound",
+    .question = "is the step waiting for communication?",
+    .order = 30,
+    .needs = {need::kGpuWork},
+    .run = check_communication_bound,
+    .bounds_step = true,
+};
 
 }  // namespace lanescope::explain::rules

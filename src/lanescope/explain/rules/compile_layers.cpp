@@ -9,7 +9,9 @@ namespace lanescope::explain::rules {
 
 using analysis::CompileLayer;
 
-Outcome compile_layers(const Facts& facts) {
+namespace {
+
+Outcome check_compile_layers(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
@@ -46,5 +48,14 @@ Outcome compile_layers(const Facts& facts) {
   finding.sample_noun = "compiled call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule compile_layers_rule = {
+    .id = "compile-layers",
+    .question = "what are the rows around a compiled call?",
+    .order = 880,
+    .run = check_compile_layers,
+};
 
 }  // namespace lanescope::explain::rules

@@ -10,9 +10,9 @@ namespace lanescope::explain::rules {
 
 using analysis::CompileLayer;
 
-Outcome compile_overhead(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_compile_overhead(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
@@ -59,5 +59,15 @@ Outcome compile_overhead(const Facts& facts) {
       say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule compile_overhead_rule = {
+    .id = "compile-overhead",
+    .question = "does the GPU wait for torch.compile's own layers?",
+    .order = 710,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_compile_overhead,
+};
 
 }  // namespace lanescope::explain::rules

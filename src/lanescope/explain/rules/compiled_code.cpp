@@ -21,9 +21,7 @@ struct Fused {
   SliceId longest = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome compiled_code(const Facts& facts) {
+Outcome check_compiled_code(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
   std::set<std::string_view> regions;
@@ -127,5 +125,14 @@ Outcome compiled_code(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule compiled_code_rule = {
+    .id = "compiled-code",
+    .question = "did torch.compile fuse anything?",
+    .order = 160,
+    .run = check_compiled_code,
+};
 
 }  // namespace lanescope::explain::rules

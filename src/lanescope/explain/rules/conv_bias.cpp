@@ -74,13 +74,7 @@ std::unordered_set<std::uint32_t> wasted_biases(const Facts& facts) {
   return convs;
 }
 
-}  // namespace
-
-Outcome conv_bias(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!kernels_matter(facts)) return Quiet{};
-  if (!kernel_facts(facts).roofline.has_shapes) return NotChecked{kNeedsShapes};
+Outcome check_conv_bias(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto convs = wasted_biases(facts);
   if (convs.empty()) return Quiet{};
@@ -128,5 +122,17 @@ Outcome conv_bias(const Facts& facts) {
   finding.action = say("bias=False in a convolution that a batch norm follows");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule conv_bias_rule = {
+    .id = "conv-bias",
+    .question = "is a convolution's bias added only for batch norm to remove it?",
+    .order = 620,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .only_if = kernels_matter,
+    .then_needs = {need::kShapes},
+    .run = check_conv_bias,
+};
 
 }  // namespace lanescope::explain::rules

@@ -5,9 +5,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome conv_layout(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_matter(facts)) return Quiet{};
+namespace {
+
+Outcome check_conv_layout(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   std::uint64_t forward = 0, convolutions = 0;
@@ -45,5 +45,16 @@ Outcome conv_layout(const Facts& facts) {
       say("Convolutions convert their tensors between layouts: {} kernels", {count(found.calls())});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule conv_layout_rule = {
+    .id = "conv-layout",
+    .question = "do convolutions shuffle their tensors between layouts?",
+    .order = 610,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_matter,
+    .run = check_conv_layout,
+};
 
 }  // namespace lanescope::explain::rules

@@ -78,11 +78,7 @@ std::int64_t slower_gemm_ns(const Facts& facts, const KernelFacts& kernels, std:
   return std::clamp<std::int64_t>(above_ns, 0, copy.end_ns - copy.start_ns);
 }
 
-}  // namespace
-
-Outcome copy_before_gemm(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_copy_before_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& works = facts.device().timeline.work;
   Savings copies;
@@ -134,5 +130,15 @@ Outcome copy_before_gemm(const Facts& facts) {
   finding.action = say("Add a bias vector (nn.Linear's own), or add the matrix after the matmul");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule copy_before_gemm_rule = {
+    .id = "copy-before-gemm",
+    .question = "why is there a copy before the matmul?",
+    .order = 480,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_copy_before_gemm,
+};
 
 }  // namespace lanescope::explain::rules

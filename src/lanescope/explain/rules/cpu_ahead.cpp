@@ -6,9 +6,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome cpu_ahead(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_cpu_ahead(const Facts& facts) {
   const auto& launches = facts.launches;
   const auto& part = facts.wall.partition;
   // Work of one graph begins one after the other and says nothing about the CPU.
@@ -48,5 +48,15 @@ Outcome cpu_ahead(const Facts& facts) {
   finding.sample_noun = "launch call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule cpu_ahead_rule = {
+    .id = "cpu-ahead",
+    .question = "why does GPU work begin long after its launch?",
+    .order = 320,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_cpu_ahead,
+};
 
 }  // namespace lanescope::explain::rules

@@ -44,11 +44,7 @@ struct BuiltTensors {
   SliceId slice = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome cpu_built_tensor(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_cpu_built_tensor(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const auto cpu_windows = facts.steady_cpu_windows();
@@ -147,5 +143,15 @@ Outcome cpu_built_tensor(const Facts& facts) {
   finding.action = say("Make them on the GPU, device=x.device; make constants before the loop");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule cpu_built_tensor_rule = {
+    .id = "cpu-built-tensor",
+    .question = "are tensors made on the CPU and moved at once?",
+    .order = 450,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_cpu_built_tensor,
+};
 
 }  // namespace lanescope::explain::rules

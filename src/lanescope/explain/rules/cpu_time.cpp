@@ -70,12 +70,11 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
   return advice;
 }
 
-}  // namespace
+constexpr Need kCpuEvents = {
+    [](const Facts& facts) { return facts.cpu && facts.cpu_wall.wall_ns > 0; },
+    "operators or annotations of the CPU (ProfilerActivity.CPU)"};
 
-Outcome cpu_time(const Facts& facts) {
-  if (facts.main_device) return Quiet{};
-  if (!facts.cpu || facts.cpu_wall.wall_ns == 0)
-    return NotChecked{"operators or annotations of the CPU (ProfilerActivity.CPU)"};
+Outcome check_cpu_time(const Facts& facts) {
   const analysis::HostWall& wall = facts.cpu_wall;
   const auto most = static_cast<HostPart>(
       std::max_element(std::begin(wall.part_ns), std::end(wall.part_ns)) - wall.part_ns);
@@ -121,5 +120,18 @@ Outcome cpu_time(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule cpu_time_rule = {
+    .id = "cpu-time",
+    .question = "what does the CPU do in a step, where no GPU works?",
+    .order = 50,
+    .only_if = has_no_gpu_work,
+    .then_needs = {kCpuEvents},
+    .run = check_cpu_time,
+    .is_cpu_headline = true,
+    .survives_cut = false,
+};
 
 }  // namespace lanescope::explain::rules

@@ -12,9 +12,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::Window;
 
-Outcome cudnn_benchmark(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_cudnn_benchmark(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Call {
     std::set<std::uint32_t> names;
@@ -87,5 +87,15 @@ Outcome cudnn_benchmark(const Facts& facts) {
   finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(cpu_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule cudnn_benchmark_rule = {
+    .id = "cudnn-benchmark",
+    .question = "did convolutions try out algorithms?",
+    .order = 850,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_cudnn_benchmark,
+};
 
 }  // namespace lanescope::explain::rules

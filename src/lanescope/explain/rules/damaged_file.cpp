@@ -15,9 +15,7 @@ constexpr std::array kLosses = {
     ImportIssue::kMissingField,  ImportIssue::kChecksumMismatch, ImportIssue::kBadTime,
 };
 
-}  // namespace
-
-Outcome damaged_file(const Facts& facts) {
+Outcome check_damaged_file(const Facts& facts) {
   const ImportStats& stats = facts.trace->import_stats();
   Finding finding;
   std::uint64_t cases = 0;
@@ -59,5 +57,14 @@ Outcome damaged_file(const Facts& facts) {
                             {count(cases), text(cases == 1 ? "place" : "places")});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule damaged_file_rule = {
+    .id = "damaged-file",
+    .question = "is the file whole?",
+    .order = 280,
+    .run = check_damaged_file,
+};
 
 }  // namespace lanescope::explain::rules

@@ -1,28 +1,41 @@
 // The training loop asks its DataLoader for the next batch, and the GPU is idle meanwhile.
+#include <optional>
+
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
-Outcome dataloader_wait(const Facts& facts) {
-  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
-  if (facts.main_device && !has_launches(facts)) return NotChecked{kNeedsLaunches};
-  const Trace& trace = *facts.trace;
+namespace {
+
+// Where there is GPU work, who launched it.
+constexpr Need kLaunchCallsOfAnyGpu = {
+    [](const Facts& facts) { return !facts.main_device || has_launches(facts); },
+    need::kLaunchCalls.missing};
+
+std::optional<WaitTime> measure_dataloader_wait(const Facts& facts) {
+  const WaitTime wait = waiting_for_batches(facts);
+  if ((facts.main_device && is_thin(facts)) ||
+      share_of(wait.time_ns, facts.steady_wall_ns()) < 0.05)
+    return std::nullopt;
+  return wait;
+}
+
+Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
-  const auto [idle_ns, longest] = waiting_for_batches(facts);
-  if ((facts.main_device && is_thin(facts)) || share_of(idle_ns, wall_ns) < 0.05) return Quiet{};
-  const bool single = trace.name(longest).find("SingleProcess") != std::string_view::npos;
+  const bool single =
+      facts.trace->name(wait.longest).find("SingleProcess") != std::string_view::npos;
   Finding finding;
   finding.verdict = say(
       facts.main_device
           ? "Input-bound in part: the GPU is idle {} per step ({}) while the loop waits for its "
             "next batch{}."
           : "Input-bound in part: the loop waits {} per step ({}) for its next batch{}.",
-      {ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns),
+      {ns(facts.per_step(wait.time_ns)), ratio(wait.time_ns, wall_ns),
        text(single ? ", which is loaded in the training process itself" : "")});
-  finding.at_stake_ns = facts.per_step(idle_ns);
-  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
-  finding.evidence.push_back({longest, say("the longest such wait")});
+  finding.at_stake_ns = facts.per_step(wait.time_ns);
+  finding.at_stake_ratio = share_of(wait.time_ns, wall_ns);
+  finding.evidence.push_back({wait.longest, say("the longest such wait")});
   finding.try_next = {single ? "DataLoader(num_workers=...): load in worker processes"
                              : "more workers (num_workers), a larger prefetch_factor, cheaper "
                                "decoding; persistent_workers=True against restarts"};
@@ -37,5 +50,15 @@ Outcome dataloader_wait(const Facts& facts) {
                        : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule dataloader_wait_rule = {
+    .id = "dataloader-wait",
+    .question = "is the step waiting for input data?",
+    .order = 60,
+    .needs = {need::kAnyWork, kLaunchCallsOfAnyGpu},
+    .run = measure_and_tell<measure_dataloader_wait, tell_dataloader_wait>,
+};
 
 }  // namespace lanescope::explain::rules

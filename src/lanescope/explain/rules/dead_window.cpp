@@ -16,9 +16,7 @@ struct Entry {
   SliceId range{}, first_child{};
 };
 
-}  // namespace
-
-Outcome dead_window(const Facts& facts) {
+Outcome check_dead_window(const Facts& facts) {
   const Trace& trace = *facts.trace;
   // The first child of each range, of those that have one.
   std::map<std::uint32_t, Entry> first_child;  // by raw range
@@ -84,5 +82,14 @@ Outcome dead_window(const Facts& facts) {
   finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule dead_window_rule = {
+    .id = "dead-window",
+    .question = "what is the wait before the first operator of a range?",
+    .order = 190,
+    .run = check_dead_window,
+};
 
 }  // namespace lanescope::explain::rules

@@ -7,11 +7,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome earlier_work(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (is_truncated(*facts.trace))  // their launches may have stood in the part that is missing
-    return NotChecked{"the whole file (its end is missing)"};
+namespace {
+
+Outcome check_earlier_work(const Facts& facts) {
   std::uint64_t works = 0;
   std::int64_t total_ns = 0, last_end_ns = 0;
   SliceId first = kNone<SliceId>;
@@ -40,5 +38,15 @@ Outcome earlier_work(const Facts& facts) {
   finding.sample_noun = "piece";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule earlier_work_rule = {
+    .id = "earlier-work",
+    .question = "is there GPU work that was launched before the recording?",
+    .order = 240,
+    .needs = {need::kGpuWork, need::kLaunchCalls, need::kWholeFile},
+    .run = check_earlier_work,
+};
 
 }  // namespace lanescope::explain::rules

@@ -3,9 +3,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome edge_gap(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_edge_gap(const Facts& facts) {
   const analysis::Gap* gap = find_edge_gap(facts);
   if (!gap) return Quiet{};
   const auto& part = facts.wall.partition;
@@ -33,5 +33,15 @@ Outcome edge_gap(const Facts& facts) {
   finding.sample_noun = "gap";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule edge_gap_rule = {
+    .id = "edge-gap",
+    .question = "is the gap at the edge of the recording real?",
+    .order = 200,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_edge_gap,
+};
 
 }  // namespace lanescope::explain::rules

@@ -34,10 +34,7 @@ void add_evidence(const Facts& facts, const std::string& label, const Kind& kind
   finding.evidence.push_back(std::move(evidence));
 }
 
-}  // namespace
-
-Outcome exposed_copy(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
   if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < 0.03) return Quiet{};
@@ -84,5 +81,15 @@ Outcome exposed_copy(const Facts& facts) {
           : say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule exposed_copy_rule = {
+    .id = "exposed-copy",
+    .question = "do copies hold up the GPU?",
+    .order = 70,
+    .needs = {need::kGpuWork},
+    .run = check_exposed_copy,
+};
 
 }  // namespace lanescope::explain::rules

@@ -9,12 +9,10 @@
 
 namespace lanescope::explain::rules {
 
-Outcome few_blocks(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_matter(facts)) return Quiet{};
+namespace {
+
+Outcome check_few_blocks(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.device.sm_count)
-    return NotChecked{"the number of multiprocessors (deviceProperties)"};
   struct Group {
     std::uint64_t calls = 0;
     std::int64_t total_ns = 0, blocks = 0;
@@ -68,5 +66,17 @@ Outcome few_blocks(const Facts& facts) {
   finding.action = say("A larger batch, or several calls in one (grouped, foreach, batched)");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule few_blocks_rule = {
+    .id = "few-blocks",
+    .question = "do kernels have too few blocks to fill the GPU?",
+    .order = 560,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_matter,
+    .then_needs = {need::kMultiprocessors},
+    .run = check_few_blocks,
+};
 
 }  // namespace lanescope::explain::rules

@@ -5,8 +5,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome few_steps(const Facts& facts) {
-  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
+namespace {
+
+Outcome check_few_steps(const Facts& facts) {
   if (!facts.steps.marked || facts.one_step_chosen || facts.steady.size() >= 3) return Quiet{};
   const std::size_t all = facts.steps.steps.size() - facts.cut_steps.size();
   const char* as_a_whole = facts.cut_steps.empty() ? "" : " as a whole";
@@ -38,5 +39,15 @@ Outcome few_steps(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule few_steps_rule = {
+    .id = "few-steps",
+    .question = "were enough steps recorded?",
+    .order = 290,
+    .needs = {need::kAnyWork},
+    .run = check_few_steps,
+};
 
 }  // namespace lanescope::explain::rules

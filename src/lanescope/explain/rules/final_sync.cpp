@@ -8,8 +8,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome final_sync(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_final_sync(const Facts& facts) {
   // Where GPU work is missing nobody knows what this call waited for.
   if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace)) return Quiet{};
   const Trace& trace = *facts.trace;
@@ -49,5 +50,15 @@ Outcome final_sync(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule final_sync_rule = {
+    .id = "final-sync",
+    .question = "what is the long synchronize at the end?",
+    .order = 220,
+    .needs = {need::kGpuWork},
+    .run = check_final_sync,
+};
 
 }  // namespace lanescope::explain::rules

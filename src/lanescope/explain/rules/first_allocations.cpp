@@ -18,11 +18,7 @@ bool inside_collective(const Facts& facts, SliceId call) {
          ancestor_named(facts, call, "nccl:") != kNone<SliceId>;
 }
 
-}  // namespace
-
-Outcome first_allocations(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!facts.steps.marked || facts.steps.steps.size() < 2) return NotChecked{kNeedsSteps};
+Outcome check_first_allocations(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& first = facts.steps.steps.front();
   std::vector<Window> windows;
@@ -63,5 +59,15 @@ Outcome first_allocations(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule first_allocations_rule = {
+    .id = "first-allocations",
+    .question = "did the first step fill the memory cache?",
+    .order = 840,
+    .needs = {need::kGpuWork, need::kTwoMarkedSteps},
+    .run = check_first_allocations,
+};
 
 }  // namespace lanescope::explain::rules

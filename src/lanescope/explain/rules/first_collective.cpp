@@ -12,9 +12,11 @@ constexpr std::int64_t kShortestSetupNs = 5'000'000;
 
 }  // namespace
 
+namespace {
+
 // Kernels are not looked at: on the GPU a first collective is as often long because another rank
 // came late, and one rank's trace cannot tell.
-Outcome first_collective(const Facts& facts) {
+Outcome check_first_collective(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::vector<SliceId>> by_group;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -70,5 +72,14 @@ Outcome first_collective(const Facts& facts) {
                       {ns(worst.first_ns), ns(worst.usual_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule first_collective_rule = {
+    .id = "first-collective",
+    .question = "why is the first collective slow?",
+    .order = 420,
+    .run = check_first_collective,
+};
 
 }  // namespace lanescope::explain::rules

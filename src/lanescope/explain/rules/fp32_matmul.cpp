@@ -8,9 +8,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome fp32_matmul(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_matter(facts)) return Quiet{};
+namespace {
+
+Outcome check_fp32_matmul(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const GpuSpec* spec = kernels.roofline.spec;
   const auto major = kernels.roofline.device.compute_major;
@@ -83,5 +83,16 @@ Outcome fp32_matmul(const Facts& facts) {
                             : say("torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule fp32_matmul_rule = {
+    .id = "fp32-matmul",
+    .question = "do float32 matmuls leave the tensor cores unused?",
+    .order = 490,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_matter,
+    .run = check_fp32_matmul,
+};
 
 }  // namespace lanescope::explain::rules

@@ -5,8 +5,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome gpu_bound(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_gpu_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kCompute) return Quiet{};
   const analysis::WallPartition part = wall_without_edge_gap(facts);
   const analysis::Gap* edge = find_edge_gap(facts);
@@ -35,5 +36,16 @@ Outcome gpu_bound(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule gpu_bound_rule = {
+    .id = "gpu-bound",
+    .question = "is the GPU itself the limit?",
+    .order = 20,
+    .needs = {need::kGpuWork},
+    .run = check_gpu_bound,
+    .bounds_step = true,
+};
 
 }  // namespace lanescope::explain::rules

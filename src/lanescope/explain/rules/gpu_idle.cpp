@@ -1,5 +1,6 @@
 // The GPU is idle for a part of the step: where, and why as far as the trace tells.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -84,25 +85,39 @@ void add_first_screen(IdleCause cause, Finding& finding) {
   }
 }
 
-}  // namespace
+struct IdleGpu {
+  IdleCause main_cause = IdleCause::kUnknown;  // of most of the idle time
+  const Gap* longest = nullptr;
+};
 
-Outcome gpu_idle(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+std::optional<IdleGpu> measure_gpu_idle(const Facts& facts) {
   const auto& part = facts.wall.partition;
-  if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1) return Quiet{};
+  if (is_thin(facts) || share_of(part.idle_ns, part.wall_ns) < 0.1) return std::nullopt;
   if (const analysis::Gap* edge = find_edge_gap(facts)) {
     const std::int64_t gap_ns = edge->end_ns - edge->start_ns;
-    if (share_of(part.idle_ns - gap_ns, part.wall_ns - gap_ns) < 0.1) return Quiet{};
+    if (share_of(part.idle_ns - gap_ns, part.wall_ns - gap_ns) < 0.1) return std::nullopt;
   }
-
   const auto& idle = facts.wall.idle;
-  const auto main =
-      static_cast<std::size_t>(std::max_element(idle.begin(), idle.end()) - idle.begin());
+  IdleGpu found;
+  found.main_cause =
+      static_cast<IdleCause>(std::max_element(idle.begin(), idle.end()) - idle.begin());
+  for (const Gap& gap : facts.device().gaps.gaps)
+    if (inside(facts.steady_windows, gap.start_ns) &&
+        (!found.longest ||
+         gap.end_ns - gap.start_ns > found.longest->end_ns - found.longest->start_ns))
+      found.longest = &gap;
+  return found;
+}
+
+Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
+  const auto& part = facts.wall.partition;
+  const auto& idle = facts.wall.idle;
+  const IdleCause cause = found.main_cause;
   Finding finding;
   finding.verdict = say("The GPU was idle {} of a step's {} ({}); {} of that because: {}.",
                         {ns(facts.per_step(part.idle_ns)), ns(facts.per_step(part.wall_ns)),
-                         ratio(part.idle_ns, part.wall_ns), ratio(idle[main], part.idle_ns),
-                         text(cause_text(static_cast<IdleCause>(main)))});
+                         ratio(part.idle_ns, part.wall_ns),
+                         ratio(facts.wall.idle_by(cause), part.idle_ns), text(cause_text(cause))});
   finding.at_stake_ns = facts.per_step(part.idle_ns);
   finding.at_stake_ratio = share_of(part.idle_ns, part.wall_ns);
   for (std::size_t i = 0; i < idle.size(); ++i)
@@ -110,17 +125,12 @@ Outcome gpu_idle(const Facts& facts) {
       finding.arithmetic.push_back(
           say("{} per step: {}",
               {ns(facts.per_step(idle[i])), text(cause_text(static_cast<IdleCause>(i)))}));
-  const Gap* longest = nullptr;
-  for (const Gap& gap : facts.device().gaps.gaps)
-    if (inside(facts.steady_windows, gap.start_ns) &&
-        (!longest || gap.end_ns - gap.start_ns > longest->end_ns - longest->start_ns))
-      longest = &gap;
+  const Gap* longest = found.longest;
   if (longest && longest->next_work != kNone<SliceId>)
     finding.evidence.push_back(
         {longest->next_work, say("the longest gap, {}, ends with {}",
                                  {ns(longest->end_ns - longest->start_ns),
                                   kernel(facts.trace->name(longest->next_work))})});
-  const auto cause = static_cast<IdleCause>(main);
   if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync)
     add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
   finding.try_next = {advice(cause)};
@@ -129,5 +139,18 @@ Outcome gpu_idle(const Facts& facts) {
   add_first_screen(cause, finding);
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule gpu_idle_rule = {
+    .id = "gpu-idle",
+    .question = "where are the gaps, and why?",
+    .order = 40,
+    .needs = {need::kGpuWork},
+    .run = measure_and_tell<measure_gpu_idle, tell_gpu_idle>,
+    .survives_cut = false,
+    .is_general = true,
+    .counts_edge_gap = true,
+};
 
 }  // namespace lanescope::explain::rules

@@ -39,9 +39,7 @@ std::string eager_before(const Trace& trace, const CompiledFacts& compiled,
   return {};
 }
 
-}  // namespace
-
-Outcome graph_breaks(const Facts& facts) {
+Outcome check_graph_breaks(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
   const bool whole = !facts.steps.marked;
@@ -114,5 +112,14 @@ Outcome graph_breaks(const Facts& facts) {
   finding.action = say("TORCH_LOGS=graph_breaks names the lines: remove .item() and print there");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule graph_breaks_rule = {
+    .id = "graph-breaks",
+    .question = "does torch.compile leave its graph?",
+    .order = 690,
+    .run = check_graph_breaks,
+};
 
 }  // namespace lanescope::explain::rules

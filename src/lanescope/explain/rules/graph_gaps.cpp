@@ -10,8 +10,9 @@ using analysis::GraphReplay;
 using analysis::IdleCause;
 using analysis::Window;
 
-Outcome graph_gaps(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_graph_gaps(const Facts& facts) {
   const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
   std::vector<Window> between;
   std::int64_t idle_ns = 0, most_ns = 0;
@@ -59,5 +60,15 @@ Outcome graph_gaps(const Facts& facts) {
   finding.action = say("Prepare the next replay while this one runs, or capture more in one graph");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule graph_gaps_rule = {
+    .id = "graph-gaps",
+    .question = "does the GPU wait between replays of a CUDA graph?",
+    .order = 730,
+    .needs = {need::kGpuWork},
+    .run = check_graph_gaps,
+};
 
 }  // namespace lanescope::explain::rules

@@ -153,12 +153,11 @@ Loop find_loop(const Facts& facts, const StepSequence& step) {
   return most.pieces >= kLeast && most.pieces * 2 >= step.slices.size() ? most : Loop{};
 }
 
-}  // namespace
+constexpr Need kTwoSteadySteps = {
+    [](const Facts& facts) { return facts.steps.marked && facts.steady.size() >= 2; },
+    need::kRecordSteps};
 
-Outcome graph_opportunity(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!facts.steps.marked || facts.steady.size() < 2) return NotChecked{kNeedsSteps};
+Outcome check_graph_opportunity(const Facts& facts) {
   if (!is_host_bound(facts) || facts.launches.graph_work_count * 2 > facts.launches.linked_count)
     return Quiet{};
   const auto steps = sequences(facts);
@@ -246,5 +245,15 @@ Outcome graph_opportunity(const Facts& facts) {
   finding.action = say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule graph_opportunity_rule = {
+    .id = "graph-opportunity",
+    .question = "can I use CUDA graphs?",
+    .order = 720,
+    .needs = {need::kGpuWork, need::kLaunchCalls, kTwoSteadySteps},
+    .run = check_graph_opportunity,
+};
 
 }  // namespace lanescope::explain::rules

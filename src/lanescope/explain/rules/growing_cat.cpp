@@ -52,10 +52,7 @@ struct Buffer {
   std::uint64_t growths = 0, other_changes = 0;
 };
 
-}  // namespace
-
-Outcome growing_cat(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_growing_cat(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<SliceId> calls;
   bool has_shapes = false;
@@ -140,5 +137,15 @@ Outcome growing_cat(const Facts& facts) {
   finding.action = say("Allocate it once at full length and write into it (a static KV cache)");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule growing_cat_rule = {
+    .id = "growing-cat",
+    .question = "is a growing buffer copied again and again?",
+    .order = 460,
+    .needs = {need::kGpuWork},
+    .run = check_growing_cat,
+};
 
 }  // namespace lanescope::explain::rules

@@ -8,9 +8,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome half_off_tensor_cores(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_matter(facts)) return Quiet{};
+namespace {
+
+Outcome check_half_off_tensor_cores(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto major = kernels.roofline.device.compute_major;
   if (major && *major < 7) return Quiet{};
@@ -62,5 +62,16 @@ Outcome half_off_tensor_cores(const Facts& facts) {
   finding.brief = say("Half-precision matrix work runs without tensor cores");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule half_off_tensor_cores_rule = {
+    .id = "half-off-tensor-cores",
+    .question = "do half-precision matmuls run without tensor cores?",
+    .order = 500,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_matter,
+    .run = check_half_off_tensor_cores,
+};
 
 }  // namespace lanescope::explain::rules

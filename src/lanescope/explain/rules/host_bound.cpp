@@ -159,11 +159,7 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
           : say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
-}  // namespace
-
-Outcome host_bound(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_host_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kHost) return Quiet{};
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
@@ -220,5 +216,16 @@ Outcome host_bound(const Facts& facts) {
   add_first_screen(mostly.what, long_gaps.waiting_ns * 2 > waiting, finding);
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule host_bound_rule = {
+    .id = "host-bound",
+    .question = "is the GPU waiting for the CPU?",
+    .order = 10,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_host_bound,
+    .bounds_step = true,
+};
 
 }  // namespace lanescope::explain::rules

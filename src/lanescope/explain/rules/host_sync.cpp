@@ -107,11 +107,7 @@ struct SyncGroup {
   SliceId longest = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome host_sync(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_host_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
   std::int64_t last_launch_ns = 0;
@@ -235,5 +231,15 @@ Outcome host_sync(const Facts& facts) {
           : say("Keep the value on the GPU; read it after the last launch or every n steps");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule host_sync_rule = {
+    .id = "host-sync",
+    .question = "does the program wait for the GPU in the middle of a step?",
+    .order = 80,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_host_sync,
+};
 
 }  // namespace lanescope::explain::rules

@@ -10,8 +10,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::WorkClass;
 
-Outcome hotspot_kernel(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_hotspot_kernel(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
   struct Kernel {
@@ -66,5 +67,15 @@ Outcome hotspot_kernel(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule hotspot_kernel_rule = {
+    .id = "hotspot-kernel",
+    .question = "is there one kernel that most GPU time goes to?",
+    .order = 140,
+    .needs = {need::kGpuWork},
+    .run = check_hotspot_kernel,
+};
 
 }  // namespace lanescope::explain::rules

@@ -69,10 +69,7 @@ bool adds_at_indices(const Facts& facts, SliceId kernel) {
   return false;
 }
 
-}  // namespace
-
-Outcome kernel_spread(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_kernel_spread(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   std::map<analysis::KernelKey, std::vector<DeviceWork>> groups;
@@ -165,5 +162,15 @@ Outcome kernel_spread(const Facts& facts) {
       say("Equal calls of {} take different times", {kernel(trace.name(works[0].slice))});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule kernel_spread_rule = {
+    .id = "kernel-spread",
+    .question = "why does the same kernel take different times?",
+    .order = 150,
+    .needs = {need::kGpuWork},
+    .run = check_kernel_spread,
+};
 
 }  // namespace lanescope::explain::rules

@@ -61,12 +61,7 @@ SliceId copying_operator(const Facts& facts, SliceId copy) {
   return op;
 }
 
-}  // namespace
-
-Outcome layout_copies(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!kernels_matter(facts)) return Quiet{};
+Outcome check_layout_copies(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Asked {
     std::uint64_t copies = 0;
@@ -131,5 +126,16 @@ Outcome layout_copies(const Facts& facts) {
   finding.action = say("Keep one layout: transpose weights once, drop .contiguous() calls");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule layout_copies_rule = {
+    .id = "layout-copies",
+    .question = "are tensors copied only to change their layout?",
+    .order = 600,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .only_if = kernels_matter,
+    .run = check_layout_copies,
+};
 
 }  // namespace lanescope::explain::rules

@@ -24,10 +24,7 @@ bool is_load_call(std::string_view call) {
          call == "hipFuncGetAttributes";
 }
 
-}  // namespace
-
-Outcome lazy_loading(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_lazy_loading(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
   std::map<std::string, Named> by_name;
@@ -131,5 +128,15 @@ Outcome lazy_loading(const Facts& facts) {
   finding.brief = say("First uses of kernels took {}", {ns(total_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule lazy_loading_rule = {
+    .id = "lazy-loading",
+    .question = "were kernels loaded during the recording?",
+    .order = 830,
+    .needs = {need::kGpuWork},
+    .run = check_lazy_loading,
+};
 
 }  // namespace lanescope::explain::rules

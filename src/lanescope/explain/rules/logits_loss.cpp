@@ -39,11 +39,7 @@ std::int64_t last_dimension(std::string_view dims) {
   return 0;
 }
 
-}  // namespace
-
-Outcome logits_loss(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_logits_loss(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::int64_t> dimension_of;  // by raw StringId of the dims
   const auto dimension = [&](SliceId op) -> std::int64_t {
@@ -118,5 +114,15 @@ Outcome logits_loss(const Facts& facts) {
       say("Use a fused or chunked cross entropy, or torch.compile loss and last linear layer");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule logits_loss_rule = {
+    .id = "logits-loss",
+    .question = "is the loss over a large vocabulary a large part?",
+    .order = 800,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_logits_loss,
+};
 
 }  // namespace lanescope::explain::rules

@@ -10,10 +10,13 @@ namespace lanescope::explain::rules {
 using analysis::Gap;
 using analysis::IdleCause;
 
-Outcome lone_gap(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!facts.steps.marked || facts.steps.steps.size() < 4)
-    return NotChecked{"four steps or more, to tell what every step does from what happened once"};
+namespace {
+
+constexpr Need kFourSteps = {
+    has_marked_steps<4>,
+    "four steps or more, to tell what every step does from what happened once"};
+
+Outcome check_lone_gap(const Facts& facts) {
   const auto& windows = facts.device().windows;
   // Idle time that ends with the n-th run of a kernel in its step: the place.
   struct Seen {
@@ -103,5 +106,15 @@ Outcome lone_gap(const Facts& facts) {
   finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule lone_gap_rule = {
+    .id = "lone-gap",
+    .question = "is the big gap a part of every step?",
+    .order = 210,
+    .needs = {need::kGpuWork, kFourSteps},
+    .run = check_lone_gap,
+};
 
 }  // namespace lanescope::explain::rules

@@ -38,13 +38,11 @@ void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_n
                                         count(ranked[i].second.count)})});
 }
 
-}  // namespace
+constexpr Need kFiveSteps = {has_marked_steps<5>, "five steps or more (prof.step())"};
+constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.one_step_chosen; },
+                            "all steps (no --step)"};
 
-Outcome long_step(const Facts& facts) {
-  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
-  if (!facts.steps.marked || facts.steps.steps.size() < 5)
-    return NotChecked{"five steps or more (prof.step())"};
-  if (facts.one_step_chosen) return NotChecked{"all steps (no --step)"};
+Outcome check_long_step(const Facts& facts) {
   if (!facts.long_step) return Quiet{};
   const std::size_t step = *facts.long_step;
   const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
@@ -77,5 +75,16 @@ Outcome long_step(const Facts& facts) {
           {step_number(facts, step)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule long_step_rule = {
+    .id = "long-step",
+    .question = "did one step take longer than all others?",
+    .order = 180,
+    .needs = {need::kAnyWork, kFiveSteps, kAllSteps},
+    .run = check_long_step,
+    .is_about_long_step = true,
+};
 
 }  // namespace lanescope::explain::rules

@@ -3,8 +3,9 @@
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
-Outcome lost_events(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_lost_events(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const std::vector<SliceId>& launches = facts.kernel_launches.calls;
   const std::size_t end = facts.kernel_launches.recorded;
@@ -101,5 +102,15 @@ Outcome lost_events(const Facts& facts) {
                                                     : "record";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule lost_events_rule = {
+    .id = "lost-events",
+    .question = "did the recorder lose launches or GPU work?",
+    .order = 270,
+    .needs = {need::kGpuWork},
+    .run = check_lost_events,
+};
 
 }  // namespace lanescope::explain::rules

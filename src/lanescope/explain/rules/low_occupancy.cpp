@@ -9,12 +9,10 @@ namespace lanescope::explain::rules {
 
 using analysis::RooflineClass;
 
-Outcome low_occupancy(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_decide(facts)) return Quiet{};
+namespace {
+
+Outcome check_low_occupancy(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!kernels.roofline.bandwidth_bytes_per_s) return NotChecked{kNeedsPeaks};
   Savings found;
   const KernelCall* longest = nullptr;
   analysis::LaunchShape longest_shape;
@@ -71,5 +69,17 @@ Outcome low_occupancy(const Facts& facts) {
                       {text(longest_shape.occupancy->limit)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule low_occupancy_rule = {
+    .id = "low-occupancy",
+    .question = "do registers or shared memory keep memory-bound kernels from hiding latency?",
+    .order = 570,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_decide,
+    .then_needs = {need::kShapes, need::kPeakBandwidth},
+    .run = check_low_occupancy,
+};
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,7 @@
 // One operator is called so often that its calls are what the GPU waits for.
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <unordered_map>
 
 #include "lanescope/explain/rules/rules.h"
@@ -15,28 +17,24 @@ SliceId operator_of(const Facts& facts, SliceId slice) {
   return slice;
 }
 
-}  // namespace
+struct CalledOperator {
+  std::string_view name;
+  std::uint64_t calls = 0;
+  std::int64_t idle_ns = 0;  // the call with most of it left out: a first call is no habit
+  std::int64_t most_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
 
-Outcome many_calls(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+// Calls of operators in the steady steps, and the GPU's waits for the CPU inside them.
+std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
   const auto cpu_windows = facts.steady_cpu_windows();
-
-  struct Operator {
-    std::uint64_t calls = 0;
-    std::int64_t idle_ns = 0;  // the call with most of it left out: a first call is no habit
-    std::int64_t most_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  std::unordered_map<std::uint32_t, Operator> by_name;
+  std::unordered_map<std::uint32_t, CalledOperator> by_name;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (trace.kind(id) != CategoryKind::kCpuOp || !inside(cpu_windows, trace.start_ns(id)))
       continue;
-    Operator& entry = by_name[raw(trace.slices().name[i])];
+    CalledOperator& entry = by_name[raw(trace.slices().name[i])];
     ++entry.calls;
     if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
       entry.longest = id;
@@ -49,41 +47,59 @@ Outcome many_calls(const Facts& facts) {
                         if (op != kNone<SliceId>) idle_in_call[raw(op)] += to - from;
                       });
   for (const auto& [call, idle_ns] : idle_in_call) {
-    Operator& entry = by_name[raw(trace.slices().name[call])];
+    CalledOperator& entry = by_name[raw(trace.slices().name[call])];
     entry.idle_ns += idle_ns;
     entry.most_ns = std::max(entry.most_ns, idle_ns);
   }
-  for (auto& [label, entry] : by_name) entry.idle_ns -= entry.most_ns;
-  const Operator* worst = nullptr;
-  std::string_view worst_name;
-  for (const auto& [label, entry] : by_name) {
-    const std::string_view text_of = trace.text(StringId{label});
-    if (entry.calls < 200 * std::max<std::uint64_t>(1, steps) || entry.longest == kNone<SliceId>)
-      continue;
-    if (!worst || entry.idle_ns > worst->idle_ns ||
-        (entry.idle_ns == worst->idle_ns && text_of < worst_name)) {
-      worst = &entry;
-      worst_name = text_of;
-    }
+  for (auto& [label, entry] : by_name) {
+    entry.name = trace.text(StringId{label});
+    entry.idle_ns -= entry.most_ns;
   }
-  if (!worst || share_of(worst->idle_ns, wall_ns) < 0.1) return Quiet{};
+  return by_name;
+}
+
+std::optional<CalledOperator> measure_many_calls(const Facts& facts) {
+  const std::uint64_t least_calls = 200 * std::max<std::uint64_t>(1, facts.steady.size());
+  std::optional<CalledOperator> worst;
+  for (const auto& [label, entry] : operators_by_name(facts)) {
+    if (entry.calls < least_calls || entry.longest == kNone<SliceId>) continue;
+    if (!worst || entry.idle_ns > worst->idle_ns ||
+        (entry.idle_ns == worst->idle_ns && entry.name < worst->name))
+      worst = entry;
+  }
+  if (worst && share_of(worst->idle_ns, facts.wall.partition.wall_ns) < 0.1) return std::nullopt;
+  return worst;
+}
+
+Finding tell_many_calls(const Facts& facts, const CalledOperator& worst) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
       say("{} is called {} times per step, and the GPU waits {} per step ({}) while the CPU is in "
           "it.",
-          {name(worst_name), count(worst->calls / steps), ns(facts.per_step(worst->idle_ns)),
-           ratio(worst->idle_ns, wall_ns)});
-  finding.at_stake_ns = facts.per_step(worst->idle_ns);
-  finding.at_stake_ratio = share_of(worst->idle_ns, wall_ns);
-  finding.evidence.push_back({worst->longest, say("the longest of them")});
+          {name(worst.name), count(worst.calls / facts.steady.size()),
+           ns(facts.per_step(worst.idle_ns)), ratio(worst.idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(worst.idle_ns);
+  finding.at_stake_ratio = share_of(worst.idle_ns, wall_ns);
+  finding.evidence.push_back({worst.longest, say("the longest of them")});
   finding.try_next = {
       "one call over a batch or a list in place of many: stack the inputs, torch._foreach_*, "
       "torch.compile"};
   finding.confidence = facts.confidence();
-  finding.sample_count = worst->calls;
+  finding.sample_count = worst.calls;
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule many_calls_rule = {
+    .id = "many-calls",
+    .question = "is one operator called so often that its calls are the cost?",
+    .order = 120,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_many_calls, tell_many_calls>,
+};
 
 }  // namespace lanescope::explain::rules

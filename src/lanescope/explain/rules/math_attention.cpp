@@ -90,12 +90,7 @@ void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& fou
   }
 }
 
-}  // namespace
-
-Outcome math_attention(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!kernels_matter(facts)) return Quiet{};
+Outcome check_math_attention(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Found found;
   find_fallbacks(facts, kernels, found);
@@ -139,5 +134,16 @@ Outcome math_attention(const Facts& facts) {
                   : say("Call torch.nn.functional.scaled_dot_product_attention");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule math_attention_rule = {
+    .id = "math-attention",
+    .question = "does attention run without a fused kernel?",
+    .order = 630,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .only_if = kernels_matter,
+    .run = check_math_attention,
+};
 
 }  // namespace lanescope::explain::rules

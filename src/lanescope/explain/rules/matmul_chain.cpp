@@ -44,11 +44,7 @@ struct Chain {
   SliceId example = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome matmul_chain(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_matmul_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::map<std::string, Chain> chains;  // "aten::linear > aten::addmm"
@@ -109,5 +105,15 @@ Outcome matmul_chain(const Facts& facts) {
   finding.sample_noun = "matmul";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule matmul_chain_rule = {
+    .id = "matmul-chain",
+    .question = "which matmul is it, and what do the views around it cost?",
+    .order = 640,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_matmul_chain,
+};
 
 }  // namespace lanescope::explain::rules

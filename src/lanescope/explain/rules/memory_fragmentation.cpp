@@ -6,12 +6,16 @@ namespace lanescope::explain::rules {
 
 using analysis::MemoryDevice;
 
-Outcome memory_fragmentation(const Facts& facts) {
+namespace {
+
+constexpr Need kPoolTotals = {[](const Facts& facts) {
+                                return main_memory(facts)->has_totals &&
+                                       main_memory(facts)->has_reserved;
+                              },
+                              "the allocator's totals (profile_memory=True with a newer torch)"};
+
+Outcome check_memory_fragmentation(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
-  if (device && !device->is_accelerator()) device = nullptr;
-  if (!device) return NotChecked{facts.memory.devices.empty() ? kNeedsMemory : kNeedsGpuMemory};
-  if (!device->has_totals || !device->has_reserved)
-    return NotChecked{"the allocator's totals (profile_memory=True with a newer torch)"};
   // The pool grew during the recording though it had as much free memory as it asked for. A pool
   // that is merely large may have been larger needed before the recording.
   std::int64_t free_when_grown = 0, grown = 0;
@@ -48,5 +52,15 @@ Outcome memory_fragmentation(const Facts& facts) {
   finding.sample_noun = "allocation";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule memory_fragmentation_rule = {
+    .id = "memory-fragmentation",
+    .question = "does the allocator hold much more than tensors take?",
+    .order = 380,
+    .needs = {need::kMemoryRecords, need::kGpuMemoryRecords, kPoolTotals},
+    .run = check_memory_fragmentation,
+};
 
 }  // namespace lanescope::explain::rules

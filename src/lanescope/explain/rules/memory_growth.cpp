@@ -16,11 +16,8 @@ namespace {
 
 constexpr std::int64_t kLeastBytes = 64 * 1024;  // a step; a list of loss values stays below it
 
-}  // namespace
-
-Outcome memory_growth(const Facts& facts) {
+Outcome check_memory_growth(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
-  if (!device) return NotChecked{kNeedsMemory};
   std::vector<MemoryStep> steps = analysis::compute_memory_steps(*facts.trace, *device);
   if (steps.size() < 4)
     return NotChecked{"four steps or more with memory records (prof.step(), profile_memory=True)"};
@@ -82,5 +79,15 @@ Outcome memory_growth(const Facts& facts) {
   finding.action = say("Keep no tensors from step to step: append loss.item() or loss.detach()");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule memory_growth_rule = {
+    .id = "memory-growth",
+    .question = "does GPU memory grow from step to step?",
+    .order = 360,
+    .needs = {need::kMemoryRecords},
+    .run = check_memory_growth,
+};
 
 }  // namespace lanescope::explain::rules

@@ -8,7 +8,9 @@ namespace lanescope::explain::rules {
 
 using analysis::MemoryDevice;
 
-Outcome memory_limit(const Facts& facts) {
+namespace {
+
+Outcome check_memory_limit(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t failures = 0;
   std::int64_t asked = 0;
@@ -21,7 +23,8 @@ Outcome memory_limit(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   if (device && !device->is_accelerator()) device = nullptr;
   if (!device && failures == 0)
-    return NotChecked{facts.memory.devices.empty() ? kNeedsMemory : kNeedsGpuMemory};
+    return NotChecked{facts.memory.devices.empty() ? need::kMemoryRecords.missing
+                                                   : need::kGpuMemoryRecords.missing};
   const std::int64_t most = device ? device_memory_bytes(facts, device->id) : 0;
   const std::int64_t used =
       !device ? 0
@@ -64,5 +67,14 @@ Outcome memory_limit(const Facts& facts) {
   finding.sample_noun = failures > 0 ? "failure" : "record";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule memory_limit_rule = {
+    .id = "memory-limit",
+    .question = "is GPU memory nearly full?",
+    .order = 370,
+    .run = check_memory_limit,
+};
 
 }  // namespace lanescope::explain::rules

@@ -10,11 +10,16 @@ using analysis::MemoryBlock;
 using analysis::MemoryDevice;
 using analysis::MemoryShare;
 
-Outcome memory_peak(const Facts& facts) {
+namespace {
+
+constexpr Need kAddressesAndTotals = {
+    [](const Facts& facts) {
+      return main_memory(facts)->has_blocks && main_memory(facts)->has_totals;
+    },
+    "addresses and totals of memory records (profile_memory=True, newer torch)"};
+
+Outcome check_memory_peak(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
-  if (!device) return NotChecked{kNeedsMemory};
-  if (!device->has_blocks || !device->has_totals)
-    return NotChecked{"addresses and totals of memory records (profile_memory=True, newer torch)"};
   const auto& samples = device->samples;
   const auto& peak = samples[device->peak];
   // Short is a twentieth of the step in which the peak lies.
@@ -66,5 +71,15 @@ Outcome memory_peak(const Facts& facts) {
   finding.sample_noun = "record";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule memory_peak_rule = {
+    .id = "memory-peak",
+    .question = "is the peak of GPU memory made of temporaries?",
+    .order = 390,
+    .needs = {need::kMemoryRecords, kAddressesAndTotals},
+    .run = check_memory_peak,
+};
 
 }  // namespace lanescope::explain::rules

@@ -10,14 +10,16 @@ namespace lanescope::explain::rules {
 
 using analysis::RooflineClass;
 
-Outcome memory_roof(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+bool computes_half_the_time(const Facts& facts) {
   const auto& part = facts.wall.partition;
-  if (!kernels_decide(facts) || part.compute_ns * 2 < part.wall_ns) return Quiet{};
+  return kernels_decide(facts) && part.compute_ns * 2 >= part.wall_ns;
+}
+
+Outcome check_memory_roof(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& roofline = kernels.roofline;
-  if (!roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!roofline.bandwidth_bytes_per_s) return NotChecked{kNeedsPeaks};
   const auto& memory = roofline.of(RooflineClass::kMemory);
   const double achieved =
       memory.time_ns > 0 ? memory.floor_ns / static_cast<double>(memory.time_ns) : 0;
@@ -49,5 +51,17 @@ Outcome memory_roof(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule memory_roof_rule = {
+    .id = "memory-roof",
+    .question = "is the GPU limited by its memory bandwidth?",
+    .order = 580,
+    .needs = {need::kGpuWork},
+    .only_if = computes_half_the_time,
+    .then_needs = {need::kShapes, need::kPeakBandwidth},
+    .run = check_memory_roof,
+};
 
 }  // namespace lanescope::explain::rules

@@ -56,15 +56,12 @@ std::vector<Pass> backward_passes(const Trace& trace) {
   return passes;
 }
 
-}  // namespace
-
-Outcome micro_step_sync(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_micro_step_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(trace, facts.links, timeline);
   if (calls.empty()) return Quiet{};
-  if (!facts.steps.marked) return NotChecked{kNeedsSteps};
+  if (!facts.steps.marked) return NotChecked{need::kRecordSteps};
   std::vector<Pass> passes = backward_passes(trace);
   // A bucket that is ready at the end of a pass is launched there: a pass takes calls until the
   // next one begins.
@@ -146,5 +143,15 @@ Outcome micro_step_sync(const Facts& facts) {
   finding.action = say("Run all micro-steps but the last under model.no_sync()");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule micro_step_sync_rule = {
+    .id = "micro-step-sync",
+    .question = "does gradient accumulation communicate in each micro-step?",
+    .order = 440,
+    .needs = {need::kGpuWork},
+    .run = check_micro_step_sync,
+};
 
 }  // namespace lanescope::explain::rules

@@ -6,15 +6,9 @@
 
 namespace lanescope::explain::rules {
 
-bool used_gpu(const Facts& facts) {
-  return !facts.kernel_launches.calls.empty() ||
-         std::any_of(
-             facts.memory.devices.begin(), facts.memory.devices.end(),
-             [](const auto& device) { return device.is_accelerator() && !device.samples.empty(); });
-}
+namespace {
 
-Outcome no_gpu_work(const Facts& facts) {
-  if (facts.main_device) return Quiet{};
+Outcome check_no_gpu_work(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t launches = 0, records = 0;
   SliceId first = kNone<SliceId>;
@@ -68,5 +62,15 @@ Outcome no_gpu_work(const Facts& facts) {
   }
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule no_gpu_work_rule = {
+    .id = "no-gpu-work",
+    .question = "why is there no GPU work in the trace?",
+    .order = 250,
+    .only_if = has_no_gpu_work,
+    .run = check_no_gpu_work,
+};
 
 }  // namespace lanescope::explain::rules

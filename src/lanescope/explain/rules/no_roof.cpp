@@ -8,14 +8,17 @@ namespace lanescope::explain::rules {
 
 using analysis::RooflineClass;
 
-Outcome no_roof(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+bool computes_nearly_always(const Facts& facts) {
   const auto& part = facts.wall.partition;
-  if (!kernels_decide(facts) || part.compute_ns * 10 < part.wall_ns * 9) return Quiet{};
+  return kernels_decide(facts) && part.compute_ns * 10 >= part.wall_ns * 9;
+}
+
+Outcome check_no_roof(const Facts& facts) {
+  const auto& part = facts.wall.partition;
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& roofline = kernels.roofline;
-  if (!roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!roofline.spec) return NotChecked{kNeedsPeaks};
   Savings found;
   double floor_ns = 0;
   const analysis::RooflineCall* worst = nullptr;
@@ -54,5 +57,18 @@ Outcome no_roof(const Facts& facts) {
   finding.action = say("Give each kernel more work: a larger batch, torch.compile");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule no_roof_rule = {
+    .id = "no-roof",
+    .question = "is the GPU busy but far from what it can do?",
+    .order = 590,
+    .needs = {need::kGpuWork},
+    .only_if = computes_nearly_always,
+    .then_needs = {need::kShapes, need::kPeakRates},
+    .run = check_no_roof,
+    .covered_from = 0.6,
+};
 
 }  // namespace lanescope::explain::rules

@@ -8,9 +8,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome occupancy_query(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_occupancy_query(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::uint64_t queries = 0, before_launch = 0;
@@ -70,5 +70,15 @@ Outcome occupancy_query(const Facts& facts) {
   finding.sample_noun = "query";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule occupancy_query_rule = {
+    .id = "occupancy-query",
+    .question = "what is the occupancy query before a launch?",
+    .order = 650,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_occupancy_query,
+};
 
 }  // namespace lanescope::explain::rules

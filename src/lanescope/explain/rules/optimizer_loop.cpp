@@ -11,9 +11,9 @@ namespace lanescope::explain::rules {
 
 using analysis::Phase;
 
-Outcome optimizer_loop(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_optimizer_loop(const Facts& facts) {
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
@@ -78,5 +78,15 @@ Outcome optimizer_loop(const Facts& facts) {
   finding.action = say("Pass fused=True to the optimizer (Adam, AdamW, SGD), or else foreach=True");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule optimizer_loop_rule = {
+    .id = "optimizer-loop",
+    .question = "does the optimizer loop over its tensors?",
+    .order = 750,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_optimizer_loop,
+};
 
 }  // namespace lanescope::explain::rules

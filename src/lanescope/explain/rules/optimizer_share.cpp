@@ -8,9 +8,9 @@ namespace lanescope::explain::rules {
 
 using analysis::Phase;
 
-Outcome optimizer_share(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_optimizer_share(const Facts& facts) {
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
@@ -38,5 +38,15 @@ Outcome optimizer_share(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule optimizer_share_rule = {
+    .id = "optimizer-share",
+    .question = "is the optimizer a large part of the step?",
+    .order = 760,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_optimizer_share,
+};
 
 }  // namespace lanescope::explain::rules

@@ -19,11 +19,7 @@ bool is_replayed(const Facts& facts, SliceId work) {
   return launch != kNone<SliceId> && analysis::is_graph_launch(*facts.trace, launch);
 }
 
-}  // namespace
-
-Outcome outside_graphs(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_outside_graphs(const Facts& facts) {
   struct Outside {
     std::uint64_t runs = 0;
     std::int64_t gpu_ns = 0;
@@ -115,5 +111,15 @@ Outcome outside_graphs(const Facts& facts) {
   finding.sample_count = facts.steady.size();
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule outside_graphs_rule = {
+    .id = "outside-graphs",
+    .question = "what runs outside of the CUDA graphs?",
+    .order = 740,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_outside_graphs,
+};
 
 }  // namespace lanescope::explain::rules

@@ -32,10 +32,7 @@ bool is_pageable_copy(const Trace& trace, SliceId work) {
          (is_upload(trace, work) || !is_value(trace, work));
 }
 
-}  // namespace
-
-Outcome pageable_copy(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_pageable_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Direction {
     std::uint64_t copies = 0;
@@ -130,5 +127,15 @@ Outcome pageable_copy(const Facts& facts) {
           : say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule pageable_copy_rule = {
+    .id = "pageable-copy",
+    .question = "do copies go through memory that is not pinned?",
+    .order = 90,
+    .needs = {need::kGpuWork},
+    .run = check_pageable_copy,
+};
 
 }  // namespace lanescope::explain::rules

@@ -6,8 +6,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome profiler_stall(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_profiler_stall(const Facts& facts) {
   const Trace& trace = *facts.trace;
   WallTimes all;
   for (const WallTimes& wall : facts.device().walls) all += wall;
@@ -47,5 +48,15 @@ Outcome profiler_stall(const Facts& facts) {
   finding.sample_noun = "kind of row";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule profiler_stall_rule = {
+    .id = "profiler-stall",
+    .question = "what did the profiler itself cost?",
+    .order = 230,
+    .needs = {need::kGpuWork},
+    .run = check_profiler_stall,
+};
 
 }  // namespace lanescope::explain::rules

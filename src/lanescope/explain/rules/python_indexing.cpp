@@ -126,12 +126,7 @@ void join(std::vector<Window>& windows) {
   windows = std::move(joined);
 }
 
-}  // namespace
-
-Outcome python_indexing(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  if (!facts.steps.marked) return NotChecked{kNeedsSteps};
+Outcome check_python_indexing(const Facts& facts) {
   const Trace& trace = *facts.trace;
   FoundIndexing found = loops_of(facts);
   if (found.by_key.empty()) return Quiet{};
@@ -213,5 +208,15 @@ Outcome python_indexing(const Facts& facts) {
       say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched operator");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule python_indexing_rule = {
+    .id = "python-indexing",
+    .question = "does a Python loop take tensors apart?",
+    .order = 130,
+    .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
+    .run = check_python_indexing,
+};
 
 }  // namespace lanescope::explain::rules

@@ -37,12 +37,10 @@ std::int64_t device_lost_ns(const Facts& facts, const analysis::CompiledCode& co
   return lost;
 }
 
-}  // namespace
-
-Outcome recompiles(const Facts& facts) {
+Outcome check_recompiles(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
-  if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{kNeedsSteps};
+  if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{need::kRecordSteps};
   const std::vector<std::size_t> later = facts.later_steps();
   if (later.front() < facts.steps.first_steady) return Quiet{};  // cold-compile's
   std::vector<Window> windows;
@@ -110,5 +108,14 @@ Outcome recompiles(const Facts& facts) {
       "torch.compile(dynamic=True) for sizes that change; TORCH_LOGS=recompiles names the guard");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule recompiles_rule = {
+    .id = "recompiles",
+    .question = "does torch.compile compile again while the steps run?",
+    .order = 700,
+    .run = check_recompiles,
+};
 
 }  // namespace lanescope::explain::rules

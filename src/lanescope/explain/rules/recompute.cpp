@@ -14,9 +14,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::Phase;
 
-Outcome recompute(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_recompute(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   const auto windows = facts.steady_cpu_windows();
@@ -110,5 +110,15 @@ Outcome recompute(const Facts& facts) {
   finding.action = say("Checkpoint fewer layers if memory allows");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule recompute_rule = {
+    .id = "recompute",
+    .question = "does the backward pass run forward work again?",
+    .order = 790,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_recompute,
+};
 
 }  // namespace lanescope::explain::rules

@@ -29,14 +29,8 @@ std::int64_t median(std::vector<const KernelCall*>& calls) {
   return calls[(calls.size() - 1) / 2]->dur_ns();
 }
 
-}  // namespace
-
-Outcome same_flops(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_decide(facts)) return Quiet{};
+Outcome check_same_flops(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
   // Equal operations of one type, limited by them: (type, operations) -> (model, kernel) -> calls.
   std::map<std::pair<std::string_view, double>,
            std::map<std::pair<std::uint32_t, std::string_view>, EqualCalls>>
@@ -103,5 +97,17 @@ Outcome same_flops(const Facts& facts) {
   finding.action = say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule same_flops_rule = {
+    .id = "same-flops",
+    .question = "do matmuls of equal work take different times?",
+    .order = 540,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_decide,
+    .then_needs = {need::kShapes, need::kPeakRates},
+    .run = check_same_flops,
+};
 
 }  // namespace lanescope::explain::rules

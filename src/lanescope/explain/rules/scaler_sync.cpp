@@ -13,9 +13,9 @@ using analysis::IdlePart;
 using analysis::Phase;
 using analysis::Window;
 
-Outcome scaler_sync(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_scaler_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   struct Mark {
@@ -114,5 +114,15 @@ Outcome scaler_sync(const Facts& facts) {
                       {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm")});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule scaler_sync_rule = {
+    .id = "scaler-sync",
+    .question = "does the gradient scaler or clipping wait for the GPU?",
+    .order = 810,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_scaler_sync,
+};
 
 }  // namespace lanescope::explain::rules

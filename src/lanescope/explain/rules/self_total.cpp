@@ -22,9 +22,7 @@ struct OpTimes {
 constexpr double kLeastFactor = 1.2;
 constexpr std::size_t kMostChildren = 3;
 
-}  // namespace
-
-Outcome self_total(const Facts& facts) {
+Outcome check_self_total(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.main_device ? facts.steady_cpu_windows() : facts.steady_windows;
   const analysis::SliceNesting nesting = analysis::compute_slice_nesting(trace);
@@ -90,5 +88,15 @@ Outcome self_total(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule self_total_rule = {
+    .id = "self-total",
+    .question = "what is the difference between Self and total time?",
+    .order = 900,
+    .run = check_self_total,
+    .only_by_id = true,
+};
 
 }  // namespace lanescope::explain::rules

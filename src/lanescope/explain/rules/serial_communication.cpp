@@ -10,8 +10,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::WorkClass;
 
-Outcome serial_communication(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_serial_communication(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   std::set<std::uint32_t> compute_tracks;
@@ -78,5 +79,15 @@ Outcome serial_communication(const Facts& facts) {
   finding.brief = say("Communication never runs beside compute");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule serial_communication_rule = {
+    .id = "serial-communication",
+    .question = "why does communication not overlap with compute?",
+    .order = 410,
+    .needs = {need::kGpuWork},
+    .run = check_serial_communication,
+};
 
 }  // namespace lanescope::explain::rules

@@ -7,12 +7,10 @@
 
 namespace lanescope::explain::rules {
 
-Outcome slow_attention(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_decide(facts)) return Quiet{};
+namespace {
+
+Outcome check_slow_attention(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
   Savings found;
   const KernelCall* longest = nullptr;
   double flops = 0;
@@ -52,5 +50,17 @@ Outcome slow_attention(const Facts& facts) {
   finding.brief = say("Fused attention runs far below the GPU's peak");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule slow_attention_rule = {
+    .id = "slow-attention",
+    .question = "is fused attention far below the GPU's peak?",
+    .order = 530,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_decide,
+    .then_needs = {need::kShapes, need::kPeakRates},
+    .run = check_slow_attention,
+};
 
 }  // namespace lanescope::explain::rules

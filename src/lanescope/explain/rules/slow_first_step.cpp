@@ -4,13 +4,19 @@
 
 namespace lanescope::explain::rules {
 
-Outcome slow_first_step(const Facts& facts) {
+namespace {
+
+constexpr Need kThreeWholeSteps = {[](const Facts& facts) {
+                                     return facts.steps.marked &&
+                                            facts.steps.steps.size() - facts.cut_steps.size() >= 3;
+                                   },
+                                   need::kRecordSteps};
+
+Outcome check_slow_first_step(const Facts& facts) {
   const auto& steps = facts.steps.steps;
-  if (!facts.steps.marked || steps.size() < 3) return NotChecked{kNeedsSteps};
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.cut_steps.size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
-  if (whole < 3) return NotChecked{kNeedsSteps};
   const std::int64_t first = lengths[0];
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return Quiet{};
@@ -39,5 +45,15 @@ Outcome slow_first_step(const Facts& facts) {
   finding.confidence = lengths.size() >= 4 ? Confidence::kHigh : Confidence::kMedium;
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule slow_first_step_rule = {
+    .id = "slow-first-step",
+    .question = "why is the first step slow?",
+    .order = 170,
+    .needs = {kThreeWholeSteps},
+    .run = check_slow_first_step,
+};
 
 }  // namespace lanescope::explain::rules

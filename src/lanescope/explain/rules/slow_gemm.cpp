@@ -8,12 +8,10 @@
 
 namespace lanescope::explain::rules {
 
-Outcome slow_gemm(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_decide(facts)) return Quiet{};
+namespace {
+
+Outcome check_slow_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
   Savings found;
   const KernelCall* longest = nullptr;
   double flops = 0, flop_time_ns = 0;
@@ -52,5 +50,17 @@ Outcome slow_gemm(const Facts& facts) {
   finding.action = say("A larger batch, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule slow_gemm_rule = {
+    .id = "slow-gemm",
+    .question = "are large matmuls far below the GPU's peak?",
+    .order = 520,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_decide,
+    .then_needs = {need::kShapes, need::kPeakRates},
+    .run = check_slow_gemm,
+};
 
 }  // namespace lanescope::explain::rules

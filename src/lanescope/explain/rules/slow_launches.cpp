@@ -3,13 +3,13 @@
 #include <limits>
 #include <unordered_set>
 
+#include "lanescope/explain/rules/queued_launches.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
-constexpr std::int64_t kSlowMedianNs = 15'000;  // usual, with the recorder's own part: 3 to 8 us
-constexpr std::int64_t kUsualNs = 8'000;
+constexpr std::int64_t kSlowMedianNs = 15'000;
 
 }  // namespace
 
@@ -59,9 +59,9 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
   return launches;
 }
 
-Outcome slow_launches(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const std::vector<QueuedLaunch> launches = queued_launches(facts);
@@ -76,7 +76,7 @@ Outcome slow_launches(const Facts& facts) {
   if (lengths.size() < 100) return Quiet{};
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
-  const std::int64_t limit_ns = all_slow ? kUsualNs : 50 * median_ns;
+  const std::int64_t limit_ns = all_slow ? kUsualLaunchNs : 50 * median_ns;
   // What a call took above the usual counts as far as the GPU was idle in it.
   std::int64_t stake_ns = 0, excess_ns = 0;
   std::uint64_t slow = 0;
@@ -86,7 +86,7 @@ Outcome slow_launches(const Facts& facts) {
     if (launch.queued >= kFullQueue || length <= limit_ns) continue;
     const auto busy = timeline.time_within(trace.start_ns(launch.call), trace.end_ns(launch.call));
     const std::int64_t idle = length - busy[0] - busy[1] - busy[2];
-    const std::int64_t over = length - (all_slow ? kUsualNs : median_ns);
+    const std::int64_t over = length - (all_slow ? kUsualLaunchNs : median_ns);
     ++slow;
     excess_ns += over;
     stake_ns += std::min(idle, over);
@@ -111,7 +111,7 @@ Outcome slow_launches(const Facts& facts) {
   finding.arithmetic.push_back(
       say("per call the part above {}, and of that at most the time in which no stream ran: {} of "
           "{} per step",
-          {ns(all_slow ? kUsualNs : median_ns), ns(facts.per_step(stake_ns)),
+          {ns(all_slow ? kUsualLaunchNs : median_ns), ns(facts.per_step(stake_ns)),
            ns(facts.per_step(excess_ns))}));
   finding.evidence.push_back(
       {longest, say("the longest of them: {}", {name(trace.name(longest))})});
@@ -130,53 +130,14 @@ Outcome slow_launches(const Facts& facts) {
   return finding;
 }
 
-// The queue of a stream holds about a thousand launches; the next call waits for a free place.
-Outcome full_queue(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
-  const Trace& trace = *facts.trace;
-  const std::vector<QueuedLaunch> launches = queued_launches(facts);
-  std::vector<std::int64_t> free_lengths;
-  for (const QueuedLaunch& launch : launches)
-    if (launch.queued < kFullQueue) free_lengths.push_back(trace.dur_ns(launch.call));
-  if (free_lengths.size() == launches.size()) return Quiet{};
-  const bool any_free = !free_lengths.empty();
-  const std::int64_t usual_ns =
-      any_free ? analysis::lower_median(std::move(free_lengths)) : kUsualNs;
-  std::uint64_t held = 0, deepest = 0;
-  std::int64_t held_ns = 0;
-  SliceId longest = kNone<SliceId>;
-  for (const QueuedLaunch& launch : launches) {
-    const std::int64_t length = trace.dur_ns(launch.call);
-    deepest = std::max(deepest, launch.queued);
-    if (launch.queued < kFullQueue || length < 20'000 || length < 5 * usual_ns) continue;
-    ++held;
-    held_ns += length;
-    if (longest == kNone<SliceId> || length > trace.dur_ns(longest)) longest = launch.call;
-  }
-  std::int64_t cpu_ns = 0;
-  for (const auto& window : facts.steady_cpu_windows()) cpu_ns += window.length_ns();
-  if (held < 3 || share_of(held_ns, cpu_ns) < 0.05) return Quiet{};
-  Finding finding;
-  finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say("{} launch calls took up to {} because the GPU's queue was full ({} launches in it): the "
-          "CPU waits for the GPU there, and shorter calls would change nothing.",
-          {count(held), ns(trace.dur_ns(longest)), count(deepest)});
-  finding.arithmetic.push_back(
-      any_free ? say("these calls took {} per step; with room in the queue one takes {} in the "
-                     "median",
-                     {ns(facts.per_step(held_ns)), ns(usual_ns)})
-               : say("these calls took {} per step; none of the steady steps found room in the "
-                     "queue, where a few us are usual",
-                     {ns(facts.per_step(held_ns))}));
-  finding.evidence.push_back(
-      {longest, say("the longest of them: {}", {name(trace.name(longest))})});
-  finding.try_next = {"nothing on the CPU; the GPU is the limit"};
-  finding.confidence = facts.confidence();
-  finding.sample_count = held;
-  finding.sample_noun = "launch call";
-  return finding;
-}
+}  // namespace
+
+extern constinit const Rule slow_launches_rule = {
+    .id = "slow-launches",
+    .question = "do launch calls take too long?",
+    .order = 340,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_slow_launches,
+};
 
 }  // namespace lanescope::explain::rules

@@ -19,10 +19,7 @@ struct KernelTimes {
   SliceId slowest = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome slowed_compute(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_slowed_compute(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   analysis::IntervalUnion communication;
@@ -115,5 +112,15 @@ Outcome slowed_compute(const Facts& facts) {
       say("Kernels take {} times as long beside communication", {factor(beside_ns, usual_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule slowed_compute_rule = {
+    .id = "slowed-compute",
+    .question = "does communication slow the kernels beside it?",
+    .order = 430,
+    .needs = {need::kGpuWork},
+    .run = check_slowed_compute,
+};
 
 }  // namespace lanescope::explain::rules

@@ -20,10 +20,7 @@ struct CollectiveGroup {
   SliceId longest = kNone<SliceId>;
 };
 
-}  // namespace
-
-Outcome small_collectives(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_small_collectives(const Facts& facts) {
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
   std::map<std::string_view, CollectiveGroup> groups;
@@ -96,5 +93,15 @@ Outcome small_collectives(const Facts& facts) {
   finding.action = say("Larger buckets (DDP bucket_cap_mb, larger FSDP units)");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule small_collectives_rule = {
+    .id = "small-collectives",
+    .question = "are there many collectives of small messages?",
+    .order = 400,
+    .needs = {need::kGpuWork},
+    .run = check_small_collectives,
+};
 
 }  // namespace lanescope::explain::rules

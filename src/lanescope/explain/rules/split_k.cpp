@@ -5,8 +5,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome split_k(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+namespace {
+
+Outcome check_split_k(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings reduce;
   std::uint64_t split = 0;
@@ -47,5 +48,15 @@ Outcome split_k(const Facts& facts) {
   finding.sample_noun = "call";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule split_k_rule = {
+    .id = "split-k",
+    .question = "what is the splitKreduce kernel after a matmul?",
+    .order = 660,
+    .needs = {need::kGpuWork},
+    .run = check_split_k,
+};
 
 }  // namespace lanescope::explain::rules

@@ -5,7 +5,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome stack_cost(const Facts& facts) {
+namespace {
+
+Outcome check_stack_cost(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t frames = 0, others = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -36,5 +38,14 @@ Outcome stack_cost(const Facts& facts) {
   finding.sample_noun = "frame";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule stack_cost_rule = {
+    .id = "stack-cost",
+    .question = "did recording Python stacks slow the CPU?",
+    .order = 300,
+    .run = check_stack_cost,
+};
 
 }  // namespace lanescope::explain::rules

@@ -20,11 +20,7 @@ std::int64_t first_cpu_event_ns(const Facts& facts) {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-}  // namespace
-
-Outcome start_up_lag(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_start_up_lag(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& first = facts.device().timeline.work.front();
   // Work from before the recording: the lane does not begin late.
@@ -65,5 +61,15 @@ Outcome start_up_lag(const Facts& facts) {
   finding.sample_noun = "recording";
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule start_up_lag_rule = {
+    .id = "start-up-lag",
+    .question = "why does the GPU's lane begin so late?",
+    .order = 310,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_start_up_lag,
+};
 
 }  // namespace lanescope::explain::rules

@@ -1,17 +1,23 @@
 // So many kernels of a few microseconds that launching them is the work.
+#include <optional>
+
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
-Outcome tiny_kernels(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+struct TinyKernels {
+  std::int64_t waiting_ns = 0;  // of the GPU, for launches of tiny kernels
+};
+
+std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
   const auto& launches = facts.launches;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
   // A long wait is not the launch's: it has another cause. Short ones, each before a tiny kernel,
   // are.
   constexpr std::int64_t kLongestWaitNs = 100'000;
-  std::int64_t waiting = 0;
+  TinyKernels found;
   for (const analysis::Gap& gap : facts.device().gaps.gaps) {
     if (gap.next_work == kNone<SliceId> || gap.end_ns - gap.start_ns > kLongestWaitNs ||
         facts.trace->dur_ns(gap.next_work) >= analysis::kTinyKernelNs ||
@@ -20,23 +26,29 @@ Outcome tiny_kernels(const Facts& facts) {
     for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
       if (part.cause == analysis::IdleCause::kHostLate ||
           part.cause == analysis::IdleCause::kLaunchLatency)
-        waiting += part.end_ns - part.start_ns;
+        found.waiting_ns += part.end_ns - part.start_ns;
   }
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (steps == 0 || launches.kernel_count < 200 * steps ||
       launches.tiny_kernel_count * 2 < launches.kernel_count ||
-      launches.graph_work_count * 2 > launches.linked_count || share_of(waiting, wall_ns) < 0.1)
-    return Quiet{};
+      launches.graph_work_count * 2 > launches.linked_count ||
+      share_of(found.waiting_ns, facts.wall.partition.wall_ns) < 0.1)
+    return std::nullopt;
+  return found;
+}
+
+Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
+  const auto& launches = facts.launches;
+  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const Value per_step = count(launches.kernel_count / steps);
+  const Value tiny = ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
+                           static_cast<std::int64_t>(launches.kernel_count));
   Finding finding;
   finding.verdict =
       say("Launch-bound: {} kernels per step, {} of them shorter than 10 us; in gaps of up to "
           "100 us the GPU waits {} per step for their launches.",
-          {count(launches.kernel_count / steps),
-           ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
-                 static_cast<std::int64_t>(launches.kernel_count)),
-           ns(facts.per_step(waiting))});
-  finding.at_stake_ns = facts.per_step(waiting);
-  finding.at_stake_ratio = share_of(waiting, wall_ns);
+          {per_step, tiny, ns(facts.per_step(found.waiting_ns))});
+  finding.at_stake_ns = facts.per_step(found.waiting_ns);
+  finding.at_stake_ratio = share_of(found.waiting_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
       say("median kernel {}; {} of {} kernels ran shorter than their own "
           "launch call took",
@@ -53,11 +65,19 @@ Outcome tiny_kernels(const Facts& facts) {
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
   finding.brief = say("The GPU waits for launches: {} kernels per step, {} shorter than 10 us",
-                      {count(launches.kernel_count / steps),
-                       ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
-                             static_cast<std::int64_t>(launches.kernel_count))});
+                      {per_step, tiny});
   finding.action = say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule tiny_kernels_rule = {
+    .id = "tiny-kernels",
+    .question = "are there so many small kernels that launching is the work?",
+    .order = 110,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_tiny_kernels, tell_tiny_kernels>,
+};
 
 }  // namespace lanescope::explain::rules

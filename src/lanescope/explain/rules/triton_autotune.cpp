@@ -159,10 +159,7 @@ std::map<std::uint32_t, std::vector<Stretch>> stretches_by_kernel(
   return found;
 }
 
-}  // namespace
-
-Outcome triton_autotune(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
+Outcome check_triton_autotune(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
   KernelNames names(trace);
@@ -221,5 +218,15 @@ Outcome triton_autotune(const Facts& facts) {
   finding.action = say("Warm up every shape once before you record");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule triton_autotune_rule = {
+    .id = "triton-autotune",
+    .question = "were kernels autotuned during the recording?",
+    .order = 860,
+    .needs = {need::kGpuWork},
+    .run = check_triton_autotune,
+};
 
 }  // namespace lanescope::explain::rules

@@ -27,14 +27,8 @@ std::int64_t unaligned_length(const analysis::OperatorWork& work) {
   return 0;
 }
 
-}  // namespace
-
-Outcome unaligned_dims(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_matter(facts)) return Quiet{};
+Outcome check_unaligned_dims(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  if (!kernels.roofline.has_shapes) return NotChecked{kNeedsShapes};
-  if (!kernels.roofline.spec) return NotChecked{kNeedsPeaks};
   // What aligned matmuls of the same type reach in this program.
   std::map<std::string_view, double> best;
   for (const KernelCall& kernel : kernels.kernels)
@@ -94,5 +88,17 @@ Outcome unaligned_dims(const Facts& facts) {
   finding.action = say("Pad sizes to a multiple of 8 (16-bit types), 16 (8-bit) or 4 (float32)");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule unaligned_dims_rule = {
+    .id = "unaligned-dims",
+    .question = "do matmuls have sizes that tensor cores are slow at?",
+    .order = 510,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_matter,
+    .then_needs = {need::kShapes, need::kPeakRates},
+    .run = check_unaligned_dims,
+};
 
 }  // namespace lanescope::explain::rules

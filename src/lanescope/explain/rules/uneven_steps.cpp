@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -126,14 +127,29 @@ std::string numbers_text(const Facts& facts, const std::vector<std::size_t>& slo
   return slow.size() > 8 ? text + ", ..." : text;
 }
 
-}  // namespace
+constexpr Need kSixSteadySteps = {
+    [](const Facts& facts) { return facts.steps.marked && facts.steady.size() >= 6; },
+    "six steps or more without start-up (schedule(warmup=1, active=8))"};
 
-Outcome uneven_steps(const Facts& facts) {
-  if (!facts.main_device && !facts.cpu) return NotChecked{kNeedsWork};
+struct UnevenSteps {
+  std::vector<std::size_t> slow;  // places in Facts::steady, in order
+  Medians medians;
+  std::int64_t over_ns = 0;          // of all slow steps, above the median of the others
+  std::optional<std::size_t> every;  // one of so many steps is slow
+  std::vector<Extra> extras;
+};
+
+// Slow steps at equal distances, three or more; none: they are not.
+std::optional<std::size_t> period_of(const Facts& facts, const std::vector<std::size_t>& slow) {
+  if (slow.size() < 3) return std::nullopt;
+  const auto place = [&](std::size_t i) { return facts.steady[slow[i]]; };
+  for (std::size_t i = 2; i < slow.size(); ++i)
+    if (place(i) - place(i - 1) != place(1) - place(0)) return std::nullopt;
+  return place(1) - place(0);
+}
+
+std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
   const std::size_t steps = facts.steady.size();
-  if (!facts.steps.marked || steps < 6)
-    return NotChecked{"six steps or more without start-up (schedule(warmup=1, active=8))"};
-  const Trace& trace = *facts.trace;
   std::vector<std::size_t> order(steps);
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto length = [&](std::size_t i) { return facts.step_window(facts.steady[i]).length_ns(); };
@@ -142,47 +158,51 @@ Outcome uneven_steps(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   for (const std::size_t i : order) lengths.push_back(length(i));
   const std::size_t cut = find_cut(lengths);
-  if (cut == 0) return Quiet{};
-  std::vector<std::size_t> slow(order.begin() + static_cast<std::ptrdiff_t>(cut), order.end());
-  std::sort(slow.begin(), slow.end());
+  if (cut == 0) return std::nullopt;
+  UnevenSteps found;
+  found.slow.assign(order.begin() + static_cast<std::ptrdiff_t>(cut), order.end());
+  std::sort(found.slow.begin(), found.slow.end());
+  found.medians = medians_of(lengths, cut);
   std::vector<char> is_slow(steps, 0);
-  std::int64_t over_ns = 0;
-  const auto [low, high] = medians_of(lengths, cut);
-  for (const std::size_t i : slow) {
+  for (const std::size_t i : found.slow) {
     is_slow[i] = 1;
-    over_ns += length(i) - low;
+    found.over_ns += length(i) - found.medians.low_ns;
   }
-  const auto extras = StepContents(facts, is_slow).extras(high - low);
+  found.every = period_of(facts, found.slow);
+  found.extras = StepContents(facts, is_slow).extras(found.medians.high_ns - found.medians.low_ns);
+  return found;
+}
 
-  const auto place = [&](std::size_t i) { return facts.steady[slow[i]]; };
-  bool regular = slow.size() >= 3;
-  for (std::size_t i = 2; i < slow.size(); ++i)
-    regular = regular && place(i) - place(i - 1) == place(1) - place(0);
-  Finding finding;
-  finding.verdict = say("Steps come in two lengths: {} of {} take {}, the others {}.",
-                        {count(slow.size()), count(steps), ns(high), ns(low)});
-  if (regular) {
-    finding.verdict.pattern += " One of {} is slow.";
-    finding.verdict.values.push_back(count(place(1) - place(0)));
-  }
-  finding.at_stake_ns = facts.per_step(over_ns);
-  finding.at_stake_ratio = share_of(over_ns, facts.steady_wall_ns());
-  finding.arithmetic.push_back(
-      say("the slow ones: {}; if they were like the others, the mean step would be {} shorter",
-          {text(numbers_text(facts, slow)), ns(finding.at_stake_ns)}));
-  for (std::size_t i = 0; i < extras.size() && i < 4; ++i) {
-    const Extra& extra = extras[i];
-    const std::string_view label = trace.name(extra.slice);
+void add_extras(const Facts& facts, const UnevenSteps& found, Finding& finding) {
+  for (std::size_t i = 0; i < found.extras.size() && i < 4; ++i) {
+    const Extra& extra = found.extras[i];
+    const std::string_view label = facts.trace->name(extra.slice);
     finding.evidence.push_back(
         {extra.slice,
          say(extra.on_gpu ? "GPU: {}: {} in a slow step, {} in another"
                           : "CPU: {}, its own time: {} in a slow step, {} in another",
              {extra.on_gpu ? kernel(label) : name(label), ns(extra.slow_ns), ns(extra.usual_ns)})});
   }
-  if (extras.empty())
+  if (found.extras.empty())
     finding.evidence.push_back(
-        {facts.steps.steps[facts.steady[slow.front()]].slice,
+        {facts.steps.steps[facts.steady[found.slow.front()]].slice,
          say("a slow step; no event by name explains it: time without events, or waiting")});
+}
+
+Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
+  const std::size_t steps = facts.steady.size();
+  const auto [low, high] = found.medians;
+  const auto& slow = found.slow;
+  Finding finding;
+  finding.verdict = say("Steps come in two lengths: {} of {} take {}, the others {}.",
+                        {count(slow.size()), count(steps), ns(high), ns(low)});
+  if (found.every) append(finding.verdict, say(" One of {} is slow.", {count(*found.every)}));
+  finding.at_stake_ns = facts.per_step(found.over_ns);
+  finding.at_stake_ratio = share_of(found.over_ns, facts.steady_wall_ns());
+  finding.arithmetic.push_back(
+      say("the slow ones: {}; if they were like the others, the mean step would be {} shorter",
+          {text(numbers_text(facts, slow)), ns(finding.at_stake_ns)}));
+  add_extras(facts, found, finding);
   finding.try_next = {
       "logging, evaluation, checkpoints, garbage collection: do them less often, or beside the "
       "step",
@@ -194,5 +214,15 @@ Outcome uneven_steps(const Facts& facts) {
   finding.action = say("Log, evaluate and save less often; sort or pad inputs of varying size");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule uneven_steps_rule = {
+    .id = "uneven-steps",
+    .question = "why are some steps slower than others?",
+    .order = 350,
+    .needs = {need::kAnyWork, kSixSteadySteps},
+    .run = measure_and_tell<measure_uneven_steps, tell_uneven_steps>,
+};
 
 }  // namespace lanescope::explain::rules

@@ -209,11 +209,7 @@ class Chains {
   std::map<std::string, ChainGroup> groups_;
 };
 
-}  // namespace
-
-Outcome unfused_chain(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   KernelNames names(trace);
@@ -354,5 +350,15 @@ Outcome unfused_chain(const Facts& facts) {
   finding.action = say("torch.compile the function that holds them");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule unfused_chain_rule = {
+    .id = "unfused-chain",
+    .question = "do elementwise kernels run one by one that could be one?",
+    .order = 670,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_unfused_chain,
+};
 
 }  // namespace lanescope::explain::rules

@@ -102,11 +102,7 @@ void match(const Pattern& pattern, std::span<const NormEntry> entries, std::size
   }
 }
 
-}  // namespace
-
-Outcome unfused_norm(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+Outcome check_unfused_norm(const Facts& facts) {
   const Trace& trace = *facts.trace;
   KernelNames names(trace);
   std::map<std::uint32_t, std::vector<NormEntry>> streams;
@@ -210,5 +206,15 @@ Outcome unfused_norm(const Facts& facts) {
       say("Use {}, or torch.compile the module", {text(kPatterns[ranked.front()].instead)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule unfused_norm_rule = {
+    .id = "unfused-norm",
+    .question = "do norms, softmax or rotary embeddings run operator by operator?",
+    .order = 680,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_unfused_norm,
+};
 
 }  // namespace lanescope::explain::rules

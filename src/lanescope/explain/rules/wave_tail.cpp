@@ -9,9 +9,9 @@
 
 namespace lanescope::explain::rules {
 
-Outcome wave_tail(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!kernels_decide(facts)) return Quiet{};
+namespace {
+
+Outcome check_wave_tail(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -77,5 +77,16 @@ Outcome wave_tail(const Facts& facts) {
   finding.brief = say("The last wave of blocks leaves the GPU partly empty");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule wave_tail_rule = {
+    .id = "wave-tail",
+    .question = "does the last wave of blocks leave the GPU half empty?",
+    .order = 550,
+    .needs = {need::kGpuWork},
+    .only_if = kernels_decide,
+    .run = check_wave_tail,
+};
 
 }  // namespace lanescope::explain::rules

@@ -68,9 +68,7 @@ Waits find_waits(const Trace& trace) {
   return found;
 }
 
-}  // namespace
-
-Outcome worker_restart(const Facts& facts) {
+Outcome check_worker_restart(const Facts& facts) {
   constexpr std::int64_t kShortestNs = 5'000'000;
   const Waits waits = find_waits(*facts.trace);
   if (waits.lengths.empty()) return Quiet{};
@@ -116,5 +114,14 @@ Outcome worker_restart(const Facts& facts) {
                               {count(windows.size()), ns(total_ns)});
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule worker_restart_rule = {
+    .id = "worker-restart",
+    .question = "are the DataLoader's workers started again?",
+    .order = 870,
+    .run = check_worker_restart,
+};
 
 }  // namespace lanescope::explain::rules

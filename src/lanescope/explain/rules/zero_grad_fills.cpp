@@ -9,9 +9,9 @@ namespace lanescope::explain::rules {
 using analysis::DeviceWork;
 using analysis::Phase;
 
-Outcome zero_grad_fills(const Facts& facts) {
-  if (!facts.main_device) return NotChecked{kNeedsDevice};
-  if (!has_launches(facts)) return NotChecked{kNeedsLaunches};
+namespace {
+
+Outcome check_zero_grad_fills(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kZeroGrad);
@@ -67,5 +67,15 @@ Outcome zero_grad_fills(const Facts& facts) {
   finding.action = say("zero_grad(set_to_none=True), torch's default since 2.0");
   return finding;
 }
+
+}  // namespace
+
+extern constinit const Rule zero_grad_fills_rule = {
+    .id = "zero-grad-fills",
+    .question = "does zero_grad fill gradients with zeros?",
+    .order = 770,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_zero_grad_fills,
+};
 
 }  // namespace lanescope::explain::rules

@@ -1,0 +1,68 @@
+// Launch calls wait because the GPU's queue is full.
+#include <algorithm>
+
+#include "lanescope/explain/rules/queued_launches.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+// The queue of a stream holds about a thousand launches; the next call waits for a free place.
+Outcome check_full_queue(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const std::vector<QueuedLaunch> launches = queued_launches(facts);
+  std::vector<std::int64_t> free_lengths;
+  for (const QueuedLaunch& launch : launches)
+    if (launch.queued < kFullQueue) free_lengths.push_back(trace.dur_ns(launch.call));
+  if (free_lengths.size() == launches.size()) return Quiet{};
+  const bool any_free = !free_lengths.empty();
+  const std::int64_t usual_ns =
+      any_free ? analysis::lower_median(std::move(free_lengths)) : kUsualLaunchNs;
+  std::uint64_t held = 0, deepest = 0;
+  std::int64_t held_ns = 0;
+  SliceId longest = kNone<SliceId>;
+  for (const QueuedLaunch& launch : launches) {
+    const std::int64_t length = trace.dur_ns(launch.call);
+    deepest = std::max(deepest, launch.queued);
+    if (launch.queued < kFullQueue || length < 20'000 || length < 5 * usual_ns) continue;
+    ++held;
+    held_ns += length;
+    if (longest == kNone<SliceId> || length > trace.dur_ns(longest)) longest = launch.call;
+  }
+  std::int64_t cpu_ns = 0;
+  for (const auto& window : facts.steady_cpu_windows()) cpu_ns += window.length_ns();
+  if (held < 3 || share_of(held_ns, cpu_ns) < 0.05) return Quiet{};
+  Finding finding;
+  finding.kind = FindingKind::kNormal;
+  finding.verdict =
+      say("{} launch calls took up to {} because the GPU's queue was full ({} launches in it): the "
+          "CPU waits for the GPU there, and shorter calls would change nothing.",
+          {count(held), ns(trace.dur_ns(longest)), count(deepest)});
+  finding.arithmetic.push_back(
+      any_free ? say("these calls took {} per step; with room in the queue one takes {} in the "
+                     "median",
+                     {ns(facts.per_step(held_ns)), ns(usual_ns)})
+               : say("these calls took {} per step; none of the steady steps found room in the "
+                     "queue, where a few us are usual",
+                     {ns(facts.per_step(held_ns))}));
+  finding.evidence.push_back(
+      {longest, say("the longest of them: {}", {name(trace.name(longest))})});
+  finding.try_next = {"nothing on the CPU; the GPU is the limit"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = held;
+  finding.sample_noun = "launch call";
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule full_queue_rule = {
+    .id = "full-queue",
+    .question = "do launch calls wait for a full queue?",
+    .order = 330,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = check_full_queue,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,20 @@
+// What the rules about memory share.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+
+namespace lanescope::explain::rules {
+
+// The accelerator with the highest peak; without records of one the CPU; null: there are none.
+const analysis::MemoryDevice* main_memory(const Facts& facts);
+const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
+// What the device has, by the file's deviceProperties; 0: unknown.
+std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);
+// The four largest as evidence: bytes, blocks, who allocated them.
+void add_owners(const Facts& facts, const std::vector<analysis::MemoryShare>& shares,
+                Finding& finding);
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist.
+
+A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name. CMakeLists.txt there finds them in the same way.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+EXPLAIN = ROOT / "src" / "lanescope" / "explain"
+PAGES = ROOT / "docs" / "rules"
+
+
+def declaration_problems(source, rule):
+    text = source.read_text(encoding="utf-8")
+    declared = re.findall(r"^extern constinit const Rule (\w+) = \{(.*?)^\};", text, re.MULTILINE | re.DOTALL)
+    if [name for name, _ in declared] != [f"{source.stem}_rule"]:
+        return [f"expected one declaration, `extern constinit const Rule {source.stem}_rule`, found {len(declared)}"]
+    found = re.search(r'\.id = "([^"]*)"', declared[0][1])
+    return [] if found and found.group(1) == rule else [f'expected .id = "{rule}"']
+
+
+def main():
+    rules = {path.stem.replace("_", "-"): path for path in sorted((EXPLAIN / "rules").glob("*.cpp"))
+             if not path.with_suffix(".h").exists()}
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in EXPLAIN.glob("*_test.cpp"))
+    problems = []
+    for rule, source in rules.items():
+        problems += [f"{source.relative_to(ROOT)}: {what}" for what in declaration_problems(source, rule)]
+        if not (PAGES / f"{rule}.md").is_file():
+            problems.append(f"{rule}: no page docs/rules/{rule}.md")
+        if f'"{rule}"' not in tests:
+            problems.append(f'{rule}: no test in src/lanescope/explain/*_test.cpp names "{rule}"')
+        for named in re.findall(r'\bexplains\b[^;]*?\{"([^"]+)"', source.read_text(encoding="utf-8"), re.DOTALL):
+            if named not in rules:
+                problems.append(f"{source.relative_to(ROOT)}: explains a part of {named}, which is no rule")
+    problems += [f"docs/rules/{page.name}: no rule of that name" for page in sorted(PAGES.glob("*.md"))
+                 if page.stem not in rules]
+    for problem in problems:
+        print(problem)
+    print(f"check_rules: {len(rules)} rules, {len(problems)} problems")
+    return 1 if problems or not rules else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
