@@ -15,6 +15,7 @@
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/json_walk.h"
 #include "lanescope/format/kineto_json/text_window.h"
+#include "lanescope/format/known_files.h"
 
 namespace lanescope::format {
 namespace {
@@ -374,8 +375,8 @@ class DocumentReader {
         return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
       };
       if (has("traceEvents")) return error("a traceEvents that is not an array");
-      if (has("nodes") && (has("schema") || has("start_ts")))
-        return error("a PyTorch execution trace (operators as graph nodes, without times)");
+      if (const auto known = known_json_object(keys_))
+        return error(known->found + "; " + known->advice);
       std::string keys;
       for (std::size_t i = 0; i < std::min<std::size_t>(keys_.size(), 6); ++i)
         keys += (i ? ", " : "") + keys_[i];
@@ -407,6 +408,21 @@ class DocumentReader {
 };
 
 }  // namespace
+
+bool looks_like_kineto_json(std::string_view head) {
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const auto next = [&](std::size_t from) {
+    from = head.find_first_not_of(" \t\r\n", from);
+    return from == std::string_view::npos ? head.size() : from;
+  };
+  const std::size_t first = next(0);
+  if (first == head.size() || (head[first] != '{' && head[first] != '[')) return false;
+  const std::size_t second = next(first + 1);
+  if (head[first] == '{' || second == head.size() || head[second] != '[') return true;
+  const std::size_t third = next(second + 1);
+  return third == head.size() ||
+         std::string_view("0123456789-]").find(head[third]) == std::string_view::npos;
+}
 
 Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
                                const ReadOptions& options) {
