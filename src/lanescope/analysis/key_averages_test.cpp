@@ -13,47 +13,54 @@ namespace {
 
 using testing::Sketch;
 
-KeyAverages averages(const Trace& trace, TableStyle style, KeyAveragesOptions options = {}) {
+KeyAverages averages(const Trace &trace, TableStyle style,
+                     KeyAveragesOptions options = {}) {
   options.style = style;
   auto result = compute_key_averages(trace, options);
   EXPECT_TRUE(result);
   return std::move(*result);
 }
 
-const KeyAverage& row(const KeyAverages& table, std::string_view name, bool on_device = false) {
+const KeyAverage &row(const KeyAverages &table, std::string_view name,
+                      bool on_device = false) {
   static const KeyAverage missing;
-  for (const KeyAverage& each : table.rows)
-    if (each.name == name && each.on_device == on_device) return each;
+  for (const KeyAverage &each : table.rows)
+    if (each.name == name && each.on_device == on_device)
+      return each;
   ADD_FAILURE() << "no row " << name;
   return missing;
 }
 
-// One step: linear over addmm over one launch, whose kernel runs 5 ns. All ids agree.
+// One step: linear over addmm over one launch, whose kernel runs 5 ns. All ids
+// agree.
 Sketch one_linear() {
-  return std::move(Sketch()
-                       .annotation("ProfilerStep#3", 0, 1000, {.external_id = 1})
-                       .op("aten::linear", 100, 400, {.external_id = 2})
-                       .op("aten::addmm", 150, 300, {.external_id = 3})
-                       .runtime("cudaLaunchKernel", 200, 100, {.external_id = 3, .correlation = 70})
-                       .kernel("gemm", 600, 5, {.external_id = 3, .correlation = 70}));
+  return std::move(
+      Sketch()
+          .annotation("ProfilerStep#3", 0, 1000, {.external_id = 1})
+          .op("aten::linear", 100, 400, {.external_id = 2})
+          .op("aten::addmm", 150, 300, {.external_id = 3})
+          .runtime("cudaLaunchKernel", 200, 100,
+                   {.external_id = 3, .correlation = 70})
+          .kernel("gemm", 600, 5, {.external_id = 3, .correlation = 70}));
 }
 
 // A row of an annotation on stream 7 as lanescope's recorder writes it.
-void project(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-             std::string_view launches) {
-  TraceBuilder& builder = sketch.builder();
+void project(Sketch &sketch, std::string_view name, std::int64_t start_ns,
+             std::int64_t dur_ns, std::string_view launches) {
+  TraceBuilder &builder = sketch.builder();
   Scalar device, stream;
   stream.number = 7;
   builder.args().begin();
   builder.args().add_string(builder.intern("launches"), arg_key("launches"),
                             builder.intern(launches));
   const ArgsId args = builder.args().end();
-  builder.add_slice(builder.track(device, stream, true), builder.category("gpu_user_annotation"),
+  builder.add_slice(builder.stream_track(device, stream),
+                    builder.category("gpu_user_annotation"),
                     builder.intern(name), start_ns, dur_ns, args);
 }
 
-// Torch has no bar for an annotation whose work is all launched in inner ones; neither style counts
-// the bar of backward work as a separate call.
+// Torch has no bar for an annotation whose work is all launched in inner ones;
+// neither style counts the bar of backward work as a separate call.
 TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
   Sketch sketch = one_linear();
   project(sketch, "own", 599, 7, "own");
@@ -63,25 +70,29 @@ TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
   const KeyAverages torch = averages(trace, TableStyle::kTorch);
   EXPECT_EQ(row(torch, "own", true).count, 1);
   EXPECT_EQ(row(torch, "own", true).device_time_total_ns, 5);
-  for (const KeyAverage& each : torch.rows) EXPECT_NE(each.name, "outer");
+  for (const KeyAverage &each : torch.rows)
+    EXPECT_NE(each.name, "outer");
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(row(ours, "own", true).count, 1);
   EXPECT_EQ(row(ours, "outer", true).device_time_total_ns, 5);
 }
 
-// No API call is recorded at all, but the trace itself says of one kernel that it came before.
-TEST(KeyAveragesTest, WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly) {
+// No API call is recorded at all, but the trace itself says of one kernel that
+// it came before.
+TEST(KeyAveragesTest,
+     WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly) {
   Sketch sketch;
   sketch.op("aten::add", 0, 100, {.external_id = 1}).kernel("inside", 50, 5);
-  TraceBuilder& builder = sketch.builder();
+  TraceBuilder &builder = sketch.builder();
   Scalar device, stream;
   stream.number = 7;
   builder.args().begin();
-  builder.args().add(builder.intern("launched before window"), ArgKey::kLaunchedBeforeWindow,
-                     ArgType::kTrue);
+  builder.args().add(builder.intern("launched before window"),
+                     ArgKey::kLaunchedBeforeWindow, ArgType::kTrue);
   const ArgsId args = builder.args().end();
-  builder.add_slice(builder.track(device, stream, true), builder.category("kernel"),
-                    builder.intern("early"), 10, 7, args);
+  builder.add_slice(builder.stream_track(device, stream),
+                    builder.category("kernel"), builder.intern("early"), 10, 7,
+                    args);
   const Trace trace = sketch.trace();
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(ours.corrections.unlaunched_count, 1u);
@@ -111,16 +122,20 @@ TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
   }
 }
 
-// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar without the tick
-// at each end.
-TEST(KeyAveragesTest, AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWorkInLanescopeStyle) {
-  const Trace trace = std::move(one_linear()
-                                    .kernel("gemm", 690, 10, {.external_id = 3, .correlation = 70})
-                                    .gpu_annotation("ProfilerStep#3", 599, 102, {.external_id = 1}))
-                          .trace();
-  EXPECT_EQ(
-      row(averages(trace, TableStyle::kTorch), "ProfilerStep*", true).self_device_time_total_ns,
-      100);
+// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar
+// without the tick at each end.
+TEST(
+    KeyAveragesTest,
+    AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWorkInLanescopeStyle) {
+  const Trace trace =
+      std::move(
+          one_linear()
+              .kernel("gemm", 690, 10, {.external_id = 3, .correlation = 70})
+              .gpu_annotation("ProfilerStep#3", 599, 102, {.external_id = 1}))
+          .trace();
+  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "ProfilerStep*", true)
+                .self_device_time_total_ns,
+            100);
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(row(ours, "ProfilerStep*", true).device_time_total_ns, 15);
   EXPECT_EQ(row(ours, "ProfilerStep*", true).self_device_time_total_ns, 0);
@@ -128,11 +143,14 @@ TEST(KeyAveragesTest, AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWork
   EXPECT_EQ(ours.annotation_busy_ns, 15);
 }
 
-TEST(KeyAveragesTest, OverheadClaimsTheKernelsOfTheOperatorOpenAtItsStartInTorchStyleOnly) {
-  const Trace trace = std::move(one_linear().overhead("Buffer Flush", 310, 50)).trace();
+TEST(KeyAveragesTest,
+     OverheadClaimsTheKernelsOfTheOperatorOpenAtItsStartInTorchStyleOnly) {
+  const Trace trace =
+      std::move(one_linear().overhead("Buffer Flush", 310, 50)).trace();
   const KeyAverages torch = averages(trace, TableStyle::kTorch);
   EXPECT_EQ(row(torch, "Buffer Flush").device_time_total_ns, 5);
-  EXPECT_EQ(row(torch, "aten::linear").device_time_total_ns, 10);  // the same kernel twice
+  EXPECT_EQ(row(torch, "aten::linear").device_time_total_ns,
+            10); // the same kernel twice
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(row(ours, "Buffer Flush").device_time_total_ns, 0);
   EXPECT_EQ(row(ours, "aten::linear").device_time_total_ns, 5);
@@ -142,14 +160,16 @@ TEST(KeyAveragesTest, OverheadClaimsTheKernelsOfTheOperatorOpenAtItsStartInTorch
 }
 
 TEST(KeyAveragesTest, WarmUpWorkIsLeftOutOfLanescopeStyleAndCounted) {
-  const Trace trace = std::move(one_linear()
-                                    .kernel("leaked", 10, 30, {.correlation = 2})
-                                    .runtime("cudaLaunchKernel", -50, 10, {.correlation = 3})
-                                    .kernel("before the step", 50, 40, {.correlation = 3}))
-                          .trace();
+  const Trace trace =
+      std::move(one_linear()
+                    .kernel("leaked", 10, 30, {.correlation = 2})
+                    .runtime("cudaLaunchKernel", -50, 10, {.correlation = 3})
+                    .kernel("before the step", 50, 40, {.correlation = 3}))
+          .trace();
   EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "leaked", true).count, 1);
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
-  for (const KeyAverage& each : ours.rows) EXPECT_NE(each.name, "leaked");
+  for (const KeyAverage &each : ours.rows)
+    EXPECT_NE(each.name, "leaked");
   EXPECT_EQ(ours.corrections.unlaunched_count, 1u);
   EXPECT_EQ(ours.corrections.unlaunched_ns, 30);
   EXPECT_EQ(ours.corrections.before_first_step_count, 1u);
@@ -158,41 +178,54 @@ TEST(KeyAveragesTest, WarmUpWorkIsLeftOutOfLanescopeStyleAndCounted) {
 }
 
 TEST(KeyAveragesTest, WithoutAnyRecordedLaunchNothingIsLeftOut) {
-  const Trace trace =
-      std::move(Sketch().op("op", 0, 10, {.external_id = 1}).kernel("k", 20, 5, {.external_id = 1}))
-          .trace();
+  const Trace trace = std::move(Sketch()
+                                    .op("op", 0, 10, {.external_id = 1})
+                                    .kernel("k", 20, 5, {.external_id = 1}))
+                          .trace();
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(row(ours, "k", true).count, 1);
   EXPECT_EQ(row(ours, "op").device_time_total_ns, 5);
 }
 
-// mean over mean as its only child is one call, to a fixpoint; with a second child both stay.
+// mean over mean as its only child is one call, to a fixpoint; with a second
+// child both stay.
 TEST(KeyAveragesTest, AnOnlyChildOfTheSameNameIsTheSameCall) {
-  Trace trace =
-      std::move(Sketch().op("mean", 0, 100).op("mean", 10, 80).op("mean", 20, 60).op("sum", 30, 10))
-          .trace();
+  Trace trace = std::move(Sketch()
+                              .op("mean", 0, 100)
+                              .op("mean", 10, 80)
+                              .op("mean", 20, 60)
+                              .op("sum", 30, 10))
+                    .trace();
   EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").count, 1);
-  EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").self_cpu_time_total_ns, 90);
-  trace = std::move(Sketch().op("mean", 0, 100).op("mean", 10, 20).op("sum", 40, 10)).trace();
+  EXPECT_EQ(
+      row(averages(trace, TableStyle::kTorch), "mean").self_cpu_time_total_ns,
+      90);
+  trace = std::move(
+              Sketch().op("mean", 0, 100).op("mean", 10, 20).op("sum", 40, 10))
+              .trace();
   EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "mean").count, 2);
 }
 
 // In torch, the child's kernels replace the parent's; lanescope keeps both.
 TEST(KeyAveragesTest, MergedCallsKeepTheKernelsOfBothInLanescopeStyle) {
   const Trace trace =
-      std::move(Sketch()
-                    .op("f", 0, 100, {.external_id = 1})
-                    .op("f", 10, 50, {.external_id = 2})
-                    .runtime("inner", 20, 5, {.external_id = 2, .correlation = 5})
-                    .kernel("k", 200, 3, {.external_id = 2, .correlation = 5})
-                    .runtime("outer", 70, 5, {.tid = 300, .external_id = 1, .correlation = 6})
-                    .kernel("k", 210, 4, {.external_id = 1, .correlation = 5}))
+      std::move(
+          Sketch()
+              .op("f", 0, 100, {.external_id = 1})
+              .op("f", 10, 50, {.external_id = 2})
+              .runtime("inner", 20, 5, {.external_id = 2, .correlation = 5})
+              .kernel("k", 200, 3, {.external_id = 2, .correlation = 5})
+              .runtime("outer", 70, 5,
+                       {.tid = 300, .external_id = 1, .correlation = 6})
+              .kernel("k", 210, 4, {.external_id = 1, .correlation = 5}))
           .trace();
-  EXPECT_EQ(row(averages(trace, TableStyle::kLanescope), "f").device_time_total_ns, 7);
+  EXPECT_EQ(
+      row(averages(trace, TableStyle::kLanescope), "f").device_time_total_ns,
+      7);
 }
 
-// Records at 20 (own thread) and 30 (another thread) lie inside the operator's time; one at
-// 500 in nobody's.
+// Records at 20 (own thread) and 30 (another thread) lie inside the operator's
+// time; one at 500 in nobody's.
 TEST(KeyAveragesTest, MemoryOfOtherThreadsCountsInTorchStyleOnly) {
   const Trace trace = std::move(Sketch()
                                     .op("op", 0, 100)
@@ -217,113 +250,148 @@ TEST(KeyAveragesTest, MemoryOfOtherThreadsCountsInTorchStyleOnly) {
 TEST(KeyAveragesTest, GroupsByShapeOverloadAndStack) {
   const Trace trace =
       std::move(Sketch()
-                    .op("aten::mm", 0, 10, {.input_dims = "[[2,2]]", .call_stack = "a;b;c;"})
-                    .op("aten::mm", 20, 10, {.input_dims = "[[2,2]]", .call_stack = "a;x;c;"})
+                    .op("aten::mm", 0, 10,
+                        {.input_dims = "[[2,2]]", .call_stack = "a;b;c;"})
+                    .op("aten::mm", 20, 10,
+                        {.input_dims = "[[2,2]]", .call_stack = "a;x;c;"})
                     .op("aten::mm", 40, 10,
-                        {.input_dims = "[[3,3]]", .call_stack = "a;b;", .overload = "out"}))
+                        {.input_dims = "[[3,3]]",
+                         .call_stack = "a;b;",
+                         .overload = "out"}))
           .trace();
   EXPECT_EQ(averages(trace, TableStyle::kTorch).rows.size(), 1u);
-  EXPECT_EQ(averages(trace, TableStyle::kTorch, {.group_by_input_shape = true}).rows.size(), 2u);
+  EXPECT_EQ(averages(trace, TableStyle::kTorch, {.group_by_input_shape = true})
+                .rows.size(),
+            2u);
   EXPECT_EQ(
-      averages(trace, TableStyle::kTorch, {.group_by_overload_name = true}).rows[1].overload_name,
+      averages(trace, TableStyle::kTorch, {.group_by_overload_name = true})
+          .rows[1]
+          .overload_name,
       "out");
-  EXPECT_EQ(averages(trace, TableStyle::kTorch, {.group_by_stack_n = 1}).rows.size(), 1u);
-  const KeyAverages stacks = averages(trace, TableStyle::kTorch, {.group_by_stack_n = 2});
+  EXPECT_EQ(
+      averages(trace, TableStyle::kTorch, {.group_by_stack_n = 1}).rows.size(),
+      1u);
+  const KeyAverages stacks =
+      averages(trace, TableStyle::kTorch, {.group_by_stack_n = 2});
   ASSERT_EQ(stacks.rows.size(), 2u);
   EXPECT_EQ(stacks.rows[0].stack, (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(compute_key_averages(trace, {.group_by_stack_n = -1}));
 }
 
 // A Python frame on thread 100, as torch 2.11 writes it with verbose.
-void python_frame(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                  std::int64_t id, std::int64_t parent) {
-  TraceBuilder& builder = sketch.builder();
+void python_frame(Sketch &sketch, std::string_view name, std::int64_t start_ns,
+                  std::int64_t dur_ns, std::int64_t id, std::int64_t parent) {
+  TraceBuilder &builder = sketch.builder();
   Scalar thread;
   thread.number = 100;
   builder.args().begin();
-  builder.args().add_int(builder.intern("Python thread"), arg_key("Python thread"), 1);
+  builder.args().add_int(builder.intern("Python thread"),
+                         arg_key("Python thread"), 1);
   builder.args().add_int(builder.intern("Python id"), arg_key("Python id"), id);
   if (parent != 0)
-    builder.args().add_int(builder.intern("Python parent id"), arg_key("Python parent id"), parent);
+    builder.args().add_int(builder.intern("Python parent id"),
+                           arg_key("Python parent id"), parent);
   const ArgsId args = builder.args().end();
-  builder.add_slice(builder.track(thread, thread, false), builder.category("python_function"),
-                    builder.intern(name), start_ns, dur_ns, args);
+  builder.add_slice(builder.thread_track(thread, thread),
+                    builder.category("python_function"), builder.intern(name),
+                    start_ns, dur_ns, args);
 }
 
 using Stack = std::vector<std::string>;
 
-// main [0, 1000) calls step [100, 500), which runs aten::mm; what the file has no stacks of gets
-// those that torch finds.
-TEST(KeyAveragesTest, KernelsAndCallsHaveTheStackOfTheirOperatorOrOfTheMainThread) {
+// main [0, 1000) calls step [100, 500), which runs aten::mm; what the file has
+// no stacks of gets those that torch finds.
+TEST(KeyAveragesTest,
+     KernelsAndCallsHaveTheStackOfTheirOperatorOrOfTheMainThread) {
   Sketch sketch;
-  sketch.op("aten::mm", 150, 200, {.external_id = 2, .call_stack = "step;main;"})
-      .runtime("cudaLaunchKernel", 200, 50, {.external_id = 2, .correlation = 70})
+  sketch
+      .op("aten::mm", 150, 200, {.external_id = 2, .call_stack = "step;main;"})
+      .runtime("cudaLaunchKernel", 200, 50,
+               {.external_id = 2, .correlation = 70})
       .runtime("cudaDeviceSynchronize", 700, 100, {.correlation = 71})
       .kernel("gemm", 600, 5, {.external_id = 2, .correlation = 70})
       .kernel("early", 300, 5, {.correlation = 72})
       .kernel("late", 900, 5, {.correlation = 73});
   python_frame(sketch, "main", 0, 1000, 1, 0);
   python_frame(sketch, "step", 100, 400, 2, 1);
-  const KeyAverages table =
-      averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
-  EXPECT_EQ(table.rows.size(), 6u) << "Python frames are no rows, whatever they carry";
+  const KeyAverages table = averages(
+      std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+  EXPECT_EQ(table.rows.size(), 6u)
+      << "Python frames are no rows, whatever they carry";
   EXPECT_EQ(row(table, "cudaLaunchKernel").stack, (Stack{"step", "main"}));
   EXPECT_EQ(row(table, "gemm", true).stack, (Stack{"step", "main"}));
   EXPECT_EQ(row(table, "cudaDeviceSynchronize").stack, Stack{"main"});
-  EXPECT_EQ(row(table, "early", true).stack, (Stack{"step", "main"})) << "where main was then";
+  EXPECT_EQ(row(table, "early", true).stack, (Stack{"step", "main"}))
+      << "where main was then";
   EXPECT_EQ(row(table, "late", true).stack, Stack{"main"});
 }
 
-// The call of another thread lasts from before step() until 240, and closes step() there.
+// The call of another thread lasts from before step() until 240, and closes
+// step() there.
 TEST(KeyAveragesTest, AnUnlinkedCallThatEndsWithinAFrameClosesItAsInTorch) {
   for (const bool is_other : {false, true}) {
     Sketch sketch;
-    sketch.op("aten::mm", 110, 10, {.external_id = 2, .call_stack = "step;main;"});
-    if (is_other) sketch.runtime("cudaMalloc", 90, 150, {.tid = 200, .correlation = 70});
+    sketch.op("aten::mm", 110, 10,
+              {.external_id = 2, .call_stack = "step;main;"});
+    if (is_other)
+      sketch.runtime("cudaMalloc", 90, 150, {.tid = 200, .correlation = 70});
     sketch.runtime("cudaFree", 300, 10, {.correlation = 71});
     python_frame(sketch, "main", 0, 1000, 1, 0);
     python_frame(sketch, "step", 100, 400, 2, 1);
-    const KeyAverages table =
-        averages(std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
-    EXPECT_EQ(row(table, "cudaFree").stack, is_other ? Stack{"main"} : (Stack{"step", "main"}));
+    const KeyAverages table = averages(
+        std::move(sketch).trace(), TableStyle::kTorch, {.group_by_stack_n = 5});
+    EXPECT_EQ(row(table, "cudaFree").stack,
+              is_other ? Stack{"main"} : (Stack{"step", "main"}));
   }
 }
 
-// lanescope's own file has lines of calls as "Call stack". main [0, 1000) calls step [100, 500).
+// lanescope's own file has lines of calls as "Call stack". main [0, 1000) calls
+// step [100, 500).
 TEST(KeyAveragesTest, OwnOperatorsHaveTheFramesAroundThemInTorchsStyle) {
   const auto stacks = [](TableStyle style) {
     Sketch sketch;
     sketch.metadata("lanescope_version", "\"1\"")
-        .annotation("range", 50, 100)  // ends within step()
-        .op("aten::mm", 200, 100, {.external_id = 2, .call_stack = "a.py(7): step;a.py(9): main;"})
-        .runtime("cudaLaunchKernel", 210, 20, {.external_id = 2, .correlation = 70})
-        .op("aten::add", 600, 10, {.external_id = 3, .call_stack = "a.py(9): main;"})
-        .op("aten::t", 2000, 10, {.external_id = 4, .call_stack = "b.py(3): later;"})
+        .annotation("range", 50, 100) // ends within step()
+        .op("aten::mm", 200, 100,
+            {.external_id = 2, .call_stack = "a.py(7): step;a.py(9): main;"})
+        .runtime("cudaLaunchKernel", 210, 20,
+                 {.external_id = 2, .correlation = 70})
+        .op("aten::add", 600, 10,
+            {.external_id = 3, .call_stack = "a.py(9): main;"})
+        .op("aten::t", 2000, 10,
+            {.external_id = 4, .call_stack = "b.py(3): later;"})
         .op("aten::neg", 700, 10, {.external_id = 5});
     python_frame(sketch, "main", 0, 1000, 1, 0);
     python_frame(sketch, "step", 100, 400, 2, 1);
-    const KeyAverages table = averages(std::move(sketch).trace(), style, {.group_by_stack_n = 5});
+    const KeyAverages table =
+        averages(std::move(sketch).trace(), style, {.group_by_stack_n = 5});
     EXPECT_EQ(table.rows.size(), 6u) << "Python frames are no rows";
-    return std::vector<Stack>{row(table, "aten::mm").stack, row(table, "cudaLaunchKernel").stack,
-                              row(table, "aten::add").stack, row(table, "aten::t").stack,
-                              row(table, "aten::neg").stack};
+    return std::vector<Stack>{
+        row(table, "aten::mm").stack, row(table, "cudaLaunchKernel").stack,
+        row(table, "aten::add").stack, row(table, "aten::t").stack,
+        row(table, "aten::neg").stack};
   };
-  const Stack step_main{"step", "main"}, main{"main"}, later{"b.py(3): later"}, none;
+  const Stack step_main{"step", "main"}, main{"main"}, later{"b.py(3): later"},
+      none;
   EXPECT_EQ(stacks(TableStyle::kTorch),
             (std::vector<Stack>{step_main, step_main, main, later, none}));
   const Stack lines{"a.py(7): step", "a.py(9): main"}, line{"a.py(9): main"};
-  EXPECT_EQ(stacks(TableStyle::kLanescope), (std::vector<Stack>{lines, lines, line, later, none}));
+  EXPECT_EQ(stacks(TableStyle::kLanescope),
+            (std::vector<Stack>{lines, lines, line, later, none}));
 }
 
-TEST(KeyAveragesTest, LaunchesWithoutASingleKernelWereRecordedWithoutTheDevice) {
+TEST(KeyAveragesTest,
+     LaunchesWithoutASingleKernelWereRecordedWithoutTheDevice) {
   const auto device = [](std::string_view call, TableStyle style) {
     Sketch sketch;
-    sketch.op("aten::mm", 0, 100, {.external_id = 2}).runtime(call, 10, 20, {.correlation = 7});
+    sketch.op("aten::mm", 0, 100, {.external_id = 2})
+        .runtime(call, 10, 20, {.correlation = 7});
     return averages(std::move(sketch).trace(), style).device;
   };
   EXPECT_EQ(device("cudaLaunchKernel", TableStyle::kTorch), "");
   EXPECT_EQ(device("cudaGraphLaunch", TableStyle::kTorch), "");
-  EXPECT_EQ(device("cudaMalloc", TableStyle::kTorch), "cuda") << "nothing was launched: unknown";
+  EXPECT_EQ(device("cudaMalloc", TableStyle::kTorch), "cuda")
+      << "nothing was launched: unknown";
   EXPECT_EQ(device("cudaLaunchKernel", TableStyle::kLanescope), "cuda");
 }
 
@@ -339,17 +407,20 @@ TEST(KeyAveragesTest, OverloadsWrittenIntoTheNameAreTakenApart) {
 }
 
 TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
-  const Trace trace =
-      std::move(Sketch().op("_Z3addii", 0, 10).op("Pi", 20, 10).op("aten::is_leaf", 40, 10))
-          .trace();
+  const Trace trace = std::move(Sketch()
+                                    .op("_Z3addii", 0, 10)
+                                    .op("Pi", 20, 10)
+                                    .op("aten::is_leaf", 40, 10))
+                          .trace();
   const KeyAverages table = averages(trace, TableStyle::kTorch);
   ASSERT_EQ(table.rows.size(), 2u);
   EXPECT_EQ(table.rows[0].name, "add(int, int)");
   EXPECT_EQ(table.rows[1].name, "int*");
 }
 
-// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside another child each; on
-// another thread there is one of 40. All calls together are 200 long, but only 140 of two threads.
+// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside
+// another child each; on another thread there is one of 40. All calls together
+// are 200 long, but only 140 of two threads.
 TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
   const Trace trace = std::move(Sketch()
                                     .op("aten::copy_", 0, 100)
@@ -359,7 +430,8 @@ TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
                                     .op("aten::empty", 70, 5)
                                     .op("aten::copy_", 20, 40, {.tid = 200}))
                           .trace();
-  const auto table = compute_key_averages(trace, {.style = TableStyle::kLanescope});
+  const auto table =
+      compute_key_averages(trace, {.style = TableStyle::kLanescope});
   ASSERT_TRUE(table);
   EXPECT_EQ(row(*table, "aten::copy_").cpu_time_total_ns, 200);
   EXPECT_EQ(row(*table, "aten::copy_").cpu_time_union_ns, 140);
@@ -368,14 +440,16 @@ TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
 
 // The window is [0, 100); the kernels of two devices end at 400 and 300.
 TEST(KeyAveragesTest, TheWindowOfTheDevicesHoldsAllTheirWork) {
-  const Trace trace = std::move(Sketch()
-                                    .slice("Trace", "PyTorch Profiler (0)", 0, 100)
-                                    .runtime("cudaLaunchKernel", 10, 5, {.correlation = 1})
-                                    .runtime("cudaLaunchKernel", 20, 5, {.correlation = 2})
-                                    .kernel("a", 50, 350, {.correlation = 1})
-                                    .kernel("b", 50, 250, {.device = 1, .correlation = 2}))
-                          .trace();
-  const auto table = compute_key_averages(trace, {.style = TableStyle::kLanescope});
+  const Trace trace =
+      std::move(Sketch()
+                    .slice("Trace", "PyTorch Profiler (0)", 0, 100)
+                    .runtime("cudaLaunchKernel", 10, 5, {.correlation = 1})
+                    .runtime("cudaLaunchKernel", 20, 5, {.correlation = 2})
+                    .kernel("a", 50, 350, {.correlation = 1})
+                    .kernel("b", 50, 250, {.device = 1, .correlation = 2}))
+          .trace();
+  const auto table =
+      compute_key_averages(trace, {.style = TableStyle::kLanescope});
   ASSERT_TRUE(table);
   EXPECT_EQ(table->window_ns, 100);
   EXPECT_EQ(table->device_window_ns, 400);
@@ -387,5 +461,5 @@ TEST(KeyAveragesTest, AnEmptyTraceHasNoRows) {
   EXPECT_TRUE(averages(Sketch().trace(), TableStyle::kTorch).rows.empty());
 }
 
-}  // namespace
-}  // namespace lanescope::analysis
+} // namespace
+} // namespace lanescope::analysis

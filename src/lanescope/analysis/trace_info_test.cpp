@@ -14,16 +14,18 @@ TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
       std::move(
           Sketch()
               .metadata("schemaVersion", "1")
-              .metadata("deviceProperties",
-                        R"([{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150109880320,
+              .metadata(
+                  "deviceProperties",
+                  R"([{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150109880320,
                                                       "computeMajor": 9, "numSms": 132}, 7, {"name": 3}])")
-              .metadata("distributedInfo", R"({"backend": "nccl", "rank": 2, "world_size": 4})")
+              .metadata("distributedInfo",
+                        R"({"backend": "nccl", "rank": 2, "world_size": 4})")
               .metadata("record_shapes", "1")
               .metadata("cuda_runtime_version", "13000")
               .op("a", 1500, 10))
           .trace());
   EXPECT_EQ(info.producer, "torch.profiler (Kineto)");
-  ASSERT_EQ(info.devices.size(), 2u);  // the 7 is no device
+  ASSERT_EQ(info.devices.size(), 2u); // the 7 is no device
   EXPECT_EQ(info.devices[0].name, "NVIDIA H200");
   EXPECT_EQ(info.devices[0].multiprocessor_count, 132);
   EXPECT_FALSE(info.devices[1].id);
@@ -33,11 +35,13 @@ TEST(TraceInfoTest, ReadsDevicesJobAndOptionsFromTheMetadata) {
   EXPECT_EQ(info.versions.size(), 1u);
 }
 
-TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbersWin) {
+TEST(TraceInfoTest,
+     DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbersWin) {
   const TraceInfo info = compute_trace_info(
-      std::move(Sketch().metadata(
-                    "deviceProperties",
-                    R"([{"name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0},
+      std::move(
+          Sketch().metadata(
+              "deviceProperties",
+              R"([{"name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0},
                         {"name": "NVIDIA A100-SXM4-80GB", "computeMajor": 8, "computeMinor": 0,
                          "lanescope": {"l2CacheBytes": 41943040,
                                        "memoryBandwidthBytesPerSecond": 2039000000001}},
@@ -54,18 +58,20 @@ TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbers
   EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
 }
 
-// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread is in work [50, 90).
+// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread
+// is in work [50, 90).
 TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 40).op("aten::copy_", 10, 20);
-  const auto frame = [&](std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                         std::int64_t tid) {
-    TraceBuilder& builder = sketch.builder();
+  const auto frame = [&](std::string_view name, std::int64_t start_ns,
+                         std::int64_t dur_ns, std::int64_t tid) {
+    TraceBuilder &builder = sketch.builder();
     Scalar process, thread;
     process.number = 100;
     thread.number = tid;
-    builder.add_slice(builder.track(process, thread, false), builder.category("python_function"),
-                      builder.intern(name), start_ns, dur_ns, kNone<ArgsId>);
+    builder.add_slice(builder.thread_track(process, thread),
+                      builder.category("python_function"), builder.intern(name),
+                      start_ns, dur_ns, kNone<ArgsId>);
   };
   frame("main", 0, 100, 100);
   frame("step", 10, 50, 100);
@@ -80,38 +86,42 @@ TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
 }
 
 TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
-  const TraceInfo info =
-      compute_trace_info(std::move(Sketch()
-                                       .annotation("ProfilerStep#4", 0, 100)
-                                       .annotation("ProfilerStep#5", 100, 300)
-                                       .op("a", 10, 50)
-                                       .runtime("cudaLaunchKernel", 20, 5, {.correlation = 1})
-                                       .kernel("k", 50, 20, {.correlation = 1})
-                                       .kernel("k", 60, 20, {.correlation = 2})
-                                       .gpu_annotation("ProfilerStep#4", 40, 200))
-                             .trace());
+  const TraceInfo info = compute_trace_info(
+      std::move(Sketch()
+                    .annotation("ProfilerStep#4", 0, 100)
+                    .annotation("ProfilerStep#5", 100, 300)
+                    .op("a", 10, 50)
+                    .runtime("cudaLaunchKernel", 20, 5, {.correlation = 1})
+                    .kernel("k", 50, 20, {.correlation = 1})
+                    .kernel("k", 60, 20, {.correlation = 2})
+                    .gpu_annotation("ProfilerStep#4", 40, 200))
+          .trace());
   EXPECT_EQ(info.steps.count, 2u);
   EXPECT_EQ(info.steps.first, 4);
   EXPECT_EQ(info.steps.last, 5);
-  EXPECT_EQ(info.steps.median_ns, 200);  // between 100 and 300
+  EXPECT_EQ(info.steps.median_ns, 200); // between 100 and 300
   EXPECT_EQ(info.window_ns, 400);
   EXPECT_FALSE(info.window_is_recorded);
   ASSERT_EQ(info.streams.size(), 1u);
-  EXPECT_EQ(info.streams[0].busy_ns, 30);  // [50, 80), the annotation's bar apart
+  EXPECT_EQ(info.streams[0].busy_ns,
+            30); // [50, 80), the annotation's bar apart
   EXPECT_EQ(info.threads[0].busy_ns, 400);
   EXPECT_EQ(info.device_work_count, 2u);
   EXPECT_EQ(info.launched_count, 1u);
-  EXPECT_EQ(info.producer, "torch.profiler (Kineto)");  // by its categories
+  EXPECT_EQ(info.producer, "torch.profiler (Kineto)"); // by its categories
   EXPECT_FALSE(info.rank);
 }
 
 TEST(TraceInfoTest, AFileWithoutSignsIsUnknown) {
-  EXPECT_EQ(compute_trace_info(std::move(Sketch().slice("js", "f", 0, 5)).trace()).producer,
-            "unknown");
   EXPECT_EQ(
-      compute_trace_info(std::move(Sketch().metadata("lanescope_notes", "[]")).trace()).producer,
-      "lanescope");
+      compute_trace_info(std::move(Sketch().slice("js", "f", 0, 5)).trace())
+          .producer,
+      "unknown");
+  EXPECT_EQ(compute_trace_info(
+                std::move(Sketch().metadata("lanescope_notes", "[]")).trace())
+                .producer,
+            "lanescope");
 }
 
-}  // namespace
-}  // namespace lanescope::analysis
+} // namespace
+} // namespace lanescope::analysis

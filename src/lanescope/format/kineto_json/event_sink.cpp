@@ -10,12 +10,14 @@
 
 namespace lanescope::format {
 
-void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
-                    std::uint64_t offset) {
-  ImportStats& stats = builder_.stats();
-  // Metadata has no time. Keep the whole text of what is more than a name or an index.
+void EventSink::add(const EventFields &event, IssueBits notes, ArgsId args,
+                    std::string_view text, std::uint64_t offset) {
+  ImportStats &stats = builder_.stats();
+  // Metadata has no time. Keep the whole text of what is more than a name or an
+  // index.
   if (event.phase == 'M')
-    notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
+    notes &= ~(issue_bit(ImportIssue::kBadTime) |
+               issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
     stats.count(static_cast<ImportIssue>(std::countr_zero(left)), offset);
   if (!event.has_phase) {
@@ -40,15 +42,18 @@ void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std:
 }
 
 void EventSink::drop(ArgsId args) {
-  if (args != kNone<ArgsId>) builder_.args().cancel();
+  if (args != kNone<ArgsId>)
+    builder_.args().cancel();
   builder_.skip_event();
 }
 
-void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t offset) {
-  ImportStats& stats = builder_.stats();
+void EventSink::add_timed(const EventFields &event, ArgsId args,
+                          std::uint64_t offset) {
+  ImportStats &stats = builder_.stats();
   const char phase = event.phase;
   const std::int64_t time = *event.time_ns;
-  const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
+  const Scalar pid = event.pid.value_or(Scalar{}),
+               tid = event.tid.value_or(Scalar{});
   const CategoryId category = category_of(event.category);
   StringId name = event.name;
   if (name == kNone<StringId> && phase != 'E') {
@@ -57,46 +62,57 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
   }
   const auto track = [&] {
     return track_of(pid, tid,
-                    is_on_stream(builder_.kind(category)) ? TrackUse::kStream : TrackUse::kThread);
+                    is_on_stream(builder_.kind(category)) ? TrackUse::kStream
+                                                          : TrackUse::kThread);
   };
   const auto drop_without_id = [&] {
     stats.count(ImportIssue::kMissingField, offset);
     drop(args);
   };
   switch (phase) {
-    case 'X':
-      if (!event.dur_ns) stats.count(ImportIssue::kMissingDuration, offset);
-      return builder_.add_slice(track(), category, name, time, event.dur_ns.value_or(0), args);
-    case 'B':
-      return builder_.add_begin(track(), category, name, time, args);
-    case 'E':  // whatever its category, it makes no new track
-      return builder_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time, args);
-    case 'i':
-    case 'I':
-    case 'R': {
-      const std::string_view scope = builder_.text(event.scope);
-      return builder_.add_instant(track(), category, name, time,
-                                  scope == "p" || scope == "g" ? scope[0] : 't', args);
-    }
-    case 'C':
-      add_counter(event, name, args, offset);
-      return drop(args);
-    case 's':
-    case 't':
-    case 'f':
-      if (!event.id) return drop_without_id();
-      if (args != kNone<ArgsId>) builder_.args().cancel();  // arrows carry no arguments
-      return builder_.add_flow(phase, track_of(pid, tid, TrackUse::kPoint), category, name,
-                               *event.id, time, builder_.text(event.bind) == "e");
-    default:
-      if (!event.id) return drop_without_id();
-      builder_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id),
-                         category, name, time, args);
+  case 'X':
+    if (!event.dur_ns)
+      stats.count(ImportIssue::kMissingDuration, offset);
+    return builder_.add_slice(track(), category, name, time,
+                              event.dur_ns.value_or(0), args);
+  case 'B':
+    return chrome_.add_begin(track(), category, name, time, args);
+  case 'E': // whatever its category, it makes no new track
+    return chrome_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time,
+                           args);
+  case 'i':
+  case 'I':
+  case 'R': {
+    const std::string_view scope = builder_.text(event.scope);
+    return builder_.add_instant(track(), category, name, time,
+                                scope == "p" || scope == "g" ? scope[0] : 't',
+                                args);
+  }
+  case 'C':
+    add_counter(event, name, args, offset);
+    return drop(args);
+  case 's':
+  case 't':
+  case 'f':
+    if (!event.id)
+      return drop_without_id();
+    if (args != kNone<ArgsId>)
+      builder_.args().cancel(); // arrows carry no arguments
+    return chrome_.add_flow(phase, track_of(pid, tid, TrackUse::kPoint),
+                            category, name, *event.id, time,
+                            builder_.text(event.bind) == "e");
+  default:
+    if (!event.id)
+      return drop_without_id();
+    chrome_.add_async(
+        phase,
+        builder_.async_track(pid, builder_.text(event.category), *event.id),
+        category, name, time, args);
   }
 }
 
-void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsId args_id,
-                            std::uint64_t offset) {
+void EventSink::add_counter(const EventFields &event, StringId event_name,
+                            ArgsId args_id, std::uint64_t offset) {
   const ArgsView args = builder_.args().view(args_id);
   struct Sample {
     StringId series;
@@ -105,7 +121,7 @@ void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsI
   std::vector<Sample> samples;
   bool lost = args.empty();
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const ArgField& field = args.field(i);
+    const ArgField &field = args.field(i);
     if (const auto value = args.number(&field)) {
       samples.push_back({field.key, *value});
     } else if (field.type == ArgType::kString) {
@@ -119,9 +135,10 @@ void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsI
       lost = true;
     }
   }
-  if (lost) builder_.stats().count(ImportIssue::kFieldLost, offset);
+  if (lost)
+    builder_.stats().count(ImportIssue::kFieldLost, offset);
   std::string name(builder_.text(event_name));
-  if (event.id) {  // several counters of one name
+  if (event.id) { // several counters of one name
     name.push_back('[');
     if (event.id->is_text)
       name.append(builder_.text(event.id->text));
@@ -129,34 +146,44 @@ void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsI
       name.append(std::to_string(event.id->number));
     name.push_back(']');
   }
-  for (const Sample& sample : samples)
-    builder_.add_counter(builder_.counter_track(event.pid.value_or(Scalar{}), name,
-                                                std::string(builder_.text(sample.series))),
-                         *event.time_ns, sample.value);
+  for (const Sample &sample : samples)
+    builder_.add_counter(
+        builder_.counter_track(event.pid.value_or(Scalar{}), name,
+                               std::string(builder_.text(sample.series))),
+        *event.time_ns, sample.value);
 }
 
-void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::string_view text,
-                             std::uint64_t offset) {
+void EventSink::add_metadata(const EventFields &event, ArgsId args_id,
+                             std::string_view text, std::uint64_t offset) {
   const std::string_view name = builder_.text(event.name);
-  const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
+  const Scalar pid = event.pid.value_or(Scalar{}),
+               tid = event.tid.value_or(Scalar{});
   const ArgsView args = builder_.args().view(args_id);
-  const ArgField* found = nullptr;
+  const ArgField *found = nullptr;
   const std::string_view wanted = name == "process_labels"        ? "labels"
                                   : name.ends_with("_sort_index") ? "sort_index"
                                                                   : "name";
   for (std::size_t i = 0; i < args.size(); ++i)
-    if (builder_.text(args.field(i).key) == wanted) found = &args.field(i);
-  if (found && (found->type == ArgType::kString || found->type == ArgType::kJson)) {
+    if (builder_.text(args.field(i).key) == wanted)
+      found = &args.field(i);
+  if (found &&
+      (found->type == ArgType::kString || found->type == ArgType::kJson)) {
     const auto value = StringId{static_cast<std::uint32_t>(args.bits(*found))};
-    if (name == "process_name") return builder_.set_process_name(pid, value);
-    if (name == "process_labels") return builder_.set_process_labels(pid, value);
-    if (name == "thread_name") return builder_.set_thread_name(pid, tid, value);
+    if (name == "process_name")
+      return builder_.set_process_name(pid, value);
+    if (name == "process_labels")
+      return builder_.set_process_labels(pid, value);
+    if (name == "thread_name")
+      return chrome_.set_thread_name(pid, tid, value);
   }
   if (const auto index = args.integer(found)) {
-    if (name == "process_sort_index") return builder_.set_process_sort_index(pid, *index);
-    if (name == "thread_sort_index") return builder_.set_thread_sort_index(pid, tid, *index);
+    if (name == "process_sort_index")
+      return builder_.set_process_sort_index(pid, *index);
+    if (name == "thread_sort_index")
+      return chrome_.set_thread_sort_index(pid, tid, *index);
   }
-  if (codec::is_strict_json(text)) return builder_.add_metadata_event(builder_.intern(text));
+  if (codec::is_strict_json(text))
+    return builder_.add_metadata_event(builder_.intern(text));
   std::string mended;
   if (codec::mend_json(text, true, mended).status == codec::MendStatus::kDone)
     builder_.add_metadata_event(builder_.intern(mended));
@@ -165,23 +192,31 @@ void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::stri
 }
 
 CategoryId EventSink::category_of(StringId text) {
-  if (text == kNone<StringId>) return builder_.no_category();
-  for (const auto& [known, category] : categories_)
-    if (known == text) return category;
+  if (text == kNone<StringId>)
+    return builder_.no_category();
+  for (const auto &[known, category] : categories_)
+    if (known == text)
+      return category;
   const CategoryId category = builder_.category(builder_.text(text));
-  if (categories_.size() < 64) categories_.emplace_back(text, category);
+  if (categories_.size() < 64)
+    categories_.emplace_back(text, category);
   return category;
 }
 
-TrackId EventSink::track_of(const Scalar& pid, const Scalar& tid, TrackUse use) {
-  const auto mix = [](const Scalar& scalar) {
-    return scalar.is_text ? raw(scalar.text) * 31u : static_cast<std::uint32_t>(scalar.number);
+TrackId EventSink::track_of(const Scalar &pid, const Scalar &tid,
+                            TrackUse use) {
+  const auto mix = [](const Scalar &scalar) {
+    return scalar.is_text ? raw(scalar.text) * 31u
+                          : static_cast<std::uint32_t>(scalar.number);
   };
-  TrackEntry& entry =
-      tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
-  if (!entry.used || entry.use != use || !(entry.pid == pid) || !(entry.tid == tid)) {
-    entry.track = use == TrackUse::kPoint ? builder_.flow_track(pid, tid)
-                                          : builder_.track(pid, tid, use == TrackUse::kStream);
+  TrackEntry &entry =
+      tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) %
+              tracks_.size()];
+  if (!entry.used || entry.use != use || !(entry.pid == pid) ||
+      !(entry.tid == tid)) {
+    entry.track = use == TrackUse::kPoint
+                      ? chrome_.point_track(pid, tid)
+                      : chrome_.track(pid, tid, use == TrackUse::kStream);
     entry.pid = pid;
     entry.tid = tid;
     entry.use = use;
@@ -190,4 +225,4 @@ TrackId EventSink::track_of(const Scalar& pid, const Scalar& tid, TrackUse use) 
   return entry.track;
 }
 
-}  // namespace lanescope::format
+} // namespace lanescope::format

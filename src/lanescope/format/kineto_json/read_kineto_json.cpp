@@ -1,7 +1,8 @@
-// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window
-// slides over the text. The fast reader takes everything up to the last event that ends in it.
-// After a refusal, the rest of that window goes event by event through the repair. Cost: one pass;
-// a refusal costs the slow path for one window.
+// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong
+// anywhere. Idea: a window slides over the text. The fast reader takes
+// everything up to the last event that ends in it. After a refusal, the rest of
+// that window goes event by event through the repair. Cost: one pass; a refusal
+// costs the slow path for one window.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
 #include <algorithm>
@@ -22,19 +23,22 @@ namespace {
 
 constexpr int kEnd = -1;
 
-// Counts each whole document after the first one; counts anything else there once.
+// Counts each whole document after the first one; counts anything else there
+// once.
 class RestScanner {
- public:
-  void scan(std::string_view text, std::uint64_t offset, ImportStats& stats) {
+public:
+  void scan(std::string_view text, std::uint64_t offset, ImportStats &stats) {
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
       if (in_string_) {
-        if (c == '"' && !escaped_) in_string_ = false;
+        if (c == '"' && !escaped_)
+          in_string_ = false;
         escaped_ = c == '\\' && !escaped_;
       } else if (c == '"' && depth_ > 0) {
         in_string_ = true;
       } else if (c == '{' || c == '[') {
-        if (depth_++ == 0) stats.count(ImportIssue::kSecondDocument, offset + i);
+        if (depth_++ == 0)
+          stats.count(ImportIssue::kSecondDocument, offset + i);
       } else if ((c == '}' || c == ']') && depth_ > 0) {
         --depth_;
       } else if (depth_ == 0 && !JsonWalk::is_blank(c) && !has_other_) {
@@ -44,23 +48,24 @@ class RestScanner {
     }
   }
 
- private:
+private:
   std::size_t depth_ = 0;
   bool in_string_ = false, escaped_ = false, has_other_ = false;
 };
 
 class DocumentReader {
- public:
-  DocumentReader(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options)
-      : source_(source),
-        name_(name),
-        options_(options),
-        window_(source, options.window_bytes, static_cast<std::size_t>(options.max_event_bytes)),
+public:
+  DocumentReader(codec::UnpackedSource &source, std::string_view name,
+                 const ReadOptions &options)
+      : source_(source), name_(name), options_(options),
+        window_(source, options.window_bytes,
+                static_cast<std::size_t>(options.max_event_bytes)),
         events_(builder_) {}
 
   Result<Trace> run() {
     grow();
-    if (window_.text().starts_with("\xef\xbb\xbf")) window_.consume(3);  // a byte order mark
+    if (window_.text().starts_with("\xef\xbb\xbf"))
+      window_.consume(3); // a byte order mark
     const int first = next();
     if (first == '[') {
       window_.consume(1);
@@ -71,22 +76,27 @@ class DocumentReader {
       read_object();
     }
     skip_rest();
-    if (window_.failed()) return window_.error();
-    if (auto error = no_trace(first)) return *std::move(error);
+    if (window_.failed())
+      return window_.error();
+    if (auto error = no_trace(first))
+      return *std::move(error);
     finish_stats();
+    events_.finish();
     return std::move(builder_).finish();
   }
 
- private:
-  ImportStats& stats() { return builder_.stats(); }
+private:
+  ImportStats &stats() { return builder_.stats(); }
   void truncated() {
-    if (stats()[ImportIssue::kTruncatedFile].count == 0) count(ImportIssue::kTruncatedFile);
+    if (stats()[ImportIssue::kTruncatedFile].count == 0)
+      count(ImportIssue::kTruncatedFile);
   }
   void count(ImportIssue issue) { stats().count(issue, window_.offset()); }
 
   bool grow() {
     const bool grown = window_.grow();
-    if (options_.progress) options_.progress(source_.done_bytes(), source_.total_bytes());
+    if (options_.progress)
+      options_.progress(source_.done_bytes(), source_.total_bytes());
     return grown;
   }
 
@@ -95,44 +105,52 @@ class DocumentReader {
     for (;;) {
       const std::string_view text = window_.text();
       std::size_t at = 0;
-      while (at < text.size() &&
-             (text[at] == ' ' || text[at] == '\n' || text[at] == '\r' || text[at] == '\t'))
+      while (at < text.size() && (text[at] == ' ' || text[at] == '\n' ||
+                                  text[at] == '\r' || text[at] == '\t'))
         ++at;
       window_.consume(at);
-      if (at < text.size()) return static_cast<unsigned char>(text[at]);
-      if (!grow() && window_.text().empty()) return kEnd;
+      if (at < text.size())
+        return static_cast<unsigned char>(text[at]);
+      if (!grow() && window_.text().empty())
+        return kEnd;
     }
   }
 
   // Repairs the current value into mended_, reading on as far as needed.
   codec::MendResult mend() {
     for (;;) {
-      const codec::MendResult result = codec::mend_json(window_.text(), window_.at_end(), mended_);
+      const codec::MendResult result =
+          codec::mend_json(window_.text(), window_.at_end(), mended_);
       work_ += result.used;
-      if (result.status != codec::MendStatus::kNeedMore || !grow()) return result;
+      if (result.status != codec::MendStatus::kNeedMore || !grow())
+        return result;
     }
   }
-  void count_mends(const codec::Mends& mends) {
+  void count_mends(const codec::Mends &mends) {
     static constexpr std::pair<codec::Mend, ImportIssue> kIssues[] = {
         {codec::Mend::kText, ImportIssue::kUnescapedText},
         {codec::Mend::kUtf8, ImportIssue::kInvalidUtf8},
         {codec::Mend::kNotANumber, ImportIssue::kNotANumber},
         {codec::Mend::kSyntax, ImportIssue::kSyntax},
     };
-    for (const auto& [mend, issue] : kIssues)
+    for (const auto &[mend, issue] : kIssues)
       if (mends[mend].count > 0)
-        stats().count(issue, window_.offset() + mends[mend].first, mends[mend].count);
+        stats().count(issue, window_.offset() + mends[mend].first,
+                      mends[mend].count);
   }
 
   void read_object() {
     for (;;) {
       const int c = next();
-      if (c == kEnd) return truncated();
-      if (c == '}') return window_.consume(1);
+      if (c == kEnd)
+        return truncated();
+      if (c == '}')
+        return window_.consume(1);
       if (c == ',') {
         window_.consume(1);
       } else if (c != '"' || !read_entry()) {
-        if (!skip_to_events()) return;
+        if (!skip_to_events())
+          return;
       }
     }
   }
@@ -140,9 +158,11 @@ class DocumentReader {
   // False: not understood; the window did not move, or is at its end.
   bool read_entry() {
     const codec::MendResult key = mend();
-    if (key.status != codec::MendStatus::kDone) return lost_entry(key);
+    if (key.status != codec::MendStatus::kDone)
+      return lost_entry(key);
     std::string plain;
-    if (!unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2), plain))
+    if (!unescape_json(std::string_view(mended_).substr(1, mended_.size() - 2),
+                       plain))
       return false;
     count_mends(key.mends);
     window_.consume(key.used);
@@ -158,9 +178,11 @@ class DocumentReader {
       return true;
     }
     keys_.push_back(plain.substr(0, 64));
-    if (c == kEnd) return true;
+    if (c == kEnd)
+      return true;
     const codec::MendResult value = mend();
-    if (value.status != codec::MendStatus::kDone) return lost_entry(value);
+    if (value.status != codec::MendStatus::kDone)
+      return lost_entry(value);
     count_mends(value.mends);
     window_.consume(value.used);
     if (plain == "baseTimeNanoseconds")
@@ -169,33 +191,40 @@ class DocumentReader {
       builder_.add_metadata(plain, mended_);
     return true;
   }
-  bool lost_entry(const codec::MendResult& result) {
+  bool lost_entry(const codec::MendResult &result) {
     count(ImportIssue::kMetadataLost);
-    if (window_.at_end() && result.used >= window_.text().size()) truncated();
+    if (window_.at_end() && result.used >= window_.text().size())
+      truncated();
     return false;
   }
   void read_base_time() {
     std::string_view text = mended_;
-    if (text.size() >= 2 && text.front() == '"') text = text.substr(1, text.size() - 2);
+    if (text.size() >= 2 && text.front() == '"')
+      text = text.substr(1, text.size() - 2);
     const codec::Decimal base = codec::parse_decimal(text, 0);
-    if (base.status != codec::DecimalStatus::kOk) return count(ImportIssue::kBadTime);
+    if (base.status != codec::DecimalStatus::kOk)
+      return count(ImportIssue::kBadTime);
     builder_.set_base_time_ns(base.value);
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base.value));
   }
 
-  // After metadata that was not understood: goes on to the events, if they are still to come.
+  // After metadata that was not understood: goes on to the events, if they are
+  // still to come.
   bool skip_to_events() {
     constexpr std::string_view kKey = "\"traceEvents\"";
-    if (window_.text().empty()) return false;
+    if (window_.text().empty())
+      return false;
     count(ImportIssue::kSyntax);
     for (;;) {
-      const std::size_t at = has_events_ ? std::string_view::npos : window_.text().find(kKey);
+      const std::size_t at =
+          has_events_ ? std::string_view::npos : window_.text().find(kKey);
       if (at != std::string_view::npos) {
         window_.consume(at);
         return true;
       }
       const std::size_t size = window_.text().size();
-      window_.consume(size < kKey.size() || window_.at_end() ? size : size - kKey.size());
+      window_.consume(
+          size < kKey.size() || window_.at_end() ? size : size - kKey.size());
       if (!grow()) {
         window_.consume(window_.text().size());
         return false;
@@ -209,78 +238,94 @@ class DocumentReader {
     std::uint64_t careful_until = 0;
     for (;;) {
       const int c = next();
-      if (c == kEnd) {  // a bare array may end without its bracket
-        if (!bare_array_) truncated();
+      if (c == kEnd) { // a bare array may end without its bracket
+        if (!bare_array_)
+          truncated();
         return;
       }
       if (c == ']') {
-        if (after_comma) count(ImportIssue::kSyntax);
+        if (after_comma)
+          count(ImportIssue::kSyntax);
         window_.consume(1);
-        if (!has_more_events()) return;
+        if (!has_more_events())
+          return;
         after_event = true;
         continue;
       }
       if (c == ',') {
-        if (!after_event) count(ImportIssue::kSyntax);
+        if (!after_event)
+          count(ImportIssue::kSyntax);
         window_.consume(1);
         after_event = false;
         after_comma = true;
         continue;
       }
-      if (after_event) count(ImportIssue::kSyntax);  // a missing comma, or a bracket too many
+      if (after_event)
+        count(ImportIssue::kSyntax); // a missing comma, or a bracket too many
       if (c != '{') {
         after_event = skip_element(c) || after_event;
         after_comma = false;
       } else if (window_.offset() < careful_until) {
-        const std::uint64_t budget = 16 * (window_.offset() - offset_before) + (4u << 20);
-        if (!read_carefully(work_ - work_before > budget)) return;
+        const std::uint64_t budget =
+            16 * (window_.offset() - offset_before) + (4u << 20);
+        if (!read_carefully(work_ - work_before > budget))
+          return;
         after_event = true;
         after_comma = false;
       } else {
         const std::string_view text = window_.text();
-        const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
+        const std::size_t size =
+            window_.at_end() ? text.size() : codec::find_last_event_end(text);
         if (size == 0) {
-          // One very long event, or a writer whose events start with another key: searching again
-          // for each would be quadratic.
+          // One very long event, or a writer whose events start with another
+          // key: searching again for each would be quadratic.
           if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
             careful_until = window_.offset() + text.size();
           continue;
         }
         const EventReader::Outcome outcome =
             events_.read_events(text.substr(0, size), window_.offset());
-        if (outcome.stop == EventReader::Stop::kRefused) careful_until = window_.offset() + size;
+        if (outcome.stop == EventReader::Stop::kRefused)
+          careful_until = window_.offset() + size;
         after_event = outcome.used > 0 ? !outcome.after_comma : after_event;
         after_comma = outcome.used > 0 ? outcome.after_comma : after_comma;
         has_event_ = has_event_ || outcome.used > 0;
         window_.consume(outcome.used);
         if (outcome.stop == EventReader::Stop::kArrayEnd) {
-          if (!has_more_events()) return;
+          if (!has_more_events())
+            return;
           after_event = true;
         }
       }
     }
   }
 
-  // After a `]`: if another event follows, which no strict file has, the bracket is a stray one.
+  // After a `]`: if another event follows, which no strict file has, the
+  // bracket is a stray one.
   bool has_more_events() {
     constexpr std::size_t kLookahead = 256;
-    if (window_.text().size() < kLookahead) grow();
+    if (window_.text().size() < kLookahead)
+      grow();
     const std::string_view text = window_.text().substr(0, kLookahead);
     const std::size_t comma = text.find_first_not_of(" \t\r\n");
-    if (comma == std::string_view::npos || text[comma] != ',') return false;
+    if (comma == std::string_view::npos || text[comma] != ',')
+      return false;
     const std::size_t brace = text.find_first_not_of(" \t\r\n", comma + 1);
-    if (brace == std::string_view::npos || codec::find_event_start(text, brace) != brace)
+    if (brace == std::string_view::npos ||
+        codec::find_event_start(text, brace) != brace)
       return false;
     count(ImportIssue::kSyntax);
     return true;
   }
 
-  // Skips something that is not an object among the events. True: it was a whole value.
+  // Skips something that is not an object among the events. True: it was a
+  // whole value.
   bool skip_element(int c) {
     const std::size_t inner = window_.text().find_first_not_of(" \t\r\n", 1);
     if (c == '[' && inner != std::string_view::npos &&
-        codec::find_event_start(window_.text().substr(0, inner + 256), inner) == inner) {
-      count(ImportIssue::kSyntax);  // a stray bracket before an event
+        codec::find_event_start(window_.text().substr(0, inner + 256), inner) ==
+            inner) {
+      count(ImportIssue::kSyntax); // a stray bracket before an event
       window_.consume(1);
       return false;
     }
@@ -298,8 +343,8 @@ class DocumentReader {
     return false;
   }
 
-  // Reads one event with repair. False: end of the text. `exhausted`: do not search
-  // lost text again.
+  // Reads one event with repair. False: end of the text. `exhausted`: do not
+  // search lost text again.
   bool read_carefully(bool exhausted) {
     const codec::MendResult result = mend();
     if (result.status == codec::MendStatus::kDone) {
@@ -317,13 +362,14 @@ class DocumentReader {
     std::size_t from = exhausted ? std::max<std::size_t>(result.used, 1) : 1;
     for (;;) {
       const std::string_view text = window_.text();
-      const std::size_t start = codec::find_event_start(text, std::min(from, text.size()));
+      const std::size_t start =
+          codec::find_event_start(text, std::min(from, text.size()));
       if (start != std::string_view::npos) {
         window_.consume(start);
         return true;
       }
-      // An event start can cross the end of the window; its first key and what is before
-      // it are short.
+      // An event start can cross the end of the window; its first key and what
+      // is before it are short.
       constexpr std::size_t kOverlap = 256;
       if (window_.at_end() || text.size() < kOverlap) {
         window_.consume(text.size());
@@ -333,13 +379,15 @@ class DocumentReader {
       }
       if (!grow()) {
         window_.consume(window_.text().size());
-        if (cut || !bare_array_) truncated();
+        if (cut || !bare_array_)
+          truncated();
         return false;
       }
     }
   }
 
-  // Reads what follows the trace; a packed stream has its checksum at the very end.
+  // Reads what follows the trace; a packed stream has its checksum at the very
+  // end.
   void skip_rest() {
     RestScanner rest;
     do {
@@ -350,37 +398,46 @@ class DocumentReader {
 
   std::optional<Error> no_trace(int first) {
     const std::string expected =
-        "expected a PyTorch or Chrome trace (JSON with traceEvents, or an array of events), found ";
-    const auto error = [&](const std::string& found) {
-      return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0};
+        "expected a PyTorch or Chrome trace (JSON with traceEvents, or an "
+        "array of events), found ";
+    const auto error = [&](const std::string &found) {
+      return Error{Errc::kCorruptInput,
+                   std::string(name_) + ": " + expected + found, 0};
     };
     if (first == '[') {
       if (has_event_ || builder_.event_count() > 0) {
-        // Any list of records is an array of objects; in a trace, at least one has a phase
-        // and a time.
+        // Any list of records is an array of objects; in a trace, at least one
+        // has a phase and a time.
         const std::uint64_t strangers =
-            stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
-        if (strangers == 0 || strangers < builder_.event_count()) return std::nullopt;
-        return error(
-            "a JSON array of objects that are no events (an event has a \"ph\" and a \"ts\")");
+            stats()[ImportIssue::kMissingField].count +
+            stats()[ImportIssue::kUnknownPhase].count;
+        if (strangers == 0 || strangers < builder_.event_count())
+          return std::nullopt;
+        return error("a JSON array of objects that are no events (an event has "
+                     "a \"ph\" and a \"ts\")");
       }
-      if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0)
+      if (stats()[ImportIssue::kEventLost].count +
+              stats()[ImportIssue::kSyntax].count ==
+          0)
         return std::nullopt;
       return error("a JSON array without a single event");
     }
     if (first == '{') {
-      if (has_events_) return std::nullopt;
+      if (has_events_)
+        return std::nullopt;
       const bool cut = stats()[ImportIssue::kTruncatedFile].count > 0;
       const auto has = [&](std::string_view key) {
         return std::find(keys_.begin(), keys_.end(), key) != keys_.end();
       };
-      if (has("traceEvents")) return error("a traceEvents that is not an array");
+      if (has("traceEvents"))
+        return error("a traceEvents that is not an array");
       if (const auto known = known_json_object(keys_))
         return error(known->found + "; " + known->advice);
       std::string keys;
       for (std::size_t i = 0; i < std::min<std::size_t>(keys_.size(), 6); ++i)
         keys += (i ? ", " : "") + keys_[i];
-      if (keys_.size() > 6) keys += ", ...";
+      if (keys_.size() > 6)
+        keys += ", ...";
       return error(std::string("a JSON object without traceEvents (") +
                    (cut ? "the text ends early; " : "") +
                    (keys.empty() ? "no keys" : "its keys: " + keys) + ")");
@@ -388,45 +445,53 @@ class DocumentReader {
     return error("text that is no JSON object or array");
   }
   void finish_stats() {
-    const codec::UnpackReport& report = source_.report();
-    if (report.damage) stats().count(ImportIssue::kTruncatedStream, *report.damage);
-    if (report.trailing) stats().count(ImportIssue::kTrailingBytes, window_.offset());
-    stats().input_bytes = source_.total_bytes() != 0 ? source_.total_bytes() : source_.done_bytes();
+    const codec::UnpackReport &report = source_.report();
+    if (report.damage)
+      stats().count(ImportIssue::kTruncatedStream, *report.damage);
+    if (report.trailing)
+      stats().count(ImportIssue::kTrailingBytes, window_.offset());
+    stats().input_bytes = source_.total_bytes() != 0 ? source_.total_bytes()
+                                                     : source_.done_bytes();
     stats().unpacked_bytes = source_.unpacked_bytes();
   }
 
-  codec::UnpackedSource& source_;
+  codec::UnpackedSource &source_;
   std::string_view name_;
-  const ReadOptions& options_;
+  const ReadOptions &options_;
   TraceBuilder builder_;
   TextWindow window_;
   EventReader events_;
   std::string mended_;
   std::vector<std::string> keys_;
-  std::uint64_t work_ = 0;  // bytes that the repair read
+  std::uint64_t work_ = 0; // bytes that the repair read
   bool bare_array_ = false, has_events_ = false, has_event_ = false;
 };
 
-}  // namespace
+} // namespace
 
 bool looks_like_kineto_json(std::string_view head) {
-  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  if (head.starts_with("\xef\xbb\xbf"))
+    head.remove_prefix(3);
   const auto next = [&](std::size_t from) {
     from = head.find_first_not_of(" \t\r\n", from);
     return from == std::string_view::npos ? head.size() : from;
   };
   const std::size_t first = next(0);
-  if (first == head.size() || (head[first] != '{' && head[first] != '[')) return false;
+  if (first == head.size() || (head[first] != '{' && head[first] != '['))
+    return false;
   const std::size_t second = next(first + 1);
-  if (head[first] == '{' || second == head.size() || head[second] != '[') return true;
+  if (head[first] == '{' || second == head.size() || head[second] != '[')
+    return true;
   const std::size_t third = next(second + 1);
   return third == head.size() ||
-         std::string_view("0123456789-]").find(head[third]) == std::string_view::npos;
+         std::string_view("0123456789-]").find(head[third]) ==
+             std::string_view::npos;
 }
 
-Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
-                               const ReadOptions& options) {
+Result<Trace> read_kineto_json(codec::UnpackedSource &source,
+                               std::string_view name,
+                               const ReadOptions &options) {
   return DocumentReader(source, name, options).run();
 }
 
-}  // namespace lanescope::format
+} // namespace lanescope::format

@@ -21,62 +21,69 @@ namespace {
 
 using spool::ActivityKind;
 
-// Kineto's sort indexes for devices and overhead among the processes of a trace.
-constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
+// Kineto's sort indexes for devices and overhead among the processes of a
+// trace.
+constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000,
+                       kOverheadSortIndex = 0x100000A;
 constexpr std::int64_t kNoDevice = -1;
 
 // Kineto computes these in floats and prints six decimals.
-double six_decimals(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
+double six_decimals(float value) {
+  return std::round(static_cast<double>(value) * 1e6) / 1e6;
+}
 
 std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
   std::int64_t out = 0;
   if (__builtin_mul_overflow(std::int64_t{x} * y, std::int64_t{z}, &out) ||
-      std::uint64_t{x} * y > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      std::uint64_t{x} * y >
+          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     return std::numeric_limits<std::int64_t>::max();
   return out;
 }
 
 class RowWriter {
- public:
-  RowWriter(const ActivityRowsContext& context, const SpoolActivities& activities,
-            const ActivityLinks& links)
-      : context_(context),
-        carry_(context.carry),
-        builder_(context.builder),
-        activities_(activities),
-        links_(links),
-        args_(context.builder),
+public:
+  RowWriter(const ActivityRowsContext &context,
+            const SpoolActivities &activities, const ActivityLinks &links)
+      : context_(context), carry_(context.carry), builder_(context.builder),
+        activities_(activities), links_(links), args_(context.builder),
         forward_ops_(context.ranges),
         kernel_names_(context.index.texts.size(), kNone<StringId>) {}
 
   void run() {
     find_devices();
     find_forward_annotations();
-    for (const LinkedCall& call : links_.calls)
-      if (call.open != kNoIndex) add_call(call);
-    for (const LinkedWork& work : links_.work) add_work(work);
+    for (const LinkedCall &call : links_.calls)
+      if (call.open != kNoIndex)
+        add_call(call);
+    for (const LinkedWork &work : links_.work)
+      add_work(work);
     add_arrows();
     add_syncs();
-    for (const LinkedOther& event : links_.events) add_event(event);
-    for (const LinkedOther& overhead : links_.overheads) add_overhead(overhead);
+    for (const LinkedOther &event : links_.events)
+      add_event(event);
+    for (const LinkedOther &overhead : links_.overheads)
+      add_overhead(overhead);
     add_annotations();
-    if (!context_.piece.is_last()) remember_forward_ops();
+    if (!context_.piece.is_last())
+      remember_forward_ops();
   }
 
- private:
+private:
   struct Launch {
     std::int64_t shared_bytes = 0;
     StringId grid{}, block{}, cluster{};
-    bool occupancy = false;  // the next fields are known
+    bool occupancy = false; // the next fields are known
     double blocks_per_sm = 0, warps_per_sm = 0;
     std::int64_t achieved_percent = 0;
     StringId limit{};
   };
   using LaunchKey = std::array<std::uint32_t, 13>;
   struct LaunchKeyHash {
-    std::size_t operator()(const LaunchKey& key) const {
+    std::size_t operator()(const LaunchKey &key) const {
       std::uint64_t hash = 0;
-      for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15;
+      for (const std::uint32_t part : key)
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15;
       return static_cast<std::size_t>(hash ^ (hash >> 32));
     }
   };
@@ -90,10 +97,11 @@ class RowWriter {
         carry_.device_of_context[event.context] = event.device;
     }
     // Before CUDA 13 events do not name their device; work does.
-    for (const GpuEvent& event : activities_.work)
+    for (const GpuEvent &event : activities_.work)
       carry_.device_of_context[event.context] = event.device;
-    for (const GpuDevice& device : context_.devices)
-      if (device.id) device_by_id_.emplace(*device.id, &device);
+    for (const GpuDevice &device : context_.devices)
+      if (device.id)
+        device_by_id_.emplace(*device.id, &device);
   }
   std::int64_t device_of(std::uint32_t context) const {
     const auto known = carry_.device_of_context.find(context);
@@ -102,23 +110,28 @@ class RowWriter {
 
   std::uint32_t stream_of(std::int64_t device, std::int64_t stream) {
     const auto [known, is_new] = carry_.stream_index.try_emplace(
-        std::pair(device, stream), static_cast<std::uint32_t>(carry_.streams.size()));
-    if (is_new) carry_.streams.emplace_back(device, stream);
+        std::pair(device, stream),
+        static_cast<std::uint32_t>(carry_.streams.size()));
+    if (is_new)
+      carry_.streams.emplace_back(device, stream);
     return known->second;
   }
   TrackId track_of(std::uint32_t index) {
-    if (index >= stream_tracks_.size()) stream_tracks_.resize(index + 1, kNone<TrackId>);
-    TrackId& track = stream_tracks_[index];
-    if (track != kNone<TrackId>) return track;
+    if (index >= stream_tracks_.size())
+      stream_tracks_.resize(index + 1, kNone<TrackId>);
+    TrackId &track = stream_tracks_[index];
+    if (track != kNone<TrackId>)
+      return track;
     const auto [device, stream] = carry_.streams[index];
     Scalar pid, tid;
     pid.number = device;
     tid.number = stream;
     name_device(device);
-    track = builder_.track(pid, tid, true);
+    track = builder_.stream_track(pid, tid);
     if (stream >= 0)
-      builder_.set_thread_name(pid, tid, builder_.intern(fmt::format("stream {} ", stream)));
-    builder_.set_thread_sort_index(pid, tid, stream);
+      builder_.set_track_name(
+          track, builder_.intern(fmt::format("stream {} ", stream)));
+    builder_.set_track_sort_index(track, stream);
     return track;
   }
   TrackId track_of(std::int64_t device, std::int64_t stream) {
@@ -127,50 +140,60 @@ class RowWriter {
   void name_device(std::int64_t device) {
     Scalar pid;
     pid.number = device;
-    if (device == kNoDevice || !named_devices_.try_emplace(device).second) return;
-    builder_.set_process_name(pid, builder_.intern(context_.index.process_name));
-    builder_.set_process_labels(pid, builder_.intern(fmt::format("GPU {}", device)));
+    if (device == kNoDevice || !named_devices_.try_emplace(device).second)
+      return;
+    builder_.set_process_name(pid,
+                              builder_.intern(context_.index.process_name));
+    builder_.set_process_labels(pid,
+                                builder_.intern(fmt::format("GPU {}", device)));
     builder_.set_process_sort_index(pid, kFirstDeviceSortIndex + device);
   }
 
   // --- arguments that a call gives to its row and to the rows of its work
 
-  const OpenRanges* open_at(std::uint32_t call) const {
-    if (call == kNoIndex || links_.calls[call].open == kNoIndex) return nullptr;
+  const OpenRanges *open_at(std::uint32_t call) const {
+    if (call == kNoIndex || links_.calls[call].open == kNoIndex)
+      return nullptr;
     return &links_.open[links_.calls[call].open];
   }
-  void add_external_id(const OpenRanges* open) {
+  void add_external_id(const OpenRanges *open) {
     if (open && open->innermost != kNoIndex)
-      args_.integer("External id", context_.ranges[open->innermost].external_id);
+      args_.integer("External id",
+                    context_.ranges[open->innermost].external_id);
   }
 
-  void add_call(const LinkedCall& call) {
-    const bool is_driver =
-        call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
+  void add_call(const LinkedCall &call) {
+    const bool is_driver = call.record.domain ==
+                           static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
     args_.begin();
     add_external_id(&links_.open[call.open]);
     args_.integer("cbid", call.record.cbid);
     args_.integer("correlation", call.record.correlation);
-    if (call.record.result != 0) args_.integer("result", call.record.result);
-    builder_.add_slice(call.track, builder_.category(is_driver ? "cuda_driver" : "cuda_runtime"),
-                       call_name(call.record, is_driver), call.start_ns,
-                       call.end_ns - call.start_ns, args_.end());
+    if (call.record.result != 0)
+      args_.integer("result", call.record.result);
+    builder_.add_slice(
+        call.track,
+        builder_.category(is_driver ? "cuda_driver" : "cuda_runtime"),
+        call_name(call.record, is_driver), call.start_ns,
+        call.end_ns - call.start_ns, args_.end());
   }
-  StringId call_name(const spool::ApiCallRecord& record, bool is_driver) {
-    const SpoolIndex& index = context_.index;
-    if (record.name_given != 0 && record.name < index.texts.size() && index.has_text[record.name])
+  StringId call_name(const spool::ApiCallRecord &record, bool is_driver) {
+    const SpoolIndex &index = context_.index;
+    if (record.name_given != 0 && record.name < index.texts.size() &&
+        index.has_text[record.name])
       return builder_.intern(codec::valid_utf8(index.texts[record.name]));
-    const auto [known, is_new] =
-        call_names_.try_emplace(std::uint64_t{record.cbid} << 1 | (is_driver ? 1 : 0));
-    if (is_new) known->second = builder_.intern(api_call_name(is_driver, record.cbid));
+    const auto [known, is_new] = call_names_.try_emplace(
+        std::uint64_t{record.cbid} << 1 | (is_driver ? 1 : 0));
+    if (is_new)
+      known->second = builder_.intern(api_call_name(is_driver, record.cbid));
     return known->second;
   }
 
   // --- kernels, copies, memsets
 
-  void add_work(const LinkedWork& work) {
-    const GpuEvent& event = activities_.work[work.event];
-    const OpenRanges* open = open_at(work.call);
+  void add_work(const LinkedWork &work) {
+    const GpuEvent &event = activities_.work[work.event];
+    const OpenRanges *open = open_at(work.call);
     const std::uint32_t stream = stream_of(event.device, event.stream);
     const bool is_copy = event.kind == ActivityKind::kMemcpy;
     const bool is_transfer = is_copy || event.kind == ActivityKind::kMemset;
@@ -194,42 +217,50 @@ class RowWriter {
     }
     if (work.call != kNoIndex && links_.calls[work.call].step)
       args_.integer("launch step", *links_.calls[work.call].step);
-    if (work.launched_before_window) args_.is_true("launched before window");
-    for (const Field& field : collective)
-      builder_.args().add(field.key, arg_key(builder_.text(field.key)), field.type, field.bits);
+    if (work.launched_before_window)
+      args_.is_true("launched before window");
+    for (const Field &field : collective)
+      builder_.args().add(field.key, arg_key(builder_.text(field.key)),
+                          field.type, field.bits);
     const ArgsId args = args_.end();
     builder_.add_slice(track_of(stream),
                        builder_.category(is_copy       ? "gpu_memcpy"
                                          : is_transfer ? "gpu_memset"
                                                        : "kernel"),
                        name, work.start_ns, work.end_ns - work.start_ns, args);
-    if (open) project(work, *open, stream);
+    if (open)
+      project(work, *open, stream);
   }
 
-  StringId work_name(const GpuEvent& event) {
+  StringId work_name(const GpuEvent &event) {
     if (event.kind == ActivityKind::kGraphTrace)
       return builder_.intern(fmt::format("CUDA graph {}", event.graph_id));
-    const std::uint32_t id = activities_.as<spool::KernelRecord>(event.record).name;
-    const SpoolIndex& index = context_.index;
+    const std::uint32_t id =
+        activities_.as<spool::KernelRecord>(event.record).name;
+    const SpoolIndex &index = context_.index;
     if (id >= kernel_names_.size() || !index.has_text[id]) {
       builder_.stats().count(ImportIssue::kMissingField);
       return builder_.intern(fmt::format("(lost name {})", id));
     }
     if (kernel_names_[id] == kNone<StringId>)
-      kernel_names_[id] = builder_.intern(codec::valid_utf8(kernel_name(index.texts[id])));
+      kernel_names_[id] =
+          builder_.intern(codec::valid_utf8(kernel_name(index.texts[id])));
     return kernel_names_[id];
   }
 
-  void add_kernel_args(const GpuEvent& event) {
+  void add_kernel_args(const GpuEvent &event) {
     const auto kernel = activities_.as<spool::KernelRecord>(event.record);
     const bool is_graph = event.kind == ActivityKind::kGraphTrace;
-    if (!is_graph) args_.integer("queued", 0);
+    if (!is_graph)
+      args_.integer("queued", 0);
     add_place(event);
-    if (is_graph) return;
+    if (is_graph)
+      return;
     args_.integer("registers per thread", kernel.registers_per_thread);
-    if (!event.has_more) return;
+    if (!event.has_more)
+      return;
     const auto more = activities_.as<spool::KernelMoreRecord>(event.record + 1);
-    const Launch& launch = launch_of(kernel, more);
+    const Launch &launch = launch_of(kernel, more);
     args_.integer("shared memory", launch.shared_bytes);
     if (launch.occupancy) {
       args_.real("blocks per SM", launch.blocks_per_sm);
@@ -241,13 +272,16 @@ class RowWriter {
       args_.integer("est. achieved occupancy %", launch.achieved_percent);
       args_.text("occupancy limit", launch.limit);
     }
-    if (more.priority != 0) args_.integer("priority", more.priority);  // 0: perhaps not reported
-    if (more.cluster_x != 0) args_.json("cluster", launch.cluster);
+    if (more.priority != 0)
+      args_.integer("priority", more.priority); // 0: perhaps not reported
+    if (more.cluster_x != 0)
+      args_.json("cluster", launch.cluster);
     if (more.local_bytes_per_thread != 0)
       args_.integer("local memory per thread", more.local_bytes_per_thread);
   }
   // Programs repeat their launches, so compute this once for each shape.
-  const Launch& launch_of(const spool::KernelRecord& kernel, const spool::KernelMoreRecord& more) {
+  const Launch &launch_of(const spool::KernelRecord &kernel,
+                          const spool::KernelMoreRecord &more) {
     const LaunchKey key{kernel.device,
                         kernel.registers_per_thread,
                         kernel.static_shared_bytes,
@@ -262,31 +296,41 @@ class RowWriter {
                         more.cluster_y,
                         more.cluster_z};
     const auto [known, is_new] = launches_.try_emplace(key);
-    Launch& launch = known->second;
-    if (!is_new) return launch;
-    const auto list = [this](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
+    Launch &launch = known->second;
+    if (!is_new)
+      return launch;
+    const auto list = [this](std::uint32_t x, std::uint32_t y,
+                             std::uint32_t z) {
       return builder_.intern(fmt::format("[{}, {}, {}]", x, y, z));
     };
-    launch.shared_bytes = std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
+    launch.shared_bytes =
+        std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
     launch.grid = list(more.grid_x, more.grid_y, more.grid_z);
     launch.block = list(more.block_x, more.block_y, kernel.block_z);
-    if (more.cluster_x != 0) launch.cluster = list(more.cluster_x, more.cluster_y, more.cluster_z);
+    if (more.cluster_x != 0)
+      launch.cluster = list(more.cluster_x, more.cluster_y, more.cluster_z);
     const auto device = device_by_id_.find(kernel.device);
-    if (device == device_by_id_.end()) return launch;
+    if (device == device_by_id_.end())
+      return launch;
     const auto occupancy = compute_gpu_occupancy(
-        *device->second, {.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z),
-                          .block_threads = product(more.block_x, more.block_y, kernel.block_z),
-                          .registers_per_thread = kernel.registers_per_thread,
-                          .shared_bytes = launch.shared_bytes});
-    if (!occupancy) return launch;
+        *device->second,
+        {.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z),
+         .block_threads = product(more.block_x, more.block_y, kernel.block_z),
+         .registers_per_thread = kernel.registers_per_thread,
+         .shared_bytes = launch.shared_bytes});
+    if (!occupancy)
+      return launch;
     launch.occupancy = true;
-    launch.blocks_per_sm = six_decimals(static_cast<float>(occupancy->launched_blocks));
-    launch.warps_per_sm = six_decimals(static_cast<float>(occupancy->launched_warps));
-    launch.achieved_percent = static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0);
+    launch.blocks_per_sm =
+        six_decimals(static_cast<float>(occupancy->launched_blocks));
+    launch.warps_per_sm =
+        six_decimals(static_cast<float>(occupancy->launched_warps));
+    launch.achieved_percent =
+        static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0);
     launch.limit = builder_.intern(occupancy->limit);
     return launch;
   }
-  void add_place(const GpuEvent& event) {
+  void add_place(const GpuEvent &event) {
     args_.integer("device", event.device);
     args_.integer("context", event.context);
     args_.integer("stream", event.stream);
@@ -294,7 +338,7 @@ class RowWriter {
   }
 
   // Returns the name of the row.
-  StringId add_transfer_args(const GpuEvent& event, const LinkedWork& work) {
+  StringId add_transfer_args(const GpuEvent &event, const LinkedWork &work) {
     const auto copy = activities_.as<spool::MemcpyRecord>(event.record);
     const auto set = activities_.as<spool::MemsetRecord>(event.record);
     const bool is_copy = event.kind == ActivityKind::kMemcpy;
@@ -307,9 +351,11 @@ class RowWriter {
                  static_cast<double>(bytes) / static_cast<double>(dur_ns));
     else
       args_.text("memory bandwidth (GB/s)", "N/A");
-    if (!is_copy) return builder_.intern(memset_name(set.memory_kind));
+    if (!is_copy)
+      return builder_.intern(memset_name(set.memory_kind));
     if (event.has_more) {
-      const auto more = activities_.as<spool::TransferMoreRecord>(event.record + 1);
+      const auto more =
+          activities_.as<spool::TransferMoreRecord>(event.record + 1);
       if (more.is_peer != 0) {
         args_.integer("fromDevice", more.source_device);
         args_.integer("inDevice", event.device);
@@ -319,8 +365,8 @@ class RowWriter {
         args_.integer("toContext", more.destination_context);
       }
     }
-    return builder_.intern(
-        memcpy_name(copy.copy_kind, copy.source_memory, copy.destination_memory));
+    return builder_.intern(memcpy_name(copy.copy_kind, copy.source_memory,
+                                       copy.destination_memory));
   }
 
   // --- collectives: a kernel gets the arguments of its record_param_comms
@@ -333,87 +379,105 @@ class RowWriter {
   bool is_collective_kernel(StringId name) const {
     return builder_.text(name).find("nccl") != std::string_view::npos;
   }
-  std::vector<Field> collective_fields(const SpoolRange& range) {
+  std::vector<Field> collective_fields(const SpoolRange &range) {
     std::vector<Field> fields;
     const ArgsView view = builder_.args().view(range.args);
     for (std::size_t i = 0; i < view.size(); ++i) {
-      const ArgField& field = view.field(i);
+      const ArgField &field = view.field(i);
       switch (arg_key(builder_.text(field.key))) {
-        case ArgKey::kExternalId:  // the operator's own
-        case ArgKey::kRecordFunctionId:
-        case ArgKey::kSequenceNumber:
-        case ArgKey::kFwdThreadId:
-        case ArgKey::kEvIdx:
-        case ArgKey::kInputDims:
-        case ArgKey::kInputType:
-        case ArgKey::kInputStrides:
-        case ArgKey::kConcreteInputs:
-        case ArgKey::kCallStack:
-          continue;
-        default:
-          fields.push_back({field.key, field.type, view.bits(field)});
+      case ArgKey::kExternalId: // the operator's own
+      case ArgKey::kRecordFunctionId:
+      case ArgKey::kSequenceNumber:
+      case ArgKey::kFwdThreadId:
+      case ArgKey::kEvIdx:
+      case ArgKey::kInputDims:
+      case ArgKey::kInputType:
+      case ArgKey::kInputStrides:
+      case ArgKey::kConcreteInputs:
+      case ArgKey::kCallStack:
+        continue;
+      default:
+        fields.push_back({field.key, field.type, view.bits(field)});
       }
     }
     return fields;
   }
 
-  // --- arrows: one start per call with work in the trace, one end per piece of work
+  // --- arrows: one start per call with work in the trace, one end per piece of
+  // work
 
   void add_arrows() {
     const CategoryId category = builder_.category("ac2g");
     const StringId name = builder_.intern("ac2g");
     std::vector<bool> has_start(links_.calls.size());
-    Scalar id;
-    for (const LinkedWork& work : links_.work) {
-      if (work.call == kNoIndex || !links_.calls[work.call].in_window) continue;
-      const LinkedCall& call = links_.calls[work.call];
-      const GpuEvent& event = activities_.work[work.event];
-      id.number = event.correlation;
+    Flow arrow;
+    arrow.name = name;
+    arrow.category = category;
+    arrow.binds_enclosing = true;
+    for (const LinkedWork &work : links_.work) {
+      if (work.call == kNoIndex || !links_.calls[work.call].in_window)
+        continue;
+      const LinkedCall &call = links_.calls[work.call];
+      const GpuEvent &event = activities_.work[work.event];
+      arrow.id.number = event.correlation;
+      arrow.from_track = call.track;
+      arrow.from_ns = call.start_ns;
+      arrow.to_track = track_of(event.device, event.stream);
+      arrow.to_ns = work.start_ns;
+      builder_.add_flow(arrow);
+      // Torch's JSON has two events for it, and one more for each further end.
       if (!has_start[work.call])
-        builder_.add_flow('s', call.track, category, name, id, call.start_ns, false);
+        builder_.skip_event();
       has_start[work.call] = true;
-      builder_.add_flow('f', track_of(event.device, event.stream), category, name, id,
-                        work.start_ns, true);
+      builder_.skip_event();
     }
   }
 
   // --- waits, events, overhead
 
   void add_syncs() {
-    std::vector<EventRecord>& known = carry_.events;
+    std::vector<EventRecord> &known = carry_.events;
     known.reserve(known.size() + activities_.events.size());
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
-      known.push_back(
-          {event.event_sync_id, event.context, event.event_id, event.correlation, event.stream});
+      known.push_back({event.event_sync_id, event.context, event.event_id,
+                       event.correlation, event.stream});
     }
-    const bool waits =
-        std::any_of(links_.syncs.begin(), links_.syncs.end(), [&](const LinkedOther& sync) {
-          return is_event_wait(activities_.as<spool::SyncRecord>(sync.record).sync_kind);
+    const bool waits = std::any_of(
+        links_.syncs.begin(), links_.syncs.end(), [&](const LinkedOther &sync) {
+          return is_event_wait(
+              activities_.as<spool::SyncRecord>(sync.record).sync_kind);
         });
     const EventRecords events(waits ? known : std::vector<EventRecord>());
-    for (const LinkedOther& sync : links_.syncs) add_sync(sync, events);
-    if (!context_.piece.is_last()) forget_old_events();
+    for (const LinkedOther &sync : links_.syncs)
+      add_sync(sync, events);
+    if (!context_.piece.is_last())
+      forget_old_events();
   }
   // Several pieces may have seen the same event.
   void forget_old_events() {
-    std::vector<EventRecord>& known = carry_.events;
-    if (known.size() < 2 * ActivityCarry::kMostEvents) return;
-    const auto key = [](const EventRecord& event) {
-      return std::tuple(event.correlation, event.context, event.event_id, event.sync_id);
+    std::vector<EventRecord> &known = carry_.events;
+    if (known.size() < 2 * ActivityCarry::kMostEvents)
+      return;
+    const auto key = [](const EventRecord &event) {
+      return std::tuple(event.correlation, event.context, event.event_id,
+                        event.sync_id);
     };
     std::sort(known.begin(), known.end(),
-              [&](const EventRecord& a, const EventRecord& b) { return key(a) < key(b); });
-    known.erase(
-        std::unique(known.begin(), known.end(),
-                    [&](const EventRecord& a, const EventRecord& b) { return key(a) == key(b); }),
-        known.end());
+              [&](const EventRecord &a, const EventRecord &b) {
+                return key(a) < key(b);
+              });
+    known.erase(std::unique(known.begin(), known.end(),
+                            [&](const EventRecord &a, const EventRecord &b) {
+                              return key(a) == key(b);
+                            }),
+                known.end());
     if (known.size() > ActivityCarry::kMostEvents)
       known.erase(known.begin(), known.end() - ActivityCarry::kMostEvents);
   }
-  void add_sync(const LinkedOther& sync, const EventRecords& events) {
+  void add_sync(const LinkedOther &sync, const EventRecords &events) {
     const auto record = activities_.as<spool::SyncRecord>(sync.record);
-    const char* kind = sync_name(record.sync_kind);
+    const char *kind = sync_name(record.sync_kind);
     const std::int64_t device = device_of(record.context);
     const std::int64_t stream =
         record.stream == spool::kNoStream ? -1 : std::int64_t{record.stream};
@@ -421,9 +485,11 @@ class RowWriter {
     add_external_id(open_at(sync.call));
     args_.text("cuda_sync_kind", kind);
     if (is_event_wait(record.sync_kind)) {
-      const EventRecord* waited =
-          events.find({record.event_sync_id, record.context, record.event_id, record.correlation});
-      args_.integer("wait_on_stream", waited ? std::int64_t{waited->stream} : -1);
+      const EventRecord *waited =
+          events.find({record.event_sync_id, record.context, record.event_id,
+                       record.correlation});
+      args_.integer("wait_on_stream",
+                    waited ? std::int64_t{waited->stream} : -1);
       args_.integer("wait_on_cuda_event_record_corr_id",
                     waited ? std::int64_t{waited->correlation} : -1);
       args_.integer("wait_on_cuda_event_id", record.event_id);
@@ -432,13 +498,15 @@ class RowWriter {
     args_.integer("correlation", record.correlation);
     args_.integer("device", device);
     args_.integer("context", record.context);
-    if (record.result != 0) args_.integer("result", record.result);
+    if (record.result != 0)
+      args_.integer("result", record.result);
     const ArgsId args = args_.end();
     builder_.add_slice(track_of(device, stream), builder_.category("cuda_sync"),
-                       builder_.intern(kind), sync.start_ns, sync.end_ns - sync.start_ns, args);
+                       builder_.intern(kind), sync.start_ns,
+                       sync.end_ns - sync.start_ns, args);
   }
 
-  void add_event(const LinkedOther& event) {
+  void add_event(const LinkedOther &event) {
     const auto record = activities_.as<spool::CudaEventRecord>(event.record);
     args_.begin();
     add_external_id(open_at(event.call));
@@ -448,59 +516,67 @@ class RowWriter {
     args_.integer("device", record.device);
     args_.integer("context", record.context);
     const ArgsId args = args_.end();
-    builder_.add_slice(track_of(record.device, record.stream), builder_.category("cuda_event"),
-                       builder_.intern("cudaEvent"), event.start_ns, event.end_ns - event.start_ns,
-                       args);
+    builder_.add_slice(track_of(record.device, record.stream),
+                       builder_.category("cuda_event"),
+                       builder_.intern("cudaEvent"), event.start_ns,
+                       event.end_ns - event.start_ns, args);
   }
 
-  void add_overhead(const LinkedOther& overhead) {
+  void add_overhead(const LinkedOther &overhead) {
     const auto record = activities_.as<spool::OverheadRecord>(overhead.record);
-    constexpr std::uint8_t kThreadObject = 2;  // CUpti_ActivityObjectKind
+    constexpr std::uint8_t kThreadObject = 2; // CUpti_ActivityObjectKind
     Scalar pid, tid;
     pid.number = kNoDevice;
-    builder_.set_process_name(pid, builder_.intern(context_.index.process_name));
+    builder_.set_process_name(pid,
+                              builder_.intern(context_.index.process_name));
     builder_.set_process_labels(pid, builder_.intern("Overhead"));
     builder_.set_process_sort_index(pid, kOverheadSortIndex);
     args_.begin();
-    if (record.object_kind == kThreadObject) args_.integer("thread", record.os_tid);
-    builder_.add_slice(builder_.track(pid, tid, false), builder_.category("overhead"),
-                       builder_.intern(overhead_name(record.overhead_kind)), overhead.start_ns,
-                       overhead.end_ns - overhead.start_ns, args_.end());
+    if (record.object_kind == kThreadObject)
+      args_.integer("thread", record.os_tid);
+    builder_.add_slice(
+        builder_.thread_track(pid, tid), builder_.category("overhead"),
+        builder_.intern(overhead_name(record.overhead_kind)), overhead.start_ns,
+        overhead.end_ns - overhead.start_ns, args_.end());
   }
 
   // --- annotations on streams
 
   AnnotationRef ref_of(std::uint32_t annotation) const {
-    const SpoolRange& range = context_.ranges[annotation];
+    const SpoolRange &range = context_.ranges[annotation];
     return {range.external_id, range.end_ns, range.text};
   }
-  std::vector<AnnotationRef> refs_of(const OpenRanges& open,
-                                     const std::vector<std::uint32_t>& list) const {
+  std::vector<AnnotationRef>
+  refs_of(const OpenRanges &open,
+          const std::vector<std::uint32_t> &list) const {
     std::vector<AnnotationRef> refs;
     for (std::uint32_t i = 0; i < open.annotations_count; ++i)
       refs.push_back(ref_of(list[open.annotations_first + i]));
     return refs;
   }
 
-  // For each backward op that launched work, finds the annotations around its forward op: the last
-  // one in this piece or before it.
+  // For each backward op that launched work, finds the annotations around its
+  // forward op: the last one in this piece or before it.
   void find_forward_annotations() {
     std::vector<OpenRanges> moments;
-    std::vector<std::uint32_t> backward_of;  // by moment
-    for (const LinkedWork& work : links_.work) {
-      const OpenRanges* open = open_at(work.call);
-      if (!open || open->backward == kNoIndex) continue;
+    std::vector<std::uint32_t> backward_of; // by moment
+    for (const LinkedWork &work : links_.work) {
+      const OpenRanges *open = open_at(work.call);
+      if (!open || open->backward == kNoIndex)
+        continue;
       const auto [known, is_new] = forward_of_.try_emplace(open->backward);
-      if (!is_new) continue;
-      const SpoolRange& backward = context_.ranges[open->backward];
+      if (!is_new)
+        continue;
+      const SpoolRange &backward = context_.ranges[open->backward];
       const std::uint32_t here = forward_ops_.find(open->backward);
-      const ActivityCarry::ForwardOp* const before =
+      const ActivityCarry::ForwardOp *const before =
           carry_.forward_ops.find({backward.forward_thread, backward.sequence});
-      if (before && (here == kNoIndex || context_.ranges[here].start_ns <= before->start_ns)) {
+      if (before && (here == kNoIndex ||
+                     context_.ranges[here].start_ns <= before->start_ns)) {
         known->second = *before->annotations;
       } else if (here != kNoIndex) {
-        moments.push_back(
-            {.track = context_.ranges[here].track, .time_ns = context_.ranges[here].start_ns});
+        moments.push_back({.track = context_.ranges[here].track,
+                           .time_ns = context_.ranges[here].start_ns});
         backward_of.push_back(open->backward);
       }
     }
@@ -513,11 +589,13 @@ class RowWriter {
   // Keeps forward ops for backward ops of later pieces.
   void remember_forward_ops() {
     std::vector<OpenRanges> moments;
-    std::vector<std::uint32_t> range_of;  // by moment
+    std::vector<std::uint32_t> range_of; // by moment
     for (std::uint32_t i = 0; i < context_.ranges.size(); ++i) {
-      const SpoolRange& range = context_.ranges[i];
-      if (range.sequence < 0 || range.is_backward || range.forward_thread == 0) continue;
-      if (!range.in_piece) continue;  // remembered already
+      const SpoolRange &range = context_.ranges[i];
+      if (range.sequence < 0 || range.is_backward || range.forward_thread == 0)
+        continue;
+      if (!range.in_piece)
+        continue; // remembered already
       moments.push_back({.track = range.track, .time_ns = range.start_ns});
       range_of.push_back(i);
     }
@@ -526,71 +604,84 @@ class RowWriter {
     std::shared_ptr<const std::vector<AnnotationRef>> last;
     for (std::size_t i = 0; i < moments.size(); ++i) {
       std::vector<AnnotationRef> refs = refs_of(moments[i], annotations);
-      const auto is_same = [](const AnnotationRef& a, const AnnotationRef& b) {
+      const auto is_same = [](const AnnotationRef &a, const AnnotationRef &b) {
         return a.external_id == b.external_id;
       };
-      if (!last || !std::equal(last->begin(), last->end(), refs.begin(), refs.end(), is_same))
-        last = std::make_shared<const std::vector<AnnotationRef>>(std::move(refs));
-      const SpoolRange& range = context_.ranges[range_of[i]];
+      if (!last || !std::equal(last->begin(), last->end(), refs.begin(),
+                               refs.end(), is_same))
+        last =
+            std::make_shared<const std::vector<AnnotationRef>>(std::move(refs));
+      const SpoolRange &range = context_.ranges[range_of[i]];
       const NodeKey node{range.forward_thread, range.sequence};
-      const ActivityCarry::ForwardOp* const known = carry_.forward_ops.find(node);
+      const ActivityCarry::ForwardOp *const known =
+          carry_.forward_ops.find(node);
       if (!known || known->start_ns <= range.start_ns)
         carry_.forward_ops.put(node, {range.start_ns, last});
     }
   }
 
-  void project(const LinkedWork& work, const OpenRanges& open, std::uint32_t stream) {
+  void project(const LinkedWork &work, const OpenRanges &open,
+               std::uint32_t stream) {
     std::span<const AnnotationRef> forward;
     if (open.backward != kNoIndex)
-      if (const auto known = forward_of_.find(open.backward); known != forward_of_.end())
+      if (const auto known = forward_of_.find(open.backward);
+          known != forward_of_.end())
         forward = known->second;
     enclosing_.clear();
     for (std::uint32_t i = 0; i < open.annotations_count; ++i)
-      enclosing_.push_back(ref_of(links_.annotations[open.annotations_first + i]));
+      enclosing_.push_back(
+          ref_of(links_.annotations[open.annotations_first + i]));
     carry_.annotations.add_work(enclosing_, forward, stream, work.start_ns,
                                 std::max(work.start_ns, work.end_ns));
   }
 
-  // Kineto makes them one nanosecond longer at both ends, so that viewers nest the work in them.
+  // Kineto makes them one nanosecond longer at both ends, so that viewers nest
+  // the work in them.
   void add_annotations() {
     const std::vector<GpuAnnotation> rows =
-        context_.piece.is_last() ? carry_.annotations.take_all()
-                                 : carry_.annotations.take_ended(context_.piece_end_ns);
-    if (rows.empty()) return;  // a category without rows would name a device
+        context_.piece.is_last()
+            ? carry_.annotations.take_all()
+            : carry_.annotations.take_ended(context_.piece_end_ns);
+    if (rows.empty())
+      return; // a category without rows would name a device
     const CategoryId category = builder_.category("gpu_user_annotation");
-    for (const GpuAnnotation& row : rows) {
+    for (const GpuAnnotation &row : rows) {
       args_.begin();
       args_.integer("External id", row.annotation.external_id);
-      args_.text("launches", row.work == AnnotationWork::kOwn      ? "own"
-                             : row.work == AnnotationWork::kNested ? "nested"
-                                                                   : "backward");
-      builder_.add_slice(track_of(row.stream), category, context_.name_of(row.annotation.text),
-                         row.start_ns - 1, row.end_ns - row.start_ns + 2, args_.end());
+      args_.text("launches", row.work == AnnotationWork::kOwn ? "own"
+                             : row.work == AnnotationWork::kNested
+                                 ? "nested"
+                                 : "backward");
+      builder_.add_slice(
+          track_of(row.stream), category, context_.name_of(row.annotation.text),
+          row.start_ns - 1, row.end_ns - row.start_ns + 2, args_.end());
     }
   }
 
-  const ActivityRowsContext& context_;
-  ActivityCarry& carry_;
-  TraceBuilder& builder_;
-  const SpoolActivities& activities_;
-  const ActivityLinks& links_;
+  const ActivityRowsContext &context_;
+  ActivityCarry &carry_;
+  TraceBuilder &builder_;
+  const SpoolActivities &activities_;
+  const ActivityLinks &links_;
   ArgsWriter args_;
   ForwardOps forward_ops_;
-  std::unordered_map<std::uint32_t, std::vector<AnnotationRef>> forward_of_;  // by backward op
-  std::vector<AnnotationRef> enclosing_;                                      // of the current work
-  std::vector<StringId> kernel_names_;                                        // by text id
+  std::unordered_map<std::uint32_t, std::vector<AnnotationRef>>
+      forward_of_;                       // by backward op
+  std::vector<AnnotationRef> enclosing_; // of the current work
+  std::vector<StringId> kernel_names_;   // by text id
   std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
   std::unordered_map<std::uint64_t, StringId> call_names_;
-  std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
-  std::vector<TrackId> stream_tracks_;  // by index in the carry
+  std::unordered_map<std::int64_t, const GpuDevice *> device_by_id_;
+  std::vector<TrackId> stream_tracks_; // by index in the carry
   std::map<std::int64_t, bool> named_devices_;
 };
 
-}  // namespace
+} // namespace
 
-void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
-                       const ActivityLinks& links) {
+void add_activity_rows(const ActivityRowsContext &context,
+                       const SpoolActivities &activities,
+                       const ActivityLinks &links) {
   RowWriter(context, activities, links).run();
 }
 
-}  // namespace lanescope::format
+} // namespace lanescope::format

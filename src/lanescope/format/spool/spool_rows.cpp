@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <string>
 #include <unordered_map>
@@ -15,6 +14,7 @@
 #include "lanescope/format/spool/record_walk.h"
 #include "lanescope/format/spool/spool_details.h"
 #include "lanescope/format/spool/window_spans.h"
+#include "lanescope/model/profiler_steps.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -23,13 +23,14 @@ namespace {
 using spool::Record;
 using spool::RecordKind;
 
-// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order
-// Kineto names them.
-constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_memory"},
-                                                                  {4, "with_stack"},
-                                                                  {1, "record_shapes"},
-                                                                  {8, "with_flops"},
-                                                                  {16, "with_modules"}};
+// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the
+// order Kineto names them.
+constexpr std::pair<std::uint32_t, const char *> kOptionNames[] = {
+    {2, "profile_memory"},
+    {4, "with_stack"},
+    {1, "record_shapes"},
+    {8, "with_flops"},
+    {16, "with_modules"}};
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
@@ -38,50 +39,54 @@ std::string json_string(std::string_view text) {
 }
 
 class RowReader {
- public:
-  RowReader(const SpoolBytes& bytes, const SpoolScan& scan, const ReadSpoolOptions& options,
-            const SpoolPiece& piece, const RowPlan* plan, RowCarry* carry)
-      : bytes_(bytes),
-        scan_(scan),
-        index_(scan.index),
-        options_(options),
-        piece_(piece),
-        plan_(plan),
-        carry_(*carry),
-        walk_(scan, this) {}
+public:
+  RowReader(const SpoolBytes &bytes, const SpoolScan &scan,
+            const ReadSpoolOptions &options, const SpoolPiece &piece,
+            const RowPlan *plan, RowCarry *carry)
+      : bytes_(bytes), scan_(scan), index_(scan.index), options_(options),
+        piece_(piece), plan_(plan), carry_(*carry), walk_(scan, this) {}
 
   Result<Trace> read(ImportStats stats) {
     builder_.stats() = std::move(stats);
     builder_.set_base_time_ns(scan_.base_ns);
     devices_ = parse_gpu_devices(device_properties());
-    if (piece_.from == 0) add_metadata();
+    if (piece_.from == 0)
+      add_metadata();
     add_names();
     add_carried_ranges();
     add_ranges();
     add_memory();
-    carry_.forward_backward.add_flows(builder_, std::move(links_),
-                                      [this](std::uint32_t thread) { return track_of(thread); });
+    carry_.forward_backward.add_flows(
+        builder_, std::move(links_),
+        [this](std::uint32_t thread) { return track_of(thread); });
     add_activities();
     if (piece_.is_last())
-      add_window_spans(builder_, scan_.windows,
-                       [this](std::uint64_t tick) { return scan_.time_ns(tick); });
+      add_window_spans(builder_, scan_.windows, [this](std::uint64_t tick) {
+        return scan_.time_ns(tick);
+      });
+    add_profiler_steps(builder_);
     return std::move(builder_).finish();
   }
 
   // --- what the walk found
 
-  void issue(const Record& record, ImportIssue issue) {
-    if (piece_.holds(record.begin_tsc)) builder_.stats().count(issue);
+  void issue(const Record &record, ImportIssue issue) {
+    if (piece_.holds(record.begin_tsc))
+      builder_.stats().count(issue);
   }
-  void range(const Record& record, const SlotKey& place, const std::optional<Record>& call_numbers,
-             const RangeTimes& times, std::int64_t external_id, std::int64_t ev_idx) {
-    if (!piece_.holds(record.begin_tsc)) return;
+  void range(const Record &record, const SlotKey &place,
+             const std::optional<Record> &call_numbers, const RangeTimes &times,
+             std::int64_t external_id, std::int64_t ev_idx) {
+    if (!piece_.holds(record.begin_tsc))
+      return;
     const TrackId track = track_of(place.thread);
-    const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
-    ArgsTable& args = builder_.args();
+    const bool has_sequence =
+        (record.flags & spool::kHasSequence) && record.a >= 0;
+    ArgsTable &args = builder_.args();
     args.begin();
     args.add_int(key_.external_id, ArgKey::kExternalId, external_id);
-    const bool has_id = call_numbers && (call_numbers->flags & spool::kHasRecordFunctionId) != 0;
+    const bool has_id = call_numbers && (call_numbers->flags &
+                                         spool::kHasRecordFunctionId) != 0;
     args.add_int(key_.record_function_id, ArgKey::kRecordFunctionId,
                  has_id ? static_cast<std::int64_t>(call_numbers->end_tsc) : 0);
     if (has_sequence) {
@@ -89,64 +94,78 @@ class RowReader {
       args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
       keep_link(record, place.thread, times.start_ns);
     }
-    if (record.c != 0) details_.add_args(record.c);
-    if (call_numbers) add_collective(*call_numbers);
+    if (record.c != 0)
+      details_.add_args(record.c);
+    if (call_numbers)
+      add_collective(*call_numbers);
     if (times.early_ns != 0)
-      args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
-                   times.early_ns);
+      args.add_int(builder_.intern("Began before (ns)"),
+                   arg_key("Began before (ns)"), times.early_ns);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx);
     const ArgsId args_id = args.end();
-    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
-                       name_of(record.name), times.start_ns, times.end_ns - times.start_ns,
-                       args_id);
+    builder_.add_slice(
+        track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
+        name_of(record.name), times.start_ns, times.end_ns - times.start_ns,
+        args_id);
     if (has_activities()) {
       keep_range(record, place.thread, track, times, external_id, args_id);
-      if (!piece_.is_last()) open_ranges_.push_back({record, place, external_id, call_numbers});
+      if (!piece_.is_last())
+        open_ranges_.push_back({record, place, external_id, call_numbers});
     }
   }
   // Frames are not joined with device activities; operators are.
-  void frame(const Record& record, const SlotKey& place, const RangeTimes& times,
-             const FrameNumbers& numbers) {
-    if (!piece_.holds(record.begin_tsc)) return;
+  void frame(const Record &record, const SlotKey &place,
+             const RangeTimes &times, const FrameNumbers &numbers) {
+    if (!piece_.holds(record.begin_tsc))
+      return;
     const TrackId track = track_of(place.thread);
-    ArgsTable& args = builder_.args();
+    ArgsTable &args = builder_.args();
     args.begin();
     if (numbers.parent_id == 0)
       args.add(key_.python_parent, ArgKey::kPythonParentId, ArgType::kNull);
     else
-      args.add_int(key_.python_parent, ArgKey::kPythonParentId, numbers.parent_id);
+      args.add_int(key_.python_parent, ArgKey::kPythonParentId,
+                   numbers.parent_id);
     args.add_int(key_.python_id, ArgKey::kPythonId, numbers.python_id);
     if (record.flags & spool::kModuleFrame)
       args.add_int(key_.python_module, ArgKey::kPythonModuleId, record.a);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, numbers.ev_idx);
     const ArgsId args_id = args.end();
-    if (!frame_) frame_ = builder_.category("python_function");
+    if (!frame_)
+      frame_ = builder_.category("python_function");
     builder_.add_slice(track, *frame_, name_of(record.name), times.start_ns,
                        times.end_ns - times.start_ns, args_id);
   }
-  void instant(const Record& record, std::uint32_t thread, std::int64_t time_ns,
+  void instant(const Record &record, std::uint32_t thread, std::int64_t time_ns,
                std::int64_t ev_idx) {
-    if (!piece_.holds(record.begin_tsc)) return;
+    if (!piece_.holds(record.begin_tsc))
+      return;
     const TrackId track = track_of(thread);
     builder_.args().begin();
-    if (record.c != 0) details_.add_args(record.c);
+    if (record.c != 0)
+      details_.add_args(record.c);
     builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx);
     const ArgsId args = builder_.args().end();
-    builder_.add_instant(track, instant_, name_of(record.name), time_ns, 't', args);
+    builder_.add_instant(track, instant_, name_of(record.name), time_ns, 't',
+                         args);
   }
-  // Kineto writes memory events after all ranges, so they get their numbers last.
-  void memory(const Record& record, std::uint32_t thread, std::int64_t time_ns,
+  // Kineto writes memory events after all ranges, so they get their numbers
+  // last.
+  void memory(const Record &record, std::uint32_t thread, std::int64_t time_ns,
               std::int64_t number) {
-    if (!piece_.holds(record.begin_tsc)) return;
-    memory_.push_back({time_ns, number, track_of(thread), spool::memory_fields(record),
-                       static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
+    if (!piece_.holds(record.begin_tsc))
+      return;
+    memory_.push_back(
+        {time_ns, number, track_of(thread), spool::memory_fields(record),
+         static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
   }
 
-  void activity(const Record& record) {
-    if (has_activities()) thread_activities_.push_back(record);
+  void activity(const Record &record) {
+    if (has_activities())
+      thread_activities_.push_back(record);
   }
 
- private:
+private:
   struct MemoryEvent {
     std::int64_t time_ns, number;
     TrackId track;
@@ -158,29 +177,41 @@ class RowReader {
 
   void add_ranges() {
     std::size_t rows = 0;
-    for (const ChunkSpan& span : scan_.record_spans) rows += span.meets(piece_) ? span.rows : 0;
-    for (const ChunkSpan& span : scan_.activity_spans) rows += span.meets(piece_) ? span.rows : 0;
+    for (const ChunkSpan &span : scan_.record_spans)
+      rows += span.meets(piece_) ? span.rows : 0;
+    for (const ChunkSpan &span : scan_.activity_spans)
+      rows += span.meets(piece_) ? span.rows : 0;
     builder_.expect_slices(rows);
-    for (const auto& [place, record] : scan_.kept_ranges) walk_.add_kept(record, place);
-    const auto& chunks = index_.record_chunks;
-    std::size_t next = 0;  // the chunk that `walk_` expects
+    for (const auto &[place, record] : scan_.kept_ranges)
+      walk_.add_kept(record, place);
+    const auto &chunks = index_.record_chunks;
+    std::size_t next = 0; // the chunk that `walk_` expects
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      if (!piece_.is_whole() && !scan_.record_spans[i].meets(piece_)) continue;
-      if (i != next) walk_.numbers() = plan_->at_chunk[i];
-      walk_.add_chunk(read_records(bytes_, chunks[i], buffer_, nullptr), chunks[i]);
+      if (!piece_.is_whole() && !scan_.record_spans[i].meets(piece_))
+        continue;
+      if (i != next)
+        walk_.numbers() = plan_->at_chunk[i];
+      walk_.add_chunk(read_records(bytes_, chunks[i], buffer_, nullptr),
+                      chunks[i]);
       next = i + 1;
     }
-    if (next == chunks.size()) walk_.add_waiting_wrapper();
+    if (next == chunks.size())
+      walk_.add_waiting_wrapper();
   }
 
-  // Adds ranges of earlier pieces that may contain calls of this one; they make no rows.
+  // Adds ranges of earlier pieces that may contain calls of this one; they make
+  // no rows.
   void add_carried_ranges() {
-    for (const RowCarry::OpenRange& open : carry_.open_ranges) {
-      const auto start_ns = scan_.time_ns(open.record.begin_tsc), end_ns = end_ns_of(open);
-      if (!start_ns || !end_ns) continue;
+    for (const RowCarry::OpenRange &open : carry_.open_ranges) {
+      const auto start_ns = scan_.time_ns(open.record.begin_tsc),
+                 end_ns = end_ns_of(open);
+      if (!start_ns || !end_ns)
+        continue;
       builder_.args().begin();
-      if (open.record.c != 0) details_.add_args(open.record.c);
-      if (open.call_numbers) add_collective(*open.call_numbers);
+      if (open.record.c != 0)
+        details_.add_args(open.record.c);
+      if (open.call_numbers)
+        add_collective(*open.call_numbers);
       const ArgsId args = builder_.args().end();
       keep_range(open.record, open.place.thread, track_of(open.place.thread),
                  {*start_ns, *end_ns, 0}, open.external_id, args);
@@ -188,57 +219,70 @@ class RowReader {
     }
     open_ranges_ = std::move(carry_.open_ranges);
   }
-  std::optional<std::int64_t> end_ns_of(const RowCarry::OpenRange& open) const {
-    const SpoolWindows::Window* const window = scan_.windows.at(open.record.begin_tsc);
+  std::optional<std::int64_t> end_ns_of(const RowCarry::OpenRange &open) const {
+    const SpoolWindows::Window *const window =
+        scan_.windows.at(open.record.begin_tsc);
     const std::uint64_t stop = window ? window->stop : scan_.last_tick;
-    return scan_.time_ns(std::min(scan_.end_of(open.record, open.place).value_or(stop), stop));
+    return scan_.time_ns(
+        std::min(scan_.end_of(open.record, open.place).value_or(stop), stop));
   }
 
   std::string_view device_properties() const {
     std::string_view json = "[]";
-    for (const SpoolMetadata& entry : index_.metadata)
+    for (const SpoolMetadata &entry : index_.metadata)
       if (entry.key == "deviceProperties" && is_requested(entry) &&
           codec::is_strict_json(entry.json))
         json = entry.json;
-    for (const auto& [key, value] : options_.metadata)
-      if (key == "deviceProperties") json = value;
+    for (const auto &[key, value] : options_.metadata)
+      if (key == "deviceProperties")
+        json = value;
     return json;
   }
-  bool is_requested(const SpoolMetadata& entry) const {
-    return !options_.session || entry.session == 0 || entry.session == *options_.session;
+  bool is_requested(const SpoolMetadata &entry) const {
+    return !options_.session || entry.session == 0 ||
+           entry.session == *options_.session;
   }
 
   void add_metadata() {
     builder_.add_metadata("schemaVersion", "1");
-    for (const auto& [bit, name] : kOptionNames)
-      if (scan_.windows.options() & bit) builder_.add_metadata(name, "1");
+    for (const auto &[bit, name] : kOptionNames)
+      if (scan_.windows.options() & bit)
+        builder_.add_metadata(name, "1");
     if (!index_.host_name.empty())
       builder_.add_metadata("host_name", json_string(index_.host_name));
-    std::vector<std::pair<std::string_view, std::string_view>> entries{{"deviceProperties", "[]"}};
-    std::unordered_map<std::string_view, std::size_t> place_of_key{{"deviceProperties", 0}};
+    std::vector<std::pair<std::string_view, std::string_view>> entries{
+        {"deviceProperties", "[]"}};
+    std::unordered_map<std::string_view, std::size_t> place_of_key{
+        {"deviceProperties", 0}};
     const auto set = [&](std::string_view key,
-                         std::string_view json) {  // the last of equal keys wins
-      const auto [known, is_new] = place_of_key.try_emplace(key, entries.size());
+                         std::string_view json) { // the last of equal keys wins
+      const auto [known, is_new] =
+          place_of_key.try_emplace(key, entries.size());
       if (is_new)
         entries.emplace_back(key, json);
       else
         entries[known->second].second = json;
     };
-    for (const SpoolMetadata& entry : index_.metadata) {
-      if (!is_requested(entry)) continue;
+    for (const SpoolMetadata &entry : index_.metadata) {
+      if (!is_requested(entry))
+        continue;
       if (!codec::is_strict_json(entry.json))
         builder_.stats().count(ImportIssue::kMetadataLost);
       else
         set(entry.key, entry.json);
     }
-    for (const auto& [key, json] : options_.metadata) set(key, json);
-    for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
+    for (const auto &[key, json] : options_.metadata)
+      set(key, json);
+    for (const auto &[key, json] : entries)
+      builder_.add_metadata(key, json);
     std::string notes;
-    for (const auto& [session, line] : index_.notes)
+    for (const auto &[session, line] : index_.notes)
       if (!options_.session || session == *options_.session)
         notes += (notes.empty() ? "" : ", ") + json_string(line);
-    if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
-    if (const std::string anchors = clock_anchors_json(*scan_.clock, index_.ticks_per_second);
+    if (!notes.empty())
+      builder_.add_metadata("lanescope_notes", "[" + notes + "]");
+    if (const std::string anchors =
+            clock_anchors_json(*scan_.clock, index_.ticks_per_second);
         !anchors.empty())
       builder_.add_metadata("lanescope_clock_anchors", anchors);
     builder_.add_metadata("lanescope_version", json_string(LANESCOPE_VERSION));
@@ -268,18 +312,24 @@ class RowReader {
   // A thread's track and name appear with its first event.
   TrackId track_of(std::uint32_t thread) {
     if (thread >= tracks_.size()) {
-      if (thread > index_.threads.size() + 1'000'000) thread = 0;  // damage
-      tracks_.resize(std::max<std::size_t>(thread + 1, index_.threads.size()), kNone<TrackId>);
+      if (thread > index_.threads.size() + 1'000'000)
+        thread = 0; // damage
+      tracks_.resize(std::max<std::size_t>(thread + 1, index_.threads.size()),
+                     kNone<TrackId>);
     }
-    if (tracks_[thread] != kNone<TrackId>) return tracks_[thread];
-    const SpoolThread* info = thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
+    if (tracks_[thread] != kNone<TrackId>)
+      return tracks_[thread];
+    const SpoolThread *info =
+        thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
     Scalar tid;
     tid.number = info ? info->os_tid : static_cast<std::int64_t>(thread);
+    const TrackId track = builder_.thread_track(pid_, tid);
     if (info)
-      builder_.set_thread_name(
-          pid_, tid, builder_.intern(fmt::format("thread {} ({})", info->os_tid, info->name)));
-    builder_.set_thread_sort_index(pid_, tid, tid.number);
-    return tracks_[thread] = builder_.track(pid_, tid, false);
+      builder_.set_track_name(
+          track, builder_.intern(
+                     fmt::format("thread {} ({})", info->os_tid, info->name)));
+    builder_.set_track_sort_index(track, tid.number);
+    return tracks_[thread] = track;
   }
 
   StringId name_of(std::uint32_t id) {
@@ -289,14 +339,16 @@ class RowReader {
     }
     if (name_ids_[id] == kNone<StringId>) {
       bool replaced = false;
-      name_ids_[id] = builder_.intern(codec::valid_utf8(index_.texts[id], &replaced));
-      if (replaced) builder_.stats().count(ImportIssue::kInvalidUtf8);
+      name_ids_[id] =
+          builder_.intern(codec::valid_utf8(index_.texts[id], &replaced));
+      if (replaced)
+        builder_.stats().count(ImportIssue::kInvalidUtf8);
     }
     return name_ids_[id];
   }
 
-  void add_collective(const Record& record) {
-    ArgsTable& args = builder_.args();
+  void add_collective(const Record &record) {
+    ArgsTable &args = builder_.args();
     if (record.flags & spool::kHasSeq)
       args.add_int(builder_.intern("Seq"), arg_key("Seq"), record.a);
     if (record.flags & spool::kHasCommsId)
@@ -304,16 +356,18 @@ class RowReader {
   }
 
   // Keeps a range for the joins with device activities.
-  void keep_range(const Record& record, std::uint32_t thread, TrackId track,
-                  const RangeTimes& times, std::int64_t external_id, ArgsId args) {
+  void keep_range(const Record &record, std::uint32_t thread, TrackId track,
+                  const RangeTimes &times, std::int64_t external_id,
+                  ArgsId args) {
     SpoolRange range{.start_ns = times.start_ns,
                      .end_ns = times.end_ns,
                      .external_id = external_id,
                      .track = track,
                      .text = record.name,
                      .args = args};
-    const std::string_view name =
-        record.name < index_.texts.size() ? index_.texts[record.name] : std::string_view();
+    const std::string_view name = record.name < index_.texts.size()
+                                      ? index_.texts[record.name]
+                                      : std::string_view();
     range.is_annotation = record.scope == spool::kUserScope;
     range.is_collective = name == "record_param_comms";
     if ((record.flags & spool::kHasSequence) && record.a >= 0) {
@@ -321,62 +375,63 @@ class RowReader {
       range.is_backward = record.b != 0;
       if (range.is_backward)
         range.forward_thread = record.b;
-      else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid)
+      else if (thread < index_.threads.size() &&
+               index_.threads[thread].has_torch_tid)
         range.forward_thread = index_.threads[thread].torch_tid;
     }
     ranges_.push_back(range);
-    steps_.push_back(range.is_annotation ? step_number(name) : std::nullopt);
+    steps_.push_back(range.is_annotation ? profiler_step_number(name)
+                                         : std::nullopt);
   }
-  static std::optional<std::int64_t> step_number(std::string_view name) {
-    constexpr std::string_view kPrefix = "ProfilerStep#";
-    std::int64_t number = 0;
-    if (!name.starts_with(kPrefix)) return std::nullopt;
-    const auto [end, error] =
-        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-    if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-    return number;
-  }
-
   void add_activities() {
-    if (!has_activities()) return;
-    const SpoolActivities activities =
-        read_piece_activities(bytes_, scan_, piece_, thread_activities_, &carry_.calls, buffer_);
+    if (!has_activities())
+      return;
+    const SpoolActivities activities = read_piece_activities(
+        bytes_, scan_, piece_, thread_activities_, &carry_.calls, buffer_);
     const ActivityLinks links = link_activities(
         {.piece = piece_,
          .windows = scan_.windows,
          .all_windows = scan_.all_windows,
-         .first_calls =
-             plan_ ? std::span<const FirstCall>(plan_->first_calls) : std::span<const FirstCall>(),
+         .first_calls = plan_ ? std::span<const FirstCall>(plan_->first_calls)
+                              : std::span<const FirstCall>(),
          .ranges = ranges_,
          .step_of = steps_,
          .time_ns = [this](std::uint64_t tick) { return scan_.time_ns(tick); },
-         .thread_track = [this](std::uint32_t os_tid) { return track_of_os_thread(os_tid); }},
+         .thread_track =
+             [this](std::uint32_t os_tid) {
+               return track_of_os_thread(os_tid);
+             }},
         activities, &builder_.stats());
     const std::int64_t end_ns =
-        piece_.is_last() ? 0 : scan_.time_ns(piece_.to).value_or(std::int64_t{0});
-    add_activity_rows({.builder = builder_,
-                       .index = index_,
-                       .piece = piece_,
-                       .piece_end_ns = end_ns,
-                       .ranges = ranges_,
-                       .devices = devices_,
-                       .name_of = [this](std::uint32_t text) { return name_of(text); },
-                       .carry = carry_.activities},
-                      activities, links);
-    if (piece_.is_last()) return;
+        piece_.is_last() ? 0
+                         : scan_.time_ns(piece_.to).value_or(std::int64_t{0});
+    add_activity_rows(
+        {.builder = builder_,
+         .index = index_,
+         .piece = piece_,
+         .piece_end_ns = end_ns,
+         .ranges = ranges_,
+         .devices = devices_,
+         .name_of = [this](std::uint32_t text) { return name_of(text); },
+         .carry = carry_.activities},
+        activities, links);
+    if (piece_.is_last())
+      return;
     for (std::size_t i = 0; i < open_ranges_.size(); ++i)
-      if (const auto open_to = end_ns_of(open_ranges_[i]); open_to && *open_to > end_ns)
+      if (const auto open_to = end_ns_of(open_ranges_[i]);
+          open_to && *open_to > end_ns)
         carry_.open_ranges.push_back(std::move(open_ranges_[i]));
     carry_.calls.outer_calls.clear();
-    for (const LinkedCall& call : links.calls)
-      if (call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kRuntime) &&
+    for (const LinkedCall &call : links.calls)
+      if (call.record.domain ==
+              static_cast<std::uint8_t>(spool::ApiDomain::kRuntime) &&
           call.record.correlation != 0 && call.record.begin_tsc < piece_.to &&
           call.end_ns >= end_ns)
         carry_.calls.outer_calls.push_back(as_record(call.record));
   }
-  static Record as_record(const spool::ApiCallRecord& call) {
+  static Record as_record(const spool::ApiCallRecord &call) {
     Record record;
-    std::memcpy(static_cast<void*>(&record), &call, sizeof record);
+    std::memcpy(static_cast<void *>(&record), &call, sizeof record);
     return record;
   }
 
@@ -385,15 +440,17 @@ class RowReader {
     if (thread_by_os_tid_.empty() && !index_.threads.empty())
       for (std::uint32_t i = 0; i < index_.threads.size(); ++i)
         thread_by_os_tid_[index_.threads[i].os_tid] = i;
-    if (const auto slot = thread_by_os_tid_.find(os_tid); slot != thread_by_os_tid_.end())
+    if (const auto slot = thread_by_os_tid_.find(os_tid);
+        slot != thread_by_os_tid_.end())
       return track_of(slot->second);
     const auto [known, is_new] = other_tracks_.try_emplace(os_tid);
     if (is_new) {
       Scalar tid;
       tid.number = os_tid;
-      builder_.set_thread_name(pid_, tid, builder_.intern(fmt::format("thread {}", os_tid)));
-      builder_.set_thread_sort_index(pid_, tid, tid.number);
-      known->second = builder_.track(pid_, tid, false);
+      known->second = builder_.thread_track(pid_, tid);
+      builder_.set_track_name(
+          known->second, builder_.intern(fmt::format("thread {}", os_tid)));
+      builder_.set_track_sort_index(known->second, tid.number);
     }
     return known->second;
   }
@@ -402,77 +459,94 @@ class RowReader {
     const StringId memory = builder_.intern("[memory]"),
                    out_of_memory = builder_.intern("[OutOfMemory]");
     const StringId finished = builder_.intern("finished");
-    const std::int64_t first = plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx;
-    ArgsTable& args = builder_.args();
-    const auto add = [&](const char* key, std::int64_t value) {
+    const std::int64_t first =
+        plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx;
+    ArgsTable &args = builder_.args();
+    const auto add = [&](const char *key, std::int64_t value) {
       args.add_int(builder_.intern(key), arg_key(key), value);
     };
-    for (const MemoryEvent& event : memory_) {
+    for (const MemoryEvent &event : memory_) {
       args.begin();
-      add("Total Reserved", static_cast<std::int64_t>(event.fields.total_reserved));
-      add("Total Allocated", static_cast<std::int64_t>(event.fields.total_allocated));
+      add("Total Reserved",
+          static_cast<std::int64_t>(event.fields.total_reserved));
+      add("Total Allocated",
+          static_cast<std::int64_t>(event.fields.total_allocated));
       add("Bytes", event.fields.bytes);
       add("Device Id", event.fields.device_index);
       add("Device Type", event.fields.device_type);
       if (!event.out_of_memory) {
-        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr, event.fields.address);
+        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr,
+                      event.fields.address);
         args.add(finished, arg_key("finished"), ArgType::kFalse);
       }
       add("Ev Idx", first + event.number);
       const ArgsId id = args.end();
-      builder_.add_instant(event.track, instant_, event.out_of_memory ? out_of_memory : memory,
+      builder_.add_instant(event.track, instant_,
+                           event.out_of_memory ? out_of_memory : memory,
                            event.time_ns, 't', id);
     }
   }
 
-  void keep_link(const Record& record, std::uint32_t thread, std::int64_t start_ns) {
+  void keep_link(const Record &record, std::uint32_t thread,
+                 std::int64_t start_ns) {
     const bool backward = record.b != 0;
     if (backward) {
-      // The engine's wrapper has the numbers of the node inside it; the arrow ends at the node.
-      if (record.scope != spool::kBackwardScope || is_engine_wrapper(index_, record.name)) return;
+      // The engine's wrapper has the numbers of the node inside it; the arrow
+      // ends at the node.
+      if (record.scope != spool::kBackwardScope ||
+          is_engine_wrapper(index_, record.name))
+        return;
       links_.push_back({start_ns, {record.b, record.a}, thread, true});
-    } else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid) {
-      links_.push_back({start_ns, {index_.threads[thread].torch_tid, record.a}, thread, false});
+    } else if (thread < index_.threads.size() &&
+               index_.threads[thread].has_torch_tid) {
+      links_.push_back({start_ns,
+                        {index_.threads[thread].torch_tid, record.a},
+                        thread,
+                        false});
     }
   }
 
-  const SpoolBytes& bytes_;
-  const SpoolScan& scan_;
-  const SpoolIndex& index_;
-  const ReadSpoolOptions& options_;
+  const SpoolBytes &bytes_;
+  const SpoolScan &scan_;
+  const SpoolIndex &index_;
+  const ReadSpoolOptions &options_;
   const SpoolPiece piece_;
-  const RowPlan* plan_;
-  RowCarry& carry_;
+  const RowPlan *plan_;
+  RowCarry &carry_;
   RecordWalk<RowReader> walk_;
   TraceBuilder builder_;
   std::vector<std::byte> buffer_ = std::vector<std::byte>(spool::kChunkBytes);
   Scalar pid_;
   CategoryId cpu_op_{}, annotation_{}, instant_{};
-  std::optional<CategoryId> frame_;  // only if the trace has frames
+  std::optional<CategoryId> frame_; // only if the trace has frames
   struct {
-    StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{}, python_id{},
-        python_parent{}, python_module{};
+    StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{},
+        ev_idx{}, python_id{}, python_parent{}, python_module{};
   } key_;
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;
   SpoolDetails details_{builder_, index_};
   std::vector<MemoryEvent> memory_;
-  std::vector<Record> thread_activities_;  // of the chunks that overlap the piece
+  std::vector<Record>
+      thread_activities_; // of the chunks that overlap the piece
   std::vector<SequenceLink> links_;
-  std::vector<SpoolRange> ranges_;  // kept only when there are activities
+  std::vector<SpoolRange> ranges_; // kept only when there are activities
   std::vector<std::optional<std::int64_t>> steps_;
-  std::vector<RowCarry::OpenRange> open_ranges_;  // like ranges_, unless this is the last piece
+  std::vector<RowCarry::OpenRange>
+      open_ranges_; // like ranges_, unless this is the last piece
   std::vector<GpuDevice> devices_;
   std::unordered_map<std::uint32_t, std::uint32_t> thread_by_os_tid_;
   std::unordered_map<std::uint32_t, TrackId> other_tracks_;
 };
 
-}  // namespace
+} // namespace
 
-Result<Trace> read_rows(const SpoolBytes& bytes, const SpoolScan& scan,
-                        const ReadSpoolOptions& options, const SpoolPiece& piece,
-                        const RowPlan* plan, RowCarry* carry, ImportStats stats) {
-  return RowReader(bytes, scan, options, piece, plan, carry).read(std::move(stats));
+Result<Trace> read_rows(const SpoolBytes &bytes, const SpoolScan &scan,
+                        const ReadSpoolOptions &options,
+                        const SpoolPiece &piece, const RowPlan *plan,
+                        RowCarry *carry, ImportStats stats) {
+  return RowReader(bytes, scan, options, piece, plan, carry)
+      .read(std::move(stats));
 }
 
-}  // namespace lanescope::format
+} // namespace lanescope::format

@@ -4,40 +4,49 @@
 
 namespace lanescope::format {
 
-void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
-                      const std::function<std::optional<std::int64_t>(std::uint64_t)>& time_ns) {
-  const auto text = [&](const char* value) {
+void add_window_spans(
+    TraceBuilder &builder, const SpoolWindows &windows,
+    const std::function<std::optional<std::int64_t>(std::uint64_t)> &time_ns) {
+  const auto text = [&](const char *value) {
     Scalar scalar;
     scalar.is_text = true;
     scalar.text = builder.intern(value);
     return scalar;
   };
-  if (windows.all().empty()) return;
+  if (windows.all().empty())
+    return;
   const Scalar spans = text("Spans");
   builder.set_process_sort_index(spans, 536'870'912);
-  const TrackId track = builder.track(spans, text("PyTorch Profiler"), false);
+  const TrackId track = builder.thread_track(spans, text("PyTorch Profiler"));
   const CategoryId category = builder.category("Trace");
   std::optional<std::int64_t> first, last;
   std::uint32_t number = 0;
-  for (const SpoolWindows::Window& window : windows.all()) {
+  for (const SpoolWindows::Window &window : windows.all()) {
     const auto start = time_ns(window.start), stop = time_ns(window.stop);
-    if (!start || !stop || *stop < *start) continue;
+    if (!start || !stop || *stop < *start)
+      continue;
     builder.args().begin();
     builder.args().add_int(builder.intern("Op count"), arg_key("Op count"), 0);
     const ArgsId args = builder.args().end();
-    builder.add_slice(track, category,
-                      builder.intern(fmt::format("PyTorch Profiler ({})", number++)), *start,
-                      *stop - *start, args);
-    if (!first) first = start;
+    builder.add_slice(
+        track, category,
+        builder.intern(fmt::format("PyTorch Profiler ({})", number++)), *start,
+        *stop - *start, args);
+    if (!first)
+      first = start;
     last = stop;
   }
-  if (!first) return;
+  if (!first)
+    return;
   builder.set_window(*first, *last);
-  builder.add_instant(builder.track(text("Traces"), text("Trace PyTorch Profiler"), false),
-                      builder.no_category(), builder.intern("Iteration Start: PyTorch Profiler"),
-                      *first, 'g', kNone<ArgsId>);
-  builder.add_instant(builder.track(text(""), text(""), false), builder.no_category(),
-                      builder.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
+  builder.add_instant(
+      builder.thread_track(text("Traces"), text("Trace PyTorch Profiler")),
+      builder.no_category(),
+      builder.intern("Iteration Start: PyTorch Profiler"), *first, 'g',
+      kNone<ArgsId>);
+  builder.add_instant(
+      builder.thread_track(text(""), text("")), builder.no_category(),
+      builder.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
 }
 
-}  // namespace lanescope::format
+} // namespace lanescope::format
