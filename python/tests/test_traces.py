@@ -82,6 +82,16 @@ def test_errors_are_lanescope_errors_and_the_built_in_ones(tmp_path):
         lanescope.read_trace(tmp_path / "letter.txt")
 
 
+def test_a_file_of_another_tool_is_named(tmp_path):
+    (tmp_path / "export.sqlite").write_bytes(b"SQLite format 3\0" + bytes(4000) + b"CUPTI_ACTIVITY_KIND_KERNEL")
+    with pytest.raises(lanescope.Error) as caught:
+        lanescope.read_trace(tmp_path / "export.sqlite")
+    message = str(caught.value)
+    assert "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst) or a lanescope recording (.lspool)" in message
+    assert "found an SQLite database of Nsight Systems; open it with Nsight Systems" in message
+    assert caught.value.code == "unsupported"
+
+
 def test_damage_is_counted(path):
     text = path.read_text()
     path.write_text(text[: text.index('"gemm"')])

@@ -280,6 +280,12 @@ def test_convert_never_writes_over_a_file_unasked(run, matmul_trace, tmp_path):
     assert "aten::mm" in run("table", matmul_trace).out
 
 
+def test_convert_writes_no_format_that_is_only_recorded(run, matmul_trace, tmp_path):
+    ran = run("convert", matmul_trace, tmp_path / "out.lspool")
+    assert ran.code == 2 and "a file name that ends in .json, .json.gz, .json.zst, found" in ran.complaint()
+    assert not (tmp_path / "out.lspool").exists()
+
+
 def test_convert_names_what_is_wrong_with_the_target(run, matmul_trace, tmp_path):
     assert "found a folder" in run("convert", matmul_trace, tmp_path).complaint()
     assert "found no 'no/such'" in run("convert", matmul_trace, "no/such/x.json").complaint()

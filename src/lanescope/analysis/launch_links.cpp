@@ -1,8 +1,9 @@
-// Problem: files say who launched what in three ways that disagree (flow arrows, External id,
-// correlation). Idea: the correlation id joins device work to its API call, by one sort and binary
-// search. The API call is on a CPU thread, so the operator open there at its start made it: one
-// sweep per thread with a stack. Example: aten::mm [10, 90) on thread 1, cuLaunchKernelEx [40, 50)
-// correlation 7, kernel correlation 7 at 95
+// Problem: files say who launched what in three ways that disagree (flow
+// arrows, External id, correlation). Idea: the correlation id joins device work
+// to its API call, by one sort and binary search. The API call is on a CPU
+// thread, so the operator open there at its start made it: one sweep per thread
+// with a stack. Example: aten::mm [10, 90) on thread 1, cuLaunchKernelEx [40,
+// 50) correlation 7, kernel correlation 7 at 95
 //   -> launch_of(kernel) = cuLaunchKernelEx, op_of(both) = aten::mm.
 #include "lanescope/analysis/launch_links.h"
 
@@ -13,32 +14,24 @@
 #include <utility>
 
 #include "lanescope/analysis/call_owners.h"
+#include "lanescope/model/joins.h"
 
 namespace lanescope::analysis {
 namespace {
 
-// An API call with its correlation id, or a front-end slice with its External id.
+// An API call with its correlation id, or a front-end slice with its External
+// id.
 using Keyed = CorrelatedCall;
 
-void sort_if_needed(std::vector<Keyed>& entries) {
+void sort_if_needed(std::vector<Keyed> &entries) {
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
 }
 
-// Entries with that id, in order of start.
-std::span<const Keyed> entries_with(const std::vector<Keyed>& entries, std::int64_t id) {
-  const auto [first, last] =
-      std::equal_range(entries.begin(), entries.end(), Keyed{id, 0, SliceId{0}},
-                       [](const Keyed& a, const Keyed& b) { return a.id < b.id; });
-  return {first, last};
-}
-
-// The last entry that started at or before `time_ns`, else the first one.
-SliceId nearest_before(std::span<const Keyed> entries, std::int64_t time_ns) {
-  if (entries.empty()) return kNone<SliceId>;
-  const auto after =
-      std::upper_bound(entries.begin(), entries.end(), time_ns,
-                       [](std::int64_t time, const Keyed& entry) { return time < entry.start_ns; });
-  return after == entries.begin() ? entries.front().slice : std::prev(after)->slice;
+// The last entry with that id to start at or before `time_ns`, else the first
+// one.
+SliceId nearest_before(const std::vector<Keyed> &entries, std::int64_t id, std::int64_t time_ns) {
+  const Keyed *const found = find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns);
+  return found ? found->slice : kNone<SliceId>;
 }
 
 // A forward operator with its process and Sequence number.
@@ -48,18 +41,19 @@ struct Recorded {
   TrackId track;
   std::int64_t start_ns;
   SliceId slice;
-  auto operator<=>(const Recorded&) const = default;
+  auto operator<=>(const Recorded &) const = default;
 };
 
-// One backward operator's vote: this thread number of its process is that track.
+// One backward operator's vote: this thread number of its process is that
+// track.
 struct Vote {
   ProcessId process;
   std::int64_t thread;
   TrackId track;
-  auto operator<=>(const Vote&) const = default;
+  auto operator<=>(const Vote &) const = default;
 };
 
-bool contains(const Trace& trace, SliceId outer, SliceId inner) {
+bool contains(const Trace &trace, SliceId outer, SliceId inner) {
   return trace.slices().track[raw(outer)] == trace.slices().track[raw(inner)] &&
          trace.start_ns(outer) <= trace.start_ns(inner) &&
          trace.start_ns(inner) <= trace.end_ns(outer);
@@ -67,7 +61,7 @@ bool contains(const Trace& trace, SliceId outer, SliceId inner) {
 
 class Linker {
  public:
-  explicit Linker(const Trace& trace)
+  explicit Linker(const Trace &trace)
       : trace_(trace), count_(static_cast<std::uint32_t>(trace.slices().size())) {
     links_.launch_of.assign(count_, kNone<SliceId>);
     links_.op_of.assign(count_, kNone<SliceId>);
@@ -77,7 +71,7 @@ class Linker {
   LaunchLinks run() {
     collect();
     link_launches();
-    for (const Track& track : trace_.tracks())
+    for (const Track &track : trace_.tracks())
       if (track.kind == TrackKind::kThread) link_api_calls(track);
     judge_external_ids();
     link_device_work();
@@ -112,8 +106,7 @@ class Linker {
     for (const SliceId id : device_) {
       const auto correlation = trace_.slice_args(id).integer(ArgKey::kCorrelation);
       if (!correlation || *correlation == 0) continue;
-      links_.launch_of[raw(id)] =
-          nearest_before(entries_with(api_calls_, *correlation), trace_.start_ns(id));
+      links_.launch_of[raw(id)] = nearest_before(api_calls_, *correlation, trace_.start_ns(id));
     }
     if (ids_repeat_across_processes(trace_, api_calls_))
       join_by_process(trace_, api_calls_, device_, links_.launch_of);
@@ -122,19 +115,17 @@ class Linker {
         ++links_.launched_count;
   }
 
-  // `open` has front-end slices in order of start. An ended slice on top is over for all later
-  // times, too, so each is pushed and popped once; the remaining top is the last-started slice
-  // that contains t.
-  void link_api_calls(const Track& track) {
-    std::vector<SliceId> open;
+  // The last front-end slice to start that contains the start of the call.
+  void link_api_calls(const Track &track) {
+    const auto end_of = [this](SliceId id) { return trace_.end_ns(id); };
+    OpenRangeStack<SliceId, decltype(end_of)> open(end_of);
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
       const CategoryKind kind = trace_.kind(id);
       if (is_front_end(kind)) {
-        open.push_back(id);
+        open.push(id, trace_.start_ns(id));
       } else if (is_api_call(kind)) {
-        while (!open.empty() && trace_.end_ns(open.back()) <= trace_.start_ns(id)) open.pop_back();
-        if (!open.empty()) links_.op_of[i] = open.back();
+        if (const SliceId *const op = open.top(trace_.start_ns(id))) links_.op_of[i] = *op;
       }
     }
   }
@@ -142,7 +133,7 @@ class Linker {
   SliceId by_external_id(SliceId id) const {
     const auto external = trace_.slice_args(id).integer(ArgKey::kExternalId);
     if (!external || *external == 0) return kNone<SliceId>;
-    return nearest_before(entries_with(front_ends_, *external), trace_.start_ns(id));
+    return nearest_before(front_ends_, *external, trace_.start_ns(id));
   }
 
   void judge_external_ids() {
@@ -169,7 +160,7 @@ class Linker {
   void link_device_work() {
     for (const SliceId id : device_) {
       const SliceId launch = links_.launch_of[raw(id)];
-      SliceId& op = links_.op_of[raw(id)];
+      SliceId &op = links_.op_of[raw(id)];
       if (launch != kNone<SliceId>) op = links_.op_of[raw(launch)];
       if (op != kNone<SliceId> || !links_.external_id_trusted) continue;
       op = by_external_id(id);
@@ -177,9 +168,10 @@ class Linker {
     }
   }
 
-  // Fwd thread id is torch's small number of a thread, not the tid in the file; 0 means "not a
-  // backward operator". Votes match the numbers of each process to tracks: each backward operator
-  // whose Sequence number is on exactly one track of its process votes for that track.
+  // Fwd thread id is torch's small number of a thread, not the tid in the file;
+  // 0 means "not a backward operator". Votes match the numbers of each process
+  // to tracks: each backward operator whose Sequence number is on exactly one
+  // track of its process votes for that track.
   void link_backward() {
     std::vector<Recorded> forward;
     std::vector<SliceId> backward;
@@ -193,7 +185,7 @@ class Linker {
       const auto [first, last] = std::equal_range(
           forward.begin(), forward.end(),
           Recorded{process, *args.integer(ArgKey::kSequenceNumber), {}, 0, {}},
-          [](const Recorded& a, const Recorded& b) {
+          [](const Recorded &a, const Recorded &b) {
             return std::tie(a.process, a.sequence) < std::tie(b.process, b.sequence);
           });
       if (first != last && first->track == std::prev(last)->track)
@@ -213,8 +205,8 @@ class Linker {
     }
   }
 
-  void collect_sequence(SliceId id, std::vector<Recorded>& forward,
-                        std::vector<SliceId>& backward) const {
+  void collect_sequence(SliceId id, std::vector<Recorded> &forward,
+                        std::vector<SliceId> &backward) const {
     if (trace_.kind(id) != CategoryKind::kCpuOp) return;
     const ArgsView args = trace_.slice_args(id);
     const auto sequence = args.integer(ArgKey::kSequenceNumber);
@@ -227,7 +219,7 @@ class Linker {
                          trace_.start_ns(id), id});
   }
 
-  static TrackId winner(const std::vector<Vote>& votes, ProcessId process, std::int64_t thread) {
+  static TrackId winner(const std::vector<Vote> &votes, ProcessId process, std::int64_t thread) {
     auto at = std::lower_bound(votes.begin(), votes.end(), Vote{process, thread, TrackId{0}});
     TrackId best = kNone<TrackId>;
     for (std::ptrdiff_t most = 0;
@@ -242,12 +234,13 @@ class Linker {
     return best;
   }
 
-  // Nested operators may repeat a Sequence number; the last to start before the backward pass made
-  // the node. `wanted` has the start of the backward pass instead of its own.
-  static SliceId last_forward(const std::vector<Recorded>& forward, const Recorded& wanted) {
+  // Nested operators may repeat a Sequence number; the last to start before the
+  // backward pass made the node. `wanted` has the start of the backward pass
+  // instead of its own.
+  static SliceId last_forward(const std::vector<Recorded> &forward, const Recorded &wanted) {
     const auto after = std::upper_bound(forward.begin(), forward.end(), wanted);
     if (after == forward.begin()) return kNone<SliceId>;
-    const Recorded& found = *std::prev(after);
+    const Recorded &found = *std::prev(after);
     return found.process == wanted.process && found.sequence == wanted.sequence &&
                    found.track == wanted.track
                ? found.slice
@@ -268,7 +261,7 @@ class Linker {
         links_.launched[at[raw(links_.launch_of[raw(id)])]++] = id;
   }
 
-  const Trace& trace_;
+  const Trace &trace_;
   std::uint32_t count_;
   LaunchLinks links_;
   std::vector<Keyed> api_calls_, front_ends_;
@@ -282,6 +275,6 @@ std::span<const SliceId> LaunchLinks::launched_by(SliceId api_call) const {
   return std::span(launched).subspan(first, launched_first[raw(api_call) + 1] - first);
 }
 
-LaunchLinks compute_launch_links(const Trace& trace) { return Linker(trace).run(); }
+LaunchLinks compute_launch_links(const Trace &trace) { return Linker(trace).run(); }
 
 }  // namespace lanescope::analysis

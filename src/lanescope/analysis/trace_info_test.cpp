@@ -54,17 +54,18 @@ TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbers
   EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
 }
 
-// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread is in work [50, 90).
+// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread
+// is in work [50, 90).
 TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 40).op("aten::copy_", 10, 20);
   const auto frame = [&](std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
                          std::int64_t tid) {
-    TraceBuilder& builder = sketch.builder();
+    TraceBuilder &builder = sketch.builder();
     Scalar process, thread;
     process.number = 100;
     thread.number = tid;
-    builder.add_slice(builder.track(process, thread, false), builder.category("python_function"),
+    builder.add_slice(builder.thread_track(process, thread), builder.category("python_function"),
                       builder.intern(name), start_ns, dur_ns, kNone<ArgsId>);
   };
   frame("main", 0, 100, 100);
@@ -97,7 +98,8 @@ TEST(TraceInfoTest, CountsStepsCategoriesAndBusyTime) {
   EXPECT_EQ(info.window_ns, 400);
   EXPECT_FALSE(info.window_is_recorded);
   ASSERT_EQ(info.streams.size(), 1u);
-  EXPECT_EQ(info.streams[0].busy_ns, 30);  // [50, 80), the annotation's bar apart
+  EXPECT_EQ(info.streams[0].busy_ns,
+            30);  // [50, 80), the annotation's bar apart
   EXPECT_EQ(info.threads[0].busy_ns, 400);
   EXPECT_EQ(info.device_work_count, 2u);
   EXPECT_EQ(info.launched_count, 1u);

@@ -8,7 +8,7 @@
 #include "lanescope/cli/save_recording.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
-#include "lanescope/format/spool/read_spool.h"
+#include "lanescope/format/formats.h"
 
 namespace lanescope::cli {
 namespace {
@@ -37,10 +37,16 @@ int run_convert(const ConvertFlags& flags, Output& output) {
     output.complain("convert: " + message_of(free.error()));
     return kUsage;
   }
+  if (const Result<void> writable = format::check_written_ending(flags.out); !writable) {
+    output.complain("convert: " + message_of(writable.error()));
+    return kUsage;
+  }
   int code = kOk;
   const std::optional<std::string> in = file_of(flags.in, output, &code);
   if (!in) return code;
-  if (format::is_spool_file(*in)) return convert_recording(*in, flags.out, output);
+  if (const format::TraceFormat* const format = format::find_format_of_file(*in);
+      format && format->read_pieces)
+    return convert_recording(*in, flags.out, output);
   const std::optional<Trace> trace = open_trace(*in, output, &code);
   if (!trace) return code;
   return save_trace(*trace, flags.out, output);

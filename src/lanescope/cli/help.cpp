@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/format/formats.h"
+
 namespace lanescope::cli {
 namespace {
 
@@ -18,8 +20,6 @@ constexpr char kFirstSteps[] = R"(First steps:
   lanescope table trace.json.gz           where the time went: one row per operator
   lanescope tree trace.json.gz --step 3   which operator launched which kernel, and when
   lanescope doctor                        whether the GPU can be recorded here
-
-Traces that torch.profiler, Kineto or lanescope wrote are read alike: .json, .json.gz, .json.zst.
 )";
 
 constexpr char kRootEpilogue[] = R"(
@@ -90,8 +90,12 @@ std::string root_help(const CLI::App& app) {
     commands.push_back({sub->get_name(), sub->get_description()});
   for (const CLI::Option* option : app.get_options({}))
     flags.push_back({flag_left(option), option->get_description()});
-  return fmt::format("{}\n\n{}\nCommands:\n{}\nFlags:\n{}{}{}", app.get_description(), kFirstSteps,
-                     two_columns(commands), two_columns(flags), kRootEpilogue, kExitCodes);
+  const std::string read_alike =
+      fmt::format("Traces that torch.profiler, Kineto or lanescope wrote are read alike: {}.\n",
+                  format::endings_text(format::trace_formats().front().endings));
+  return fmt::format("{}\n\n{}\n{}\nCommands:\n{}\nFlags:\n{}{}{}", app.get_description(),
+                     kFirstSteps, read_alike, two_columns(commands), two_columns(flags),
+                     kRootEpilogue, kExitCodes);
 }
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
+#include "lanescope/format/formats.h"
 #include "lanescope/record/leftovers.h"
 #include "lanescope/record/recording_name.h"
 
@@ -38,9 +40,11 @@ std::optional<std::uint64_t> number_after(std::string_view name, std::string_vie
 }
 
 bool is_trace_or_table(std::string_view name) {
-  for (const std::string_view ending : {".json", ".json.gz", ".json.zst", ".txt", ".html", ".svg"})
-    if (name.ends_with(ending)) return true;
-  return false;
+  const auto is_ending = [&](std::string_view ending) { return name.ends_with(ending); };
+  const auto traces = format::format_endings(format::Endings::kWritten);
+  constexpr std::string_view kTables[] = {".txt", ".html", ".svg"};
+  return std::any_of(traces.begin(), traces.end(), is_ending) ||
+         std::any_of(std::begin(kTables), std::end(kTables), is_ending);
 }
 
 // <name>.partial-<pid>: codec/byte_sink.h. <recording>.lspool.part and <recording>.lspool.read<pid>
@@ -85,7 +89,7 @@ Found inspect_file(const fs::path& path) {
 
 // Whether there is a result that is not empty, from `lanescope recover` or from the program's exit.
 bool has_result(const fs::path& spool) {
-  for (const char* ending : {".json", ".json.gz", ".json.zst"}) {
+  for (const std::string_view ending : format::format_endings(format::Endings::kWritten)) {
     std::error_code failed;
     const fs::path result = fs::path(spool).replace_extension(ending);
     if (fs::is_regular_file(result, failed) && fs::file_size(result, failed) > 0) return true;

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "lanescope/cli/text.h"
+#include "lanescope/format/formats.h"
 #include "lanescope/record/recording_name.h"
 
 namespace lanescope::cli {
@@ -21,30 +23,31 @@ namespace {
 namespace fs = std::filesystem;
 
 // The first one that exists is opened.
-constexpr std::array<std::string_view, 4> kEndings = {".json", ".json.gz", ".json.zst", ".lspool"};
+std::span<const std::string_view> trace_endings() { return format::format_endings(); }
 
 struct Candidate {
-  std::size_t ending = kEndings.size();
+  std::size_t ending = std::numeric_limits<std::size_t>::max();
   fs::file_time_type changed = fs::file_time_type::min();  // the newest of its files
 };
 
 using Candidates = std::map<std::string, Candidate>;  // by name without ending
 
 Candidates candidates_in(const fs::path& folder) {
+  const auto endings = trace_endings();
   Candidates found;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     const std::string name = at->path().filename().string();
-    const auto ending = std::find_if(kEndings.begin(), kEndings.end(), [&](std::string_view one) {
+    const auto ending = std::find_if(endings.begin(), endings.end(), [&](std::string_view one) {
       return name.size() > one.size() && name.ends_with(one);
     });
     std::error_code gone;
-    if (ending == kEndings.end() || !at->is_regular_file(gone)) continue;
+    if (ending == endings.end() || !at->is_regular_file(gone)) continue;
     const fs::file_time_type changed = at->last_write_time(gone);
     if (gone) continue;
     Candidate& candidate = found[name.substr(0, name.size() - ending->size())];
     candidate.ending =
-        std::min(candidate.ending, static_cast<std::size_t>(ending - kEndings.begin()));
+        std::min(candidate.ending, static_cast<std::size_t>(ending - endings.begin()));
     candidate.changed = std::max(candidate.changed, changed);
   }
   return found;
@@ -119,7 +122,7 @@ Result<NewestTrace> newest_trace_in(const std::string& folder) {
         return std::pair(a.second.changed, a.first) < std::pair(b.second.changed, b.first);
       })->first;
   const auto path_of = [&](const std::string& base) {
-    return (fs::path(folder) / (base + std::string(kEndings[all.at(base).ending]))).string();
+    return (fs::path(folder) / (base + std::string(trace_endings()[all.at(base).ending]))).string();
   };
   std::string about_ranks;
   if (const auto ranks = ranks_of_run(all, chosen); ranks.size() > 1) {

@@ -11,7 +11,7 @@ struct NewestTrace {
   std::string line;  // for standard error: which trace was chosen, from how many
 };
 
-// From the .json, .json.gz, .json.zst and .lspool files in the folder, not in subfolders.
+// From the files with an ending of format/formats.h in the folder, not in subfolders.
 // Files with one name are one trace; JSON is preferred to its .lspool. Newest: by the
 // time of the last change, then by name. If the newest run has several ranks, takes the
 // lowest. kInvalidArgument: none.

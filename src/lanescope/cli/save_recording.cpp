@@ -9,7 +9,7 @@
 
 #include "lanescope/cli/progress.h"
 #include "lanescope/codec/byte_sink.h"
-#include "lanescope/format/spool/read_spool.h"
+#include "lanescope/format/formats.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -64,6 +64,14 @@ Result<format::KinetoJsonPieces> open_writer(const std::string& target, Output& 
   return format::KinetoJsonPieces::create(target);
 }
 
+// A file that no format detects is read as a recording, whose reader says what is wrong with it.
+Result<ImportStats> read_pieces_of(const fs::path& recording, const format::SpoolPieceSink& sink) {
+  const format::TraceFormat* const format = format::find_format_of_file(recording);
+  if (format && format->read_pieces)
+    return format->read_pieces(recording, format::kRowsPerPiece, sink);
+  return format::read_spool_pieces(recording, format::kRowsPerPiece, sink);
+}
+
 }  // namespace
 
 std::optional<SavedRecording> save_recording(const fs::path& recording, const std::string& target,
@@ -83,17 +91,16 @@ std::optional<SavedRecording> save_recording(const fs::path& recording, const st
   };
   *code = kUsage;  // unless the target fails
   const auto convert = [&]() -> Result<void> {
-    LANESCOPE_TRY(saved.stats,
-                  format::read_spool_pieces(recording, format::kRowsPerPiece,
-                                            [&](const Trace& piece, std::size_t number,
-                                                std::size_t count) -> Result<void> {
-                                              totals.add(piece);
-                                              if (number == count && totals.is_empty()) return {};
-                                              Result<void> written = write_piece(piece);
-                                              if (!written) *code = kFailed;
-                                              line.update(bytes * number / count, bytes);
-                                              return written;
-                                            }));
+    const auto take_piece = [&](const Trace& piece, std::size_t number,
+                                std::size_t count) -> Result<void> {
+      totals.add(piece);
+      if (number == count && totals.is_empty()) return {};
+      Result<void> written = write_piece(piece);
+      if (!written) *code = kFailed;
+      line.update(bytes * number / count, bytes);
+      return written;
+    };
+    LANESCOPE_TRY(saved.stats, read_pieces_of(recording, take_piece));
     if (!writer) return {};
     *code = kFailed;
     LANESCOPE_TRY(saved.written, writer->finish());

@@ -7,7 +7,7 @@
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/codec/byte_sink.h"
-#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/formats.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -55,7 +55,7 @@ int save_trace(const Trace& trace, const std::string& path, Output& output) {
                       ProgressUnit::kEvents);
     format::WriteOptions options;
     options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
-    return format::write_kineto_json(trace, path, options);
+    return format::write_trace(trace, path, options);
   }();
   if (!written) {
     output.complain(message_of(written.error()));

@@ -1,19 +1,16 @@
 #include "lanescope/format/read_trace.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "lanescope/codec/unpack.h"
-#include "lanescope/format/kineto_json/read_kineto_json.h"
-#include "lanescope/format/sniff.h"
-#include "lanescope/format/spool/read_spool.h"
+#include "lanescope/format/formats.h"
+#include "lanescope/format/known_files.h"
 
 namespace lanescope::format {
 namespace {
-
-constexpr const char* kExpected =
-    "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst), found ";
 
 // Returns the bytes that detection read, then the rest of the source.
 class PeekedSource final : public codec::UnpackedSource {
@@ -21,9 +18,10 @@ class PeekedSource final : public codec::UnpackedSource {
   explicit PeekedSource(std::unique_ptr<codec::UnpackedSource> source)
       : source_(std::move(source)) {}
 
+  // The first `want` bytes, fewer at the end. Before the first read().
   Result<std::string_view> peek(std::size_t want) {
-    head_.resize(want);
-    std::size_t filled = 0;
+    std::size_t filled = head_.size();
+    head_.resize(std::max(want, filled));
     while (filled < want) {
       LANESCOPE_TRY(const std::size_t count, source_->read(std::span(head_).subspan(filled)));
       if (count == 0) break;
@@ -50,23 +48,39 @@ class PeekedSource final : public codec::UnpackedSource {
   std::size_t at_ = 0;
 };
 
+Error no_trace(PeekedSource& source, std::string_view name, std::string_view head) {
+  const KnownFile known = known_file(head, name);
+  std::string message =
+      std::string(name) + ": expected " + formats_text() + ", found " + known.found;
+  const bool packed = source.packing() != codec::Packing::kPlain;
+  if (packed) {
+    message += std::string(", ") + codec::packing_name(source.packing());
+    message += source.report().damage ? ": " + source.report().damage_reason : " packed";
+  }
+  message += "; " + known.advice;
+  return {head.empty() || source.report().damage ? Errc::kCorruptInput : Errc::kUnsupported,
+          std::move(message), 0};
+}
+
+// `path`: of a regular file; `bytes`: of an input in memory.
 Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string_view name,
+                          const std::filesystem::path* path, std::string_view bytes,
                           const ReadOptions& options) {
   codec::UnpackOptions unpack;
   unpack.max_ratio = options.max_expansion_ratio;
   LANESCOPE_TRY(auto unpacked, codec::open_unpacked(std::move(packed), unpack));
   PeekedSource source(std::move(unpacked));
-  LANESCOPE_TRY(const std::string_view head, source.peek(4096));
-  if (auto what = describe_non_json(head)) {
-    std::string message = std::string(name) + ": " + kExpected + *what;
-    if (source.packing() != codec::Packing::kPlain) {
-      message += std::string(", ") + codec::packing_name(source.packing());
-      message += source.report().damage ? ": " + source.report().damage_reason : " packed";
+  LANESCOPE_TRY(std::string_view head, source.peek(kFormatHeadBytes));
+  if (const TraceFormat* const format = find_format(head)) {
+    TraceInput input{source, name};
+    if (source.packing() == codec::Packing::kPlain) {
+      input.path = path;
+      input.bytes = bytes;
     }
-    return Error{head.empty() || source.report().damage ? Errc::kCorruptInput : Errc::kUnsupported,
-                 std::move(message), 0};
+    return format->read(input, options);
   }
-  return read_kineto_json(source, name, options);
+  LANESCOPE_TRY(head, source.peek(kKnownFileHeadBytes));
+  return no_trace(source, name, head);
 }
 
 // A directory means the one recording in it.
@@ -88,17 +102,17 @@ Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& o
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
     LANESCOPE_TRY(const auto spool, only_spool_in(path));
-    return read_spool(spool);
+    return read_trace(spool, options);
   }
-  if (is_spool_file(path)) return read_spool(path);
   LANESCOPE_TRY(auto file, codec::open_file(path));
-  return read_source(std::move(file), path.string(), options);
+  // Only a regular file can be read twice.
+  const bool is_regular = std::filesystem::is_regular_file(path, error);
+  return read_source(std::move(file), path.string(), is_regular ? &path : nullptr, {}, options);
 }
 
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options,
                                std::string_view name) {
-  if (is_spool(bytes)) return read_spool_bytes(bytes);
-  return read_source(codec::memory_source(bytes), name, options);
+  return read_source(codec::memory_source(bytes), name, nullptr, bytes, options);
 }
 
 }  // namespace lanescope::format

@@ -24,10 +24,11 @@ struct ReadOptions {
   std::uint64_t max_expansion_ratio = 250;
 };
 
-// JSON of torch.profiler, Kineto and Chrome (object or bare array), plain, gzip or zstd. Damage is
-// repaired or skipped and counted in Trace::import_stats(). Errors: kIo (open, read), kCorruptInput
-// and kUnsupported (not a trace; the message says what was found), kLimit. Memory: the Trace and a
-// few MB. Any thread; uses one thread.
+// Every format of formats.h, by content: JSON of torch.profiler, Kineto and Chrome (object or bare
+// array), plain, gzip or zstd, and lanescope's recordings. A directory means the one recording in
+// it. Damage is repaired or skipped and counted in Trace::import_stats(). Errors: kIo (open, read),
+// kCorruptInput and kUnsupported (not a trace; the message says what was expected, what was found
+// and what to do), kLimit. Memory: the Trace and a few MB. Any thread; uses one thread.
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 // The same for bytes in memory, which may be packed. `name` is what messages call them.
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options = {},

@@ -1,12 +1,10 @@
-// Problem: files list events in any order; analyses want columns that are sorted and whole. Idea:
-// once, at the end, pair begins with ends (pair_events.cpp), then sort by one permutation that is
-// applied column by column. Cost: O(n log n) at worst, O(n) for the usual nearly sorted file; one
+// Problem: importers add events in any order; analyses want sorted columns.
+// Idea: sort once, at the end, by one permutation that is applied column by
+// column. Cost: O(n log n) at worst, O(n) for the usual nearly sorted file; one
 // extra column of memory.
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <numeric>
-#include <string>
 #include <utility>
 
 #include "lanescope/model/each_column.h"
@@ -17,7 +15,7 @@ namespace lanescope {
 namespace {
 
 template <typename T>
-void permute(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
+void permute(std::vector<T> &column, const std::vector<std::uint32_t> &order) {
   std::vector<T> sorted;
   sorted.reserve(order.size());
   for (const std::uint32_t from : order) sorted.push_back(column[from]);
@@ -26,18 +24,18 @@ void permute(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
 
 // A little spare room is cheaper than a copy of the column.
 template <typename T>
-void give_back_spare(std::vector<T>& column) {
+void give_back_spare(std::vector<T> &column) {
   if (column.capacity() - column.size() > column.size() / 8) column.shrink_to_fit();
 }
 
-bool is_identity(const std::vector<std::uint32_t>& order) {
+bool is_identity(const std::vector<std::uint32_t> &order) {
   for (std::uint32_t i = 0; i < order.size(); ++i)
     if (order[i] != i) return false;
   return true;
 }
 
-// Sorts a few sorted runs that follow each other, as writers leave them (thread by thread, then
-// the runtime rows).
+// Sorts a few sorted runs that follow each other, as writers leave them (thread
+// by thread, then the runtime rows).
 template <typename Iterator, typename Less>
 void sort_runs(Iterator begin, Iterator end, Less less) {
   std::vector<Iterator> bounds{begin};
@@ -55,44 +53,10 @@ void sort_runs(Iterator begin, Iterator end, Less less) {
   }
 }
 
-// The number at the end of "stream 7", "stream 7 " or "7".
-std::optional<std::int64_t> trailing_number(std::string_view text) {
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  std::size_t at = text.size();
-  while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') --at;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || at == text.size())
-    return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
-void TraceBuilder::apply_thread_labels() {
-  for (const ThreadLabel& label : labels_) {
-    const ProcessId owner = process(label.pid);
-    bool found = false;
-    for (const TrackKind kind : {TrackKind::kThread, TrackKind::kStream}) {
-      const auto it =
-          track_by_key_.find({kind, owner, label.tid, kNone<StringId>, kNone<StringId>});
-      if (it == track_by_key_.end()) continue;
-      found = true;
-      Track& track = trace_.tracks_[raw(it->second)];
-      if (label.name != kNone<StringId>) track.name = label.name;
-      if (label.sort_index) track.sort_index = label.sort_index;
-    }
-    if (!found) {  // a thread without slices keeps its name
-      Track& track = trace_.tracks_[raw(this->track(label.pid, label.tid, false))];
-      track.name = label.name;
-      track.sort_index = label.sort_index;
-    }
-  }
-  labels_.clear();
-}
-
 void TraceBuilder::sort_slices() {
-  SliceColumns& slices = trace_.slices_;
+  SliceColumns &slices = trace_.slices_;
   const auto count = static_cast<std::uint32_t>(slices.size());
   // Bucket by track first: within one track, most files are nearly sorted.
   std::vector<std::uint32_t> first(trace_.tracks_.size() + 1, 0);
@@ -116,14 +80,18 @@ void TraceBuilder::sort_slices() {
     trace_.tracks_[track].slice_count = first[track + 1] - first[track];
   }
   if (!is_identity(order)) {
-    each_column(slices, [&order](auto& column) { permute(column, order); });
+    each_column(slices, [&order](auto &column) { permute(column, order); });
+    if (trace_.steps_.empty()) return;
+    std::vector<std::uint32_t> place(count);  // the inverse of `order`
+    for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
+    for (Step &step : trace_.steps_) step.slice = SliceId{place[raw(step.slice)]};
   } else {
-    each_column(slices, [](auto& column) { give_back_spare(column); });
+    each_column(slices, [](auto &column) { give_back_spare(column); });
   }
 }
 
 void TraceBuilder::sort_instants() {
-  InstantColumns& instants = trace_.instants_;
+  InstantColumns &instants = trace_.instants_;
   std::vector<std::uint32_t> order(instants.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -139,7 +107,7 @@ void TraceBuilder::sort_instants() {
 }
 
 void TraceBuilder::sort_counters() {
-  CounterColumns& counters = trace_.counters_;
+  CounterColumns &counters = trace_.counters_;
   std::vector<std::uint32_t> order(counters.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -151,47 +119,30 @@ void TraceBuilder::sort_counters() {
   permute(counters.value, order);
 }
 
-void TraceBuilder::name_streams() {
-  for (Track& track : trace_.tracks_) {
-    if (track.kind != TrackKind::kStream) continue;
-    const Scalar& pid = trace_.processes_[raw(track.process)].pid;
-    const auto device = pid.is_text ? trailing_number(text(pid.text)) : std::optional(pid.number);
-    if (device && *device >= 0 && *device <= INT32_MAX)
-      track.device = static_cast<std::int32_t>(*device);
-    track.stream =
-        track.tid.is_text ? trailing_number(text(track.tid.text)) : std::optional(track.tid.number);
-  }
+// By start; at equal starts in the order of the slices.
+void TraceBuilder::sort_steps() {
+  std::sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step &a, const Step &b) {
+    const std::int64_t a_ns = trace_.start_ns(a.slice), b_ns = trace_.start_ns(b.slice);
+    return a_ns != b_ns ? a_ns < b_ns : a.slice < b.slice;
+  });
 }
 
-void TraceBuilder::find_steps() {
-  constexpr std::string_view kPrefix = "ProfilerStep#";
-  const SliceColumns& slices = trace_.slices_;
-  std::unordered_map<std::uint32_t, std::int64_t> number_by_name;
-  for (std::uint32_t i = 0; i < trace_.strings_.size(); ++i) {
-    const std::string_view name = trace_.strings_.view(StringId{i});
-    if (!name.starts_with(kPrefix)) continue;
-    std::int64_t number = 0;
-    const auto [end, error] =
-        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size()) number_by_name.emplace(i, number);
-  }
-  if (number_by_name.empty()) return;
-  for (std::uint32_t i = 0; i < slices.size(); ++i) {
-    const auto it = number_by_name.find(raw(slices.name[i]));
-    if (it == number_by_name.end() ||
-        trace_.tracks_[raw(slices.track[i])].kind != TrackKind::kThread)
-      continue;
-    if (kind(slices.category[i]) == CategoryKind::kGpuUserAnnotation) continue;
-    trace_.steps_.push_back({it->second, SliceId{i}});
-  }
-  std::stable_sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step& a, const Step& b) {
-    return trace_.start_ns(a.slice) < trace_.start_ns(b.slice);
+void TraceBuilder::sort_flows() {
+  sort_nearly_sorted(trace_.flows_.begin(), trace_.flows_.end(), [](const Flow &a, const Flow &b) {
+    if (a.from_ns != b.from_ns) return a.from_ns < b.from_ns;
+    if (a.to_ns != b.to_ns) return a.to_ns < b.to_ns;
+    if (a.category != b.category) return a.category < b.category;
+    if (a.id.number != b.id.number) return a.id.number < b.id.number;
+    if (a.id.text != b.id.text) return a.id.text < b.id.text;
+    if (a.from_track != b.from_track) return a.from_track < b.from_track;
+    return a.to_track < b.to_track;
   });
+  trace_.flows_.shrink_to_fit();
 }
 
 void TraceBuilder::find_window() {
   if (trace_.has_window_span_) return;
-  const SliceColumns& slices = trace_.slices_;
+  const SliceColumns &slices = trace_.slices_;
   struct Extent {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -209,44 +160,20 @@ void TraceBuilder::find_window() {
     trace_.has_window_span_ = true;
   }
   if (slices.size() == 0) return;
-  const Extent& window = trace_.has_window_span_ ? spans : all;
+  const Extent &window = trace_.has_window_span_ ? spans : all;
   trace_.window_start_ns_ = window.first;
   trace_.window_end_ns_ = window.last;
 }
 
 Result<Trace> TraceBuilder::finish() && {
-  if (trace_.slices_.size() + begin_end_.size() + async_.size() >=
-      std::numeric_limits<std::uint32_t>::max() - 1)
+  if (trace_.slices_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
-  pair_begin_end(begin_end_);
-  for (OpenEvent& event : async_) {  // S/T/F/p are the older spelling of b/n/e
-    if (event.phase == 'b' || event.phase == 'S')
-      event.phase = 'B';
-    else if (event.phase == 'e' || event.phase == 'F')
-      event.phase = 'E';
-  }
-  for (const OpenEvent& event : async_) {
-    if (event.phase == 'B' || event.phase == 'E') continue;
-    InstantColumns& instants = trace_.instants_;
-    instants.time_ns.push_back(event.time_ns);
-    instants.name.push_back(event.name);
-    instants.track.push_back(event.track);
-    instants.category.push_back(event.category);
-    instants.args.push_back(event.args);
-    instants.event_index.push_back(event.event_index);
-    instants.scope.push_back('t');
-  }
-  std::erase_if(async_,
-                [](const OpenEvent& event) { return event.phase != 'B' && event.phase != 'E'; });
-  pair_begin_end(async_);
-  pair_flows();
-  apply_thread_labels();
+  sort_flows();
   sort_slices();
   sort_instants();
   sort_counters();
-  name_streams();
-  find_steps();
+  sort_steps();
   find_window();
   trace_.args_.shrink_to_fit();
   return std::move(trace_);

@@ -9,10 +9,12 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
     {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
     {"second-document", Severity::kLost,
-     "another JSON document follows the first one, which alone was read (split the file to read "
+     "another JSON document follows the first one, which alone was read (split "
+     "the file to read "
      "it)"},
     {"event-lost", Severity::kLost,
-     "the event's text could not be understood: it is broken, or nested more than 512 levels deep "
+     "the event's text could not be understood: it is broken, or nested more "
+     "than 512 levels deep "
      "(write what is nested deeper as a string)"},
     {"unescaped-text", Severity::kRepaired,
      "a string held an unescaped quote, backslash or control character"},
@@ -40,7 +42,8 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"open-range", Severity::kRepaired,
      "a range was still open when recording ended; it lasts to the end"},
     {"early-range", Severity::kNote,
-     "a range began before the seconds that a ring keeps; it is drawn from their start"},
+     "a range began before the seconds that a ring keeps; it is drawn from "
+     "their start"},
     {"lost-begin", Severity::kLost,
      "the ring had no room for the begin of a range; the range is missing"},
     {"missing-name", Severity::kRepaired, "an event had no name and got an empty one"},
@@ -51,14 +54,15 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
      "device work inside a window was launched before it; it is marked"},
     {"launch-unknown", Severity::kNote, "the API call that started device work was not recorded"},
 }};
+static_assert(kIssues.back().name != nullptr, "each ImportIssue needs its row here, in order");
 
 }  // namespace
 
-const ImportIssueInfo& import_issue_info(ImportIssue issue) {
+const ImportIssueInfo &import_issue_info(ImportIssue issue) {
   return kIssues[static_cast<std::size_t>(issue)];
 }
 
-void ImportStats::add(const ImportStats& other) {
+void ImportStats::add(const ImportStats &other) {
   for (std::size_t i = 0; i < kImportIssueCount; ++i)
     if (other.counters_[i].count != 0)
       count(static_cast<ImportIssue>(i), other.counters_[i].first_offset, other.counters_[i].count);

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace {
 Scalar number(std::int64_t value) { return {false, value, kNone<StringId>}; }
 
 struct Builder : TraceBuilder {
-  TrackId cpu = track(number(1), number(1), false);
+  TrackId cpu = thread_track(number(1), number(1));
   CategoryId op = category("cpu_op");
   StringId name(std::string_view text) { return intern(text); }
   Trace done() { return std::move(*std::move(*this).finish()); }
@@ -21,7 +20,7 @@ struct Builder : TraceBuilder {
 
 TEST(TraceBuilderTest, SlicesAreSortedByTrackStartAndLength) {
   Builder b;
-  const TrackId gpu = b.track(number(0), number(7), true);
+  const TrackId gpu = b.stream_track(number(0), number(7));
   b.add_slice(gpu, b.category("kernel"), b.name("k"), 5, 5, kNone<ArgsId>);
   b.add_slice(b.cpu, b.op, b.name("late"), 20, 5, kNone<ArgsId>);
   b.add_slice(b.cpu, b.op, b.name("inner"), 10, 2, kNone<ArgsId>);
@@ -43,69 +42,6 @@ TEST(TraceBuilderTest, OverlappingSlicesOfOneTrackAreAllKept) {
   b.add_slice(b.cpu, b.op, b.name("b"), 5, 10, kNone<ArgsId>);
   EXPECT_EQ(b.done().slices().size(), 2u);
 }
-
-TEST(TraceBuilderTest, BeginAndEndPairByNestingAndName) {
-  Builder b;
-  b.add_begin(b.cpu, b.op, b.name("outer"), 0, kNone<ArgsId>);
-  b.add_begin(b.cpu, b.op, b.name("lost end"), 2, kNone<ArgsId>);
-  b.add_end(b.cpu, b.name("outer"), 9, kNone<ArgsId>);
-  b.add_end(b.cpu, b.name("outer"), 10, kNone<ArgsId>);  // nothing is open
-  b.add_begin(b.cpu, b.op, b.name("open"), 12, kNone<ArgsId>);
-  b.add_slice(b.cpu, b.op, b.name("x"), 13, 7, kNone<ArgsId>);  // ends at 20
-  const Trace trace = b.done();
-  ASSERT_EQ(trace.slices().size(), 4u);
-  EXPECT_EQ(trace.dur_ns(SliceId{0}), 9);  // outer
-  EXPECT_EQ(trace.dur_ns(SliceId{1}), 7);  // lost end: closed with outer
-  EXPECT_EQ(trace.dur_ns(SliceId{2}), 8);  // open: to the end of the trace
-  EXPECT_EQ(trace.import_stats()[ImportIssue::kBeginWithoutEnd].count, 2u);
-  EXPECT_EQ(trace.import_stats()[ImportIssue::kEndWithoutBegin].count, 1u);
-}
-
-TEST(TraceBuilderTest, OneFlowStartMayHaveManyEndsAndOrphansAreCounted) {
-  Builder b;
-  const CategoryId flow = b.category("ac2g");
-  const TrackId gpu = b.track(number(0), number(7), true);
-  const StringId name = b.name("ac2g");
-  b.add_flow('f', gpu, flow, name, number(5), 30, true);
-  b.add_flow('f', gpu, flow, name, number(5), 20, true);
-  b.add_flow('s', b.cpu, flow, name, number(5), 10, false);
-  b.add_flow('f', b.cpu, flow, name, number(6), 11, true);   // no start
-  b.add_flow('s', b.cpu, flow, name, number(7), 12, false);  // no end
-  b.add_flow('f', gpu, flow, name, number(8), 13, true);     // ends before it starts: skewed clocks
-  b.add_flow('s', b.cpu, flow, name, number(8), 14, false);
-  const Trace trace = b.done();
-  ASSERT_EQ(trace.flows().size(), 3u);
-  EXPECT_EQ(trace.flows()[0].to_ns, 20);
-  EXPECT_EQ(trace.flows()[1].to_ns, 30);
-  EXPECT_EQ(trace.flows()[2].to_ns, 13);
-  EXPECT_EQ(trace.import_stats()[ImportIssue::kOrphanFlow].count, 2u);
-}
-
-// A thread and a stream may have the same pid and tid. The arrow's end is then on the stream,
-// whichever of the three came first.
-TEST(TraceBuilderTest, AnArrowEndsOnTheStreamInEveryOrderOfTheFile) {
-  std::array<int, 4> order{0, 1, 2, 3};
-  do {
-    TraceBuilder builder;
-    const Scalar pid{false, 0}, tid{false, 7}, id{false, 1};
-    const StringId name = builder.intern("n");
-    const CategoryId cpu = builder.category("cpu_op"), gpu = builder.category("kernel");
-    for (const int event : order) {
-      if (event == 0)
-        builder.add_slice(builder.track(pid, tid, false), cpu, name, 0, 9, kNone<ArgsId>);
-      if (event == 1)
-        builder.add_slice(builder.track(pid, tid, true), gpu, name, 5, 9, kNone<ArgsId>);
-      if (event == 2) builder.add_flow('s', builder.flow_track(pid, tid), cpu, name, id, 1, false);
-      if (event == 3) builder.add_flow('f', builder.flow_track(pid, tid), cpu, name, id, 5, true);
-    }
-    const auto trace = std::move(builder).finish();
-    ASSERT_TRUE(trace && trace->flows().size() == 1);
-    EXPECT_EQ(trace->tracks().size(), 2u);
-    EXPECT_EQ(trace->track(trace->flows()[0].from_track).kind, TrackKind::kStream);
-    EXPECT_EQ(trace->track(trace->flows()[0].to_track).kind, TrackKind::kStream);
-  } while (std::next_permutation(order.begin(), order.end()));
-}
-
 TEST(TraceBuilderTest, TheLastOfEqualTopLevelKeysCounts) {
   TraceBuilder builder;
   builder.add_metadata("host_name", "\"first\"");
@@ -116,33 +52,78 @@ TEST(TraceBuilderTest, TheLastOfEqualTopLevelKeysCounts) {
   EXPECT_EQ(trace->metadata_json("host_name"), "\"last\"");
   EXPECT_EQ(trace->metadata_json("none"), std::nullopt);
 }
-
-TEST(TraceBuilderTest, ReusedFlowIdsPairByTime) {
+TEST(TraceBuilderTest, StepsKeepTheirSlicesWhenTheSlicesAreSorted) {
   Builder b;
-  const CategoryId flow = b.category("async");
-  const StringId name = b.name("launch");
-  for (const std::int64_t at : {100, 200}) {
-    b.add_flow('s', b.cpu, flow, name, number(1), at, false);
-    b.add_flow('f', b.cpu, flow, name, number(1), at + 10, true);
-  }
+  b.add_slice(b.cpu, b.op, b.name("late"), 50, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("early"), 10, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("inside late"), 50, 5, kNone<ArgsId>);
+  b.add_step(7,
+             2);  // the importer says what a step is; its name does not matter
+  b.add_step(3, 0);
+  b.add_step(2, 1);
   const Trace trace = b.done();
-  ASSERT_EQ(trace.flows().size(), 2u);
-  EXPECT_EQ(trace.flows()[1].from_ns, 200);
-  EXPECT_EQ(trace.flows()[1].to_ns, 210);
+  ASSERT_EQ(trace.steps().size(), 3u);
+  EXPECT_EQ(trace.steps()[0].number, 2);
+  EXPECT_EQ(trace.name(trace.steps()[0].slice), "early");
+  EXPECT_EQ(trace.steps()[1].number, 3);
+  EXPECT_EQ(trace.name(trace.steps()[1].slice), "late");
+  EXPECT_EQ(trace.steps()[2].number, 7);
+  EXPECT_EQ(trace.name(trace.steps()[2].slice), "inside late");
 }
 
-TEST(TraceBuilderTest, StepsComeFromProfilerStepRangesOfTheCpu) {
+TEST(TraceBuilderTest, ANameAloneMakesNoStep) {
   Builder b;
-  const CategoryId note = b.category("user_annotation");
-  b.add_slice(b.cpu, note, b.name("ProfilerStep#3"), 50, 10, kNone<ArgsId>);
-  b.add_slice(b.cpu, note, b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
-  b.add_slice(b.cpu, note, b.name("ProfilerStep#"), 10, 10, kNone<ArgsId>);
-  b.add_slice(b.track(number(0), number(7), true), b.category("gpu_user_annotation"),
-              b.name("ProfilerStep#2"), 10, 10, kNone<ArgsId>);
+  b.add_slice(b.cpu, b.op, b.name("ProfilerStep#3"), 50, 10, kNone<ArgsId>);
+  EXPECT_TRUE(b.done().steps().empty());
+}
+
+TEST(TraceBuilderTest, AThreadAndAStreamOfOnePidAndTidAreTwoTracks) {
+  Builder b;
+  const TrackId stream = b.stream_track(number(1), number(1));
+  EXPECT_NE(stream, b.cpu);
+  EXPECT_EQ(b.thread_track(number(1), number(1)), b.cpu);
+  EXPECT_EQ(b.stream_track(number(1), number(1)), stream);
+  const ProcessId process = b.process(number(1));
+  EXPECT_EQ(b.find_thread(process, number(1)), b.cpu);
+  EXPECT_EQ(b.find_stream(process, number(1)), stream);
+  EXPECT_EQ(b.find_stream(process, number(2)), std::nullopt);
+  EXPECT_NE(b.async_track(number(1), "net", number(1)), stream);
+  EXPECT_NE(b.counter_track(number(1), "memory", "used"),
+            b.counter_track(number(1), "memory", "free"));
+  b.set_track_name(b.cpu, b.name("main"));
+  b.set_track_sort_index(stream, 5);
+  b.set_stream_numbers(stream, 3, 4);
   const Trace trace = b.done();
-  ASSERT_EQ(trace.steps().size(), 2u);
-  EXPECT_EQ(trace.steps()[0].number, 2);
-  EXPECT_EQ(trace.steps()[1].number, 3);
+  EXPECT_EQ(trace.text(trace.track(b.cpu).name), "main");
+  EXPECT_EQ(trace.track(stream).name, kNone<StringId>);
+  EXPECT_EQ(trace.track(stream).sort_index, 5);
+  EXPECT_EQ(trace.track(stream).device, 3);
+  EXPECT_EQ(trace.track(stream).stream, 4);
+}
+
+TEST(TraceBuilderTest, AThreadThatTurnsOutToBeAStreamKeepsItsSlices) {
+  Builder b;
+  const TrackId track = b.thread_track(number(0), number(7));
+  b.add_slice(track, b.op, b.name("k"), 0, 1, kNone<ArgsId>);
+  b.make_stream(track);
+  EXPECT_EQ(b.stream_track(number(0), number(7)), track);
+  EXPECT_NE(b.thread_track(number(0), number(7)), track);
+  const Trace trace = b.done();
+  EXPECT_EQ(trace.track(SliceId{0}).kind, TrackKind::kStream);
+  EXPECT_EQ(trace.track(SliceId{0}).stream, 7);
+}
+
+TEST(TraceBuilderTest, FlowsAreSortedByTheirBegin) {
+  Builder b;
+  Flow late, early;
+  late.from_ns = 20, late.to_ns = 21, late.from_track = late.to_track = b.cpu;
+  early.from_ns = 10, early.to_ns = 30, early.from_track = early.to_track = b.cpu;
+  b.add_flow(late);
+  b.add_flow(early);
+  EXPECT_EQ(b.event_count(), 0u);  // the importer counts what its format has
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.flows().size(), 2u);
+  EXPECT_EQ(trace.flows()[0].from_ns, 10);
 }
 
 TEST(TraceBuilderTest, TheWindowReachesFromTheFirstCaptureSpanToTheLast) {
@@ -167,42 +148,6 @@ TEST(TraceBuilderTest, NegativeAndEndlessDurationsAreMended) {
   EXPECT_EQ(trace.dur_ns(SliceId{1}), 0);
   EXPECT_EQ(trace.import_stats()[ImportIssue::kNegativeDuration].count, 1u);
 }
-
-TEST(TraceBuilderTest, BeginAndEndArgumentsAreMerged) {
-  Builder b;
-  ArgsId ids[2];
-  for (int i = 0; i < 2; ++i) {
-    b.args().begin();
-    b.args().add_int(b.name(i == 0 ? "correlation" : "bytes"),
-                     i == 0 ? ArgKey::kCorrelation : ArgKey::kBytes, 7 + i);
-    ids[i] = b.args().end();
-  }
-  b.add_begin(b.cpu, b.op, b.name("r"), 0, ids[0]);
-  b.add_end(b.cpu, kNone<StringId>, 5, ids[1]);
-  const Trace trace = b.done();
-  EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kCorrelation), 7);
-  EXPECT_EQ(trace.slice_args(SliceId{0}).integer(ArgKey::kBytes), 8);
-}
-
-TEST(TraceBuilderTest, ARangeLongerThanTimeIsCutAtTheLongestDuration) {
-  Builder b;
-  b.add_begin(b.cpu, b.op, b.name("r"), INT64_MIN + 1, kNone<ArgsId>);
-  b.add_end(b.cpu, b.name("r"), INT64_MAX, kNone<ArgsId>);
-  EXPECT_EQ(b.done().dur_ns(SliceId{0}), INT64_MAX);
-}
-
-TEST(TraceBuilderTest, EndsWithoutBeginCostNoWalkOverTheOpenRanges) {
-  Builder b;
-  constexpr std::uint64_t kCount = 200'000;  // a walk each would be 4e10 steps
-  for (std::uint64_t i = 0; i < kCount; ++i)
-    b.add_begin(b.cpu, b.op, b.name("open"), 1, kNone<ArgsId>);
-  for (std::uint64_t i = 0; i < kCount; ++i) b.add_end(b.cpu, b.name("other"), 2, kNone<ArgsId>);
-  const Trace trace = b.done();
-  EXPECT_EQ(trace.slices().size(), kCount);
-  EXPECT_EQ(trace.import_stats()[ImportIssue::kEndWithoutBegin].count, kCount);
-  EXPECT_EQ(trace.import_stats()[ImportIssue::kBeginWithoutEnd].count, kCount);
-}
-
 TEST(TraceBuilderTest, CategoriesBeyondTheLimitAreCountedAsLost) {
   Builder b;  // "none" and one for b.op exist
   CategoryId last{};

@@ -10,10 +10,11 @@
 
 namespace lanescope::format {
 
-void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
+void EventSink::add(const EventFields &event, IssueBits notes, ArgsId args, std::string_view text,
                     std::uint64_t offset) {
-  ImportStats& stats = builder_.stats();
-  // Metadata has no time. Keep the whole text of what is more than a name or an index.
+  ImportStats &stats = builder_.stats();
+  // Metadata has no time. Keep the whole text of what is more than a name or an
+  // index.
   if (event.phase == 'M')
     notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
@@ -44,8 +45,8 @@ void EventSink::drop(ArgsId args) {
   builder_.skip_event();
 }
 
-void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t offset) {
-  ImportStats& stats = builder_.stats();
+void EventSink::add_timed(const EventFields &event, ArgsId args, std::uint64_t offset) {
+  ImportStats &stats = builder_.stats();
   const char phase = event.phase;
   const std::int64_t time = *event.time_ns;
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
@@ -68,9 +69,9 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
       if (!event.dur_ns) stats.count(ImportIssue::kMissingDuration, offset);
       return builder_.add_slice(track(), category, name, time, event.dur_ns.value_or(0), args);
     case 'B':
-      return builder_.add_begin(track(), category, name, time, args);
+      return chrome_.add_begin(track(), category, name, time, args);
     case 'E':  // whatever its category, it makes no new track
-      return builder_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time, args);
+      return chrome_.add_end(track_of(pid, tid, TrackUse::kPoint), name, time, args);
     case 'i':
     case 'I':
     case 'R': {
@@ -86,16 +87,16 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
     case 'f':
       if (!event.id) return drop_without_id();
       if (args != kNone<ArgsId>) builder_.args().cancel();  // arrows carry no arguments
-      return builder_.add_flow(phase, track_of(pid, tid, TrackUse::kPoint), category, name,
-                               *event.id, time, builder_.text(event.bind) == "e");
+      return chrome_.add_flow(phase, track_of(pid, tid, TrackUse::kPoint), category, name,
+                              *event.id, time, builder_.text(event.bind) == "e");
     default:
       if (!event.id) return drop_without_id();
-      builder_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id),
-                         category, name, time, args);
+      chrome_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id),
+                        category, name, time, args);
   }
 }
 
-void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsId args_id,
+void EventSink::add_counter(const EventFields &event, StringId event_name, ArgsId args_id,
                             std::uint64_t offset) {
   const ArgsView args = builder_.args().view(args_id);
   struct Sample {
@@ -105,7 +106,7 @@ void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsI
   std::vector<Sample> samples;
   bool lost = args.empty();
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const ArgField& field = args.field(i);
+    const ArgField &field = args.field(i);
     if (const auto value = args.number(&field)) {
       samples.push_back({field.key, *value});
     } else if (field.type == ArgType::kString) {
@@ -129,18 +130,18 @@ void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsI
       name.append(std::to_string(event.id->number));
     name.push_back(']');
   }
-  for (const Sample& sample : samples)
+  for (const Sample &sample : samples)
     builder_.add_counter(builder_.counter_track(event.pid.value_or(Scalar{}), name,
                                                 std::string(builder_.text(sample.series))),
                          *event.time_ns, sample.value);
 }
 
-void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::string_view text,
+void EventSink::add_metadata(const EventFields &event, ArgsId args_id, std::string_view text,
                              std::uint64_t offset) {
   const std::string_view name = builder_.text(event.name);
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
   const ArgsView args = builder_.args().view(args_id);
-  const ArgField* found = nullptr;
+  const ArgField *found = nullptr;
   const std::string_view wanted = name == "process_labels"        ? "labels"
                                   : name.ends_with("_sort_index") ? "sort_index"
                                                                   : "name";
@@ -150,11 +151,11 @@ void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::stri
     const auto value = StringId{static_cast<std::uint32_t>(args.bits(*found))};
     if (name == "process_name") return builder_.set_process_name(pid, value);
     if (name == "process_labels") return builder_.set_process_labels(pid, value);
-    if (name == "thread_name") return builder_.set_thread_name(pid, tid, value);
+    if (name == "thread_name") return chrome_.set_thread_name(pid, tid, value);
   }
   if (const auto index = args.integer(found)) {
     if (name == "process_sort_index") return builder_.set_process_sort_index(pid, *index);
-    if (name == "thread_sort_index") return builder_.set_thread_sort_index(pid, tid, *index);
+    if (name == "thread_sort_index") return chrome_.set_thread_sort_index(pid, tid, *index);
   }
   if (codec::is_strict_json(text)) return builder_.add_metadata_event(builder_.intern(text));
   std::string mended;
@@ -166,22 +167,22 @@ void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::stri
 
 CategoryId EventSink::category_of(StringId text) {
   if (text == kNone<StringId>) return builder_.no_category();
-  for (const auto& [known, category] : categories_)
+  for (const auto &[known, category] : categories_)
     if (known == text) return category;
   const CategoryId category = builder_.category(builder_.text(text));
   if (categories_.size() < 64) categories_.emplace_back(text, category);
   return category;
 }
 
-TrackId EventSink::track_of(const Scalar& pid, const Scalar& tid, TrackUse use) {
-  const auto mix = [](const Scalar& scalar) {
+TrackId EventSink::track_of(const Scalar &pid, const Scalar &tid, TrackUse use) {
+  const auto mix = [](const Scalar &scalar) {
     return scalar.is_text ? raw(scalar.text) * 31u : static_cast<std::uint32_t>(scalar.number);
   };
-  TrackEntry& entry =
+  TrackEntry &entry =
       tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
   if (!entry.used || entry.use != use || !(entry.pid == pid) || !(entry.tid == tid)) {
-    entry.track = use == TrackUse::kPoint ? builder_.flow_track(pid, tid)
-                                          : builder_.track(pid, tid, use == TrackUse::kStream);
+    entry.track = use == TrackUse::kPoint ? chrome_.point_track(pid, tid)
+                                          : chrome_.track(pid, tid, use == TrackUse::kStream);
     entry.pid = pid;
     entry.tid = tid;
     entry.use = use;

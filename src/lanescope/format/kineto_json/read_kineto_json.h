@@ -1,11 +1,17 @@
 // Kineto and Chrome trace JSON: an object with "traceEvents", or the bare array. Format:
 // docs/formats/kineto_json.md.
 #pragma once
+#include <string_view>
+
 #include "lanescope/base/result.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/read_trace.h"
 
 namespace lanescope::format {
+
+// By the first character that is not blank: `{`, or `[` unless a list of numbers follows. Whether
+// it holds a trace, only reading tells.
+bool looks_like_kineto_json(std::string_view head);
 
 // Reads `source` to its end and counts damage in the Trace's import_stats(). Text without any trace
 // is kCorruptInput, with one line that says what was found. kIo and kLimit come from the source.

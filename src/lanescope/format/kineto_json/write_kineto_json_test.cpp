@@ -10,6 +10,7 @@
 #include <random>
 
 #include "lanescope/codec/json_mend.h"
+#include "lanescope/format/kineto_json/chrome_events.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/sketch.h"
@@ -18,18 +19,19 @@
 namespace lanescope::format {
 namespace {
 
-Trace read_text(const std::string& text) {
+Trace read_text(const std::string &text) {
   auto trace = read_trace_bytes(text);
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message) << text;
   return trace ? *std::move(trace) : Trace();
 }
 // Writes, checks that the text is strict JSON, reads it back.
-Trace round_trip(const Trace& trace) {
+Trace round_trip(const Trace &trace) {
   const std::string text = kineto_json_text(trace);
   EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
   Trace again = read_text(text);
   EXPECT_EQ(testing::trace_text(trace), testing::trace_text(again)) << text;
-  EXPECT_EQ(kineto_json_text(again), text);  // once clean, it stays byte for byte
+  EXPECT_EQ(kineto_json_text(again),
+            text);  // once clean, it stays byte for byte
   return again;
 }
 
@@ -41,13 +43,20 @@ TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
   sketch.builder().set_base_time_ns(77);
   const Scalar pid{false, 100}, device{false, 0}, stream{false, 7};
   const CategoryId ac2g = sketch.builder().category("ac2g");
-  sketch.builder().add_flow('s', sketch.builder().flow_track(pid, pid), ac2g,
-                            sketch.builder().intern("ac2g"), {false, 9}, 1600, false);
-  sketch.builder().add_flow('f', sketch.builder().flow_track(device, stream), ac2g,
-                            sketch.builder().intern("ac2g"), {false, 9}, 4000, true);
+  Flow arrow;
+  arrow.id = {false, 9};
+  arrow.category = ac2g;
+  arrow.name = sketch.builder().intern("ac2g");
+  arrow.from_track = sketch.builder().thread_track(pid, pid);
+  arrow.from_ns = 1600;
+  arrow.to_track = sketch.builder().stream_track(device, stream);
+  arrow.to_ns = 4000;
+  arrow.binds_enclosing = true;
+  sketch.builder().add_flow(arrow);
   EXPECT_EQ(
       kineto_json_text(sketch.trace()),
-      "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 77,\n  \"traceEvents\":[\n"
+      "{\n  \"schemaVersion\": 1,\n  \"baseTimeNanoseconds\": 77,\n  "
+      "\"traceEvents\":[\n"
       R"({"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":100,"ts":1.500,"dur":2.001,"args":{"External id":3}},)"
       "\n"
       R"({"ph":"s","cat":"ac2g","name":"ac2g","id":9,"pid":100,"tid":100,"ts":1.600},)"
@@ -60,8 +69,8 @@ TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
 }
 
 TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet) {
-  // Tracks 2, 1 and the counters b, a are first met in an order that is not the order of their
-  // times; all share time 5.
+  // Tracks 2, 1 and the counters b, a are first met in an order that is not the
+  // order of their times; all share time 5.
   const std::string head =
       R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
       R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
@@ -75,8 +84,8 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
       R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
 }
 
-// The thread's slice is met before the arrow, and the stream's after it; in the written file, which
-// is in order of time, the stream comes first.
+// The thread's slice is met before the arrow, and the stream's after it; in the
+// written file, which is in order of time, the stream comes first.
 TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWas) {
   const Trace again = round_trip(read_text(
       R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","pid":0,"tid":7,"ts":9,"dur":1},)"
@@ -87,7 +96,8 @@ TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWa
   EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
 }
 
-// Looking each key up among all others takes an hour at this size: beyond the limit of any test.
+// Looking each key up among all others takes an hour at this size: beyond the
+// limit of any test.
 TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
   const int kEntries = testing::rounds(1'000'000);
   testing::Sketch sketch;
@@ -104,7 +114,8 @@ TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
   EXPECT_EQ(again.slices().size(), 0u);
 }
 
-// Kineto's order, which torch's own test and other programs count on from the end.
+// Kineto's order, which torch's own test and other programs count on from the
+// end.
 TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
   const Trace trace = read_text(R"json({"traceEvents":[
 {"ph":"M","name":"process_sort_index","pid":"Spans","tid":0,"args":{"sort_index":5}},
@@ -116,7 +127,7 @@ TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
 })json");
   const std::string text = kineto_json_text(trace);
   std::size_t at = 0;
-  for (const char* name : {"aten::mm", "note", "PyTorch Profiler (0)", "process_sort_index",
+  for (const char *name : {"aten::mm", "note", "PyTorch Profiler (0)", "process_sort_index",
                            "Iteration Start: PyTorch Profiler", "Record Window End"}) {
     const std::size_t found = text.find(fmt::format("\"name\":\"{}\"", name), at);
     ASSERT_NE(found, std::string::npos) << name << " does not come after the others in " << text;
@@ -127,9 +138,9 @@ TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
 
 TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   TraceBuilder builder;
-  ArgsTable& args = builder.args();
+  ArgsTable &args = builder.args();
   args.begin();
-  const auto key = [&](const char* text) { return builder.intern(text); };
+  const auto key = [&](const char *text) { return builder.intern(text); };
   args.add_int(key("External id"), ArgKey::kExternalId, 7);
   args.add_int(key("min"), ArgKey::kCount, std::numeric_limits<std::int64_t>::min());
   args.add_uint(key("max"), ArgKey::kCount, std::numeric_limits<std::uint64_t>::max());
@@ -143,7 +154,7 @@ TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   args.add_json(key("j"), ArgKey::kCount, key("[1, {\"a\": []}]"));
   args.add(key("event:finished"), ArgKey::kCount, ArgType::kFalse);
   const Scalar pid{false, -5}, tid{true, 0, key("thread \"a\"")};
-  builder.add_slice(builder.track(pid, tid, false), builder.category("cpu_op"), key(""), -5, 1,
+  builder.add_slice(builder.thread_track(pid, tid), builder.category("cpu_op"), key(""), -5, 1,
                     args.end());
   auto trace = std::move(builder).finish();
   ASSERT_TRUE(trace);
@@ -156,7 +167,7 @@ TEST(WriteKinetoJsonTest, WhatJsonCannotHoldIsWrittenAsTheNearestThing) {
   builder.args().add_double(builder.intern("nan"), ArgKey::kCount, std::nan(""));
   builder.args().add_json(builder.intern("broken"), ArgKey::kCount, builder.intern("[1,"));
   const ArgsId args = builder.args().end();
-  builder.add_slice(builder.track({}, {}, false), builder.no_category(),
+  builder.add_slice(builder.thread_track({}, {}), builder.no_category(),
                     builder.intern("bad \xff utf8"), 0, 1, args);
   builder.add_metadata("user", "no json");
   auto trace = std::move(builder).finish();
@@ -210,8 +221,8 @@ TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
 
 // Found by the fuzzer.
 TEST(WriteKinetoJsonTest, ArgumentsNamedLikeFieldsOfTheEventStayArguments) {
-  round_trip(
-      read_text(R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
+  round_trip(read_text(
+      R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
     {"ph":"X","name":"b","ts":5,"dur":1,"args":{"event:ts":3,"event:args":{"z":1}}}, {"ph":"X","name":"c","ts":9,"dur":1,"args":[1],"tts":4}])"));
 }
 
@@ -219,6 +230,7 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 random(seed);
     testing::Sketch sketch;
+    ChromeEvents chrome(sketch.builder());
     const auto number = [&](int limit) {
       return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit));
     };
@@ -245,16 +257,17 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
           sketch.memory(start, number(100) - 50);
           break;
         default: {
-          TraceBuilder& builder = sketch.builder();
+          TraceBuilder &builder = sketch.builder();
           const char phase = "stf"[number(3)];
           const Scalar pid{false, 100}, tid{false, 100 + number(3)};
-          builder.add_flow(phase, builder.flow_track(pid, tid), builder.category("ac2g"),
-                           builder.intern("ac2g"), {false, number(4)}, start,
-                           phase == 'f' && number(2) == 0);
+          chrome.add_flow(phase, chrome.point_track(pid, tid), builder.category("ac2g"),
+                          builder.intern("ac2g"), {false, number(4)}, start,
+                          phase == 'f' && number(2) == 0);
         }
       }
     }
     SCOPED_TRACE(seed);
+    chrome.finish();
     round_trip(round_trip(sketch.trace()));
   }
 }
@@ -268,7 +281,7 @@ TEST(WriteKinetoJsonTest, TheNameDecidesThePackingAndThePackedFileReadsBack) {
   for (int i = 0; i < 20000; ++i) sketch.op("aten::add", i * 100, 50, {.external_id = i});
   const Trace trace = sketch.trace();
   std::uint64_t plain_bytes = 0;
-  for (const char* name : {"t.json", "t.json.gz", "t.json.zst"}) {
+  for (const char *name : {"t.json", "t.json.gz", "t.json.zst"}) {
     const auto stats = write_kineto_json(trace, folder / name);
     ASSERT_TRUE(stats) << stats.error().message;
     EXPECT_EQ(stats->events, 20000u);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -48,18 +47,6 @@ Error with_path(Error error, const std::filesystem::path& path) {
 
 bool is_spool(std::string_view first_bytes) {
   return first_bytes.starts_with(std::string_view(spool::kMagic, sizeof spool::kMagic));
-}
-
-bool is_spool_file(const std::filesystem::path& path) {
-  // Only a regular file can be read twice.
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
-  char head[8] = {};
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (!file) return false;
-  const std::size_t got = std::fread(head, 1, sizeof head, file);
-  std::fclose(file);
-  return is_spool({head, got});
 }
 
 Result<Trace> read_spool(const std::filesystem::path& path, const ReadSpoolOptions& options) {

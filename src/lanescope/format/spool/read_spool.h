@@ -26,8 +26,6 @@ struct ReadSpoolOptions {
 
 // By its first 8 bytes.
 bool is_spool(std::string_view first_bytes);
-// The same for a file; false also if it is not a regular file or cannot be read.
-bool is_spool_file(const std::filesystem::path& path);
 
 // Reads what can be read and counts damage (kTruncatedFile, kChecksumMismatch, kOpenChunk,
 // kDroppedRecords, kOpenRange, ...). Errors: kIo, kCorruptInput (no spool at all), kUnsupported

@@ -4,9 +4,9 @@
 
 namespace lanescope::format {
 
-void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
-                      const std::function<std::optional<std::int64_t>(std::uint64_t)>& time_ns) {
-  const auto text = [&](const char* value) {
+void add_window_spans(TraceBuilder &builder, const SpoolWindows &windows,
+                      const std::function<std::optional<std::int64_t>(std::uint64_t)> &time_ns) {
+  const auto text = [&](const char *value) {
     Scalar scalar;
     scalar.is_text = true;
     scalar.text = builder.intern(value);
@@ -15,11 +15,11 @@ void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
   if (windows.all().empty()) return;
   const Scalar spans = text("Spans");
   builder.set_process_sort_index(spans, 536'870'912);
-  const TrackId track = builder.track(spans, text("PyTorch Profiler"), false);
+  const TrackId track = builder.thread_track(spans, text("PyTorch Profiler"));
   const CategoryId category = builder.category("Trace");
   std::optional<std::int64_t> first, last;
   std::uint32_t number = 0;
-  for (const SpoolWindows::Window& window : windows.all()) {
+  for (const SpoolWindows::Window &window : windows.all()) {
     const auto start = time_ns(window.start), stop = time_ns(window.stop);
     if (!start || !stop || *stop < *start) continue;
     builder.args().begin();
@@ -33,10 +33,10 @@ void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
   }
   if (!first) return;
   builder.set_window(*first, *last);
-  builder.add_instant(builder.track(text("Traces"), text("Trace PyTorch Profiler"), false),
+  builder.add_instant(builder.thread_track(text("Traces"), text("Trace PyTorch Profiler")),
                       builder.no_category(), builder.intern("Iteration Start: PyTorch Profiler"),
                       *first, 'g', kNone<ArgsId>);
-  builder.add_instant(builder.track(text(""), text(""), false), builder.no_category(),
+  builder.add_instant(builder.thread_track(text(""), text("")), builder.no_category(),
                       builder.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
 }
 

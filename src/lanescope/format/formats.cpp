@@ -1,0 +1,132 @@
+#include "lanescope/format/formats.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lanescope/format/kineto_json/read_kineto_json.h"
+
+namespace lanescope::format {
+namespace {
+
+constexpr std::array<std::string_view, 3> kJsonEndings{".json", ".json.gz", ".json.zst"};
+constexpr std::array<std::string_view, 1> kRecordingEndings{".lspool"};
+
+Result<Trace> read_json(const TraceInput& input, const ReadOptions& options) {
+  return read_kineto_json(input.source, input.name, options);
+}
+
+Result<Trace> read_recording(const TraceInput& input, const ReadOptions& /*options*/) {
+  if (input.path) return read_spool(*input.path);
+  if (!input.bytes.empty()) return read_spool_bytes(input.bytes);
+  const bool packed = input.source.packing() != codec::Packing::kPlain;
+  return Error{Errc::kUnsupported,
+               std::string(input.name) +
+                   ": expected a lanescope recording as a file, because it is read more than once; "
+                   "found one " +
+                   (packed ? std::string("in a ") + codec::packing_name(input.source.packing()) +
+                                 " file; unpack it first"
+                           : "in a pipe; give its path"),
+               0};
+}
+
+Result<ImportStats> read_recording_pieces(const std::filesystem::path& path,
+                                          std::uint64_t rows_per_piece,
+                                          const SpoolPieceSink& sink) {
+  return read_spool_pieces(path, rows_per_piece, sink);
+}
+
+constexpr std::array<TraceFormat, 2> kFormats{{
+    {"kineto-json", "a PyTorch or Chrome trace", kJsonEndings, &looks_like_kineto_json, &read_json,
+     &write_kineto_json, nullptr},
+    {"lanescope-recording", "a lanescope recording", kRecordingEndings, &is_spool, &read_recording,
+     nullptr, &read_recording_pieces},
+}};
+
+}  // namespace
+
+std::span<const TraceFormat> trace_formats() { return kFormats; }
+
+const TraceFormat* find_format(std::string_view head) {
+  const auto found = std::find_if(kFormats.begin(), kFormats.end(),
+                                  [&](const TraceFormat& format) { return format.detects(head); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+const TraceFormat* find_format_of_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return nullptr;
+  auto file = codec::open_file(path);
+  if (!file) return nullptr;
+  const auto unpacked = codec::open_unpacked(std::move(*file));
+  if (!unpacked) return nullptr;
+  std::string head(kFormatHeadBytes, '\0');
+  std::size_t filled = 0;
+  while (filled < head.size()) {
+    const auto count = (*unpacked)->read(std::span(head).subspan(filled));
+    if (!count || *count == 0) break;
+    filled += *count;
+  }
+  return find_format(std::string_view(head).substr(0, filled));
+}
+
+const TraceFormat* find_format_by_ending(std::string_view file_name) {
+  for (const TraceFormat& format : kFormats)
+    for (const std::string_view ending : format.endings)
+      if (file_name.ends_with(ending)) return &format;
+  return nullptr;
+}
+
+std::span<const std::string_view> format_endings(Endings endings) {
+  static const auto kLists = [] {
+    std::array<std::vector<std::string_view>, 2> lists;
+    for (const TraceFormat& format : kFormats) {
+      lists[0].insert(lists[0].end(), format.endings.begin(), format.endings.end());
+      if (format.write)
+        lists[1].insert(lists[1].end(), format.endings.begin(), format.endings.end());
+    }
+    return lists;
+  }();
+  return kLists[endings == Endings::kWritten ? 1 : 0];
+}
+
+std::string endings_text(std::span<const std::string_view> endings) {
+  std::string text;
+  for (const std::string_view ending : endings)
+    text.append(text.empty() ? "" : ", ").append(ending);
+  return text;
+}
+
+const std::string& formats_text() {
+  static const std::string kText = [] {
+    std::string text;
+    for (std::size_t i = 0; i < kFormats.size(); ++i) {
+      if (i > 0) text += i + 1 == kFormats.size() ? " or " : ", ";
+      text.append(kFormats[i].title).append(" (").append(endings_text(kFormats[i].endings)) += ')';
+    }
+    return text;
+  }();
+  return kText;
+}
+
+Result<void> check_written_ending(std::string_view file_name) {
+  const TraceFormat* const format = find_format_by_ending(file_name);
+  if (!format || format->write) return {};
+  return Error{Errc::kInvalidArgument, "expected a file name that ends in " +
+                                           endings_text(format_endings(Endings::kWritten)) +
+                                           ", found '" + std::string(file_name) + "', and " +
+                                           std::string(format->title) +
+                                           " is not a format that lanescope converts to"};
+}
+
+Result<WriteStats> write_trace(const Trace& trace, const std::filesystem::path& path,
+                               const WriteOptions& options) {
+  LANESCOPE_TRY_VOID(check_written_ending(path.filename().string()));
+  const TraceFormat* const format = find_format_by_ending(path.filename().string());
+  return (format ? format : kFormats.data())->write(trace, path, options);
+}
+
+}  // namespace lanescope::format

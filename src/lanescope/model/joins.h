@@ -1,0 +1,60 @@
+// The two steps by which device work finds its operator: a number finds the API
+// call, and the time of the call finds the range around it. Files and
+// recordings keep their rows in different forms, so both use these templates.
+// Where they differ, and why: docs/decisions/launch_joins.md.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lanescope {
+
+// `entries` have an `id` and a `start_ns` and are in order of both. Returns,
+// among those with that id, the last to start at or before the time; if all
+// start later, the first; nullptr: none has the id. Ids repeat (they wrap, and
+// a call may be recorded twice), so time decides.
+template <typename Entry, typename Id>
+const Entry *find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns) {
+  const auto after = std::upper_bound(entries.begin(), entries.end(), std::pair(id, time_ns),
+                                      [](const auto &key, const Entry &entry) {
+                                        return key < std::pair(Id{entry.id}, entry.start_ns);
+                                      });
+  if (after != entries.begin() && std::prev(after)->id == id) return &*std::prev(after);
+  return after != entries.end() && after->id == id ? &*after : nullptr;
+}
+
+// The ranges of one thread, pushed in order of start, that are open at moments
+// in order of time. A range that has ended on top is over for all later
+// moments, too, so each is pushed and popped once. Ranges that overlap without
+// nesting may leave ended ones below the top. `EndOf` gives the end of a range
+// in ns; ends are exclusive.
+template <typename Range, typename EndOf>
+class OpenRangeStack {
+ public:
+  explicit OpenRangeStack(EndOf end_of) : end_of_(std::move(end_of)) {}
+  void clear() { open_.clear(); }
+  // First removes those that have ended, or the ranges of a loop would pile up.
+  void push(Range range, std::int64_t start_ns) {
+    drop_ended(start_ns);
+    open_.push_back(range);
+  }
+  // The last to start of those that are open; nullptr: none.
+  const Range *top(std::int64_t time_ns) {
+    drop_ended(time_ns);
+    return open_.empty() ? nullptr : &open_.back();
+  }
+  // In order of start, ended ones among them.
+  std::span<const Range> all() const { return open_; }
+
+ private:
+  void drop_ended(std::int64_t time_ns) {
+    while (!open_.empty() && end_of_(open_.back()) <= time_ns) open_.pop_back();
+  }
+  EndOf end_of_;
+  std::vector<Range> open_;
+};
+
+}  // namespace lanescope
