@@ -5,8 +5,8 @@
 
 namespace lanescope::explain {
 
-// Moves steps from the end of facts.steady to facts.cut_steps, docs/definitions.md#cut-steps, while
-// others are left; says in facts.is_cut when the last one left is not whole either. O(n).
+// Moves steps from the end of facts.steady to facts.cut_steps, docs/definitions/steps.md#cut-steps,
+// while others are left; says in facts.is_cut when the last one left is not whole either. O(n).
 void leave_out_cut_steps(Facts& facts);
 
 // Is the end of the file missing?

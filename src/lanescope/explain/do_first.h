@@ -24,7 +24,7 @@ struct Suggestion {
 // memory, what took longer than all steps together, then what saves most time, from kLeastGain of a
 // step on. The bound itself, and idle time in general, is one only where no cost explains half of
 // it, or a quarter where three costs are known. Nothing that only says where time is, that
-// something is normal or what the recording lacks. docs/definitions.md#do-first
+// something is normal or what the recording lacks. docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
 

@@ -36,7 +36,7 @@ struct Unmeasured {
 };
 using Measured = std::variant<MeasuredValue, Unmeasured>;
 
-// Numbers are those of docs/definitions.md#budgets. O(n) at most. Any thread.
+// Numbers are those of docs/definitions/budgets.md. O(n) at most. Any thread.
 Measured compute_measure(const Facts& facts, const Measure& measure);
 
 // What the number is made of, the largest first: for a limit that is broken. At most four.

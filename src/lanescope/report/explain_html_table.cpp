@@ -52,7 +52,7 @@ std::string key_averages_section_html(const Trace& trace) {
   for (const KeyAverage& row : table->rows) {
     rows.push_back(&row);
     all_cpu_ns += row.self_cpu_time_total_ns;
-    // docs/definitions.md#key-averages, Sums: device rows only, else kernels would count twice.
+    // docs/definitions/key_averages.md, Sums: device rows only, else kernels would count twice.
     if (row.on_device && !row.is_annotation) all_device_ns += row.self_device_time_total_ns;
   }
   std::stable_sort(rows.begin(), rows.end(),

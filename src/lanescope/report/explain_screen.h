@@ -1,5 +1,5 @@
 // The first screen of `lanescope explain`: the verdict, the wall, what to do first, what else there
-// is. docs/definitions.md#first-screen
+// is. docs/definitions/explain.md#first-screen
 #pragma once
 #include <cstdint>
 #include <string>

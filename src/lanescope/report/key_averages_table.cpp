@@ -1,4 +1,4 @@
-// Rules 8 to 12 of docs/definitions.md#key-averages: order, columns, widths, formats and footer as
+// Rules 8 to 12 of docs/definitions/key_averages.md: order, columns, widths, formats and footer as
 // torch writes them.
 #include "lanescope/report/key_averages_table.h"
 

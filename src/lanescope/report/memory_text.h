@@ -13,7 +13,7 @@ namespace lanescope::report {
 std::string memory_owner_text(const Trace& trace, const analysis::MemoryOwner& owner);
 
 // A section a device, the accelerators first: levels over time, what held the peak, steps, what was
-// not freed. Lists of owners end after `rows` rows. Numbers: docs/definitions.md#memory.
+// not freed. Lists of owners end after `rows` rows. Numbers: docs/definitions/memory.md.
 std::string memory_text(const Trace& trace, const analysis::MemoryTimeline& timeline,
                         std::size_t rows);
 

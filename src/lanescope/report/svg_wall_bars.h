@@ -13,7 +13,7 @@
 namespace lanescope::report {
 
 // The parts that bars show, in order. They add up to the wall; idle time is two of them.
-// Waiting for the CPU is docs/definitions.md#idle-causes; other idle is the rest of idle.
+// Waiting for the CPU is docs/definitions/wall.md#idle-causes; other idle is the rest of idle.
 enum class WallPart : std::uint8_t { kCompute, kCommunication, kCopy, kWaitingForCpu, kOtherIdle };
 inline constexpr std::size_t kWallPartCount = 5;
 using WallParts = std::array<std::int64_t, kWallPartCount>;
