@@ -1,5 +1,4 @@
-// Steps at the end of a recording that it does not hold as a whole: numbers per step leave them
-// out.
+// Finds steps at the end that the recording has only in part; numbers per step leave them out.
 #pragma once
 #include "lanescope/explain/facts.h"
 
@@ -12,8 +11,8 @@ void leave_out_cut_steps(Facts& facts);
 // Is the end of the file missing?
 bool is_truncated(const Trace& trace);
 
-// "Steps 8 and 9 are left out: ..."; an empty pattern: none are. Of a recording or a chosen step
-// that is not whole, what is missing.
+// "Steps 8 and 9 are left out: ...". If the steps that remain are incomplete too: what is missing.
+// Empty pattern: nothing was left out or is missing.
 Sentence cut_steps_note(const Facts& facts);
 
 }  // namespace lanescope::explain
