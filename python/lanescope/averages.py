@@ -29,7 +29,7 @@ class _First:
 class FunctionEventAvg(TimeTexts, Row):
     """One row of :class:`KeyAverages`: all events of one name. Times in microseconds, memory in bytes.
 
-    Fields are those of torch.profiler's FunctionEventAvg; each is defined in docs/definitions.md#key-averages.
+    Fields are those of torch.profiler's FunctionEventAvg; each is defined in docs/definitions/key_averages.md.
     """
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ class KeyAverages(EventList):
     """Rows in order of first appearance, and torch's table of them: a list, as in torch.
 
     ``style="torch"`` (default here, so that numbers equal torch.profiler's) or ``"lanescope"``, which mends what
-    docs/definitions.md#key-averages lists. ``cycles`` says which cycles of a profile the rows hold, when they are of one.
+    docs/definitions/key_averages.md lists. ``cycles`` says which cycles of a profile the rows hold, when they are of one.
     """
 
     cycles: Optional[range] = None

@@ -65,7 +65,7 @@ class Wall(NamedTuple):
     """Where the wall time of a step went on a device: nanoseconds, exact.
 
     compute + exposed_communication + exposed_copy + idle == wall, and the causes add up to idle. Each is defined in
-    docs/definitions.md#wall-partition and #idle-causes. ``number``: of ProfilerStep#N, None for a recording without steps and
+    docs/definitions/wall.md#wall-partition and #idle-causes. ``number``: of ProfilerStep#N, None for a recording without steps and
     for sums; ``start_ns``: since the trace's ``base_time_ns``, None for sums.
     """
 
@@ -91,7 +91,7 @@ class DeviceWalls(NamedTuple):
 class CpuWall(NamedTuple):
     """Where a thread's time went during a step, in a trace without GPU work: nanoseconds, exact.
 
-    The other times add up to ``wall_ns``; docs/definitions.md#host-wall defines them. ``number`` and ``start_ns`` as in
+    The other times add up to ``wall_ns``; docs/definitions/wall.md#host-wall defines them. ``number`` and ``start_ns`` as in
     :class:`Wall`.
     """
 

@@ -110,7 +110,7 @@ def test_a_profile_keeps_what_came_last(tmp_path):
 
 def slow_steps(marks, factor):
     """The steps that are slow for sure and those that may be. Step ``n`` took from a moment within ``marks[n]`` to one within
-    ``marks[n + 1]``, each of them two readings of a clock. The rule: docs/definitions.md#slow-step."""
+    ``marks[n + 1]``, each of them two readings of a clock. The rule: docs/definitions/recording.md#slow-step."""
 
     def median(values):
         values = sorted(values)

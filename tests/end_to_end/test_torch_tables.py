@@ -2,7 +2,7 @@
 
 Each program below runs under torch.profiler on the CPU; torch exports the JSON and prints its own table, and lanescope
 prints a table from that JSON alone. What torch knows in memory but does not write to the file has separate tests at the
-end; docs/definitions.md#what-the-file-lacks says the same in words.
+end; docs/definitions/key_averages.md#what-the-file-lacks says the same in words.
 """
 from __future__ import annotations
 

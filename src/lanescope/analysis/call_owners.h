@@ -23,8 +23,8 @@ struct CorrelatedCall {
 // Do calls of two processes have one id? `calls` are in order. O(n).
 bool ids_repeat_across_processes(const Trace& trace, std::span<const CorrelatedCall> calls);
 
-// docs/definitions.md#launch-links, "several processes": joins each device slice that has a
-// correlation id to a call of its process, or to none, and writes that to `launch_of`. A device
+// docs/definitions/launches.md#launch-links, "several processes": joins each device slice that has
+// a correlation id to a call of its process, or to none, and writes that to `launch_of`. A device
 // that no process matches keeps its entries. `calls` are in order. O(n log n): ids of more than 256
 // calls are left as they are.
 void join_by_process(const Trace& trace, std::span<const CorrelatedCall> calls,

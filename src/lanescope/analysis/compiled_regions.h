@@ -9,7 +9,7 @@
 
 namespace lanescope::analysis {
 
-// The layers of a call of compiled code, outside in. docs/definitions.md#compiled-code.
+// The layers of a call of compiled code, outside in. docs/definitions/steps.md#compiled-code.
 enum class CompileLayer : std::uint8_t {
   kNone,
   kCacheLookup,  // "TorchDynamo Cache Lookup": guards are checked

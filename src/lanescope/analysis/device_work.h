@@ -45,7 +45,7 @@ struct DeviceTimeline {
   std::vector<std::array<std::int64_t, kWorkClassCount>> before;  // of the first i busy segments
 };
 
-// docs/definitions.md#wall-partition. One entry per device with work, by device number.
+// docs/definitions/wall.md#wall-partition. One entry per device with work, by device number.
 // O(n log n). Any thread.
 std::vector<DeviceTimeline> compute_device_timelines(const Trace& trace, const LaunchLinks& links);
 

@@ -22,7 +22,7 @@ struct DispatchTreeOptions {
 
 // One slice, or `count` slices whose subtrees have the same names: neighbours, or at the same place
 // in folded parents. Nanoseconds; sums over the slices unless the name says otherwise.
-// docs/definitions.md#dispatch-tree.
+// docs/definitions/dispatch_tree.md.
 struct DispatchNode {
   std::string name;  // "ProfilerStep*" for folded steps
   CategoryKind kind = CategoryKind::kOther;

@@ -34,8 +34,8 @@ enum class EventKind : std::uint8_t {
 };
 const char* event_kind_name(EventKind kind);  // "operator", "backward of an operator", ...
 
-// What is known about a name, in plain English; docs/definitions.md#event-names gives the sources.
-// An empty text: unknown, or not worth saying.
+// What is known about a name, in plain English; docs/definitions/names.md#event-names gives the
+// sources. An empty text: unknown, or not worth saying.
 struct EventName {
   EventKind kind = EventKind::kUnknown;
   std::string text;       // a few words, at most kLongestText bytes; unknown: the name, cut

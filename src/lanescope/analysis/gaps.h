@@ -11,7 +11,7 @@
 
 namespace lanescope::analysis {
 
-// docs/definitions.md#idle-causes.
+// docs/definitions/wall.md#idle-causes.
 enum class IdleCause : std::uint8_t {
   kHostLate,         // the CPU had not yet launched what ran next
   kAfterSync,        // the same, and the queue had run empty because the CPU waited for the device

@@ -14,7 +14,7 @@
 
 namespace lanescope::analysis {
 
-// docs/definitions.md#host-wall. A moment belongs to the first of these parts that contains it.
+// docs/definitions/wall.md#host-wall. A moment belongs to the first part that contains it.
 enum class HostPart : std::uint8_t {
   kCompile,    // rows of torch.compile compiling: "... (dynamo_timed)"
   kLoader,     // enumerate(DataLoader)#...: the next batch

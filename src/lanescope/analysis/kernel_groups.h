@@ -26,7 +26,7 @@ struct KernelKey {
 KernelKey kernel_key(const Trace& trace, const LaunchLinks& links, SliceId kernel);
 
 // Kernels of one name, grid and block, launched by operators with equal input shapes (where the
-// trace has them); copies and memsets of one name. docs/definitions.md#kernel-groups.
+// trace has them); copies and memsets of one name. docs/definitions/kernels.md#kernel-groups.
 struct KernelGroup {
   WorkClass work = WorkClass::kCompute;
   SliceId median_call = kNone<SliceId>;  // for even counts, the shorter of the two in the middle

@@ -12,7 +12,7 @@ namespace lanescope::analysis {
 // A call that starts kernels: one kernel, a cooperative one, or a graph. Not copies.
 bool starts_kernels(std::string_view call);
 
-// docs/definitions.md#where-the-gpus-recording-stops.
+// docs/definitions/steps.md#where-the-gpus-recording-stops.
 struct KernelLaunches {
   // By start, without launches during a capture: they become a graph and do not run.
   std::vector<SliceId> calls;

@@ -15,9 +15,9 @@ struct KernelTile {
   bool operator==(const KernelTile&) const = default;
 };
 
-// Every field comes from the name (docs/definitions.md#kernel-names gives the sources). An empty
-// field: the name does not say, or nobody has published its meaning. Types are written f64 f32 tf32
-// bf16 f16 f8e4m3 f8e5m2 i8 u8 i32 i64 bool c64 ...
+// Every field comes from the name (docs/definitions/names.md#kernel-names gives the sources). An
+// empty field: the name does not say, or nobody has published its meaning. Types are written f64
+// f32 tf32 bf16 f16 f8e4m3 f8e5m2 i8 u8 i32 i64 bool c64 ...
 struct KernelName {
   // The short form for people, usually up to 60 characters, at most kLongestText bytes. For an
   // unknown name: the name without template arguments, parameters and namespaces.

@@ -1,4 +1,4 @@
-// Rules 6 and 7 of docs/definitions.md#key-averages over the list of torch_events.h: totals of each
+// Rules 6 and 7 of docs/definitions/key_averages.md over the list of torch_events.h: totals of each
 // event, then one row per group key. Example: aten::linear [0, 10) over aten::addmm [2, 8) with one
 // kernel of 5 ns:
 //                      CPU total  self   device total  self

@@ -18,7 +18,7 @@ struct KeyAveragesOptions {
 };
 
 // One group of rows. Nanoseconds and bytes; each field is defined in
-// docs/definitions.md#key-averages.
+// docs/definitions/key_averages.md.
 struct KeyAverage {
   std::string name;
   std::string overload_name;       // with group_by_overload_name

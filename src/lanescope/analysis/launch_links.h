@@ -8,7 +8,7 @@
 
 namespace lanescope::analysis {
 
-// Defined in docs/definitions.md#launch-links. Columns have one entry per slice;
+// Defined in docs/definitions/launches.md#launch-links. Columns have one entry per slice;
 // kNone<SliceId>: no link.
 struct LaunchLinks {
   // Device slice -> the API call of its process with its correlation id. If there are several, the

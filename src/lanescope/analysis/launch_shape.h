@@ -11,7 +11,7 @@
 
 namespace lanescope::analysis {
 
-// Defined in docs/definitions.md#waves.
+// Defined in docs/definitions/kernels.md#waves.
 struct LaunchShape {
   std::int64_t blocks = 0, block_threads = 0, sm_count = 0;
   std::optional<GpuOccupancy> occupancy;

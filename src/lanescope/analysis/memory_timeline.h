@@ -12,7 +12,7 @@
 namespace lanescope::analysis {
 
 // Who allocated: names of the events that were open on the allocating thread. kNone: none was.
-// docs/definitions.md#memory.
+// docs/definitions/memory.md.
 struct MemoryOwner {
   StringId op = kNone<StringId>;          // the outermost operator below the annotation
   StringId annotation = kNone<StringId>;  // the innermost annotation that is not a ProfilerStep#N

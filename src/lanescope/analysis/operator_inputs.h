@@ -17,10 +17,10 @@ struct OperatorInputs {
   std::string_view dims, types, concrete;  // JSON of "Input Dims", "Input type", "Concrete Inputs"
 };
 
-// Floating-point operations, after docs/definitions.md#flops: aten::conv2d, mm, addmm, bmm,
-// baddbmm, mul and add as torch counts them; 0 for everything else and whenever an input is
-// missing or would make the formula divide by zero. Wraps around modulo 2^64 like torch's
-// own unsigned arithmetic.
+// Floating-point operations, after docs/definitions/key_averages.md#flops: aten::conv2d, mm, addmm,
+// bmm, baddbmm, mul and add as torch counts them; 0 for everything else and whenever an input is
+// missing or would make the formula divide by zero. Wraps around modulo 2^64 like torch's own
+// unsigned arithmetic.
 std::uint64_t count_flops(const OperatorInputs& inputs);
 
 }  // namespace lanescope::analysis

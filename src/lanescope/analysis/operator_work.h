@@ -34,8 +34,8 @@ struct GemmShape {
   bool operator==(const GemmShape&) const = default;
 };
 
-// Defined in docs/definitions.md#roofline. A multiply-add is two operations; bytes count every
-// input and output once, and repeated elements of an expanded tensor once.
+// Defined in docs/definitions/kernels.md#roofline. A multiply-add is two operations; bytes count
+// every input and output once, and repeated elements of an expanded tensor once.
 struct OperatorWork {
   OperatorKind kind = OperatorKind::kElementwise;
   double flops = 0, bytes = 0;

@@ -65,7 +65,7 @@ struct RooflineTotals {
 };
 
 // Nanoseconds, for the work that began in the windows, without communication and copies to and from
-// other memories. Defined in docs/definitions.md#roofline.
+// other memories. Defined in docs/definitions/kernels.md#roofline.
 struct Roofline {
   GpuDevice device;               // empty: the trace does not describe it
   const GpuSpec* spec = nullptr;  // null: not in the catalog

@@ -8,7 +8,7 @@
 
 namespace lanescope::analysis {
 
-// Nanoseconds. Columns as docs/definitions.md#roofline says.
+// Nanoseconds. Columns as docs/definitions/kernels.md#roofline says.
 struct RooflineRow {
   std::uint32_t work = 0;                        // index into Roofline::works
   SliceId op{}, kernel{};                        // of the longest call

@@ -22,7 +22,7 @@ struct NestingOptions {
   bool python_frames = false;  // python_function slices take part
 };
 
-// The rule of torch (docs/definitions.md#key-averages, rule 4): in order of (start, longer first),
+// The rule of torch (docs/definitions/key_averages.md, rule 4): in order of (start, longer first),
 // a slice is a child of the innermost open slice that contains it wholly. An open slice that ends
 // before this one starts or ends is closed, so a slice with a partial overlap belongs to the outer
 // level. O(n), no sort: a Trace already has that order. Any thread.

@@ -17,7 +17,7 @@
 namespace lanescope::analysis {
 
 // Device work of one name that one operator launched with one set of input shapes. Sums over the
-// steady steps. docs/definitions.md#comparing-two-traces.
+// steady steps. docs/definitions/comparing.md.
 struct WorkGroup {
   std::string name;  // raw
   std::string op;    // innermost operator; empty: launched outside of operators

@@ -11,7 +11,7 @@
 
 namespace lanescope::analysis {
 
-// Nanoseconds since Trace::base_time_ns(). docs/definitions.md#steps.
+// Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#step.
 struct StepRange {
   std::optional<std::int64_t> number;  // of ProfilerStep#N; none: the whole recording
   SliceId slice = kNone<SliceId>;
@@ -48,7 +48,8 @@ struct Window {
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t length_ns() const { return end_ns - start_ns; }
 };
-// Is the time within one of the windows? They are in order and do not overlap. Cost: a binary search.
+// Is the time within one of the windows? They are in order and do not overlap. Cost: a binary
+// search.
 bool is_inside(std::span<const Window> windows, std::int64_t time_ns);
 
 // When each step used the device, one entry per step. A step begins on a device when the CPU began

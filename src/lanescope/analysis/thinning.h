@@ -1,5 +1,5 @@
 // What a recording left out to keep its budget, and what it cost: the entries lanescope_thinned and
-// lanescope_cost of a trace. docs/definitions.md#budget.
+// lanescope_cost of a trace. docs/definitions/recording.md#budget.
 #pragma once
 #include <cstdint>
 #include <optional>

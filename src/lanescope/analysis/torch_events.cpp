@@ -2,7 +2,7 @@
 // doubles, its links. Idea: one array of events in torch's order, built by merging the tracks (each
 // already sorted); links by sorted ids; the tree by one pass with a stack per thread. Fields that a
 // Kineto file lacks (logical thread numbers, linked activities) follow from others, as noted at
-// each place. Rule numbers are those of docs/definitions.md#key-averages.
+// each place. Rule numbers are those of docs/definitions/key_averages.md.
 #include "lanescope/analysis/torch_events.h"
 
 #include <cxxabi.h>

@@ -9,7 +9,7 @@
 namespace lanescope::analysis {
 
 // kTorch repeats torch.autograd.profiler_util step by step, with its known bugs, so that numbers
-// equal torch's. kLanescope is the same tree without the bugs; docs/definitions.md#key-averages
+// equal torch's. kLanescope is the same tree without the bugs; docs/definitions/key_averages.md
 // lists each difference.
 enum class TableStyle : std::uint8_t { kTorch, kLanescope };
 

@@ -11,7 +11,7 @@
 
 namespace lanescope::analysis {
 
-// Unknown: absent or an empty text, never a guess. docs/definitions.md#trace-info.
+// Unknown: absent or an empty text, never a guess. docs/definitions/reading.md#trace-info.
 struct TraceInfo {
   std::string producer;                        // "torch.profiler (Kineto)", ..., "unknown"
   std::vector<std::string> producer_evidence;  // what in the file shows that, and the version

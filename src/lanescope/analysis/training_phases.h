@@ -9,7 +9,7 @@
 
 namespace lanescope::analysis {
 
-// docs/definitions.md#training-phases. kOther: forward, loss, logging and everything without
+// docs/definitions/steps.md#training-phases. kOther: forward, loss, logging and everything without
 // such a range.
 enum class Phase : std::uint8_t { kOther, kLoader, kBackward, kOptimizer, kZeroGrad };
 

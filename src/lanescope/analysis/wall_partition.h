@@ -8,7 +8,7 @@
 namespace lanescope::analysis {
 
 // Nanoseconds. compute + exposed_communication + exposed_copy + idle == wall, always.
-// docs/definitions.md#wall-partition.
+// docs/definitions/wall.md#wall-partition.
 struct WallPartition {
   std::int64_t wall_ns = 0;
   std::int64_t compute_ns = 0;                // union of compute kernels

@@ -135,7 +135,7 @@ void add_describe_command(CommandLine& line) {
 
 For a kernel, this shows only what its name says; it leaves out parts whose meaning is not published. For other
 events: what they are, whether the CPU waits in them, what they put on the GPU, and what to know if there are many.
-Names without a source stay unknown. docs/definitions.md lists the sources.
+Names without a source stay unknown. docs/definitions/names.md lists the sources.
 )");
   command.runs([flags](Output& output) -> int { return run_describe(*flags, output); });
 }

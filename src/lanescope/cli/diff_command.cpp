@@ -75,7 +75,7 @@ void add_diff_command(CommandLine& line) {
   lanescope diff eager.json compiled.json --top 30           what compile fused, kernel by kernel
   lanescope diff rank0.json.gz rank3.json.gz --step 12       one step of two ranks
 
-How the difference is split: docs/definitions.md, "Comparing two traces".
+How the difference is split: docs/definitions/comparing.md.
 )");
   command.runs([flags](Output& output) -> int { return run_diff(*flags, output); });
 }

@@ -29,7 +29,7 @@ void add_kernels_command(CommandLine& line) {
   lanescope kernels trace.json.gz --json | python3 -m json.tool
 
 Equal: the same name, grid and block, launched by operators with equal input shapes. MAD is the median distance from the
-median: small when calls take the same time. All numbers: docs/definitions.md#kernel-groups.
+median: small when calls take the same time. All numbers: docs/definitions/kernels.md#kernel-groups.
 )",
              kernels_text, kernels_json});
 }

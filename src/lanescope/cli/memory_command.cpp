@@ -28,7 +28,7 @@ void add_memory_command(CommandLine& line) {
   lanescope memory trace.json.gz --json | python3 -m json.tool
 
 The trace must have been recorded with profile_memory=True; with_stack=True adds the lines of the
-program. The numbers are defined in docs/definitions.md.
+program. The numbers are defined in docs/definitions/memory.md.
 )");
   command.runs([flags](Output& output) -> int {
     int code = kOk;

@@ -28,7 +28,7 @@ void add_roofline_command(CommandLine& line) {
   lanescope roofline trace.json.gz --json | python3 -m json.tool
 
 The trace needs input shapes: record with record_shapes=True. The numbers are defined in
-docs/definitions.md#roofline.
+docs/definitions/kernels.md#roofline.
 )",
                    roofline_text, roofline_json});
 }

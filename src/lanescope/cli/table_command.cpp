@@ -181,7 +181,7 @@ void add_table_command(CommandLine& line) {
   lanescope table trace.json.gz --group-by-input-shape | less -S   the same operator, shape by shape
   ssh host cat trace.json.gz | lanescope table -
 
-Self time is a row's own, total time includes what it called. Each column is defined in docs/definitions.md.
+Self time is a row's own, total time includes what it called. Columns: docs/definitions/key_averages.md.
 )");
   command.runs([flags](Output& output) -> int { return run_table(*flags, output); });
 }

@@ -69,7 +69,7 @@ void add_tree_command(CommandLine& line) {
   lanescope tree trace.json.gz --op aten::matmul     what became of each matmul
 
 A line shows start, total, self and device time, the gap before it, then the name; a kernel is under the call that
-launched it. Each number is defined in docs/definitions.md.
+launched it. Each number is defined in docs/definitions/dispatch_tree.md.
 )");
   command.runs([flags](Output& output) -> int { return run_tree(*flags, output); });
 }

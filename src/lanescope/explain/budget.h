@@ -18,35 +18,35 @@ struct Limit {
   const Measure* measure = nullptr;
   bool at_most = true;
   bool is_share = false;
-  double value = 0;  // ns, pieces or bytes; of a share 0..1 of the wall
-  std::string text;  // as it was written: "12 ms"
+  double value = 0;  // ns, count or bytes; a share: 0..1 of the wall
+  std::string text;  // as in the file: "12 ms"
   int line = 0;      // of the file; 0: unknown
 };
 
 struct Budget {
-  bool per_recording = false;  // the recording without steps is what the limits speak of
-  bool allow_damage = false;   // a trace of which something was lost may keep the budget
+  bool per_recording = false;  // the limits are for a recording without steps
+  bool allow_damage = false;   // a trace with lost events may keep the budget
   std::vector<Limit> limits;
   std::vector<std::string> quiet_rules;  // ids that must not fire
 };
 
-// "12 ms", "5 %", "2 MiB", "120": a number and the unit that the measure takes. kInvalidArgument:
-// says what was expected and what was found.
+// Parses a number with a unit of the measure: "12 ms", "5 %", "2 MiB", "120". kInvalidArgument says
+// what was expected and what was found.
 Result<Limit> parse_limit(const Measure& measure, bool at_most, std::string_view text);
 
 enum class BudgetState : std::uint8_t { kKept, kBroken, kMissing };
 const char* budget_state_name(BudgetState state);  // "kept", "broken", "missing"
 
 struct BudgetLine {
-  std::string key;  // of the measure; of a rule its id; "damage"
+  std::string key;  // of the measure, the id of a rule, or "damage"
   BudgetState state = BudgetState::kKept;
-  Sentence text;  // what was found against what is allowed
+  Sentence text;  // the value and the limit
   bool has_value = false;
   double value = 0, limit = 0;  // in the limit's unit
   std::string unit;             // "ns", "count", "bytes", "ratio"
   bool at_most = true;
-  std::vector<Evidence> evidence;  // of a broken line
-  std::string missing;             // of a missing one
+  std::vector<Evidence> evidence;  // kBroken
+  std::string missing;             // kMissing: what the trace lacks, and how to record it
 };
 
 struct BudgetReport {
@@ -58,9 +58,10 @@ struct BudgetReport {
 // kInvalidArgument: a rule that does not exist. O(n log n). Any thread.
 Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget);
 
-// A budget that this trace keeps, as text of a budget file: times, shares, sizes and counts with
-// `slack` (0.1: 10 %) on top, and the rules that looked and stayed quiet. What the trace cannot
-// tell is left out. kInvalidArgument: the trace holds no GPU work to make one from.
+// A budget that this trace keeps, as text of a budget file: times, shares, sizes and counts plus
+// `slack` (0.1: 10 %), and rules that ran and stayed quiet. Measures that the trace lacks are left
+// out. `source` is named in a comment. kInvalidArgument: the trace has no GPU work, or something of
+// it was lost.
 Result<std::string> write_budget(const Facts& facts, double slack, std::string_view source);
 
 }  // namespace lanescope::explain

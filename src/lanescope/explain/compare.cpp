@@ -22,8 +22,8 @@ using analysis::WorkGroup;
 
 namespace {
 
-// Python frames take part in the tree only where both traces have them, so that a range's own time
-// means the same on both sides.
+// Python frames are nested only if both traces have them, so that the self time of a range means
+// the same on both sides.
 StepCosts costs_of(const Facts& facts, bool python_frames) {
   const auto cpu_windows = facts.steady_cpu_windows();
   analysis::SliceNesting nesting;
@@ -152,7 +152,7 @@ CompareVerdict verdict_of(const Comparison& c) {
   if (empty && !c.b->main_device) return CompareVerdict::kNotCompared;
   const bool walls = c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings ||
                      (c.scope == CompareScope::kCpu && c.a->steps.marked && c.b->steps.marked);
-  if (!walls || !steps_compare(*c.a, *c.b)) return CompareVerdict::kNotCompared;
+  if (!walls || !can_compare_steps(*c.a, *c.b)) return CompareVerdict::kNotCompared;
   const std::int64_t noise = compare_noise_ns(c);
   const bool medians_differ = std::llabs(c.b_steps.median_ns - c.a_steps.median_ns) > noise;
   if (c.a_steps.count < 3 || c.b_steps.count < 3) {
@@ -181,7 +181,7 @@ bool has_shapes(const StepCosts& costs) {
                      [](const WorkGroup& each) { return !each.dims.empty(); });
 }
 
-// What the two traces do not share and what that means for the numbers.
+// Differences of the recordings, and what they mean for the numbers.
 std::vector<Sentence> remarks_of(const Comparison& c) {
   std::vector<Sentence> out;
   const std::string a_name = device_name(*c.a), b_name = device_name(*c.b);
@@ -245,10 +245,10 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
 
 }  // namespace
 
-bool lacks_work(const Facts& facts) { return facts.is_cut || is_truncated(*facts.trace); }
+bool has_missing_work(const Facts& facts) { return facts.is_cut || is_truncated(*facts.trace); }
 
-bool steps_compare(const Facts& a, const Facts& b) {
-  return a.steps.marked == b.steps.marked && !lacks_work(a) && !lacks_work(b);
+bool can_compare_steps(const Facts& a, const Facts& b) {
+  return a.steps.marked == b.steps.marked && !has_missing_work(a) && !has_missing_work(b);
 }
 
 Comparison compare(const Facts& a, const Facts& b) {
@@ -259,10 +259,10 @@ Comparison compare(const Facts& a, const Facts& b) {
   c.a_costs = costs_of(a, python);
   c.b_costs = costs_of(b, python);
   const bool devices = a.main_device && b.main_device;
-  c.scope = !devices               ? CompareScope::kCpu
-            : !steps_compare(a, b) ? CompareScope::kCalls
-            : a.steps.marked       ? CompareScope::kSteps
-                                   : CompareScope::kRecordings;
+  c.scope = !devices                   ? CompareScope::kCpu
+            : !can_compare_steps(a, b) ? CompareScope::kCalls
+            : a.steps.marked           ? CompareScope::kSteps
+                                       : CompareScope::kRecordings;
   c.a_steps = spread_of(a, devices);
   c.b_steps = spread_of(b, devices);
   c.cpu = cpu_rows(c.a_costs, c.b_costs);

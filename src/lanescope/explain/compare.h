@@ -1,5 +1,5 @@
-// Two traces beside each other: what can be compared, what the difference of a step is made of, and
-// whether it is more than the steps' own variation.
+// Compares two traces: what can be compared, the parts of a step's difference, and whether it is
+// more than the variation of the steps.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,19 +14,19 @@
 namespace lanescope::explain {
 
 enum class CompareScope : std::uint8_t {
-  kSteps,       // both mark steps and hold GPU work: walls of a step
+  kSteps,       // both mark steps and have GPU work: walls of a step
   kRecordings,  // neither marks steps: walls of the recordings
-  kCalls,       // one marks steps: no walls, only calls
-  kCpu,         // one or both hold no GPU work: CPU time
+  kCalls,       // only one marks steps, or work is missing: no walls, only calls
+  kCpu,         // one or both have no GPU work: CPU time
 };
 const char* compare_scope_name(CompareScope scope);  // "steps", "recordings", "calls", "cpu"
 
 enum class CompareVerdict : std::uint8_t {
   kEqual,      // no number differs
-  kWithin,     // within the steps' own variation
-  kSlowSteps,  // the medians agree, the means do not: a few steps
+  kWithin,     // within the variation of the steps
+  kSlowSteps,  // the medians agree, the means differ: a few slow steps
   kDiffers,
-  kFewSteps,    // differs, and fewer than 3 steps on a side to know their variation by
+  kFewSteps,    // differs, but a side has fewer than 3 steps, so its variation is unknown
   kNotCompared  // no walls that could be compared
 };
 const char* compare_verdict_name(CompareVerdict verdict);  // "equal", "within", ...
@@ -39,12 +39,12 @@ struct StepSpread {
   std::vector<std::int64_t> slow;  // numbers of slow steps
 };
 
-// The same cause in front of the same thing; per step.
+// Idle time with one cause before one kind of work; per step.
 struct GapDiff {
   analysis::IdleCause cause{};
   std::string before;
   std::int64_t a_ns = 0, b_ns = 0;
-  SliceId a_next = kNone<SliceId>, b_next = kNone<SliceId>;  // behind the longest
+  SliceId a_next = kNone<SliceId>, b_next = kNone<SliceId>;  // after the longest of these gaps
 };
 // Self time of the CPU by name; per step.
 struct CpuDiff {
@@ -53,7 +53,7 @@ struct CpuDiff {
   std::uint64_t a_count = 0, b_count = 0;  // over all steady steps
   std::int64_t a_ns = 0, b_ns = 0;
 };
-// Communication and copies by name: time in all, hidden or not; per step.
+// Communication and copies by name: whole time, hidden or not; per step.
 struct MoveDiff {
   analysis::WorkClass work{};
   std::string name;
@@ -68,28 +68,27 @@ struct Comparison {
   CompareScope scope = CompareScope::kSteps;
   CompareVerdict verdict = CompareVerdict::kEqual;
   Sentence headline;
-  std::vector<Sentence> remarks;  // what makes the two unlike beside the program
+  std::vector<Sentence> remarks;  // differences of the recordings that are not the program's
   analysis::StepCosts a_costs, b_costs;
-  analysis::WallDiff diff;  // kSteps, kRecordings; of kCalls the matches only
+  analysis::WallDiff diff;  // kSteps, kRecordings; kCalls: only the matches
   StepSpread a_steps, b_steps;
-  // All largest difference first; rows without one last.
+  // Each by difference, largest first.
   std::vector<GapDiff> gaps;
   std::vector<CpuDiff> cpu;
   std::vector<MoveDiff> moves;
   std::array<std::int64_t, analysis::kCpuClassCount> a_cpu_ns{}, b_cpu_ns{};  // per step
 };
 
-// The file ends early, or GPU work of its steps is missing: times of a step say nothing.
-bool lacks_work(const Facts& facts);
+// Is the end of the file, or GPU work of its steps, missing? Then times of a step mean nothing.
+bool has_missing_work(const Facts& facts);
 
-// May a step of one be set beside a step of the other, or a recording beside a recording? Else only
-// calls can.
-bool steps_compare(const Facts& a, const Facts& b);
+// Can a step be compared with a step, or a recording with a recording? Else only calls can.
+bool can_compare_steps(const Facts& a, const Facts& b);
 
 // O(n log n). Any thread.
 Comparison compare(const Facts& a, const Facts& b);
 
-// Cause of idleness as a sentence has it: "the CPU had not launched yet".
+// An idle cause as part of a sentence: "the CPU had not launched yet".
 const char* idle_cause_phrase(analysis::IdleCause cause);
 
 }  // namespace lanescope::explain

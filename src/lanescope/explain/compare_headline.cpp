@@ -16,7 +16,7 @@ using analysis::WallEffects;
 
 namespace {
 
-// One reason of the difference: how much, and in words.
+// One reason for the difference: its time and its words.
 struct Reason {
   std::int64_t delta_ns = 0;
   Sentence text;
@@ -27,7 +27,7 @@ Sentence change(std::int64_t delta_ns) {
   return say(delta_ns < 0 ? "-{}" : "+{}", {ns(std::llabs(delta_ns))});
 }
 
-// The row of that kind with the most of `delta_ns`' sign; null: none.
+// The row of that kind with the largest effect of the same sign as `delta_ns`; null: none.
 template <typename Effect>
 const KernelDiff* largest(const Comparison& c, MatchKind kind, std::int64_t delta_ns,
                           Effect effect) {
@@ -87,7 +87,8 @@ void add_kernel_reasons(const Comparison& c, std::vector<Reason>& reasons) {
                                             {kernel(kernel_a(c, *row))})});
 }
 
-// The CPU's doings whose share in late launches grew, or shrank, most.
+// What the CPU did while launches were late, and whose time changed most in the direction of
+// delta_ns.
 Sentence cpu_meanwhile(const Comparison& c, std::int64_t delta_ns) {
   const auto a = host_shares(*c.a, host_late_stretches(*c.a));
   const auto b = host_shares(*c.b, host_late_stretches(*c.b));
@@ -101,7 +102,7 @@ Sentence cpu_meanwhile(const Comparison& c, std::int64_t delta_ns) {
       return each.name == of.name && each.kind == of.kind;
     });
   };
-  // Few names ever matter; the first hundred of each side hold nearly all of the time.
+  // The first hundred names of each side have nearly all of the time.
   const bool longer = delta_ns > 0;
   const auto& mine = longer ? b : a;
   const auto& other = longer ? a : b;
@@ -160,7 +161,7 @@ std::vector<Reason> reasons_of(const Comparison& c) {
   return reasons;
 }
 
-// The largest reasons that point the way the step went, up to three, and the largest against it.
+// Up to three largest reasons in the direction of the step's change, and the largest against it.
 void append_reasons(const Comparison& c, std::int64_t delta_ns, Sentence& to) {
   std::size_t named = 0;
   std::int64_t explained = 0;
@@ -207,13 +208,13 @@ std::string unit_of(const Comparison& c) {
 }
 
 Sentence not_compared(const Comparison& c) {
-  if (lacks_work(*c.a) || lacks_work(*c.b))
+  if (has_missing_work(*c.a) || has_missing_work(*c.b))
     return say(
         "Events of {} are missing ({}), so the time of a step cannot be compared; what can "
         "be: the time of a call.",
-        {text(!lacks_work(*c.b)   ? "A"
-              : !lacks_work(*c.a) ? "B"
-                                  : "both"),
+        {text(!has_missing_work(*c.b)   ? "A"
+              : !has_missing_work(*c.a) ? "B"
+                                        : "both"),
          text(is_truncated(*c.a->trace) || is_truncated(*c.b->trace) ? "the end of the file"
                                                                      : "GPU work of its steps")});
   if (c.scope == CompareScope::kCalls)

@@ -1,4 +1,4 @@
-// The first line of a comparison.
+// The headline of a comparison, and the numbers that decide it.
 #pragma once
 #include <cstdint>
 
@@ -6,14 +6,14 @@
 
 namespace lanescope::explain {
 
-// From scope, verdict, spreads and effects, which must be set.
+// Needs scope, verdict, spreads and effects of the comparison.
 Sentence compare_headline(const Comparison& comparison);
 
-// Differences of medians up to this are the steps' own variation: the larger of 1 % of A's median
-// and twice the root of the sum of both spreads' squares.
+// The largest difference of medians that does not count: the larger of 1 % of A's median and twice
+// the root of the sum of the squares of both spreads.
 std::int64_t compare_noise_ns(const Comparison& comparison);
 
-// The mean wall of a step: on the device, or of the CPU where one side has no GPU work.
+// The mean wall of a step: on the device, or on the CPU if one side has no GPU work.
 std::int64_t compare_wall_ns(const Comparison& comparison, bool of_a);
 
 }  // namespace lanescope::explain

@@ -1,6 +1,6 @@
 // Problem: a recording that stops in the middle of a step, loses its GPU side early, or ends with
-// the empty step that step() opens behind the last one, makes a mean of steps wrong. Idea: count
-// per step what is launched and how much of it has no work behind the last work of all.
+// the empty step that step() opens after the last one, makes a mean of steps wrong. Idea: count per
+// step how much is launched, and how much of that comes after the last launch with work.
 // Example: 40, 40, 40, 12 launches -> the last step is left out.
 #include "lanescope/explain/cut_steps.h"
 #include "lanescope/base/wide.h"
@@ -12,7 +12,7 @@ namespace {
 
 struct Counts {
   std::uint64_t units = 0;  // kernel launches; without any, device work; without any, operators
-  std::uint64_t lost = 0;   // launches behind the last one with work
+  std::uint64_t lost = 0;   // launches after the last one with work
 };
 
 std::vector<Counts> counts_of(const Facts& facts) {
@@ -46,17 +46,18 @@ std::vector<Counts> counts_of(const Facts& facts) {
   return counts;
 }
 
-// More than a twentieth of what it launched has no work.
+// More than a twentieth of the step's launches come after the last launch with work.
 bool has_lost_work(const Counts& step) { return step.lost * 20 > step.units; }
 
-// Far fewer launches than any other step; of a file that was cut, noticeably fewer than usual.
+// Fewer than half the launches of every other step; in a file without its end, fewer than 95 % of
+// their median.
 bool is_short(const Facts& facts, const std::vector<Counts>& counts) {
   std::vector<std::int64_t> others;
   for (std::size_t i = 0; i + 1 < facts.steady.size(); ++i)
     others.push_back(static_cast<std::int64_t>(counts[facts.steady[i]].units));
   if (others.empty()) return false;
   const auto own = static_cast<std::int64_t>(counts[facts.steady.back()].units);
-  // Of several empty ones each is short, though the others of them are not fuller.
+  // An empty step is short even if other steps are empty too, as long as one is not.
   if (own == 0) return *std::max_element(others.begin(), others.end()) > 0;
   if (own * 2 < *std::min_element(others.begin(), others.end())) return true;
   return is_truncated(*facts.trace) &&

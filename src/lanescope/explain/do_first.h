@@ -1,4 +1,4 @@
-// The few findings that a reader should act on first, and where the time goes when there is none.
+// The findings to act on first, and where the time goes if there is none.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,28 +14,29 @@ inline constexpr std::size_t kMostSuggestions = 3;
 
 struct Suggestion {
   std::size_t finding = 0;   // index in Explanation::findings
-  std::int64_t gain_ns = 0;  // per step, at most: the stake, never more than the step; 0: no time
+  std::int64_t gain_ns = 0;  // per step: the time at stake, at most the step; 0: no time
   double gain_ratio = 0;     // of a step's wall, at most 1
   Sentence verdict, action;  // one line each
-  Sentence place;            // in the user's code (user_code.h); empty: the trace does not tell
+  Sentence place;            // in the user's code (user_code.h); empty: unknown
 };
 
-// At most kMostSuggestions, in the order of the findings: what ends the program, what fills its
-// memory, what took longer than all steps together, then what saves most time, from kLeastGain of a
-// step on. The bound itself, and idle time in general, is one only where no cost explains half of
-// it, or a quarter where three costs are known. Nothing that only says where time is, that
-// something is normal or what the recording lacks. docs/definitions.md#do-first
+// At most kMostSuggestions, in this order: what ends the program; what took longer than all other
+// steps together; what fills its memory; then costs of kLeastGain of a step or more, largest first.
+// The bound itself, and idle time in general, are among the costs only if no cost has half as much
+// at stake (with three costs or more: a quarter). Findings that only say where time is, that
+// something is normal, or what the recording lacks are never suggestions.
+// docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
 
-// What takes most of a step, the largest first, at most three: kernels by readable name; without
-// GPU work, events of the CPU by the time in themselves. Empty: nothing takes a twentieth of it. A
-// gap at the edge of the recording (edge-gap) is no part of the step here.
+// What takes most of a step, at most three, largest first: kernels by readable name; without GPU
+// work, events of the CPU by self time. Empty: nothing takes a twentieth of the step. A gap at the
+// edge of the recording (edge-gap) is not counted as part of the step.
 struct TimeTaker {
   Sentence what;
   std::int64_t per_step_ns = 0;
   double ratio = 0;                  // of a step's wall
-  SliceId example = kNone<SliceId>;  // the first of the kernels; none: of the CPU
+  SliceId example = kNone<SliceId>;  // the first of the kernels; kNone: an event of the CPU
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 

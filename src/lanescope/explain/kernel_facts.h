@@ -1,5 +1,5 @@
-// What the rules about single kernels share: names read, operators' work, how the grid fills the
-// GPU. Made when a rule first asks.
+// Facts for the rules about single kernels: names, the work of operators, how the grid fills the
+// GPU. Computed when the first rule needs them.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,18 +25,18 @@ struct KernelCall {
   analysis::MatrixUnits matrix_units = analysis::MatrixUnits::kUnknown;
   SliceId op = kNone<SliceId>;                   // the innermost operator around its launch
   const analysis::RooflineCall* call = nullptr;  // its modelled operator; null: none
-  const analysis::OperatorWork* work = nullptr;  // that one's work
-  // Other work of the GPU ran beside it for less than a tenth of its time.
+  const analysis::OperatorWork* work = nullptr;  // the work of that operator
+  // Other work ran on the GPU at the same time for less than a tenth of its time.
   bool is_alone = true;
   std::int64_t dur_ns() const { return end_ns - start_ns; }
-  bool is_gemm() const;  // by its operator, or by its name
+  bool is_gemm() const;  // by the operator, else by the kernel's name
   bool is_convolution() const;
   bool is_attention() const;
-  // Short name of the inputs' type, by the operator or the name; may be empty.
+  // Short name of the inputs' type, from the operator or the kernel's name; may be empty.
   std::string_view input_type() const;
 };
 
-// Borrows the Facts' trace; of the main device.
+// Of the main device. Borrows the trace.
 struct KernelFacts {
   analysis::Roofline roofline;
   std::vector<KernelCall> kernels;                                // by start
@@ -44,15 +44,15 @@ struct KernelFacts {
   std::optional<analysis::LaunchShape> shape(const Trace& trace, const KernelCall& kernel) const;
 };
 
-// Made once a Facts, by whoever asks first; any thread. Needs a main device. O(n log n).
+// Computed once per Facts, by the first call; any thread. Needs a main device. O(n log n).
 const KernelFacts& kernel_facts(const Facts& facts);
 
-// The longest kernel of a compute-bound call of 1 GFLOP or more that ran alone and reached less
-// than 40 % of the peak. Needs the peaks of the GPU.
+// Is it the longest kernel of a compute-bound call of 1 GFLOP or more, ran alone, and reached less
+// than 40 % of the peak? Needs the GPU's peak rates.
 bool is_large_and_slow(const KernelCall& kernel);
 
-// Half of the matmuls' time or more belongs to operators whose shapes are known: graphs and
-// compiled code hide them. Without matmuls: true.
+// Does half of the matmuls' time or more belong to operators with known shapes? CUDA graphs and
+// compiled code hide them. True without matmuls.
 bool gemms_are_known(const KernelFacts& kernels);
 
 // GPU work that a change would make shorter.
@@ -66,7 +66,7 @@ class Savings {
   std::uint64_t calls() const { return calls_; }
   SliceId longest() const { return longest_; }
   std::int64_t time_ns() const { return wall_.length_ns(); }  // union, after finish()
-  // Sum of what each could save, at most the union.
+  // Sum of the savings, at most time_ns().
   std::int64_t saved_ns() const { return saved_ns_ < time_ns() ? saved_ns_ : time_ns(); }
 
  private:
@@ -76,19 +76,18 @@ class Savings {
   SliceId longest_ = kNone<SliceId>;
 };
 
-// Kernels are worth a word: compute is 30 % of the steady wall or more.
+// Is compute 30 % of the steady wall or more?
 bool kernels_matter(const Facts& facts);
-// And a shorter kernel makes a shorter step: the step is not host-bound besides.
+// Do shorter kernels also make a shorter step? kernels_matter(), and the step is not host-bound.
 bool kernels_decide(const Facts& facts);
-// Part of the steady wall.
+// The share of the steady wall, 0 to 1.
 double wall_share(const Facts& facts, std::int64_t time_ns);
-// Time at stake, confidence and number of calls. In a host-bound step a cost becomes a kWhere, and
-// says why.
+// Sets time at stake, confidence and number of calls. In a host-bound step, the finding becomes a
+// kWhere instead of a cost and says why.
 void rate_finding(const Facts& facts, const Savings& savings, Finding& finding);
 // "the longest of them, launched by aten::mm".
 Evidence longest_of(const Facts& facts, SliceId slice);
-// Is there an operator of that name among the ones around a launch, at most eight levels up? The
-// one found, or kNone.
+// The operator with that name around a launch, at most eight levels up; kNone: none.
 SliceId find_around(const Facts& facts, SliceId op, std::string_view name);
 
 }  // namespace lanescope::explain

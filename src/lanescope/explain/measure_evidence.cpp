@@ -35,7 +35,7 @@ void add(Pile& pile, const Trace& trace, SliceId slice) {
 
 using Piles = std::map<std::string, Pile>;
 
-// "NAME x12: 3.000us per step", by what `size` says, most first.
+// "NAME x12: 3.000us per step", by `size`, largest first.
 std::vector<Evidence> evidence_of(const Facts& facts, const Piles& piles, bool with_bytes,
                                   const std::function<std::int64_t(const Pile&)>& size) {
   std::vector<std::pair<std::string, Pile>> ranked(piles.begin(), piles.end());
@@ -71,7 +71,7 @@ std::vector<Evidence> work_evidence(const Facts& facts,
   });
 }
 
-// The longest gaps of some causes: how long, why, and before what.
+// The longest gaps with one of some causes: length, cause, and the work after it.
 std::vector<Evidence> idle_evidence(const Facts& facts,
                                     const std::function<bool(IdleCause)>& wanted) {
   struct Found {
@@ -129,7 +129,7 @@ std::vector<Evidence> wall_evidence(const Facts& facts) {
   return evidence;
 }
 
-// When the peak was reached, and the largest allocation until then.
+// The time of the peak, and the largest allocation until then.
 std::vector<Evidence> peak_evidence(const Facts& facts, ArgKey key) {
   const Trace& trace = *facts.trace;
   std::int64_t most = -1, at_ns = 0, largest = 0;
@@ -153,7 +153,7 @@ std::vector<Evidence> peak_evidence(const Facts& facts, ArgKey key) {
                {ns(at_ns - trace.window_start_ns()), bytes(largest)})}};
 }
 
-// By the operator around the call, else by the call.
+// Grouped by the operator around the call, without one by the call.
 std::vector<Evidence> call_evidence(const Facts& facts, const std::vector<SliceId>& calls) {
   Piles piles;
   for (const SliceId call : calls) {

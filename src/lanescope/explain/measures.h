@@ -1,4 +1,4 @@
-// What a budget may limit: numbers of a steady step, each by its key, and where they come from.
+// The numbers of a steady step that a budget can limit, and the evidence for each.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ enum class MeasureUnit : std::uint8_t { kTime, kCount, kBytes };
 struct Measure {
   const char* key;  // "idle", as docs/formats/budget.md and a budget file write it
   MeasureUnit unit;
-  bool has_share;       // may be limited in percent of the wall
+  bool has_share;       // can be limited in percent of the wall
   bool per_step;        // a sum over the steady steps divided by their number
   const char* meaning;  // "nothing runs on any stream of the device"
 };
@@ -26,7 +26,7 @@ struct Measure {
 std::span<const Measure> all_measures();
 const Measure* find_measure(std::string_view key);  // null: no such key
 
-// The measured value is total / divisor, in ns, pieces or bytes.
+// The measured value is total / divisor, in ns, count or bytes.
 struct MeasuredValue {
   std::int64_t total = 0, divisor = 1;
   double real() const { return static_cast<double>(total) / static_cast<double>(divisor); }
@@ -36,19 +36,19 @@ struct Unmeasured {
 };
 using Measured = std::variant<MeasuredValue, Unmeasured>;
 
-// Numbers are those of docs/definitions.md#budgets. O(n) at most. Any thread.
+// Numbers are those of docs/definitions/budgets.md. O(n) at most. Any thread.
 Measured compute_measure(const Facts& facts, const Measure& measure);
 
-// What the number is made of, the largest first: for a limit that is broken. At most four.
+// The largest parts of the number, at most four: evidence for a broken limit.
 std::vector<Evidence> measure_evidence(const Facts& facts, const Measure& measure);
 
 // Is this instant an allocation or a free of the main device's memory?
 bool is_device_memory(const Facts& facts, std::uint32_t instant);
 
-// The cause of idleness that a key names; none: the key is no cause's.
+// The idle cause with that key; nothing: no idle cause has it.
 std::optional<analysis::IdleCause> find_idle_cause(std::string_view key);
 
-// Calls in which the CPU may wait for the device that began in the steady steps and not after the
+// Calls in which the CPU may wait for the device. They began in the steady steps, and not after the
 // last launch.
 std::vector<SliceId> find_host_waits(const Facts& facts);
 

@@ -1,4 +1,4 @@
-// Whether a trace shows the calls of Python functions, and what to advise where it does not.
+// Whether a trace has Python frames, and how to record them if not.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@ namespace lanescope::explain {
 
 bool has_python_frames(const Trace& trace);
 
-// `there` when the trace has frames. Else to record with them, because of what they `tell` ("the
-// Python frames tell ..."); when it was recorded with stacks, also why there may be none.
+// With frames: `there`. Without: advice to record them because "the Python frames tell ..."
+// (`tell`); for a trace recorded with stacks, also why it may have none.
 std::string advise_python_frames(const Trace& trace, std::string_view there, std::string_view tell);
 
 }  // namespace lanescope::explain

@@ -23,7 +23,7 @@ constexpr std::string_view kSmallWords[] = {
     "than", "that",  "the",   "there", "this",   "to",   "too",      "was",  "were",  "what",
     "when", "where", "which", "why",   "with",   "work", "working",  "works"};
 
-// Words that ask about everything at once, where a question has no other ones.
+// A question with only these words asks about everything.
 constexpr std::string_view kGeneralWords[] = {
     "about",   "back",      "best",     "change",      "code",     "cost",     "costs",
     "current", "fast",      "faster",   "first",       "fix",      "function", "gain",
@@ -36,7 +36,7 @@ constexpr std::string_view kGeneralWords[] = {
     "time",    "trace",     "training", "up",          "use",      "used",     "would",
     "wrong"};
 
-// Several words that mean one.
+// Several words with one meaning.
 constexpr std::pair<std::string_view, std::string_view> kPhrasesOfQuestions[] = {
     {"out of memory", "oom"},
     {"data loader", "dataloader"},
@@ -56,7 +56,7 @@ constexpr std::pair<std::string_view, std::string_view> kPhrasesOfQuestions[] = 
     {"optimiser", "sgd"},
 };
 
-// Words for one thing, in questions of users and of rules.
+// Words with the same meaning, in questions of users and of rules.
 constexpr std::pair<std::string_view, std::string_view> kSameWords[] = {
     {"bottleneck", "bound"},
     {"bubble", "gap"},
@@ -102,7 +102,7 @@ constexpr std::pair<std::string_view, std::string_view> kSameWords[] = {
     {"gemm", "matmul"},
 };
 
-// Words of users, and the rule that is about them.
+// Words of users, and a rule about each.
 constexpr std::pair<std::string_view, std::string_view> kMeantRules[] = {
     {"overhead", "host-bound"},
     {"starve", "host-bound"},
@@ -208,13 +208,13 @@ constexpr std::pair<std::string_view, std::string_view> kMeantRules[] = {
     {"empty", "no-gpu-work"},
 };
 
-// Endings off, so that "copies" and "copied" are "copy".
+// Without its ending, so that "copies" and "copied" equal "copy".
 std::string stem(std::string word) {
   for (bool shorter = true; shorter;) {
     shorter = false;
     for (const std::string_view end : {"ing", "ed", "es", "er", "s", "e"})
       if (!shorter && word.size() > end.size() + 2 && word.ends_with(end) &&
-          !(end == "s" && word.ends_with("ss"))) {  // "loss" is not what was lost
+          !(end == "s" && word.ends_with("ss"))) {  // "loss" must not become "los"
         word.resize(word.size() - end.size());
         shorter = true;
       }
@@ -223,8 +223,8 @@ std::string stem(std::string word) {
   return word;
 }
 
-// The word that stands for it.
-std::string one_word(const std::string& stemmed) {
+// The word that kSameWords uses for it, else the word itself.
+std::string canonical_word(const std::string& stemmed) {
   static const std::map<std::string, std::string> same = [] {
     std::map<std::string, std::string> stems;
     for (const auto& [from, to] : kSameWords)
@@ -252,7 +252,7 @@ std::set<std::string> words_of(std::string_view text) {
   const auto add = [&] {
     if (!word.empty() &&
         std::find(std::begin(kSmallWords), std::end(kSmallWords), word) == std::end(kSmallWords))
-      words.insert(one_word(stem(word)));
+      words.insert(canonical_word(stem(word)));
     word.clear();
   };
   for (const char letter : lower(text)) {
@@ -294,7 +294,7 @@ bool is_general(const std::set<std::string>& words) {
   return !(words.contains("first") && is_about_steps(words)) && !asks_of_one_step(words);
 }
 
-// The words of all rules, made at the first question.
+// The words of all rules, computed at the first question.
 struct RuleWords {
   struct Row {
     std::string_view id;
@@ -315,7 +315,7 @@ const RuleWords& words_of_rules() {
       made.rules.push_back(std::move(row));
     }
     for (const auto& [word, rule] : kMeantRules)
-      made.meant.emplace_back(one_word(stem(std::string(word))), rule);
+      made.meant.emplace_back(canonical_word(stem(std::string(word))), rule);
     return made;
   }();
   return words;

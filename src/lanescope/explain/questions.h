@@ -6,17 +6,17 @@
 
 namespace lanescope::explain {
 
-// Is it words, and no rule's id? With a space or a question mark.
+// Is it a question in words, not a rule's id? True with a space or a question mark.
 bool is_question(std::string_view text);
 
 struct AskedRules {
-  bool all = false;              // "what should I fix first?": the whole explanation answers it
-  std::vector<std::string> ids;  // else; empty: no rule has any of the words
+  bool all = false;              // "what should I fix first?": answered by the whole explanation
+  std::vector<std::string> ids;  // if not `all`; empty: no rule has any of the words
 };
 
-// The rules whose question and id share most with the text: the rule with that very question, else
-// up to five. Rare words count more; case, endings and the small words of English count nothing.
-// Deterministic. Any thread.
+// The rules whose question and id share most words with the text, up to five; a rule whose question
+// has exactly these words is the only one. Rare words count more. Case, endings and small words
+// such as "the" are ignored. Deterministic. Any thread.
 AskedRules rules_for_question(std::string_view text);
 
 }  // namespace lanescope::explain

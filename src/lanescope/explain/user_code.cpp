@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kModule = "nn.Module: ";
 
-// Did the program name this range itself? Torch and the profiler write the others.
+// Did the program open this range? torch and the profiler open the others.
 bool is_own_range(std::string_view range) {
   for (const std::string_view known : {"ProfilerStep",
                                        "enumerate(DataLoader)",
@@ -45,8 +45,8 @@ std::string module_class(std::string_view frame) {
   return std::string(name);
 }
 
-// Elementwise operators and copies occur everywhere: their names tell no place.
-bool tells_a_place(std::string_view op) {
+// Elementwise operators and copies occur everywhere, so their names do not name a place.
+bool names_a_place(std::string_view op) {
   for (const std::string_view common :
        {"aten::to", "aten::_to_copy", "aten::copy_", "aten::add", "aten::add_", "aten::mul",
         "aten::mul_", "aten::pow", "aten::sub", "aten::div", "aten::fill_", "aten::zero_"})
@@ -77,7 +77,7 @@ std::string module_around(const Facts& facts, SliceId slice) {
   return {};
 }
 
-// The event on the CPU that stands for a slice: for GPU work the call that launched it.
+// The slice itself; for GPU work, the operator around its launch, else the launch.
 SliceId cpu_side(const Facts& facts, SliceId slice) {
   if (!is_device_work(facts.trace->kind(slice))) return slice;
   const SliceId launch = facts.links.launch_of[raw(slice)];
@@ -118,7 +118,7 @@ Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
     if (trace.kind(up) == CategoryKind::kCpuOp && !trace.name(up).starts_with("ProfilerStep"))
       op = up;  // the outermost: what the program called
   }
-  if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !tells_a_place(trace.name(op)))
+  if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !names_a_place(trace.name(op)))
     return {};
   return operator_place(trace.name(op));
 }

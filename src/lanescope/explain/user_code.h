@@ -1,4 +1,4 @@
-// The place in the user's own program that a slice comes from, for sentences that must name it.
+// Names the place in the user's program that a slice comes from.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,17 +9,19 @@
 
 namespace lanescope::explain {
 
-// The most exact name that the trace has for the code around a slice: with Python stacks
-// "at model.py:62 forward, nn.Module RMSNorm", the innermost line outside of torch and installed
-// packages as python_line() finds it; else the innermost nn.Module or record_function range ("in
-// range forward"); else the outermost operator ("in aten::linear", "in MmBackward0, backward pass")
-// unless it is one that says nothing of its place, such as aten::to. GPU work stands for the call
-// that launched it. Empty: the trace does not tell. O(slices of the thread).
+// The most exact name for the code around a slice; for GPU work, around its launch. The first of:
+//   "at model.py:62 forward, nn.Module RMSNorm"  innermost Python line outside torch and installed
+//                                                packages (python_line()), with its nn.Module
+//   "in nn.Module RMSNorm"                       innermost nn.Module
+//   "in range forward"                           innermost range of the program
+//   "in aten::linear"                            outermost operator, if kOperators; but none that
+//   "in MmBackward0, backward pass"              occurs everywhere, such as aten::to
+// Empty: the trace has none of these. O(slices of the thread).
 enum class PlaceDetail : std::uint8_t { kOperators, kNoOperators };
 Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail = PlaceDetail::kOperators);
 
-// The outermost nn.Module around a slice, else the outermost record_function range: what holds the
-// whole of a step's work ("in nn.Module LlamaForCausalLM"). Empty: neither is recorded.
+// The outermost nn.Module around a slice ("in nn.Module LlamaForCausalLM"), else the outermost
+// range of the program. Empty: neither is recorded.
 Sentence outer_user_code(const Facts& facts, SliceId slice);
 
 // "a/b/c/model.py(62): forward" as "c/model.py:62 forward": how editors and tracebacks write a

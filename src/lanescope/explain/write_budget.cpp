@@ -1,4 +1,4 @@
-// A budget file from a trace that is good.
+// Writes a budget file from a good trace.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace lanescope::explain {
 namespace {
 
-// Limits that a budget is made of; the rest is for those who write one by hand.
+// Limits that --write-budget writes; the other measures are for budgets written by hand.
 constexpr std::string_view kTimes[] = {"wall", "median_wall"};
 constexpr std::string_view kShares[] = {"idle", "exposed_communication", "exposed_copy"};
 constexpr std::string_view kAmounts[] = {"host_waits", "launches",    "kernels",      "copies",
                                          "copy_bytes", "peak_memory", "peak_reserved"};
-// Rules whose firing says that a program got worse, not what kind of program it is.
+// Rules that fire when a program got worse, not because of what the program is.
 constexpr std::string_view kGates[] = {"dataloader-wait", "exposed-copy",    "host-sync",
                                        "pageable-copy",   "allocator-calls", "tiny-kernels",
                                        "many-calls",      "host-bound"};
-// Shares of the wall vary by more than their own size when they are small.
+// Small shares of the wall can vary by more than their own size.
 constexpr double kShareSlack = 0.01;
 
 // Rounded up to three digits, so that the limit holds for the trace that it was made from.
@@ -57,7 +57,7 @@ class Writer {
       return Error{Errc::kInvalidArgument,
                    "expected a whole trace to make a budget from; of this one something was lost "
                    "(lanescope info lists it)"};
-    std::string clean;  // one comment line, whatever the path holds
+    std::string clean;  // the path without control characters, because it is in a comment line
     for (const char c : source)
       clean += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     out_ = fmt::format(
@@ -102,7 +102,7 @@ class Writer {
     const double limit = std::min(1.0, part * (1 + slack_) + kShareSlack);
     line(key, fmt::format("\"{:g} %\"", std::ceil(limit * 1000 - 1e-9) / 10), measure);
   }
-  // Numbers of things are whole: with the slack rounded down, but never below what was measured.
+  // Counts are whole: rounded down after the slack, but not below the measured value.
   void amount(std::string_view key) {
     const Measure& measure = *find_measure(key);
     const auto value = measured(measure);

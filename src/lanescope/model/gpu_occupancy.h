@@ -16,7 +16,7 @@ struct KernelResources {
   std::optional<std::int64_t> shared_carveout_bytes = {};
 };
 
-// Defined in docs/definitions.md#occupancy. Warps and blocks are per SM.
+// Defined in docs/definitions/kernels.md#occupancy. Warps and blocks are per SM.
 struct GpuOccupancy {
   // Blocks that fit at once by each limit alone; absent: it does not limit this kernel.
   std::int64_t blocks_by_warps = 0, blocks_by_slots = 0;

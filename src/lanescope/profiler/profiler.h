@@ -70,7 +70,7 @@ struct ProfilerOptions {
   bool quiet_dumps = false;
   // With last_ns: a step that takes more than `slow_step` times the median of the steps before it
   // makes a dump (above 1; 0: never). At most max_dumps stay, those of the worst steps:
-  // docs/definitions.md#slow-step.
+  // docs/definitions/recording.md#slow-step.
   double slow_step = 0;
   std::uint32_t max_dumps = 8;
 };

@@ -1,5 +1,5 @@
 // Decides which slow steps get a dump, and which dump makes room for a worse one. Defined in
-// docs/definitions.md#slow-step.
+// docs/definitions/recording.md#slow-step.
 //
 // Problem: few dumps are allowed, and the first slow steps are often the mildest: a delay of 3 ms
 // must not keep out one of 100 ms. Idea: a step is as bad as its time above the median. A worse

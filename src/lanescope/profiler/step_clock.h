@@ -1,5 +1,5 @@
 // Finds slow steps: those longer than a factor times the median of the steps before. Defined in
-// docs/definitions.md#slow-step.
+// docs/definitions/recording.md#slow-step.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -12,8 +12,8 @@ struct CheckOptions {
   bool markdown = false;
 };
 
-// A verdict, then a line a limit: broken ones with their evidence, missing ones with what to
-// record, kept ones last.
+// A verdict, then one line per limit: broken ones with their evidence, missing ones with what to
+// record, then kept ones.
 std::string check_text(const explain::Facts& facts, const explain::BudgetReport& report,
                        const CheckOptions& options);
 

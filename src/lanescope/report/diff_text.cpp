@@ -30,7 +30,7 @@ std::string change_text(std::int64_t delta_ns) {
 
 std::string time_text(std::int64_t ns) { return ns < 0 ? change_text(ns) : format_time_ns(ns); }
 
-// Calls a step: "3", or "2.5" where the steps do not agree.
+// Calls per step: "3", or "2.5" if steps differ.
 std::string calls_text(std::uint64_t count, std::int64_t steps) {
   const auto n = static_cast<std::uint64_t>(std::max<std::int64_t>(1, steps));
   if (count % n == 0) return format_count(count / n);
@@ -108,7 +108,7 @@ class DiffText {
         fmt::format("  {} {} {} {}\n", pad_right(label, kDiffLabelWidth), pad_left(a, kTimeWidth),
                     pad_left(b, kTimeWidth), pad_left(delta, kTimeWidth + 1));
   }
-  // A row that says something only when one side has it.
+  // Only printed if one side has a value.
   void level(std::string_view label, std::int64_t a_ns, std::int64_t b_ns) {
     if (a_ns == 0 && b_ns == 0) return;
     row(label, time_text(a_ns), time_text(b_ns), change_text(b_ns - a_ns));
@@ -384,7 +384,7 @@ class DiffText {
 
   void write_cpu() {
     if (c_.cpu.empty()) return;
-    if (!explain::steps_compare(*c_.a, *c_.b)) return write_cpu_calls();
+    if (!explain::can_compare_steps(*c_.a, *c_.b)) return write_cpu_calls();
     begin(fmt::format("CPU time of a {}, all threads, each event without its children", unit()));
     row("", "A", "B", "B - A");
     for (std::size_t i = 0; i < analysis::kCpuClassCount; ++i)

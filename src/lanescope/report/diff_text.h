@@ -7,12 +7,12 @@
 namespace lanescope::report {
 
 struct DiffOptions {
-  std::string a_label, b_label;  // what the two traces are called: their paths
-  std::size_t top = 10;          // rows of a table; JSON: of each list
+  std::string a_label, b_label;  // names of the two traces: their paths
+  std::size_t top = 10;          // rows of each table, and of each list in JSON
   bool markdown = false;
 };
 
-// Headline, remarks, the wall in parts that add up, kernels, gaps, CPU time, copies and
+// Headline, remarks, then the wall in parts that add up, kernels, gaps, CPU time, copies and
 // communication.
 std::string diff_text(const explain::Comparison& comparison, const DiffOptions& options);
 

@@ -18,7 +18,7 @@ using analysis::DispatchTree;
 constexpr std::size_t kCell = 11;  // wide enough for 999.999us and 99999.999s
 constexpr std::size_t kCells = 5;
 constexpr std::size_t kDeepestIndent =
-    24;  // levels; deeper ones stay at this indent so that names keep some room
+    24;  // levels; deeper ones are not indented further, to leave room for names
 
 std::uint64_t rows_of(const DispatchNode& node) {
   std::uint64_t rows = 1;
@@ -83,7 +83,7 @@ class TreeText {
     return pad_left(ns ? format_time_ns(*ns) : "-", kCell);
   }
 
-  // Numbers of device work stand in the device column alone, so that the columns add up downwards.
+  // Numbers of device work are only in the device column, so that the other columns add up.
   void write_node(const DispatchNode& node, std::size_t depth) {
     if (options_.max_rows >= 0 && rows_ >= static_cast<std::uint64_t>(options_.max_rows)) {
       hidden_rows_ += rows_of(node);

@@ -24,12 +24,12 @@ constexpr const char* kWhatCanBeNamed =
     "TRACE "
     "--events\n";
 
-// A name is a kernel's where only kernels have such names, or where both may.
+// False for names that only kernels have, and for names that both may have.
 bool is_event(const EventName& event, const KernelName& kernel) {
   return event.known() && !(event.may_be_kernel && kernel.known());
 }
 
-// Of an unknown name a C++ function is shown as kernels are, without brackets; else the whole.
+// Is an unknown name a C++ function? It is then shown like a kernel, without brackets.
 bool is_function_signature(std::string_view name) {
   return name.starts_with("_Z") || name.find('<') != name.npos || name.find('(') != name.npos;
 }
@@ -52,20 +52,20 @@ void write_event(const EventName& name, bool with_details, JsonWriter& json) {
   json.end_object();
 }
 
-// One raw name: that one; else the names with "*".
+// The raw name if the row has only one, else the group with "*".
 std::string_view name_of_row(const Trace& trace, const EventNameTotal& row) {
   return row.name_count == 1 ? trace.text(row.raw) : std::string_view(row.name.group);
 }
 
-// Names of templates fill a screen, and a file may hold one of megabytes; --json has all of it.
+// Cut, because names of templates can have megabytes; --json has all of it.
 constexpr std::size_t kLongestShown = 500;
 
 std::string shown_name(std::string_view name) {
   return one_line(analysis::event_names::shortened(name, kLongestShown));
 }
 
-// Frames and steps of the engine have few sentences, thousands of rows, and names that begin alike.
-bool names_tell_sentence(EventKind kind) {
+// Kinds with thousands of rows and few different sentences: each sentence is printed once per kind.
+bool repeats_sentences(EventKind kind) {
   return kind == EventKind::kPythonFrame || kind == EventKind::kAutogradEngine;
 }
 
@@ -141,8 +141,8 @@ std::string event_name_totals_text(const Trace& trace, const EventNameTotals& to
   if (totals.rows.empty()) return "No events beside GPU work in this trace.\n";
   std::string text;
   const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
-  // A sentence that holds for rows in a row is printed once; where the names themselves tell which
-  // sentence is theirs, once a kind.
+  // Consecutive rows with the same sentence print it once; kinds that repeat sentences print each
+  // one once per kind.
   std::vector<std::string> said;
   for (std::size_t i = 0; i < shown; ++i) {
     const EventNameTotal& row = totals.rows[i];
@@ -156,7 +156,7 @@ std::string event_name_totals_text(const Trace& trace, const EventNameTotals& to
                         shown_name(name_of_row(trace, row)));
     const std::string sentence = meaning(trace, row);
     if (std::find(said.begin(), said.end(), sentence) != said.end()) continue;
-    if (!names_tell_sentence(row.name.kind)) said.clear();
+    if (!repeats_sentences(row.name.kind)) said.clear();
     said.push_back(sentence);
     text += wrapped(std::string(28, ' '), one_line(sentence));
   }

@@ -1,4 +1,4 @@
-// What events are, for `lanescope name`: as text and as JSON.
+// What events are, for `lanescope describe`: as text and as JSON.
 #pragma once
 #include <span>
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace lanescope::report {
 
-// The name (its first 500 bytes), then one indented paragraph a thing that is known, at most 100
-// columns. Ends in a newline. Control characters become '?'.
+// The name (its first 500 bytes), then one indented paragraph per known fact, at most 100 columns
+// wide. Ends in a newline. Control characters become '?'.
 std::string event_name_text(std::string_view raw_name, const analysis::EventName& name);
 
-// Names of kernels and events in the order given, each as what it is; a name that may be both is a
-// kernel's. Of the first name that nobody knows a line says what can be asked.
+// Explains names of kernels and events, in the given order. A name that both can have is read as a
+// kernel's. After the first unknown name, a line says which kinds of names can be explained.
 std::string names_text(std::span<const std::string> raw_names);
 // docs/formats/json_output.md, command "name".
 std::string names_json(std::span<const std::string> raw_names);
 
-// By kind, the largest total first: count, total time, name and what it is; the last line says how
-// many events are known. row_limit -1: all.
+// One row per group of names, by kind, largest total first: count, total time, name and what it is.
+// The last line says how many events are known. row_limit -1: all rows.
 std::string event_name_totals_text(const Trace& trace, const analysis::EventNameTotals& totals,
                                    int row_limit);
 std::string event_name_totals_json(const Trace& trace, const analysis::EventNameTotals& totals,

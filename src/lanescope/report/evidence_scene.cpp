@@ -1,5 +1,5 @@
-// The lanes of a piece of evidence. A lane is read from the columns once; bars too short to be seen
-// apart become one, so a picture's size depends on its width and not on the trace.
+// The lanes of a piece of evidence. Each lane is read once. Neighbouring bars that are too short to
+// be seen become one, so the size of a picture depends on its width and not on the trace.
 #include "lanescope/report/evidence_scene.h"
 
 #include <algorithm>
@@ -67,8 +67,8 @@ class SceneMaker {
     return start_ns < scene_.window.end_ns && end_ns > scene_.window.start_ns;
   }
 
-  // Adds a bar to its row, or folds it into the last bar of the row when both are too short. The
-  // evidence itself stays apart.
+  // Adds a bar to its row, or folds it into the last bar of the row if both are too short. The
+  // evidence itself is never folded.
   void add_bar(SceneLane& lane, SliceId slice, std::uint32_t row, Look look) {
     SceneBar bar{.slice = slice,
                  .start_ns = trace_.start_ns(slice),
@@ -110,8 +110,8 @@ class SceneMaker {
     const auto& starts = trace_.slices().start_ns;
     const auto begin = starts.begin() + track.first_slice, end = begin + track.slice_count;
     const auto first = std::lower_bound(begin, end, scene_.window.start_ns);
-    // What is open at the window's start: the last nested slice before it and its parents; of what
-    // takes no part in nesting whatever reaches into the window.
+    // Slices that are open at the window's start: the last nested slice before it and its parents;
+    // of slices that are not nested, all that reach into the window.
     std::vector<SliceId> open;
     bool found_nested = false;
     const auto before = static_cast<std::uint32_t>(first - starts.begin());
@@ -140,8 +140,8 @@ class SceneMaker {
     return scene_.lanes.back();
   }
 
-  // A track that takes no part in nesting: the profiler's rows, frames of Python. Rows are depths
-  // here too: two around the evidence's own, and one below it.
+  // A track whose slices are not nested: the profiler's rows, Python frames. Rows are depths here
+  // too: two above the evidence, its own, and one below it.
   void add_own_track() {
     const TrackId track = trace_.slices().track[raw(evidence_)];
     const CategoryKind kind = trace_.kind(evidence_);
@@ -166,7 +166,7 @@ class SceneMaker {
   }
 
   void add_thread(TrackId thread) {
-    // Rows of operators: the innermost one of the path and those above it, the rest below.
+    // Rows of operators: the innermost one of the path and those above it; other rows are below.
     std::uint32_t inner_depth = 0, deepest = 0;
     for (const SliceId each : scene_.path)
       if (!is_api_call(trace_.kind(each))) inner_depth = facts_.nesting.depth[raw(each)];
@@ -181,7 +181,7 @@ class SceneMaker {
     });
     if (deepest >= first_depth + kMostOperatorRows)
       scene_.deeper_row_count = deepest + 1 - first_depth - kMostOperatorRows;
-    if (!facts_.main_device && !has_calls_in_window(thread)) return;  // no GPU, nothing to call
+    if (!facts_.main_device && !has_calls_in_window(thread)) return;  // no GPU, so no API calls
     SceneLane& calls = begin_lane(SceneLane::Kind::kCalls, thread);
     call_lane_ = scene_.lanes.size() - 1;
     std::vector<std::int64_t> row_ends(kMostSubRows, INT64_MIN);
@@ -200,7 +200,7 @@ class SceneMaker {
     return found;
   }
 
-  // The first row that is free at the slice's start; the last one when none is.
+  // The first row that is free at the slice's start; the last row if none is.
   std::uint32_t free_row(std::vector<std::int64_t>& row_ends, SliceId slice) const {
     std::uint32_t row = 0;
     while (row + 1 < row_ends.size() && row_ends[row] > trace_.start_ns(slice)) ++row;

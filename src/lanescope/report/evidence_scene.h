@@ -1,5 +1,5 @@
-// What a small picture of one piece of evidence shows: a readable window of time, the lanes in it,
-// and the way from launch to kernel. Chosen here, drawn by svg_evidence.h.
+// Chooses what the small picture of one piece of evidence shows: a readable window of time, the
+// lanes in it, and the arrows from launches to kernels. svg_evidence.h draws it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace lanescope::report {
 
-// One bar. Times are the slice's own and may lie outside the window; of folded ones the span of
-// all.
+// One slice, or several neighbours folded into one bar because they are too short to be seen.
+// Times may lie outside the window; for a folded bar, first start and last end.
 struct SceneBar {
   enum class Look : std::uint8_t {
     kOperator,
@@ -22,11 +22,11 @@ struct SceneBar {
     kCopy,
     kOther,
   };
-  SliceId slice = kNone<SliceId>;  // of folded ones the longest
+  SliceId slice = kNone<SliceId>;  // folded: the longest
   std::int64_t start_ns = 0, end_ns = 0;
   std::uint32_t row = 0;
-  std::uint32_t folded_count = 1;  // so many neighbours are too short to be drawn apart
-  std::int64_t busy_ns = 0;        // of folded ones the sum of their durations
+  std::uint32_t folded_count = 1;  // slices in this bar
+  std::int64_t busy_ns = 0;        // folded: sum of the durations
   Look look = Look::kOther;
   bool is_evidence = false;
 };
@@ -38,9 +38,9 @@ struct SceneLane {
   std::vector<SceneBar> bars;  // row by row, in order of time
 };
 
-// A stretch in which the device ran nothing, or several too short to be drawn apart.
+// A gap of the device, or several folded into one because they are too short to be seen.
 struct SceneIdle {
-  std::int64_t start_ns = 0, end_ns = 0;  // inside the window; of folded ones the first one's
+  std::int64_t start_ns = 0, end_ns = 0;  // inside the window; folded: of the first
   analysis::IdleCause cause = analysis::IdleCause::kUnknown;
   std::uint32_t folded_count = 1;
   std::int64_t idle_ns = 0;  // sum
@@ -60,31 +60,31 @@ struct Scene {
   std::vector<SliceId> path;     // what encloses it (of GPU work: its launch), outermost first
   std::vector<SceneLane> lanes;  // operators, calls, streams
   std::vector<SceneArrow> arrows;
-  std::optional<std::int64_t> device;     // whose streams and idle times are shown
+  std::optional<std::int64_t> device;     // the device of the streams and the idle times
   std::vector<SceneIdle> idle;            // inside the window
-  std::int64_t idle_ns = 0;               // inside the window, all of it
-  std::uint32_t deeper_row_count = 0;     // rows of operators below those that are shown
-  std::uint32_t hidden_stream_count = 0;  // streams with work in the window, left out
+  std::int64_t idle_ns = 0;               // sum over the window, hidden ones included
+  std::uint32_t deeper_row_count = 0;     // rows of operators below the last shown one
+  std::uint32_t hidden_stream_count = 0;  // streams with work in the window, not shown
   std::uint32_t hidden_arrow_count = 0;
 };
 
 inline constexpr std::uint32_t kMostOperatorRows = 6, kMostStreams = 4, kMostArrows = 4,
                                kMostSubRows = 3;
-// Bars narrower than two such parts of the window are folded with their neighbours into blocks of
-// up to six, so that a row's size is bounded and its gaps stay visible: a block knows how busy it
-// was.
+// Bars narrower than two of these parts of the window are folded with their neighbours into bars of
+// up to six parts. So the size of a row is bounded; busy_ns shows how much of a folded bar is gaps.
 inline constexpr std::int64_t kWindowParts = 720;
 
 // `slice` is a row of the trace. O(slices inside the window + log n). Any thread.
 Scene make_evidence_scene(const explain::Facts& facts, SliceId slice);
 
-// The device whose timeline holds this piece of work; nullptr: none does. O(devices * log n).
+// The device whose timeline has this piece of work; nullptr: none. O(devices * log n).
 const explain::DeviceFacts* device_of_work(const explain::Facts& facts, SliceId slice);
 
-// The window alone: the evidence, the gap of the GPU beside it, its launch or what it launched as
-// far as they are near, and a margin. Of an operator or annotation with more than 160 events inside
-// only a part: around the longest stretch in it in which the GPU waited for the CPU (else was
-// idle), unless that is a quarter of all; without any its beginning.
+// Only the window: the evidence, the GPU's gap next to it, its launch or the work that it launched
+// if that is near, and a margin. For an operator or annotation with more than 160 events inside,
+// the window is only a part of it: around the longest period in it in which the GPU waited for the
+// CPU, else in which it was idle, else its beginning. If that period is a quarter of the evidence
+// or more, the window is all of it.
 analysis::Window evidence_window(const explain::Facts& facts, SliceId slice);
 
 }  // namespace lanescope::report

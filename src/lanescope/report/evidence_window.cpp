@@ -1,4 +1,4 @@
-// Which stretch of time makes a piece of evidence readable.
+// The period of time that makes a piece of evidence readable.
 //
 // Example: a kernel of 2 us began after a gap of 60 us; its launch call lies in the gap. Shown are
 // the gap, the call and the kernel, and a margin of 6 % on both sides.
@@ -14,7 +14,8 @@ using analysis::Gap;
 using analysis::Window;
 using explain::Facts;
 
-constexpr std::int64_t kShortNs = 10'000;  // what is near a shorter slice is judged by this length
+constexpr std::int64_t kShortNs =
+    10'000;  // shorter slices count as this long where "near" is decided
 constexpr std::size_t kReadableSlices = 160, kFewSlices = 40;
 
 // Window ends come from files: sums must not overflow.
@@ -83,8 +84,8 @@ void include_around_host(const Facts& facts, SliceId slice, Window& window) {
     }
 }
 
-// The longest stretch inside the slice in which the GPU waited for the CPU; when there is none, in
-// which it was idle at all.
+// The longest period inside the slice in which the GPU waited for the CPU; if there is none, in
+// which it was idle.
 std::optional<Window> longest_idle(const Facts& facts, SliceId slice) {
   const analysis::Gaps* gaps = gaps_of(facts, slice);
   if (!gaps) return {};
@@ -159,7 +160,7 @@ Window evidence_window(const Facts& facts, SliceId slice) {
     include_around_host(facts, slice, window);
   if (is_front_end(trace.kind(slice))) window = readable_part(facts, slice, window);
   const std::int64_t margin = std::max<std::int64_t>(window.length_ns() / 16, 500);
-  // The recording's ends are no news.
+  // Gaps at the ends of the recording are not shown.
   return {std::max(window.start_ns - margin, std::min(window.start_ns, trace.window_start_ns())),
           std::min(window.end_ns + margin, std::max(window.end_ns, trace.window_end_ns()))};
 }

@@ -35,11 +35,11 @@ std::string devices_html(const analysis::TraceInfo& info) {
   for (std::size_t i = 0; i < std::min(kinds.size(), kMostGpuNames); ++i)
     html += fmt::format("{}{}{}", i == 0 ? "; " : ", ",
                         kinds[i].second > 1 ? fmt::format("{} x ", kinds[i].second) : "",
-                        html_name(kinds[i].first, 60));
+                        html_shortened(kinds[i].first, 60));
   return kinds.size() > kMostGpuNames ? html + " and others" : html;
 }
 
-// Without marked steps the page speaks of "the recording": of which part of it.
+// Without marked steps, the page says "the recording": which part of it that is.
 std::string recording_html(const Facts& facts, std::int64_t window_ns) {
   const std::int64_t wall_ns = facts.steady_wall_ns();
   if (facts.steps.marked || wall_ns == 0 || wall_ns == window_ns) return {};
@@ -49,15 +49,15 @@ std::string recording_html(const Facts& facts, std::int64_t window_ns) {
                                        : "the first operator to the end of the last");
 }
 
-// Which file this is, on what it was recorded, and what of it was lost or left out.
+// The file, the machine that it was recorded on, and what was lost or left out.
 std::string meta_html(const Facts& facts, const PageOptions& options) {
   const Trace& trace = *facts.trace;
   const analysis::TraceInfo info = analysis::compute_trace_info(trace);
   std::string html = "<p class=\"meta\">";
   if (!options.trace_name.empty())
-    html += fmt::format("<code>{}</code>: ", html_name(options.trace_name, kTitleWidth));
+    html += fmt::format("<code>{}</code>: ", html_shortened(options.trace_name, kTitleWidth));
   html += fmt::format("{} recorded, {} events, written by {}", format_time_ns(info.window_ns),
-                      format_count(info.event_count), html_name(info.producer, kTitleWidth));
+                      format_count(info.event_count), html_shortened(info.producer, kTitleWidth));
   html += devices_html(info);
   if (info.rank)
     html += fmt::format("; rank {}{}", *info.rank,
@@ -68,7 +68,7 @@ std::string meta_html(const Facts& facts, const PageOptions& options) {
                         html_escaped(thinning_text(*info.thinning)));
   std::uint64_t lost = 0, repaired = 0;
   for (const auto& issue : info.issues) {
-    // Kineto cuts arrows at the edges of nearly every window: no damage.
+    // Kineto cuts arrows at the edges of nearly every window, so this is not damage.
     if (issue.issue == ImportIssue::kOrphanFlow) continue;
     const Severity severity = import_issue_info(issue.issue).severity;
     if (severity == Severity::kLost) lost += issue.count;
@@ -101,8 +101,8 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
                              const PageOptions& options) {
   const std::string wall = wall_section_html(facts);
   const std::string table = key_averages_section_html(*facts.trace);
-  const std::string asked =
-      explanation.is_answer ? answers_section_html(explanation) : asked_section_html(explanation);
+  const std::string asked = explanation.is_answer ? asked_rules_section_html(explanation)
+                                                  : other_rules_section_html(explanation);
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n"
       "<meta charset=\"utf-8\"/>\n"
@@ -114,7 +114,7 @@ std::string explanation_html(const Facts& facts, const Explanation& explanation,
       "</head>\n<body>\n",
       kPageStyleHash, kPageScriptHash,
       options.trace_name.empty() ? "What bounds a step"
-                                 : html_name(options.trace_name, kTitleWidth) + ", explained",
+                                 : html_shortened(options.trace_name, kTitleWidth) + ", explained",
       kPageStyle);
   html += svg_definitions();
   html += "<header>\n<h1>" + sentence_html(explanation.headline) + "</h1>\n" +

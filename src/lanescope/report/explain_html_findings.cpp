@@ -102,7 +102,7 @@ class FindingsHtml {
                                : fmt::format("<li>{} more are left out</li>\n", count - kMostLines);
   }
 
-  // How much is at stake, how sure it is, and which rule says so.
+  // Time at stake, confidence, rule.
   void write_facts(const Finding& finding) {
     const bool is_per_step =
         finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost;
@@ -215,7 +215,7 @@ std::string findings_section_html(const Facts& facts, const Explanation& explana
   return FindingsHtml(facts, explanation).run();
 }
 
-std::string answers_section_html(const Explanation& explanation) {
+std::string asked_rules_section_html(const Explanation& explanation) {
   std::string html = "<section id=\"asked\">\n<h2>What you asked</h2>\n<ul>\n";
   for (const RuleRun& run : runs_found_first(explanation)) {
     std::string answer = html_escaped(rule_answer_text(explanation, run));
@@ -227,7 +227,7 @@ std::string answers_section_html(const Explanation& explanation) {
   return html + "</ul>\n</section>\n";
 }
 
-std::string asked_section_html(const Explanation& explanation) {
+std::string other_rules_section_html(const Explanation& explanation) {
   std::string quiet, missing, covered;
   for (const RuleRun& run : explanation.runs) {
     if (run.state == RuleRun::State::kCovered)

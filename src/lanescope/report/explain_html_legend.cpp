@@ -1,4 +1,4 @@
-// How to read the page, for somebody who sees a timeline for the first time.
+// How to read the page, for readers who see a timeline for the first time.
 #include <fmt/format.h>
 
 #include "lanescope/report/explain_html_sections.h"

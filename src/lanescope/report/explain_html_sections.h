@@ -1,4 +1,4 @@
-// The parts of the page of explain_html.h, each a <section> or nothing.
+// The parts of the page of explain_html.h. Each is a <section>, or empty if it has nothing to show.
 #pragma once
 #include <functional>
 #include <string>
@@ -15,31 +15,31 @@ std::string sentence_html(const explain::Sentence& sentence);
 
 // Bars, columns and the exact nanoseconds; without GPU work the parts of the CPU's time.
 std::string wall_section_html(const explain::Facts& facts);
-// What to do first, each with a link to its finding; without links in a frame. Where there is
-// nothing to do, where the time goes. Empty: there is no wall.
+// What to do first, each with a link to its finding if `has_links`. If there is nothing to do:
+// where the time goes. Empty: there is no wall.
 std::string do_first_section_html(const explain::Facts& facts,
                                   const explain::Explanation& explanation, bool has_links);
 // Every finding; its arithmetic, evidence and pictures unfold on demand.
 std::string findings_section_html(const explain::Facts& facts,
                                   const explain::Explanation& explanation);
-// Every rule that was asked by name, and what came of it.
-std::string answers_section_html(const explain::Explanation& explanation);
-// What was looked at and is not so, and what was not checked and why.
-std::string asked_section_html(const explain::Explanation& explanation);
-// Time per operator name over the whole trace, first rows by self GPU time, without a GPU by self
-// CPU time.
+// If rules were asked by id or by a question: each of them with its answer.
+std::string asked_rules_section_html(const explain::Explanation& explanation);
+// Else: the rules without an issue, and those that were not checked, with the reason.
+std::string other_rules_section_html(const explain::Explanation& explanation);
+// Time per operator name over the whole trace: the rows with most self GPU time, without a GPU with
+// most self CPU time.
 std::string key_averages_section_html(const Trace& trace);
 // How to read the page.
 std::string legend_section_html();
-// A picture for wide screens and the same for narrow ones; the style sheet shows one of them.
-// `draw` gets an id for the element and the width.
+// The same picture twice, for wide and for narrow screens; the style sheet shows one of the two.
+// `draw` gets the id of the element and the width.
 std::string picture_html(
     const std::string& id,
     const std::function<std::string(const std::string& id, PictureWidth width)>& draw);
-// Swatches of the parts of a wall.
-std::string wall_key_html();
+// The colours of the parts of a wall.
+std::string wall_legend_html();
 
-// The style sheet and the script, and the hashes of both as the Content-Security-Policy takes them.
+// The style sheet and the script, and their hashes as a Content-Security-Policy writes them.
 extern const char kPageStyle[];
 extern const char kPageScript[];
 extern const char kPageStyleHash[];

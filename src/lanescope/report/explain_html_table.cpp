@@ -20,12 +20,12 @@ constexpr std::size_t kCellWidth = 60, kRawWidth = 160;
 std::string name_cell(const KeyAverage& row) {
   const auto kernel = row.on_device && !row.is_annotation ? analysis::parse_kernel_name(row.name)
                                                           : analysis::KernelName{};
-  const std::string raw = html_name(row.name, kRawWidth);
+  const std::string raw = html_shortened(row.name, kRawWidth);
   if (!kernel.known())
     return fmt::format("<th scope=\"row\" title=\"{}\">{}</th>", raw,
-                       html_name(row.name, kCellWidth));
+                       html_shortened(row.name, kCellWidth));
   return fmt::format("<th scope=\"row\" title=\"{}\">{}<small>{}</small></th>", raw,
-                     html_name(kernel.text, kCellWidth), html_name(row.name, kCellWidth));
+                     html_shortened(kernel.text, kCellWidth), html_shortened(row.name, kCellWidth));
 }
 
 std::string time_cell(std::int64_t ns) {
@@ -52,7 +52,7 @@ std::string key_averages_section_html(const Trace& trace) {
   for (const KeyAverage& row : table->rows) {
     rows.push_back(&row);
     all_cpu_ns += row.self_cpu_time_total_ns;
-    // docs/definitions.md#key-averages, Sums: device rows only, else kernels would count twice.
+    // docs/definitions/key_averages.md, Sums: device rows only, else kernels would count twice.
     if (row.on_device && !row.is_annotation) all_device_ns += row.self_device_time_total_ns;
   }
   std::stable_sort(rows.begin(), rows.end(),

@@ -59,8 +59,8 @@ TEST(HtmlEscapeTest, ControlsDirectionsAndBrokenBytesAreShown) {
 }
 
 TEST(HtmlEscapeTest, NamesAreCutBeforeTheyAreEscaped) {
-  EXPECT_EQ(html_name("<<<<<<<<", 5), "&lt;&lt;...");
-  EXPECT_LT(html_name(std::string(10'000'000, '<'), 60).size(), 400u);
+  EXPECT_EQ(html_shortened("<<<<<<<<", 5), "&lt;&lt;...");
+  EXPECT_LT(html_shortened(std::string(10'000'000, '<'), 60).size(), 400u);
 }
 
 TEST(TimeAxisTest, TicksAreRoundAndShareAUnit) {

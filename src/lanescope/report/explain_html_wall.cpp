@@ -40,7 +40,7 @@ WallTimes mean_of(const Facts& facts) {
   return mean;
 }
 
-// Names and walls of what is shown side by side: the steady steps' mean, then first and last.
+// Names and walls of the columns: the mean of the steady steps, the first and the last step.
 struct Column {
   std::string name;
   WallTimes times;
@@ -68,7 +68,7 @@ std::string cell(std::int64_t ns, std::int64_t wall_ns) {
                      format_percent(static_cast<double>(ns), static_cast<double>(wall_ns)));
 }
 
-// One row a part, the causes of idleness below idle. Each column adds up to its wall.
+// One row per part, with the idle causes below idle. Each column adds up to its wall.
 std::string exact_table(const std::vector<Column>& columns) {
   std::string html =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"The wall in "
@@ -200,7 +200,7 @@ std::string section_start(const Facts& facts) {
       html_escaped(wall_title_text(facts)), html_escaped(steady_steps_text(facts)));
 }
 
-// Without GPU work: what the thread that runs the steps did, a row with its bar each.
+// Without GPU work: what the thread of the steps did, one row with a bar per part.
 std::string cpu_parts(const Facts& facts) {
   constexpr double kBarWidth = 160;
   const std::int64_t wall_ns = facts.cpu_wall.wall_ns;
@@ -231,7 +231,7 @@ std::string cpu_parts(const Facts& facts) {
 
 }  // namespace
 
-std::string wall_key_html() {
+std::string wall_legend_html() {
   std::string html = "<ul class=\"key\">";
   for (std::size_t i = 0; i < kWallPartCount; ++i) {
     const auto part = static_cast<WallPart>(i);
@@ -252,7 +252,7 @@ std::string wall_section_html(const Facts& facts) {
   for (const Column& column : columns)
     bars.push_back({column.name, wall_parts(column.times, facts.steps.marked)});
   std::string html = section_start(facts);
-  html += wall_key_html();
+  html += wall_legend_html();
   html += picture_html("wallbars", [&](const std::string& id, PictureWidth width) {
     return wall_bars_svg(id, bars, width);
   });

@@ -47,7 +47,7 @@ std::string rounded_value(const Value& value) {
   }
 }
 
-// Where a step's time went, every part that is not empty.
+// The parts of a step's time that are not empty.
 std::vector<WallLine> all_wall_parts(const Facts& facts) {
   std::vector<WallLine> parts;
   const auto add = [&](const char* label, std::int64_t total_ns) {
@@ -84,7 +84,7 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   return parts;
 }
 
-// The finding that the verdict comes from: what to try where nothing more exact is known.
+// The finding of the verdict. Its advice is shown if there is no other.
 const Finding* headline_finding(const Explanation& explanation) {
   for (const Finding& finding : explanation.findings)
     if (is_headline(explanation, finding) || finding.rule == "cpu-time") return &finding;
@@ -92,7 +92,7 @@ const Finding* headline_finding(const Explanation& explanation) {
 }
 
 // Work is missing in the trace, or there is hardly any.
-bool tells_too_little(const Facts& facts) {
+bool has_too_little_data(const Facts& facts) {
   return facts.is_cut || explain::is_truncated(*facts.trace) ||
          (facts.main_device && explain::rules::is_thin(facts));
 }
@@ -161,7 +161,7 @@ class Screen {
     }
   }
 
-  // The gain at the right end of the first line.
+  // With the gain right-aligned on the first line.
   std::string with_gain(const std::string& start, const std::string& verdict,
                         const std::string& gain) const {
     const std::string text = wrapped(start, verdict, width_ - text_length(gain) - 2);
@@ -185,7 +185,7 @@ class Screen {
     std::string text = rest_text(explanation_, first);
     if (!options_.full_hint.empty()) {
       if (text.empty()) text = "Everything that was checked";
-      // A command that is broken into lines cannot be copied.
+      // Not wrapped: a command on two lines cannot be copied.
       const std::string hint = one_line(options_.full_hint);
       text += text_length(text) + 2 + text_length(hint) <= width_ ? fmt::format(": {}\n", hint)
                                                                   : fmt::format(":\n  {}\n", hint);
@@ -300,7 +300,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   NothingToDo nothing;
   nothing.takers = explain::largest_time_takers(facts);
   const bool has_takers = !nothing.takers.empty();
-  nothing.remark = tells_too_little(facts)
+  nothing.remark = has_too_little_data(facts)
                        ? std::string("The trace holds too little to say what to change.")
                        : fmt::format("No finding would save 1 % of the {} or more.",
                                      facts.steps.marked ? "step" : "recording");
@@ -309,7 +309,7 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
   else if (has_takers)
     nothing.remark += " Most of the time goes to:";
   const Finding* headline = headline_finding(explanation);
-  if (!headline || tells_too_little(facts) || headline->try_next.empty()) return nothing;
+  if (!headline || has_too_little_data(facts) || headline->try_next.empty()) return nothing;
   nothing.next = fmt::format("To go further: {}", headline->action.pattern.empty()
                                                       ? headline->try_next.front()
                                                       : rounded_sentence(headline->action));

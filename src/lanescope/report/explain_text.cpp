@@ -24,7 +24,7 @@ using explain::RuleRun;
 using explain::Value;
 
 constexpr std::size_t kFullBarWidth = 30, kLabelWidth = 34;
-constexpr std::size_t kMostNamedRules = 8;  // more in one place are counted
+constexpr std::size_t kMostNamedRules = 8;  // longer lists are only counted
 
 class ExplanationText {
  public:
@@ -38,7 +38,7 @@ class ExplanationText {
   std::string run() {
     if (markdown_) out_ += "# What bounds a step\n\n";
     out_ += wrapped("", sentence_text(explanation_.headline, markdown_));
-    if (explanation_.is_answer) {  // what was asked comes first
+    if (explanation_.is_answer) {  // answers come first
       write_asked();
       write_findings();
       write_wall();
@@ -122,7 +122,7 @@ class ExplanationText {
     }
   }
 
-  // The list of the first screen, with the number of each finding below.
+  // The list of the first screen, with the numbers of the findings below.
   void write_do_first() {
     const auto first = explain::do_first(facts_, explanation_);
     if (first.empty()) {
@@ -210,7 +210,8 @@ class ExplanationText {
   }
 
   void write_not_checked() {
-    std::vector<std::pair<std::string, std::vector<std::string>>> missing;  // what is, for whom
+    std::vector<std::pair<std::string, std::vector<std::string>>>
+        missing;  // what is missing, ids of rules
     std::vector<std::string> quiet, covered;
     for (const RuleRun& run : explanation_.runs) {
       if (run.state == RuleRun::State::kNotChecked) {

@@ -11,7 +11,7 @@ namespace {
 
 struct CodePoint {
   char32_t value = 0;
-  std::size_t size = 0;  // bytes; 0: no UTF-8 here
+  std::size_t size = 0;  // bytes; 0: not UTF-8
 };
 
 // Shortest form only, no surrogates, nothing beyond U+10FFFF (RFC 3629).
@@ -31,7 +31,7 @@ CodePoint decode(std::string_view text) {
   return {value, size};
 }
 
-bool is_hidden_or_refused(char32_t c) {
+bool is_written_as_number(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0x2028 || c == 0x2029 ||  // controls, lines
          c == 0x061C || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E) ||
          (c >= 0x2066 && c <= 0x2069) ||  // direction
@@ -64,7 +64,7 @@ std::string html_escaped(std::string_view text) {
     const CodePoint c = decode(text);
     if (c.size == 0)
       out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
-    else if (is_hidden_or_refused(c.value))
+    else if (is_written_as_number(c.value))
       out += fmt::format("\\u{:04x}", static_cast<unsigned>(c.value));
     else if (const char* name = entity(c.value))
       out += name;
@@ -75,7 +75,7 @@ std::string html_escaped(std::string_view text) {
   return out;
 }
 
-std::string html_name(std::string_view text, std::size_t width) {
+std::string html_shortened(std::string_view text, std::size_t width) {
   // A code point takes at most 4 bytes: cut first, so that a name of megabytes costs nothing.
   return html_escaped(shorten(text.substr(0, 4 * width + 4), width));
 }

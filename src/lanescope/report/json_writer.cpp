@@ -9,8 +9,8 @@
 namespace lanescope::report {
 namespace {
 
-// Bytes of the UTF-8 sequence at the start of `text`; 0 when it is not one (overlong forms and
-// surrogates included).
+// Bytes of the UTF-8 sequence at the start of `text`; 0 if there is none (also for overlong forms
+// and surrogates).
 std::size_t sequence_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

@@ -9,9 +9,9 @@
 
 namespace lanescope::report {
 
-// Builds one document in memory; nesting and commas are its business. Invalid UTF-8 becomes U+FFFD,
-// a number that JSON lacks (NaN, infinity) null. Members of the outermost two levels, and rows, get
-// their own lines. Not thread-safe.
+// Builds one document in memory, with nesting and commas. Invalid UTF-8 becomes U+FFFD; NaN and
+// infinity, which JSON does not have, become null. Members of the outermost two levels, and rows,
+// have a line each. Not thread-safe.
 class JsonWriter {
  public:
   // Opens {"lanescope": {"schema": 1, "command": ...}; take() closes it.
@@ -35,7 +35,7 @@ class JsonWriter {
   }
   JsonWriter& null(std::string_view key) { return number_text(key, "null"); }
 
-  // The finished document, newline at its end. Everything else that was opened must be closed.
+  // The finished document with a newline at its end. Every opened object and array must be closed.
   std::string take();
 
  private:
@@ -43,10 +43,10 @@ class JsonWriter {
   void start_value(std::string_view key);
 
   std::string out_;
-  std::vector<bool> has_items_;  // one an open bracket
+  std::vector<bool> has_items_;  // one per open bracket
 };
 
-// The inside of a JSON string, quotes not included.
+// The content of a JSON string, without the quotes.
 std::string json_escaped(std::string_view text);
 
 }  // namespace lanescope::report

@@ -9,8 +9,8 @@
 
 namespace lanescope::report {
 
-// A row a group, at most `rows` of them; names shortened and escaped. Facts without a main device:
-// one line that says so.
+// One row per group, at most `rows`; names are shortened and control characters replaced. For facts
+// without a main device, one line that says so.
 std::string kernel_groups_text(const explain::Facts& facts,
                                const std::vector<analysis::KernelGroup>& groups, std::size_t rows);
 

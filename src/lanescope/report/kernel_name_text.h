@@ -1,4 +1,4 @@
-// `lanescope name` as text and as JSON.
+// What names of kernels say, for `lanescope describe`: as text and as JSON.
 #pragma once
 #include <string>
 
@@ -8,15 +8,16 @@
 
 namespace lanescope::report {
 
-// The short text, then one indented line a field that the name gives; "unknown" where nothing was
+// The short text, then one indented line per field that the name gives; "unknown" if nothing was
 // recognised. Ends in a newline. Control characters become '?'.
 std::string kernel_name_text(const analysis::KernelName& name);
 
-// docs/formats/json_output.md, command "name": what a name says, into the object that is open.
+// docs/formats/json_output.md, command "name": writes the fields into the open object.
 void write_kernel_name(const analysis::KernelName& name, JsonWriter& json);
 
-// One line a name of the trace's device work: total time, share, count, readable and raw name, the
-// largest first; the last line says what share of GPU time was named.
+// One line per name of the trace's device work, largest total first: total time, share, count,
+// readable and raw name. The last line says what share of GPU time has known names. row_limit -1:
+// all names.
 std::string kernel_name_totals_text(const Trace& trace, const analysis::KernelNameTotals& totals,
                                     int row_limit);
 std::string kernel_name_totals_json(const Trace& trace, const analysis::KernelNameTotals& totals,

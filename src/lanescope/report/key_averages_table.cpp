@@ -1,4 +1,4 @@
-// Rules 8 to 12 of docs/definitions.md#key-averages: order, columns, widths, formats and footer as
+// Rules 8 to 12 of docs/definitions/key_averages.md: order, columns, widths, formats and footer as
 // torch writes them.
 #include "lanescope/report/key_averages_table.h"
 
@@ -158,7 +158,7 @@ class TableText {
 
   std::string run() {
     if (rows_.empty()) return "";
-    make_harmless();
+    replace_control_characters();
     read_names();
     inspect();
     add_columns();
@@ -169,15 +169,15 @@ class TableText {
   }
 
  private:
-  // Rows whose texts would act on a terminal or break the line are shown by a copy without that;
-  // torch prints such texts as they are.
-  void make_harmless() {
+  // A row with control characters or line breaks is replaced by a cleaned copy. (torch prints such
+  // texts unchanged.)
+  void replace_control_characters() {
     const auto acts = [](const std::string& text) { return one_line(text) != text; };
     for (const KeyAverage*& row : rows_) {
       if (!acts(row->name) && !acts(row->overload_name) && !acts(row->input_shapes) &&
           std::none_of(row->stack.begin(), row->stack.end(), acts))
         continue;
-      KeyAverage& copy = harmless_.emplace_back(*row);
+      KeyAverage& copy = cleaned_rows_.emplace_back(*row);
       for (std::string* text : {&copy.name, &copy.overload_name, &copy.input_shapes})
         *text = one_line(*text);
       for (std::string& frame : copy.stack) frame = one_line(frame);
@@ -185,8 +185,8 @@ class TableText {
     }
   }
 
-  // Readable names of device work, where its names say something. Rows are grouped by raw name, so
-  // several may read alike: these are numbered.
+  // Readable names of device work, if its names are known. Rows are grouped by raw name, so several
+  // can have the same readable name: these are numbered.
   void read_names() {
     if (!options_.readable_names) return;
     std::unordered_map<std::string, int> seen;
@@ -255,7 +255,7 @@ class TableText {
   }
 
   // torch heads "Source Location" before FLOPs but writes the values the other way round;
-  // kLanescope puts them right.
+  // kLanescope uses the right order.
   void add_columns() {
     column("Name", name_width_);
     if (has_overloads_) column("Overload Name", name_width_);
@@ -348,7 +348,7 @@ class TableText {
                                  : std::string(tail);
   }
 
-  // Calls inside calls of their own row would make a share of more than the whole.
+  // Calls inside calls of the same row would give a share above 100 %.
   double cpu_share_us(const KeyAverage& row) const {
     return table_.style == TableStyle::kTorch ? row.cpu_time_total_us
                                               : static_cast<double>(row.cpu_time_union_ns) / 1000.0;
@@ -415,7 +415,7 @@ class TableText {
       line("Kernel names are what their raw names say: --names raw shows those");
   }
 
-  // What all device work of the table lies in: the window, or more where work goes on behind it.
+  // The period that contains all device work of the table: the window, extended if work runs on.
   std::string busy_whole() const {
     const std::string window = time(static_cast<double>(table_.window_ns) / 1000.0);
     std::string text = fmt::format("the {} window", window);
@@ -475,7 +475,7 @@ class TableText {
   const KeyAverages& table_;
   const TableOptions& options_;
   std::vector<const KeyAverage*> rows_;
-  std::deque<KeyAverage> harmless_;
+  std::deque<KeyAverage> cleaned_rows_;
   std::unordered_map<const KeyAverage*, std::string> readable_;
   std::string out_;
   std::vector<Column> columns_;

@@ -22,28 +22,28 @@ struct TableOptions {
   std::optional<std::string> header = {};
   bool top_level_events_only = false;
   TimeUnit time_unit = TimeUnit::kAuto;
-  // Text only: kernels by what their names say (analysis/kernel_name.h). Rows of different raw
-  // names that read alike stay apart and are numbered: "add, f32 (ATen elementwise) #2".
+  // Text only: shows kernels by their readable names (analysis/kernel_name.h). If different raw
+  // names have the same readable name, their rows are numbered: "add, f32 (ATen elementwise) #2".
   bool readable_names = false;
 };
 
-// Every key that sort_by takes, aliases included: cuda_*, xpu_* and privateuse1_* mean device_*.
+// Every key that sort_by accepts, aliases included: cuda_*, xpu_* and privateuse1_* mean device_*.
 std::span<const std::string_view> table_sort_keys();
-// "s", "ms", "us". kInvalidArgument names them.
+// Accepts "s", "ms", "us". kInvalidArgument: another text; the message lists these three.
 Result<TimeUnit> parse_time_unit(std::string_view text);
 
 // TableStyle::kTorch: the text of torch's table(), byte for byte, without the newline that print()
-// adds; empty without rows. TableStyle::kLanescope: the same columns, then the notes that say what
-// differs and by how much. kInvalidArgument: unknown sort key, a column width under 1.
+// adds; empty without rows. TableStyle::kLanescope: the same columns, then notes on what differs
+// from torch's table and by how much. kInvalidArgument: unknown sort key, a column width under 1.
 Result<std::string> key_averages_text(const analysis::KeyAverages& table,
                                       const TableOptions& options = {});
 
-// One object (docs/formats/json_output.md, command "table"); rows in the order and number that the
-// text would show.
+// One object (docs/formats/json_output.md, command "table"). The rows are those of the text, in the
+// same order.
 Result<std::string> key_averages_json(const analysis::KeyAverages& table,
                                       const TableOptions& options = {});
 
-// RFC 4180: one header line, then one line a row, CRLF; units in the field names.
+// RFC 4180: one header line, then one line per row, ended by CRLF. Field names contain the unit.
 Result<std::string> key_averages_csv(const analysis::KeyAverages& table,
                                      const TableOptions& options = {});
 

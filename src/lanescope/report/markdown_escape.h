@@ -1,18 +1,18 @@
-// Text that nobody vouches for (names of a trace, paths), made fit for Markdown.
+// Escapes untrusted text (names of a trace, paths) for Markdown.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace lanescope::report {
 
-// Renders as the same characters wherever inline text may stand, table cells included: whatever
-// Markdown (CommonMark and GitHub's tables, strikethrough and HTML) gives a meaning gets a
-// backslash, line breaks and other control characters become spaces. Not for code spans. Linear.
-// Any thread.
+// Markdown shows the result as the same characters, in inline text and in table cells. Characters
+// with a meaning in Markdown (CommonMark, GitHub's tables, strikethrough, HTML) get a backslash;
+// line breaks and other control characters become spaces. Not for code spans. Linear. Any thread.
 std::string markdown_escaped(std::string_view text);
 
-// A code span that holds the text: delimited by more backticks than any run in it, line breaks and
-// control characters as spaces. Not for table cells, which a bar ends even inside of a span.
+// A code span with the text. It is delimited by more backticks than any run of them in the text;
+// line breaks and control characters become spaces. Not for table cells: a | ends a cell even
+// inside a code span.
 std::string markdown_code(std::string_view text);
 
 }  // namespace lanescope::report

@@ -74,7 +74,7 @@ class MemoryText {
     if (device.has_reserved)
       out_ += fmt::format("; reserved {} at most", format_bytes(device.peak_reserved));
     out_ += '\n';
-    if (is_trifle(device)) return;
+    if (is_small_cpu_use(device)) return;
     write_levels(device);
     write_peak(device);
     write_steps(device);
@@ -84,13 +84,13 @@ class MemoryText {
                           format_count(device.lost_free_count));
   }
 
-  // The CPU's few bytes beside a GPU's: one line tells it all.
-  bool is_trifle(const MemoryDevice& device) const {
+  // Less than 1 MB on the CPU next to a GPU: one line is enough.
+  bool is_small_cpu_use(const MemoryDevice& device) const {
     return !device.is_accelerator() && timeline_.devices.size() > 1 &&
            device.samples[device.peak].allocated < 1'000'000;
   }
 
-  // The recording in equal stretches, the most that was allocated in each.
+  // The recording in equal periods, and the most that was allocated in each.
   void write_levels(const MemoryDevice& device) {
     const std::int64_t start = device.samples.front().time_ns;
     const std::int64_t length = device.samples.back().time_ns - start + 1;

@@ -8,12 +8,13 @@
 
 namespace lanescope::report {
 
-// "aten::linear in forward, train.py(31): step"; what is unknown is left out, all unknown:
-// "outside any operator". Names of the trace, control characters replaced.
+// "aten::linear in forward, train.py(31): step"; unknown parts are left out. If all are unknown:
+// "outside any operator". Control characters in names are replaced.
 std::string memory_owner_text(const Trace& trace, const analysis::MemoryOwner& owner);
 
-// A section a device, the accelerators first: levels over time, what held the peak, steps, what was
-// not freed. Lists of owners end after `rows` rows. Numbers: docs/definitions.md#memory.
+// One section per device, accelerators first: levels over time, what held the peak, steps, what was
+// not freed. Lists have at most `rows` rows; the list of steps
+// also has the last step. Numbers: docs/definitions/memory.md.
 std::string memory_text(const Trace& trace, const analysis::MemoryTimeline& timeline,
                         std::size_t rows);
 

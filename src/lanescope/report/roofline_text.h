@@ -8,8 +8,9 @@
 
 namespace lanescope::report {
 
-// The GPU's peaks, the time of each class, and the calls with most time, at most `rows` of them.
-// Names and shapes are shortened and escaped. Facts without a main device: one line that says so.
+// The GPU's peaks, the time of each class, and the calls with most time, at most `rows`. Names and
+// shapes are shortened, control characters replaced. For facts without a main device, one line that
+// says so.
 std::string roofline_text(const explain::Facts& facts, const analysis::Roofline& roofline,
                           std::size_t rows);
 

@@ -18,7 +18,7 @@ using explain::Facts;
 using Anchor = SvgWriter::Anchor;
 using Look = SceneBar::Look;
 
-// Where lanes begin and end. On a narrow screen their titles stand above them.
+// Where lanes begin and end. On a narrow screen, their titles are above them.
 struct Layout {
   explicit Layout(PictureWidth picture)
       : is_narrow(picture == PictureWidth::kNarrow),
@@ -33,7 +33,7 @@ constexpr double kTop = 18, kRowHeight = 20, kRowGap = 2, kLaneGap = 8, kArrowRo
 constexpr std::size_t kShortestName = 9, kNameInTooltip = 200, kWideName = 44, kNarrowName = 26,
                       kNameInCaption = 60, kPathNames = 8;
 
-// Kernels by what their names say.
+// Kernels by their readable names.
 std::string short_name(const Trace& trace, SliceId slice, std::size_t width) {
   const std::string_view name = trace.name(slice);
   if (is_device_work(trace.kind(slice))) {
@@ -190,7 +190,7 @@ class EvidenceSvg {
     const double width = std::max(x_of(bar.end_ns) - from, bar.is_evidence ? 3.0 : 1.0);
     const char* look = look_class(bar.look);
     if (bar.folded_count > 1) {
-      // As high as they are busy: gaps between them stay visible.
+      // The height shows how busy the bar is, so that gaps stay visible.
       const double span = static_cast<double>(std::max<std::int64_t>(1, bar.end_ns - bar.start_ns));
       const double busy = std::clamp(static_cast<double>(bar.busy_ns) / span, 0.05, 1.0);
       svg_.rect(from, y + kRowHeight * (1 - busy), width, kRowHeight * busy, look,
@@ -205,12 +205,12 @@ class EvidenceSvg {
                           format_time_ns(bar.end_ns - bar.start_ns)));
     const bool more_left = bar.start_ns < scene_.window.start_ns;
     const bool more_right = bar.end_ns > scene_.window.end_ns;
-    if (more_left) svg_.goes_on_left(from, y, kRowHeight);
-    if (more_right) svg_.goes_on_right(from + width, y, kRowHeight);
+    if (more_left) svg_.mark_continues_left(from, y, kRowHeight);
+    if (more_right) svg_.mark_continues_right(from + width, y, kRowHeight);
     const std::size_t characters =
         SvgWriter::characters_in(width - 8 - (more_left ? 8 : 0) - (more_right ? 8 : 0));
     if (characters < 2) return;
-    // A stump of a name says nothing.
+    // Too few characters of a name are useless.
     const std::string text = short_name(trace_, bar.slice, std::max(characters, kShortestName));
     if (text_length(text) <= characters)
       svg_.text(from + 4 + (more_left ? 8 : 0), y + 14, fmt::format("in-{}", look), text);
@@ -237,8 +237,8 @@ class EvidenceSvg {
     }
   }
 
-  // To the right of x where there is room, else in front of it; with room on neither side it is
-  // only the arrow's tooltip.
+  // To the right of x if there is room, else to the left; if neither has room, it is only the
+  // arrow's tooltip.
   void beside(double x, double y, std::string_view text) {
     const double width = SvgWriter::width_of(text);
     const bool fits = x + width < layout_.right;
@@ -250,7 +250,7 @@ class EvidenceSvg {
     const double call_y =
         tops_[arrow.call_lane] + arrow.call_row * (kRowHeight + kRowGap) + kRowHeight;
     const double work_y = tops_[arrow.work_lane] + arrow.work_row * (kRowHeight + kRowGap);
-    // A copy may begin while its call goes on.
+    // A copy may begin before its call returns.
     const bool began_within = arrow.work_start_ns < arrow.launch_end_ns;
     const std::int64_t from_ns =
         std::max(std::min(arrow.launch_end_ns, arrow.work_start_ns), arrow.launch_start_ns);

@@ -1,4 +1,4 @@
-// Draws a scene of evidence as one inline SVG.
+// Draws the scene of evidence_scene.h as one inline SVG.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,13 +9,13 @@
 
 namespace lanescope::report {
 
-// Lanes from top to bottom: operators by nesting, calls of the GPU's driver, streams, times in
-// which the GPU was idle; below them an axis whose 0 is the window's start. The evidence has a
-// heavy outline and a band across all lanes. At most about 250 bytes a bar.
+// Lanes from top to bottom: operators by nesting, API calls, streams, idle times of the GPU; below
+// them a time axis that starts at 0 with the window. The evidence has a thick outline and a band
+// across all lanes. At most about 250 bytes per bar.
 std::string evidence_svg(std::string_view id, const explain::Facts& facts, const Scene& scene,
                          PictureWidth width = PictureWidth::kWide);
 
-// What the picture shows, in words: for those who do not see it, and below it.
+// What the picture shows, in words: its alternative text and its caption.
 std::string evidence_caption(const explain::Facts& facts, const Scene& scene);
 
 }  // namespace lanescope::report

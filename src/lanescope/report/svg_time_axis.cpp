@@ -8,8 +8,8 @@
 namespace lanescope::report {
 namespace {
 
-// The smallest of 1, 2, 5, 10, 20, ... ns that gives at most `most` steps; 5e18 gives one of any
-// length.
+// The smallest of 1, 2, 5, 10, 20, ... ns that gives at most `most` intervals. Ends at 5e18 at the
+// latest, which gives at most one.
 std::int64_t round_step(std::int64_t length_ns, int most) {
   std::int64_t power = 1;
   for (;; power *= 10)
@@ -31,7 +31,7 @@ std::vector<TimeTick> time_ticks(std::int64_t length_ns, int most) {
   if (length_ns < 1) return ticks;
   const std::int64_t step = round_step(length_ns, std::max(most, 1));
   const auto [unit_ns, unit] = unit_of(length_ns);
-  int digits = 0;  // behind the point, as many as a step needs
+  int digits = 0;  // after the point, as many as a step needs
   for (std::int64_t size = unit_ns; size > step; size /= 10) ++digits;
   for (std::int64_t i = 1; i <= length_ns / step; ++i)
     ticks.push_back(

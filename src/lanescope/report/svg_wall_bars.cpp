@@ -18,7 +18,7 @@ using explain::WallTimes;
 constexpr double kBarHeight = 22;
 constexpr double kColumnsHeight = 120, kColumnsLeft = 56;
 
-// Where bars begin and end. On a narrow screen their names and numbers stand above them.
+// Where bars begin and end. On a narrow screen, their names and numbers are above them.
 struct BarLayout {
   explicit BarLayout(PictureWidth picture) : is_narrow(picture == PictureWidth::kNarrow) {
     if (!is_narrow) return;
@@ -58,7 +58,7 @@ std::string description_of(const std::vector<WallBar>& bars) {
   return text;
 }
 
-// Columns higher than the picture: where its top is. The median column must stay readable.
+// The time at the top of the picture; longer columns are cut. The median column stays readable.
 std::int64_t columns_scale(const std::vector<StepColumn>& columns) {
   std::vector<std::int64_t> lengths;
   std::int64_t longest = 0;
@@ -156,7 +156,7 @@ std::string wall_bars_svg(std::string_view id, const std::vector<WallBar>& bars,
         svg.text((from + to) / 2, y + 15, fmt::format("in-{}", wall_part_class(part)), percent,
                  SvgWriter::Anchor::kMiddle);
     }
-    if (wall > scale) svg.goes_on_right(layout.right + 8, y, kBarHeight);
+    if (wall > scale) svg.mark_continues_right(layout.right + 8, y, kBarHeight);
     y += layout.step() - layout.title_room;
   }
   draw_time_axis(svg, layout.left, layout.right, y, scale);
@@ -202,7 +202,7 @@ std::string step_columns_svg(std::string_view id, const std::vector<StepColumn>&
                   format_time_ns(scale)));
   const double top = 14, bottom = top + kColumnsHeight;
   const double columns_right = picture_width(picture) - 8;
-  // Two shares of a column lie between the outer columns and the rest.
+  // A space of two columns' widths is between the outer columns and the rest.
   const double pitch =
       std::min(90.0, (columns_right - kColumnsLeft) / (static_cast<double>(columns.size()) + 1.0));
   const double right = kColumnsLeft + pitch * (static_cast<double>(columns.size()) + 1.0);

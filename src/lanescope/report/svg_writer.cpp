@@ -77,12 +77,12 @@ void SvgWriter::arrow(double x1, double y1, double x2, double y2, std::string_vi
       x1, y1, x1, y1 + bend, x2, y2 - bend, x2, y2, titled(tooltip));
 }
 
-void SvgWriter::goes_on_left(double x, double y, double height) {
+void SvgWriter::mark_continues_left(double x, double y, double height) {
   out_ += fmt::format("<path d=\"M{:.1f} {:.1f} l-6 {:.1f} l6 {:.1f} Z\" class=\"more\"/>\n", x + 7,
                       y + height / 2 - 4, 4.0, 4.0);
 }
 
-void SvgWriter::goes_on_right(double x, double y, double height) {
+void SvgWriter::mark_continues_right(double x, double y, double height) {
   out_ += fmt::format("<path d=\"M{:.1f} {:.1f} l6 {:.1f} l-6 {:.1f} Z\" class=\"more\"/>\n", x - 7,
                       y + height / 2 - 4, 4.0, 4.0);
 }

@@ -9,7 +9,7 @@ namespace {
 
 bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Bytes of the first character; of what is not UTF-8, one.
+// Bytes of the first character; 1 if it is not UTF-8.
 std::size_t character_size(std::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const std::size_t size = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
@@ -19,8 +19,8 @@ std::size_t character_size(std::string_view text) {
   return size;
 }
 
-// C0, DEL and C1 controls (a lone byte 0x80..0x9F is one to a Latin-1 terminal), separators of
-// lines, and what turns the direction of writing.
+// C0, DEL and C1 controls (a single byte 0x80..0x9F is one for a Latin-1 terminal), line
+// separators, and characters that change the direction of text.
 bool acts_on_terminal(std::string_view character) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(character[at]); };
   if (character.size() == 1)
@@ -122,7 +122,7 @@ std::string one_line(std::string_view text) {
 
 namespace {
 
-// The next word; "8 %" and "16.7 ms" are one, so that no line begins with a unit.
+// The next word. "8 %" and "16.7 ms" are one word, so that no line begins with a unit.
 std::string_view next_word(std::string_view text) {
   std::size_t end = std::min(text.find(' '), text.size());
   if (end == 0 || end == text.size() || text[end - 1] < '0' || text[end - 1] > '9')

@@ -35,7 +35,7 @@ const char* severity_name(Severity severity) {
                                            : "note";
 }
 
-// The peak rates that are known, in one order everywhere.
+// The known peak rates, always in the same order.
 std::vector<std::pair<const char*, double>> known_rates(const GpuPeakRates& peak) {
   std::vector<std::pair<const char*, double>> rates;
   const auto add = [&](const char* name, std::optional<double> rate) {

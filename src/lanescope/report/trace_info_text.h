@@ -6,12 +6,11 @@
 
 namespace lanescope::report {
 
-// A line a fact, unknown facts named as unknown; ends in a newline. At most 20 threads and 20
-// streams are listed. No number in it depends on the machine that reads, but for the memory of the
-// Trace.
+// One line per fact; ends in a newline. Unknown facts are named as unknown. At most 20 threads and
+// 20 streams are listed. Only the memory of the Trace depends on the machine that reads it.
 std::string trace_info_text(const analysis::TraceInfo& info);
 
-// docs/formats/json_output.md, command "info": everything, all threads and streams.
+// docs/formats/json_output.md, command "info": all facts, threads and streams.
 std::string trace_info_json(const analysis::TraceInfo& info);
 
 }  // namespace lanescope::report
