@@ -134,6 +134,7 @@ class TraceBuilder {
   void name_streams();
   void find_steps();
   void find_window();
+  void find_api_calls();
 
   Trace trace_;
   std::uint32_t event_index_ = 0;
