@@ -79,8 +79,6 @@ Outcome cudnn_benchmark(const Facts& facts);
 Outcome triton_autotune(const Facts& facts);
 Outcome worker_restart(const Facts& facts);
 
-using analysis::starts_kernels;
-
 // Launched kernels or allocated memory of an accelerator, whatever the trace shows of its work.
 bool used_gpu(const Facts& facts);
 
