@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -27,21 +26,23 @@ constexpr std::uint64_t kSharedFraction = 5;
 enum class StartedWork : std::uint8_t { kKernel, kCopy, kSet, kAnything, kNothing };
 constexpr std::size_t kStartedWorkCount = 5;
 
-bool holds(std::string_view name, std::string_view part) {
-  return name.find(part) != std::string_view::npos;
-}
-
-StartedWork started_work(std::string_view call) {
-  if (holds(call, "GraphLaunch")) return StartedWork::kAnything;
-  if (holds(call, "Launch")) return StartedWork::kKernel;
-  const bool is_copy = holds(call, "emcpy"), is_set = holds(call, "emset");
-  // HIP also copies and fills with kernels.
-  if ((is_copy || is_set) && call.starts_with("hip")) return StartedWork::kAnything;
-  if (is_copy || is_set) return is_copy ? StartedWork::kCopy : StartedWork::kSet;
-  for (const std::string_view part : {"Synchronize", "Event", "Malloc", "Free", "Get", "Query",
-                                      "Wait", "Capturing", "Attribute", "Create", "Destroy"})
-    if (holds(call, part)) return StartedWork::kNothing;
-  return StartedWork::kAnything;
+StartedWork started_work(ApiCall call) {
+  using namespace api_effect;
+  if (!call.is_known()) return StartedWork::kAnything;
+  switch (call.effects() & (kStartsKernels | kCopies | kSets)) {
+    case 0:
+      return StartedWork::kNothing;
+    case kLaunchesKernel:
+      return StartedWork::kKernel;
+    case kCopies:
+    case kSets:
+      // CUDA alone copies and fills without kernels.
+      if (call.runtime() != ApiRuntime::kCudaRuntime && call.runtime() != ApiRuntime::kCudaDriver)
+        return StartedWork::kAnything;
+      return call.does(kCopies) ? StartedWork::kCopy : StartedWork::kSet;
+    default:
+      return StartedWork::kAnything;
+  }
 }
 
 struct Call {
@@ -104,9 +105,10 @@ class CallMatcher {
               std::span<const SliceId> device_slices, std::vector<SliceId>& launch_of)
       : trace_(trace), launch_of_(launch_of) {
     for (const CorrelatedCall& call : calls) {
-      const std::string_view name = trace.name(call.slice);
+      const ApiCall api = trace.api_call(call.slice);
       calls_.push_back({call.id, trace.track(call.slice).process, call.start_ns, call.slice,
-                        place_of(call.slice), started_work(name), holds(name, "Graph")});
+                        place_of(call.slice), started_work(api),
+                        api.does(api_effect::kLaunchesGraph)});
     }
     std::sort(calls_.begin(), calls_.end(), [](const Call& a, const Call& b) {
       return std::tuple(a.id, raw(a.process), a.start_ns, raw(a.slice)) <

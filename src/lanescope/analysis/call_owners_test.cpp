@@ -110,6 +110,16 @@ TEST(CallOwnersTest, WorkWhoseOwnCallWasLostHasNoLaunch) {
   EXPECT_NE(text.find("0.114<-- 1.15<-51.12 1.116<-51.111"), std::string::npos) << text;
 }
 
+// The nearer call of 51 puts a function of the CPU into a stream: it starts no kernel.
+TEST(CallOwnersTest, ACallThatStartsNoWorkOfTheGpuMatchesNone) {
+  Rows rows;
+  for (const std::int64_t id : {1, 2, 3}) {
+    rows.call(50, id * 10, id, "cudaLaunchKernel").call(51, id * 10 + 2, id, "cudaLaunchHostFunc");
+    rows.work(0, id * 10 + 4, id);
+  }
+  EXPECT_EQ(joins(rows.trace()), "0.14<-50.10 0.24<-50.20 0.34<-50.30");
+}
+
 // Both use device 0. Each id has two calls and two pieces of work: the first is
 // the first's.
 TEST(CallOwnersTest, ProcessesOnOneDeviceAreToldApartIdById) {

@@ -175,11 +175,9 @@ Gaps find_gaps(const Trace& trace, const LaunchLinks& links, const DeviceTimelin
 }
 
 bool is_blocking_call(const Trace& trace, const LaunchLinks& links, SliceId api_call) {
-  if (!is_api_call(trace.kind(api_call))) return false;
-  const std::string_view name = trace.name(api_call);
-  if (has(name, "Synchronize")) return true;
-  if (!has(name, "Memcpy")) return false;
-  if (name == "cudaMemcpy" || name == "hipMemcpy" || has(name, "hipMemcpyWithStream")) return true;
+  const ApiCall call = trace.api_call(api_call);
+  if (call.does(api_effect::kBlocks)) return true;
+  if (!call.does(api_effect::kCopies)) return false;
   for (const SliceId work : links.launched_by(api_call))
     if (has(trace.name(work), "Pageable")) return true;
   return false;

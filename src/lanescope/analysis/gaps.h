@@ -56,8 +56,8 @@ struct Gaps {
 Gaps find_gaps(const Trace& trace, const LaunchLinks& links, const DeviceTimeline& timeline,
                const Window& range);
 
-// A call in which the CPU may wait for the device: *Synchronize, cudaMemcpy and its like, copies
-// from or to pageable memory. The timeline says whether it did.
+// A call in which the CPU may wait for the device: those that block (api_effect::kBlocks) and
+// copies from or to pageable memory. The timeline says whether it did.
 bool is_blocking_call(const Trace& trace, const LaunchLinks& links, SliceId api_call);
 
 // A row of the profiler's own cost: Activity Buffer Request, Buffer Flush, Instrumentation,

@@ -29,8 +29,7 @@ std::string_view operator_of(const Trace& trace, const LaunchLinks& links, Slice
 }  // namespace
 
 bool is_graph_launch(const Trace& trace, SliceId api_call) {
-  return is_api_call(trace.kind(api_call)) &&
-         trace.name(api_call).find("GraphLaunch") != std::string_view::npos;
+  return trace.api_call(api_call).does(api_effect::kLaunchesGraph);
 }
 
 std::vector<GraphReplay> find_graph_replays(const Trace& trace, const LaunchLinks& links) {

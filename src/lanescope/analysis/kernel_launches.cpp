@@ -4,12 +4,6 @@
 
 namespace lanescope::analysis {
 
-bool starts_kernels(std::string_view call) {
-  return call.find("LaunchKernel") != std::string_view::npos ||
-         call.find("LaunchCooperativeKernel") != std::string_view::npos ||
-         call.find("GraphLaunch") != std::string_view::npos;
-}
-
 bool KernelLaunches::gpu_stops_early() const {
   return (recorded > 0 || !kernels_follow) && lost_at_end() >= 5 &&
          lost_at_end() * 100 >= calls.size();
@@ -22,13 +16,12 @@ KernelLaunches find_kernel_launches(const Trace& trace, const LaunchLinks& links
     bool captures = false;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId id{i};
-      if (!is_api_call(trace.kind(id))) continue;
-      const std::string_view call = trace.name(id);
-      if (call.find("StreamBeginCapture") != std::string_view::npos)
+      const ApiCall call = trace.api_call(id);
+      if (call.does(api_effect::kBeginsCapture))
         captures = true;
-      else if (call.find("StreamEndCapture") != std::string_view::npos)
+      else if (call.does(api_effect::kEndsCapture))
         captures = false;
-      else if (!captures && starts_kernels(call))
+      else if (!captures && call.does(api_effect::kStartsKernels))
         result.calls.push_back(id);
     }
   }

@@ -1,16 +1,12 @@
 // The calls that started kernels, and where the GPU's recording stops before the CPU's.
 #pragma once
 #include <cstddef>
-#include <string_view>
 #include <vector>
 
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis {
-
-// A call that starts kernels: one kernel, a cooperative one, or a graph. Not copies.
-bool starts_kernels(std::string_view call);
 
 // docs/definitions/steps.md#where-the-gpus-recording-stops.
 struct KernelLaunches {

@@ -66,5 +66,15 @@ TEST(KernelLaunchesTest, WhatIsCapturedDoesNotRun) {
   EXPECT_EQ(found.recorded, 3u);
 }
 
+TEST(KernelLaunchesTest, LaunchesOfEveryRuntimeCount) {
+  Sketch sketch;
+  for (const char* call : {"cudaLaunch", "cuLaunchGridAsync", "hipLaunchByPtr", "musaLaunchKernel",
+                           "urEnqueueKernelLaunch", "urEnqueueCommandBufferExp"})
+    sketch.runtime(call, 0, 2);
+  for (const char* call : {"cudaLaunchHostFunc", "cudaGraphAddKernelNode", "myLaunchKernel"})
+    sketch.runtime(call, 10, 2);
+  EXPECT_EQ(launches_of(sketch.trace()).calls.size(), 6u);
+}
+
 }  // namespace
 }  // namespace lanescope::analysis

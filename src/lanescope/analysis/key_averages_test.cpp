@@ -95,6 +95,15 @@ TEST(KeyAveragesTest, WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly)
   EXPECT_EQ(row(torch, "early", true).count, 1);
 }
 
+// Launches and no kernel: the device was not recorded.
+TEST(KeyAveragesTest, EveryLaunchTellsThatTheDeviceWasLeftOut) {
+  for (const char *call : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+    EXPECT_EQ(averages(Sketch().runtime(call, 0, 5).trace(), TableStyle::kTorch).device, "")
+        << call;
+  EXPECT_EQ(averages(Sketch().runtime("cudaGetDevice", 0, 5).trace(), TableStyle::kTorch).device,
+            "cuda");
+}
+
 TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
   const Trace trace = one_linear().trace();
   for (const TableStyle style : {TableStyle::kTorch, TableStyle::kLanescope}) {

@@ -58,11 +58,7 @@ bool is_device_memory(std::int64_t device_type) {
 
 bool starts_kernels(const Trace& trace) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
-    if (is_api_call(trace.kind(SliceId{i}))) {
-      const std::string_view name = trace.name(SliceId{i});
-      if (name.find("LaunchKernel") != name.npos || name.find("GraphLaunch") != name.npos)
-        return true;
-    }
+    if (trace.api_call(SliceId{i}).does(api_effect::kStartsKernels)) return true;
   return false;
 }
 

@@ -734,6 +734,16 @@ TEST(OccupancyQueryTest, ExplainsTheQueryBeforeALaunch) {
   EXPECT_THAT(finding->try_next.at(0), HasSubstr("nothing"));
 }
 
+TEST(OccupancyQueryTest, CountsEveryQuestionHowMuchFits) {
+  const auto finding = find("occupancy-query", [](Program& p) {
+    p.begin("aten::mm").call("cudaOccupancyAvailableDynamicSMemPerBlock");
+    p.call("hipModuleOccupancyMaxPotentialBlockSize").kernel(kNvjet, 100).end().pass(50);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 6);
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 6);
+}
+
 TEST(OccupancyQueryTest, SaysWhenTheQueriesThemselvesCost) {
   const auto finding = find("occupancy-query", [](Program& p) {
     p.begin("aten::mm").call("cudaOccupancyMaxActiveBlocksPerMultiprocessor");

@@ -430,7 +430,7 @@ TEST(HostSyncTest, IsNotCheckedWhereTheNamesOfWaitsAreNotKnown) {
       program.step().launch({.us = 40, .call = launch}).call(wait, 60).pass(50).end();
     return program.trace();
   };
-  EXPECT_EQ(state_of_rule(trace("urEnqueueKernelLaunch", "urEventWait"), "host-sync"),
+  EXPECT_EQ(state_of_rule(trace("vendorLaunchKernel", "vendorSynchronize"), "host-sync"),
             RuleRun::State::kNotChecked);
   EXPECT_EQ(state_of_rule(trace("cudaLaunchKernel", "cudaEventQuery"), "host-sync"),
             RuleRun::State::kQuiet);

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/codec/cuda_call_names.h"
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/unpack.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
@@ -288,6 +289,57 @@ TEST(SharedTracesTest, EveryTraceWrittenReadsBackTheSame) {
     ++traces;
   }
   EXPECT_GE(traces, 70u);
+}
+
+// A new name goes into model/api_call_rows.h. Left out are the name of calls that CUPTI does not
+// know, and rows of MTIA that are no calls or start work that is not read.
+TEST(SharedTracesTest, TheTableOfApiCallsHasEveryName) {
+  LANESCOPE_NEED_TRACES();
+  std::set<std::string> known, unknown;
+  for (const fs::path& path : all_traces()) {
+    const auto trace = read_trace(path);
+    if (!trace) continue;
+    for (std::uint32_t i = 0; i < trace->slices().size(); ++i) {
+      if (!is_api_call(trace->kind(SliceId{i}))) continue;
+      std::string name(trace->name(SliceId{i}));
+      if (name.starts_with("predictor_executor::run")) name = "predictor_executor::run";
+      (trace->api_call(SliceId{i}).is_known() ? known : unknown).insert(name);
+    }
+  }
+  EXPECT_EQ(unknown,
+            (std::set<std::string>{"INVALID", "gif_merge", "gif_remote", "predictor_executor::run",
+                                   "runFunction - job_prep_and_submit_for_execution"}));
+  EXPECT_GT(known.size(), 60u);
+  // What is only in files that are not read yet: nsys (SQLite) and Ascend (SQLite).
+  for (const char* name :
+       {"cuKernelGetAttribute", "cudaEventCreateWithFlags_v3020", "cudaEventRecordWithFlags_v11010",
+        "cudaGetFuncBySymbol_v11000", "cudaStreamGetCaptureInfo_v2_v11030",
+        "aclopCompileAndExecute", "aclrtMemcpy", "aclrtMemcpyAsync", "aclrtRecordEvent",
+        "aclrtStreamWaitEvent", "aclrtSynchronizeDevice", "aclrtSynchronizeStreamWithTimeout"})
+    EXPECT_TRUE(find_api_call(name).is_known()) << name;
+}
+
+// Whatever CUPTI can record of these kinds.
+TEST(ApiCallNamesTest, TheTableHasEveryCallOfCudaThatMayMatter) {
+  const auto may_matter = [](std::string_view name) {
+    if (name.find("EGL") != name.npos || name.find("Graph") != name.npos) return false;
+    for (const char* part : {"Launch", "Memcpy", "Memset", "Alloc", "Malloc", "Free", "Synchronize",
+                             "Event", "Wait", "Capture", "Query", "ModuleLoad", "LibraryLoad",
+                             "Occupancy", "MemMap", "MemUnmap", "HostRegister", "Prefetch"})
+      if (name.find(part) != name.npos && name != "cuNNSetAllocator" && name != "cuBinaryFree" &&
+          !name.starts_with("cuEventCreateFrom"))
+        return true;
+    return false;
+  };
+  std::size_t count = 0;
+  for (std::uint32_t number = 0; number < 1200; ++number)
+    for (const std::string_view name :
+         {codec::cuda_runtime_call_name(number), codec::cuda_driver_call_name(number)}) {
+      if (!may_matter(name)) continue;
+      ++count;
+      EXPECT_TRUE(find_api_call(name).is_known()) << name;
+    }
+  EXPECT_GT(count, 300u);
 }
 
 TEST(SharedTracesTest, OurOwnTracesLoseNothing) {

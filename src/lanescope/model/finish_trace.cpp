@@ -165,6 +165,20 @@ void TraceBuilder::find_window() {
   trace_.window_end_ns_ = window.last;
 }
 
+void TraceBuilder::find_api_calls() {
+  const SliceColumns &slices = trace_.slices_;
+  std::vector<bool> is_found(trace_.strings_.size());
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (!is_api_call(kind(slices.category[i])) || slices.name[i] == kNone<StringId>) continue;
+    const std::uint32_t name = raw(slices.name[i]);
+    if (is_found[name]) continue;
+    is_found[name] = true;
+    if (trace_.api_calls_.size() <= name) trace_.api_calls_.resize(name + 1);
+    trace_.api_calls_[name] = find_api_call(trace_.strings_.view(StringId{name}));
+  }
+  trace_.api_calls_.shrink_to_fit();
+}
+
 Result<Trace> TraceBuilder::finish() && {
   if (trace_.slices_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
@@ -175,6 +189,7 @@ Result<Trace> TraceBuilder::finish() && {
   sort_counters();
   sort_steps();
   find_window();
+  find_api_calls();
   trace_.args_.shrink_to_fit();
   return std::move(trace_);
 }

@@ -28,7 +28,7 @@ std::size_t Trace::memory_bytes() const {
          held(instants_.scope) + held(counters_.time_ns) + held(counters_.track) +
          held(counters_.value) + held(flows_) + held(tracks_) + held(processes_) +
          held(categories_) + held(steps_) + held(metadata_) + held(other_metadata_events_) +
-         strings_.memory_bytes() + args_.memory_bytes();
+         held(api_calls_) + strings_.memory_bytes() + args_.memory_bytes();
 }
 
 }  // namespace lanescope

@@ -10,6 +10,7 @@
 
 #include "lanescope/base/ids.h"
 #include "lanescope/base/string_pool.h"
+#include "lanescope/model/api_calls.h"
 #include "lanescope/model/args.h"
 #include "lanescope/model/category.h"
 #include "lanescope/model/import_stats.h"
@@ -139,6 +140,11 @@ class Trace {
   ArgsView slice_args(SliceId id) const { return args_.view(slices_.args[raw(id)]); }
 
   CategoryKind kind(SliceId id) const { return categories_[raw(slices_.category[raw(id)])].kind; }
+  // What a call of a runtime or driver does; for other slices and unknown calls nothing. O(1).
+  ApiCall api_call(SliceId id) const {
+    const std::uint32_t name = raw(slices_.name[raw(id)]);
+    return is_api_call(kind(id)) && name < api_calls_.size() ? api_calls_[name] : ApiCall();
+  }
   std::string_view name(SliceId id) const { return text(slices_.name[raw(id)]); }
   std::int64_t start_ns(SliceId id) const { return slices_.start_ns[raw(id)]; }
   std::int64_t dur_ns(SliceId id) const { return slices_.dur_ns[raw(id)]; }
@@ -173,6 +179,7 @@ class Trace {
   std::vector<Step> steps_;
   std::vector<Metadata> metadata_;
   std::vector<StringId> other_metadata_events_;
+  std::vector<ApiCall> api_calls_;  // by name, up to the last one that an API call has
   StringPool strings_;
   ArgsTable args_;
   ImportStats stats_;

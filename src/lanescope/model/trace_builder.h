@@ -135,6 +135,7 @@ class TraceBuilder {
   void sort_counters();
   void sort_steps();
   void find_window();
+  void find_api_calls();
 
   Trace trace_;
   std::uint32_t event_index_ = 0;

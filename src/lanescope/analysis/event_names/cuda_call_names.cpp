@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/event_names/families.h"
 #include "lanescope/analysis/event_names/words.h"
+#include "lanescope/model/api_calls.h"
 
 namespace lanescope::analysis::event_names {
 namespace {
@@ -531,47 +532,31 @@ constexpr Topic kTopics[] = {
     {"Profiler", "an attached profiler"},
 };
 
-bool ends_with_version(std::string_view name, std::string_view& stem) {
-  const std::size_t at = name.rfind("_v");
-  if (at == name.npos || !is_digits(name.substr(at + 2))) return false;
-  stem = name.substr(0, at);
-  return true;
-}
-
-std::string_view stem_of(std::string_view name) {
-  for (const std::string_view end : {"_ptsz", "_ptds", "_spt"})
-    if (name.ends_with(end)) name.remove_suffix(end.size());
-  std::string_view stem = name;
-  return ends_with_version(name, stem) ? stem : name;
-}
-
 struct Api {
-  std::string_view prefix;
+  ApiRuntime runtime;
   unsigned bit;
   EventKind kind;
   std::string_view whose;
 };
 constexpr Api kApis[] = {
-    {"cuda", kCuda, EventKind::kRuntimeCall, "the CUDA runtime"},
-    {"hip", kHip, EventKind::kRuntimeCall, "HIP, AMD's counterpart of the CUDA runtime,"},
-    {"cu", kDriver, EventKind::kDriverCall, "the CUDA driver"},
+    {ApiRuntime::kCudaRuntime, kCuda, EventKind::kRuntimeCall, "the CUDA runtime"},
+    {ApiRuntime::kHip, kHip, EventKind::kRuntimeCall,
+     "HIP, AMD's counterpart of the CUDA runtime,"},
+    {ApiRuntime::kCudaDriver, kDriver, EventKind::kDriverCall, "the CUDA driver"},
 };
-
-bool is_waiting_call(std::string_view stem) { return stem.ends_with("Synchronize"); }
 
 }  // namespace
 
 bool read_cuda_call_name(std::string_view name, EventName& out) {
   if (name.size() > 96 || !is_identifier(name)) return false;
+  const auto [runtime, stem] = split_api_name(name);
   for (const Api& api : kApis) {
-    const auto rest = after(name, api.prefix);
-    if (!rest || rest->empty() || (*rest)[0] < 'A' || (*rest)[0] > 'Z') continue;
-    const std::string_view stem = stem_of(*rest);
+    if (api.runtime != runtime) continue;
     const auto* call = std::find_if(std::begin(kCalls), std::end(kCalls), [&](const Call& row) {
       return row.stem == stem && (row.prefixes & api.bit) != 0;
     });
     if (call != std::end(kCalls)) {
-      fill(is_waiting_call(stem) ? EventKind::kSynchronisation : api.kind,
+      fill(only_waits(name) ? EventKind::kSynchronisation : api.kind,
            {name, call->text, call->what, call->cpu_waits, call->gpu_work, call->note, call->rule},
            out);
       return true;

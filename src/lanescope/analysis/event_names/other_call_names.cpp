@@ -52,8 +52,7 @@ constexpr Row kOtherCalls[] = {
 
 bool read_other_call_name(std::string_view name, EventName& out) {
   if (const Row* row = find_row(kOtherCalls, name)) {
-    const bool waits = row->cpu_waits.starts_with("yes");
-    fill(waits ? EventKind::kSynchronisation : EventKind::kRuntimeCall, *row, out);
+    fill(only_waits(name) ? EventKind::kSynchronisation : EventKind::kRuntimeCall, *row, out);
     return true;
   }
   if (const auto task = after(name, "Dequeue@"); task && !task->empty()) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lanescope/model/api_calls.h"
+
 namespace lanescope::analysis::event_names {
 
 const Row* find_row(std::span<const Row> rows, std::string_view name) {
@@ -18,6 +20,11 @@ void fill(EventKind kind, const Row& row, EventName& out) {
   out.gpu_work = row.gpu_work;
   out.note = row.note;
   out.rule = row.rule;
+}
+
+bool only_waits(std::string_view call) {
+  const ApiCall known = find_api_call(call);
+  return known.does(api_effect::kBlocks) && !known.does(api_effect::kCopies);
 }
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

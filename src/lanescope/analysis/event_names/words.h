@@ -17,6 +17,9 @@ struct Row {
 const Row* find_row(std::span<const Row> rows, std::string_view name);
 void fill(EventKind kind, const Row& row, EventName& out);
 
+// A runtime's or driver's call that makes the CPU wait, and does nothing else.
+bool only_waits(std::string_view call);
+
 bool is_digit(char c);
 bool is_letter(char c);                     // A-Z, a-z
 bool is_digits(std::string_view text);      // one or more, nothing else

@@ -12,13 +12,6 @@
 namespace lanescope::explain::rules {
 namespace {
 
-bool is_allocation_call(std::string_view call) {
-  return call == "cudaMalloc" || call == "cudaFree" || call == "hipMalloc" || call == "hipFree" ||
-         call == "cudaMallocAsync" || call == "cuMemCreate" || call == "cuMemMap" ||
-         call == "cuMemUnmap" || call == "cuMemRelease" || call == "cudaHostAlloc" ||
-         call == "cudaFreeHost" || call == "cudaMallocHost" || call == "hipHostMalloc";
-}
-
 // Threads whose time decides when the GPU gets work.
 std::set<std::uint32_t> launching_threads(const Facts& facts) {
   std::set<std::uint32_t> threads;
@@ -27,10 +20,6 @@ std::set<std::uint32_t> launching_threads(const Facts& facts) {
     if (launch != kNone<SliceId>) threads.insert(raw(facts.trace->slices().track[raw(launch)]));
   }
   return threads;
-}
-
-bool is_free(std::string_view call) {
-  return call == "cudaFree" || call == "hipFree" || call == "cuMemUnmap" || call == "cuMemRelease";
 }
 
 constexpr Need kNotOnlyTheFirstStep = {
@@ -56,8 +45,9 @@ Outcome check_allocator_calls(const Facts& facts) {
   std::vector<analysis::Window> all, elsewhere;  // elsewhere: on threads that launch nothing
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || !inside(cpu_windows, trace.start_ns(id)) ||
-        !is_allocation_call(trace.name(id)))
+    const ApiCall call = trace.api_call(id);
+    if (!call.does(api_effect::kAllocates | api_effect::kFrees) ||
+        !inside(cpu_windows, trace.start_ns(id)))
       continue;
     Calls& entry = by_name[std::string(trace.name(id))];
     ++entry.calls;
@@ -65,10 +55,13 @@ Outcome check_allocator_calls(const Facts& facts) {
     if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
       entry.longest = id;
     ++calls;
-    const bool freed = is_free(trace.name(id));
+    const bool freed = call.does(api_effect::kFrees);
     frees += freed ? 1 : 0;
-    if (last_was_free && *last_was_free != freed) ++turns;
-    last_was_free = freed;
+    // In stream order the driver's own pool is the cache, so each operator allocates and frees.
+    if (!call.does(api_effect::kInStreamOrder)) {
+      if (last_was_free && *last_was_free != freed) ++turns;
+      last_was_free = freed;
+    }
     cpu_ns += trace.dur_ns(id);
     all.push_back({trace.start_ns(id), trace.end_ns(id)});
     if (launching.contains(raw(trace.slices().track[i])))
@@ -107,7 +100,7 @@ Outcome check_allocator_calls(const Facts& facts) {
   for (const auto& [label, entry] : by_name)
     finding.evidence.push_back(
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.calls), ns(entry.cpu_ns)})});
-  const bool is_rocm = by_name.begin()->first.starts_with("hip");
+  const bool is_rocm = find_api_call(by_name.begin()->first).runtime() == ApiRuntime::kHip;
   // Without the cache there is an allocation for nearly each operator's result.
   if (calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
       (calls - frees) * 4 > facts.launches.linked_count) {

@@ -21,8 +21,7 @@ Outcome check_final_sync(const Facts& facts) {
     if (!is_api_call(trace.kind(id))) continue;
     if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
-    const std::string_view label = trace.name(id);
-    if (label.find("DeviceSynchronize") == std::string_view::npos) continue;
+    if (!trace.api_call(id).does(api_effect::kWaitsForDevice)) continue;
     if (sync == kNone<SliceId> || trace.end_ns(id) > trace.end_ns(sync)) sync = id;
   }
   if (sync == kNone<SliceId> || trace.start_ns(sync) < last_launch_ns ||

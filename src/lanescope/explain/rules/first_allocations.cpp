@@ -26,9 +26,7 @@ Outcome check_first_allocations(const Facts& facts) {
   std::uint64_t later = 0;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || !is_driver_allocation(trace.name(id)) ||
-        inside_collective(facts, id))
-      continue;
+    if (!trace.api_call(id).does(api_effect::kAllocates) || inside_collective(facts, id)) continue;
     if (trace.start_ns(id) >= first.cpu_end_ns) {
       ++later;
     } else if (trace.start_ns(id) >= first.cpu_start_ns) {

@@ -94,7 +94,10 @@ std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Wi
     const SliceId call{i};
     if (!is_api_call(trace.kind(call)) || !inside(spans, trace.start_ns(call))) continue;
     const std::string_view label = trace.name(call);
-    const bool allocates = is_driver_allocation(label) || label == "cudaFree" || label == "hipFree";
+    const ApiCall api = trace.api_call(call);
+    // In stream order memory is taken and given back inside a graph too.
+    const bool allocates = api.does(api_effect::kAllocates | api_effect::kFrees) &&
+                           !api.does(api_effect::kInStreamOrder);
     if (!allocates && !analysis::is_blocking_call(trace, facts.links, call)) continue;
     std::string asked(label);
     for (SliceId up = facts.links.op_of[i]; up != kNone<SliceId>;

@@ -51,10 +51,10 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
   std::int64_t allocating = 0, launching = 0;
   for (const HostShare& share : shares) {
     if (!is_api_call(share.kind)) continue;
-    if (share.name.ends_with("Malloc") || share.name.ends_with("Free") ||
-        share.name.ends_with("HostAlloc"))
+    const ApiCall call = find_api_call(share.name);
+    if (call.does(api_effect::kAllocates | api_effect::kFrees))
       allocating += share.time_ns;
-    else if (starts_kernels(share.name) || share.name.find("ModuleLoad") != std::string::npos)
+    else if (call.does(api_effect::kStartsKernels | api_effect::kLoadsCode))
       launching += share.time_ns;
   }
   if (allocating * 2 > waiting_ns) return {Mostly::kAllocating, allocating};

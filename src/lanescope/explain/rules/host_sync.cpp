@@ -42,10 +42,9 @@ std::int64_t told_elsewhere(const Facts& facts, const IdlePart& part) {
   const Trace& trace = *facts.trace;
   const auto holds_up = [&](SliceId slice) {
     for (; slice != kNone<SliceId>; slice = facts.nesting.parent[raw(slice)]) {
-      const std::string_view label = trace.name(slice);
       if (is_api_call(trace.kind(slice))
-              ? is_driver_allocation(label) || label == "cudaFree" || label == "hipFree"
-              : label.starts_with("enumerate(DataLoader)"))
+              ? trace.api_call(slice).does(api_effect::kAllocates | api_effect::kFrees)
+              : trace.name(slice).starts_with("enumerate(DataLoader)"))
         return true;
     }
     return false;
@@ -88,15 +87,14 @@ bool inside_convolution(const Facts& facts, SliceId call) {
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_library_call) != kNone<SliceId>;
 }
 
-// Which calls wait is told by their names, and those of other runtimes (XPU, MTIA) are not known.
+// Which calls wait is told by their names, and those of some runtimes are not known.
 constexpr char kNeedsKnownCalls[] =
-    "API calls of CUDA or HIP, to tell which of them wait (these are of another runtime)";
+    "API calls of a known runtime, such as CUDA or HIP, to tell which of them wait";
 bool launches_by_known_calls(const Facts& facts) {
   for (const analysis::DeviceWork& work : facts.device().timeline.work) {
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
     if (launch == kNone<SliceId>) continue;
-    const std::string_view call = facts.trace->name(launch);
-    if (call.starts_with("cu") || call.starts_with("hip")) return true;
+    if (facts.trace->api_call(launch).is_known()) return true;
   }
   return false;
 }
@@ -223,10 +221,11 @@ Outcome check_host_sync(const Facts& facts) {
   finding.brief = say_counted(
       facts, "{} makes the CPU wait for the GPU, {} [time|times] in {} [step|steps]",
       {name(ranked.front().first), count(ranked.front().second.calls), count(facts.steady.size())});
+  const ApiCall asker = find_api_call(ranked.front().first);  // where no operator is around it
   finding.action =
       after_uploads_ns * 4 > idle_ns * 3
           ? say("Pinned memory and .to(device, non_blocking=True) do not wait")
-      : ranked.front().first.ends_with("Synchronize")
+      : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")
           : say("Keep the value on the GPU; read it after the last launch or every n steps");
   return finding;

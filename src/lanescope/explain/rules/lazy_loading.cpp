@@ -18,12 +18,6 @@ constexpr std::int64_t kSlowCallNs = 100'000;
 constexpr std::int64_t kLoneSlowCallNs =
     1'000'000;  // of a kernel with no later launches to compare
 
-bool is_load_call(std::string_view call) {
-  return call.find("ModuleLoad") != std::string_view::npos ||
-         call.find("LibraryLoad") != std::string_view::npos || call == "cudaFuncGetAttributes" ||
-         call == "hipFuncGetAttributes";
-}
-
 Outcome check_lazy_loading(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
@@ -38,7 +32,7 @@ Outcome check_lazy_loading(const Facts& facts) {
     const SliceId id{i};
     const bool overhead = trace.kind(id) == CategoryKind::kOverhead &&
                           trace.name(id).find("Lazy Function Loading") != std::string_view::npos;
-    const bool call = is_api_call(trace.kind(id)) && is_load_call(trace.name(id)) &&
+    const bool call = trace.api_call(id).does(api_effect::kLoadsCode | api_effect::kMayLoadCode) &&
                       trace.dur_ns(id) >= kSlowCallNs;
     if (analysis::is_profiler_overhead(trace, id) && profiler.size() < 1000)
       profiler.push_back({trace.start_ns(id), trace.end_ns(id)});

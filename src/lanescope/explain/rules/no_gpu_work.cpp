@@ -14,7 +14,7 @@ Outcome check_no_gpu_work(const Facts& facts) {
   SliceId first = kNone<SliceId>;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || !starts_kernels(trace.name(id))) continue;
+    if (!trace.api_call(id).does(api_effect::kStartsKernels)) continue;
     ++launches;
     if (first == kNone<SliceId> || trace.start_ns(id) < trace.start_ns(first)) first = id;
   }

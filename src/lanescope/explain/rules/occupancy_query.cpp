@@ -20,10 +20,8 @@ Outcome check_occupancy_query(const Facts& facts) {
   const auto& columns = trace.slices();
   for (std::uint32_t i = 0; i < columns.size(); ++i) {
     const SliceId slice{i};
-    if (!is_api_call(trace.kind(slice)) || !inside(cpu, trace.start_ns(slice))) continue;
-    const std::string_view label = trace.name(slice);
-    if (label.find("OccupancyMaxActiveBlocks") == std::string_view::npos &&
-        label.find("OccupancyMaxActiveClusters") == std::string_view::npos)
+    if (!trace.api_call(slice).does(api_effect::kAsksOccupancy) ||
+        !inside(cpu, trace.start_ns(slice)))
       continue;
     ++queries;
     query_ns += trace.dur_ns(slice);
@@ -34,8 +32,7 @@ Outcome check_occupancy_query(const Facts& facts) {
     for (std::uint32_t k = i + 1; k < columns.size() && k < i + 16; ++k) {
       const SliceId next{k};
       if (columns.track[k] != columns.track[i]) break;
-      if (!is_api_call(trace.kind(next)) ||
-          trace.name(next).find("Occupancy") != std::string_view::npos)
+      if (!is_api_call(trace.kind(next)) || trace.api_call(next).does(api_effect::kAsksOccupancy))
         continue;
       before_launch +=
           facts.links.op_of[k] == op && analysis::launches_work(trace, facts.links, next) ? 1 : 0;

@@ -6,8 +6,4 @@
 #include "lanescope/explain/rules/memory_common.h"
 #include "lanescope/explain/rules/needs.h"
 
-namespace lanescope::explain::rules {
-
-using analysis::starts_kernels;
-
-}  // namespace lanescope::explain::rules
+namespace lanescope::explain::rules {}  // namespace lanescope::explain::rules

@@ -48,7 +48,8 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
     const std::int64_t time = trace.start_ns(call);
     // Before the first work began, what the GPU was busy with was not recorded.
     if (time < began.front() || !inside(windows, time) ||
-        facts.links.launched_by(call).size() != 1 || !starts_kernels(trace.name(call)) ||
+        facts.links.launched_by(call).size() != 1 ||
+        !trace.api_call(call).does(api_effect::kStartsKernels) ||
         std::binary_search(first_uses.begin(), first_uses.end(), call))
       continue;
     const auto done = std::upper_bound(returned.begin(), returned.end(), time) - returned.begin();

@@ -106,14 +106,6 @@ SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefi
                         [prefix](std::string_view name) { return name.starts_with(prefix); });
 }
 
-bool is_driver_allocation(std::string_view call) {
-  for (const std::string_view known :
-       {"cudaMalloc", "cudaMallocAsync", "cudaMallocHost", "cudaHostAlloc", "hipMalloc",
-        "hipHostMalloc", "hipExtMallocWithFlags", "cuMemCreate", "cuMemMap", "cuMemSetAccess"})
-    if (call == known) return true;
-  return false;
-}
-
 std::int64_t device_idle_during(const Facts& facts, std::vector<Window> windows) {
   std::sort(windows.begin(), windows.end(),
             [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });

@@ -78,9 +78,6 @@ SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
 // The same: whose name starts with `prefix`.
 SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
 
-// cudaMalloc and its like: memory from the driver, not from torch's cache.
-bool is_driver_allocation(std::string_view call);
-
 // The part of these (any order, overlaps allowed) in which the main device ran nothing.
 std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
 

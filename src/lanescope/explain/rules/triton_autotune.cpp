@@ -30,7 +30,9 @@ bool may_be_tuned(const Facts& facts, KernelNames& names, SliceId kernel) {
   const std::string_view label = facts.trace->name(kernel);
   if (label.starts_with("triton_") || names.of(kernel).library == "Triton") return true;
   const SliceId launch = facts.links.launch_of[raw(kernel)];
-  return launch != kNone<SliceId> && facts.trace->name(launch).starts_with("cuLaunchKernel") &&
+  if (launch == kNone<SliceId>) return false;
+  const ApiCall call = facts.trace->api_call(launch);
+  return call.runtime() == ApiRuntime::kCudaDriver && call.does(api_effect::kLaunchesKernel) &&
          label.find_first_of("<(: ") == std::string_view::npos;
 }
 
