@@ -5,5 +5,3 @@
 #include "lanescope/explain/rules/common.h"
 #include "lanescope/explain/rules/memory_common.h"
 #include "lanescope/explain/rules/needs.h"
-
-namespace lanescope::explain::rules {}  // namespace lanescope::explain::rules
