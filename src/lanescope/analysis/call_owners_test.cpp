@@ -1,5 +1,5 @@
-// Files of several processes, whose correlation ids all count from 1: work is
-// joined with a call of its own process. Calls are named after their process.
+// Files of several processes, whose correlation ids all count from 1: work is joined with a call of
+// its own process. Calls are named after their process.
 #include "lanescope/analysis/call_owners.h"
 
 #include <gtest/gtest.h>
@@ -20,12 +20,12 @@ Scalar number(std::int64_t value) { return {false, value, kNone<StringId>}; }
 
 class Rows {
  public:
-  Rows &call(std::int64_t pid, std::int64_t start, std::int64_t id, std::string_view name = "call",
+  Rows& call(std::int64_t pid, std::int64_t start, std::int64_t id, std::string_view name = "call",
              std::int64_t external = 0) {
     return row(builder_.thread_track(number(pid), number(1)), "cuda_runtime", name, start, 1, id,
                external);
   }
-  Rows &work(std::int64_t device, std::int64_t start, std::int64_t id, std::int64_t external = 0,
+  Rows& work(std::int64_t device, std::int64_t start, std::int64_t id, std::int64_t external = 0,
              std::string_view category = "kernel") {
     return row(builder_.stream_track(number(device), number(7)), category, "work", start, 1, id,
                external);
@@ -33,7 +33,7 @@ class Rows {
   Trace trace() { return std::move(*std::move(builder_).finish()); }
 
  private:
-  Rows &row(TrackId track, std::string_view category, std::string_view name, std::int64_t start,
+  Rows& row(TrackId track, std::string_view category, std::string_view name, std::int64_t start,
             std::int64_t dur, std::int64_t id, std::int64_t external) {
     builder_.args().begin();
     if (external != 0)
@@ -47,10 +47,10 @@ class Rows {
 };
 
 // "device.start<-pid.start" of all work in order, "-" without a launch.
-std::string joins(const Trace &trace) {
+std::string joins(const Trace& trace) {
   const LaunchLinks links = compute_launch_links(trace);
   std::ostringstream text;
-  for (const Track &track : trace.tracks()) {
+  for (const Track& track : trace.tracks()) {
     if (track.kind != TrackKind::kStream) continue;
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
       const SliceId launch = links.launch_of[i];
@@ -66,8 +66,8 @@ std::string joins(const Trace &trace) {
   return text.str();
 }
 
-// The last call before the work of device 0 at 17 and 27 is that of 51. But 51
-// fits two pieces of it, 50 all three.
+// The last call before the work of device 0 at 17 and 27 is that of 51. But 51 fits two pieces of
+// it, 50 all three.
 TEST(CallOwnersTest, ADeviceBelongsToTheProcessWhoseCallsFitMostOfItsWork) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3}) {
@@ -78,8 +78,8 @@ TEST(CallOwnersTest, ADeviceBelongsToTheProcessWhoseCallsFitMostOfItsWork) {
             "0.3<-50.0 0.17<-50.10 0.27<-50.20 1.8<-51.5 1.18<-51.15 1.28<-51.25");
 }
 
-// Each process fits all work of both devices, 51 with smaller lags. The rows of
-// 51 and device 1 come first, as if another file was appended to it.
+// Each process fits all work of both devices, 51 with smaller lags. The rows of 51 and device 1
+// come first, as if another file was appended to it.
 TEST(CallOwnersTest, ProcessesThatFitAlikeAreTakenInOrderOfTheFile) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3}) rows.call(51, id * 10 - 5, id).work(1, id * 10 + 2, id);
@@ -88,8 +88,7 @@ TEST(CallOwnersTest, ProcessesThatFitAlikeAreTakenInOrderOfTheFile) {
             "1.12<-51.5 1.22<-51.15 1.32<-51.25 0.7<-50.0 0.17<-50.10 0.27<-50.20");
 }
 
-// One device, its process and another one without a device, which fits all of
-// it too.
+// One device, its process and another one without a device, which fits all of it too.
 TEST(CallOwnersTest, OfProcessesThatFitAlikeTheNearerOneOwnsTheOnlyDevice) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3})
@@ -97,8 +96,8 @@ TEST(CallOwnersTest, OfProcessesThatFitAlikeTheNearerOneOwnsTheOnlyDevice) {
   EXPECT_EQ(joins(rows.trace()), "0.7<-51.5 0.17<-51.15 0.27<-51.25");
 }
 
-// Ids 1 to 10 are of 50; the call of id 11 was lost, and 51 happens to have
-// one. Id 1 of 51 starts a copy and would be nearer.
+// Ids 1 to 10 are of 50; the call of id 11 was lost, and 51 happens to have one. Id 1 of 51 starts
+// a copy and would be nearer.
 TEST(CallOwnersTest, WorkWhoseOwnCallWasLostHasNoLaunch) {
   Rows rows;
   for (std::int64_t id = 1; id <= 10; ++id)
@@ -120,8 +119,7 @@ TEST(CallOwnersTest, ACallThatStartsNoWorkOfTheGpuMatchesNone) {
   EXPECT_EQ(joins(rows.trace()), "0.14<-50.10 0.24<-50.20 0.34<-50.30");
 }
 
-// Both use device 0. Each id has two calls and two pieces of work: the first is
-// the first's.
+// Both use device 0. Each id has two calls and two pieces of work: the first is the first's.
 TEST(CallOwnersTest, ProcessesOnOneDeviceAreToldApartIdById) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3}) {
@@ -133,8 +131,7 @@ TEST(CallOwnersTest, ProcessesOnOneDeviceAreToldApartIdById) {
             "0.27<-51.21 0.35<-50.30 0.37<-51.31");
 }
 
-// The same, but the work of 51 overtakes that of 50, as the file tells: first
-// come all rows of 51.
+// The same, but the work of 51 overtakes that of 50, as the file tells: first come all rows of 51.
 TEST(CallOwnersTest, FilesOneBehindTheOtherTellProcessesOnOneDeviceApart) {
   Rows rows;
   for (const std::int64_t id : {1, 2, 3}) rows.call(51, id * 10 + 1, id).work(0, id * 10 + 5, id);
@@ -172,8 +169,8 @@ TEST(CallOwnersTest, ManyCallsOfOneIdAreJoinedAsInOneProcess) {
   EXPECT_EQ(joins(rows.trace()), "0.200<-1200.200");
 }
 
-// Queues of random depth, ids that repeat in part, devices of their own: every
-// piece finds its call.
+// Queues of random depth, ids that repeat in part, devices of their own: every piece
+// finds its call.
 TEST(CallOwnersTest, ProcessesWithADeviceEachFindTheirOwnCalls) {
   std::mt19937 random(7);
   const auto below = [&](std::int64_t limit) {

@@ -13,23 +13,22 @@ namespace {
 
 using testing::Sketch;
 
-KeyAverages averages(const Trace &trace, TableStyle style, KeyAveragesOptions options = {}) {
+KeyAverages averages(const Trace& trace, TableStyle style, KeyAveragesOptions options = {}) {
   options.style = style;
   auto result = compute_key_averages(trace, options);
   EXPECT_TRUE(result);
   return std::move(*result);
 }
 
-const KeyAverage &row(const KeyAverages &table, std::string_view name, bool on_device = false) {
+const KeyAverage& row(const KeyAverages& table, std::string_view name, bool on_device = false) {
   static const KeyAverage missing;
-  for (const KeyAverage &each : table.rows)
+  for (const KeyAverage& each : table.rows)
     if (each.name == name && each.on_device == on_device) return each;
   ADD_FAILURE() << "no row " << name;
   return missing;
 }
 
-// One step: linear over addmm over one launch, whose kernel runs 5 ns. All ids
-// agree.
+// One step: linear over addmm over one launch, whose kernel runs 5 ns. All ids agree.
 Sketch one_linear() {
   return std::move(Sketch()
                        .annotation("ProfilerStep#3", 0, 1000, {.external_id = 1})
@@ -40,9 +39,9 @@ Sketch one_linear() {
 }
 
 // A row of an annotation on stream 7 as lanescope's recorder writes it.
-void project(Sketch &sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+void project(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
              std::string_view launches) {
-  TraceBuilder &builder = sketch.builder();
+  TraceBuilder& builder = sketch.builder();
   Scalar device, stream;
   stream.number = 7;
   builder.args().begin();
@@ -53,8 +52,8 @@ void project(Sketch &sketch, std::string_view name, std::int64_t start_ns, std::
                     builder.intern(name), start_ns, dur_ns, args);
 }
 
-// Torch has no bar for an annotation whose work is all launched in inner ones;
-// neither style counts the bar of backward work as a separate call.
+// Torch has no bar for an annotation whose work is all launched in inner ones; neither style counts
+// the bar of backward work as a separate call.
 TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
   Sketch sketch = one_linear();
   project(sketch, "own", 599, 7, "own");
@@ -64,18 +63,17 @@ TEST(KeyAveragesTest, BarsThatTorchDoesNotDrawAreNotInItsTable) {
   const KeyAverages torch = averages(trace, TableStyle::kTorch);
   EXPECT_EQ(row(torch, "own", true).count, 1);
   EXPECT_EQ(row(torch, "own", true).device_time_total_ns, 5);
-  for (const KeyAverage &each : torch.rows) EXPECT_NE(each.name, "outer");
+  for (const KeyAverage& each : torch.rows) EXPECT_NE(each.name, "outer");
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
   EXPECT_EQ(row(ours, "own", true).count, 1);
   EXPECT_EQ(row(ours, "outer", true).device_time_total_ns, 5);
 }
 
-// No API call is recorded at all, but the trace itself says of one kernel that
-// it came before.
+// No API call is recorded at all, but the trace itself says of one kernel that it came before.
 TEST(KeyAveragesTest, WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly) {
   Sketch sketch;
   sketch.op("aten::add", 0, 100, {.external_id = 1}).kernel("inside", 50, 5);
-  TraceBuilder &builder = sketch.builder();
+  TraceBuilder& builder = sketch.builder();
   Scalar device, stream;
   stream.number = 7;
   builder.args().begin();
@@ -97,7 +95,7 @@ TEST(KeyAveragesTest, WorkMarkedAsLaunchedBeforeTheWindowCountsInTorchStyleOnly)
 
 // Launches and no kernel: the device was not recorded.
 TEST(KeyAveragesTest, EveryLaunchTellsThatTheDeviceWasLeftOut) {
-  for (const char *call : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+  for (const char* call : {"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
     EXPECT_EQ(averages(Sketch().runtime(call, 0, 5).trace(), TableStyle::kTorch).device, "")
         << call;
   EXPECT_EQ(averages(Sketch().runtime("cudaGetDevice", 0, 5).trace(), TableStyle::kTorch).device,
@@ -122,8 +120,8 @@ TEST(KeyAveragesTest, TotalsRunDownTheTreeInBothStyles) {
   }
 }
 
-// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar
-// without the tick at each end.
+// The bar spans [599, 701) with 5 + 10 ns of work inside; torch counts the bar without the tick
+// at each end.
 TEST(KeyAveragesTest, AnnotationsOnTheDeviceShowTheirBarInTorchStyleAndTheirWorkInLanescopeStyle) {
   const Trace trace = std::move(one_linear()
                                     .kernel("gemm", 690, 10, {.external_id = 3, .correlation = 70})
@@ -161,7 +159,7 @@ TEST(KeyAveragesTest, WarmUpWorkIsLeftOutOfLanescopeStyleAndCounted) {
                           .trace();
   EXPECT_EQ(row(averages(trace, TableStyle::kTorch), "leaked", true).count, 1);
   const KeyAverages ours = averages(trace, TableStyle::kLanescope);
-  for (const KeyAverage &each : ours.rows) EXPECT_NE(each.name, "leaked");
+  for (const KeyAverage& each : ours.rows) EXPECT_NE(each.name, "leaked");
   EXPECT_EQ(ours.corrections.unlaunched_count, 1u);
   EXPECT_EQ(ours.corrections.unlaunched_ns, 30);
   EXPECT_EQ(ours.corrections.before_first_step_count, 1u);
@@ -178,8 +176,7 @@ TEST(KeyAveragesTest, WithoutAnyRecordedLaunchNothingIsLeftOut) {
   EXPECT_EQ(row(ours, "op").device_time_total_ns, 5);
 }
 
-// mean over mean as its only child is one call, to a fixpoint; with a second
-// child both stay.
+// mean over mean as its only child is one call, to a fixpoint; with a second child both stay.
 TEST(KeyAveragesTest, AnOnlyChildOfTheSameNameIsTheSameCall) {
   Trace trace =
       std::move(Sketch().op("mean", 0, 100).op("mean", 10, 80).op("mean", 20, 60).op("sum", 30, 10))
@@ -204,8 +201,8 @@ TEST(KeyAveragesTest, MergedCallsKeepTheKernelsOfBothInLanescopeStyle) {
   EXPECT_EQ(row(averages(trace, TableStyle::kLanescope), "f").device_time_total_ns, 7);
 }
 
-// Records at 20 (own thread) and 30 (another thread) lie inside the operator's
-// time; one at 500 in nobody's.
+// Records at 20 (own thread) and 30 (another thread) lie inside the operator's time; one at
+// 500 in nobody's.
 TEST(KeyAveragesTest, MemoryOfOtherThreadsCountsInTorchStyleOnly) {
   const Trace trace = std::move(Sketch()
                                     .op("op", 0, 100)
@@ -248,9 +245,9 @@ TEST(KeyAveragesTest, GroupsByShapeOverloadAndStack) {
 }
 
 // A Python frame on thread 100, as torch 2.11 writes it with verbose.
-void python_frame(Sketch &sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+void python_frame(Sketch& sketch, std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
                   std::int64_t id, std::int64_t parent) {
-  TraceBuilder &builder = sketch.builder();
+  TraceBuilder& builder = sketch.builder();
   Scalar thread;
   thread.number = 100;
   builder.args().begin();
@@ -265,8 +262,8 @@ void python_frame(Sketch &sketch, std::string_view name, std::int64_t start_ns, 
 
 using Stack = std::vector<std::string>;
 
-// main [0, 1000) calls step [100, 500), which runs aten::mm; what the file has
-// no stacks of gets those that torch finds.
+// main [0, 1000) calls step [100, 500), which runs aten::mm; what the file has no stacks of gets
+// those that torch finds.
 TEST(KeyAveragesTest, KernelsAndCallsHaveTheStackOfTheirOperatorOrOfTheMainThread) {
   Sketch sketch;
   sketch.op("aten::mm", 150, 200, {.external_id = 2, .call_stack = "step;main;"})
@@ -287,8 +284,7 @@ TEST(KeyAveragesTest, KernelsAndCallsHaveTheStackOfTheirOperatorOrOfTheMainThrea
   EXPECT_EQ(row(table, "late", true).stack, Stack{"main"});
 }
 
-// The call of another thread lasts from before step() until 240, and closes
-// step() there.
+// The call of another thread lasts from before step() until 240, and closes step() there.
 TEST(KeyAveragesTest, AnUnlinkedCallThatEndsWithinAFrameClosesItAsInTorch) {
   for (const bool is_other : {false, true}) {
     Sketch sketch;
@@ -303,8 +299,7 @@ TEST(KeyAveragesTest, AnUnlinkedCallThatEndsWithinAFrameClosesItAsInTorch) {
   }
 }
 
-// lanescope's own file has lines of calls as "Call stack". main [0, 1000) calls
-// step [100, 500).
+// lanescope's own file has lines of calls as "Call stack". main [0, 1000) calls step [100, 500).
 TEST(KeyAveragesTest, OwnOperatorsHaveTheFramesAroundThemInTorchsStyle) {
   const auto stacks = [](TableStyle style) {
     Sketch sketch;
@@ -363,9 +358,8 @@ TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
   EXPECT_EQ(table.rows[1].name, "int*");
 }
 
-// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside
-// another child each; on another thread there is one of 40. All calls together
-// are 200 long, but only 140 of two threads.
+// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside another child each; on
+// another thread there is one of 40. All calls together are 200 long, but only 140 of two threads.
 TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
   const Trace trace = std::move(Sketch()
                                     .op("aten::copy_", 0, 100)

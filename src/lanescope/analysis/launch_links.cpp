@@ -1,9 +1,8 @@
-// Problem: files say who launched what in three ways that disagree (flow
-// arrows, External id, correlation). Idea: the correlation id joins device work
-// to its API call, by one sort and binary search. The API call is on a CPU
-// thread, so the operator open there at its start made it: one sweep per thread
-// with a stack. Example: aten::mm [10, 90) on thread 1, cuLaunchKernelEx [40,
-// 50) correlation 7, kernel correlation 7 at 95
+// Problem: files say who launched what in three ways that disagree (flow arrows, External id,
+// correlation). Idea: the correlation id joins device work to its API call, by one sort and binary
+// search. The API call is on a CPU thread, so the operator open there at its start made it: one
+// sweep per thread with a stack. Example: aten::mm [10, 90) on thread 1, cuLaunchKernelEx [40, 50)
+// correlation 7, kernel correlation 7 at 95
 //   -> launch_of(kernel) = cuLaunchKernelEx, op_of(both) = aten::mm.
 #include "lanescope/analysis/launch_links.h"
 
@@ -19,18 +18,17 @@
 namespace lanescope::analysis {
 namespace {
 
-// An API call with its correlation id, or a front-end slice with its External
-// id.
+// An API call with its correlation id, or a front-end slice with its External id.
 using Keyed = CorrelatedCall;
 
-void sort_if_needed(std::vector<Keyed> &entries) {
+void sort_if_needed(std::vector<Keyed>& entries) {
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
 }
 
 // The last entry with that id to start at or before `time_ns`, else the first
 // one.
-SliceId nearest_before(const std::vector<Keyed> &entries, std::int64_t id, std::int64_t time_ns) {
-  const Keyed *const found = find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns);
+SliceId nearest_before(const std::vector<Keyed>& entries, std::int64_t id, std::int64_t time_ns) {
+  const Keyed* const found = find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns);
   return found ? found->slice : kNone<SliceId>;
 }
 
@@ -41,19 +39,18 @@ struct Recorded {
   TrackId track;
   std::int64_t start_ns;
   SliceId slice;
-  auto operator<=>(const Recorded &) const = default;
+  auto operator<=>(const Recorded&) const = default;
 };
 
-// One backward operator's vote: this thread number of its process is that
-// track.
+// One backward operator's vote: this thread number of its process is that track.
 struct Vote {
   ProcessId process;
   std::int64_t thread;
   TrackId track;
-  auto operator<=>(const Vote &) const = default;
+  auto operator<=>(const Vote&) const = default;
 };
 
-bool contains(const Trace &trace, SliceId outer, SliceId inner) {
+bool contains(const Trace& trace, SliceId outer, SliceId inner) {
   return trace.slices().track[raw(outer)] == trace.slices().track[raw(inner)] &&
          trace.start_ns(outer) <= trace.start_ns(inner) &&
          trace.start_ns(inner) <= trace.end_ns(outer);
@@ -61,7 +58,7 @@ bool contains(const Trace &trace, SliceId outer, SliceId inner) {
 
 class Linker {
  public:
-  explicit Linker(const Trace &trace)
+  explicit Linker(const Trace& trace)
       : trace_(trace), count_(static_cast<std::uint32_t>(trace.slices().size())) {
     links_.launch_of.assign(count_, kNone<SliceId>);
     links_.op_of.assign(count_, kNone<SliceId>);
@@ -71,7 +68,7 @@ class Linker {
   LaunchLinks run() {
     collect();
     link_launches();
-    for (const Track &track : trace_.tracks())
+    for (const Track& track : trace_.tracks())
       if (track.kind == TrackKind::kThread) link_api_calls(track);
     judge_external_ids();
     link_device_work();
@@ -116,7 +113,7 @@ class Linker {
   }
 
   // The last front-end slice to start that contains the start of the call.
-  void link_api_calls(const Track &track) {
+  void link_api_calls(const Track& track) {
     const auto end_of = [this](SliceId id) { return trace_.end_ns(id); };
     OpenRangeStack<SliceId, decltype(end_of)> open(end_of);
     for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
@@ -125,7 +122,7 @@ class Linker {
       if (is_front_end(kind)) {
         open.push(id, trace_.start_ns(id));
       } else if (is_api_call(kind)) {
-        if (const SliceId *const op = open.top(trace_.start_ns(id))) links_.op_of[i] = *op;
+        if (const SliceId* const op = open.top(trace_.start_ns(id))) links_.op_of[i] = *op;
       }
     }
   }
@@ -160,7 +157,7 @@ class Linker {
   void link_device_work() {
     for (const SliceId id : device_) {
       const SliceId launch = links_.launch_of[raw(id)];
-      SliceId &op = links_.op_of[raw(id)];
+      SliceId& op = links_.op_of[raw(id)];
       if (launch != kNone<SliceId>) op = links_.op_of[raw(launch)];
       if (op != kNone<SliceId> || !links_.external_id_trusted) continue;
       op = by_external_id(id);
@@ -168,10 +165,9 @@ class Linker {
     }
   }
 
-  // Fwd thread id is torch's small number of a thread, not the tid in the file;
-  // 0 means "not a backward operator". Votes match the numbers of each process
-  // to tracks: each backward operator whose Sequence number is on exactly one
-  // track of its process votes for that track.
+  // Fwd thread id is torch's small number of a thread, not the tid in the file; 0 means "not a
+  // backward operator". Votes match the numbers of each process to tracks: each backward operator
+  // whose Sequence number is on exactly one track of its process votes for that track.
   void link_backward() {
     std::vector<Recorded> forward;
     std::vector<SliceId> backward;
@@ -185,7 +181,7 @@ class Linker {
       const auto [first, last] = std::equal_range(
           forward.begin(), forward.end(),
           Recorded{process, *args.integer(ArgKey::kSequenceNumber), {}, 0, {}},
-          [](const Recorded &a, const Recorded &b) {
+          [](const Recorded& a, const Recorded& b) {
             return std::tie(a.process, a.sequence) < std::tie(b.process, b.sequence);
           });
       if (first != last && first->track == std::prev(last)->track)
@@ -205,8 +201,8 @@ class Linker {
     }
   }
 
-  void collect_sequence(SliceId id, std::vector<Recorded> &forward,
-                        std::vector<SliceId> &backward) const {
+  void collect_sequence(SliceId id, std::vector<Recorded>& forward,
+                        std::vector<SliceId>& backward) const {
     if (trace_.kind(id) != CategoryKind::kCpuOp) return;
     const ArgsView args = trace_.slice_args(id);
     const auto sequence = args.integer(ArgKey::kSequenceNumber);
@@ -219,7 +215,7 @@ class Linker {
                          trace_.start_ns(id), id});
   }
 
-  static TrackId winner(const std::vector<Vote> &votes, ProcessId process, std::int64_t thread) {
+  static TrackId winner(const std::vector<Vote>& votes, ProcessId process, std::int64_t thread) {
     auto at = std::lower_bound(votes.begin(), votes.end(), Vote{process, thread, TrackId{0}});
     TrackId best = kNone<TrackId>;
     for (std::ptrdiff_t most = 0;
@@ -234,13 +230,12 @@ class Linker {
     return best;
   }
 
-  // Nested operators may repeat a Sequence number; the last to start before the
-  // backward pass made the node. `wanted` has the start of the backward pass
-  // instead of its own.
-  static SliceId last_forward(const std::vector<Recorded> &forward, const Recorded &wanted) {
+  // Nested operators may repeat a Sequence number; the last to start before the backward pass made
+  // the node. `wanted` has the start of the backward pass instead of its own.
+  static SliceId last_forward(const std::vector<Recorded>& forward, const Recorded& wanted) {
     const auto after = std::upper_bound(forward.begin(), forward.end(), wanted);
     if (after == forward.begin()) return kNone<SliceId>;
-    const Recorded &found = *std::prev(after);
+    const Recorded& found = *std::prev(after);
     return found.process == wanted.process && found.sequence == wanted.sequence &&
                    found.track == wanted.track
                ? found.slice
@@ -261,7 +256,7 @@ class Linker {
         links_.launched[at[raw(links_.launch_of[raw(id)])]++] = id;
   }
 
-  const Trace &trace_;
+  const Trace& trace_;
   std::uint32_t count_;
   LaunchLinks links_;
   std::vector<Keyed> api_calls_, front_ends_;
@@ -275,6 +270,6 @@ std::span<const SliceId> LaunchLinks::launched_by(SliceId api_call) const {
   return std::span(launched).subspan(first, launched_first[raw(api_call) + 1] - first);
 }
 
-LaunchLinks compute_launch_links(const Trace &trace) { return Linker(trace).run(); }
+LaunchLinks compute_launch_links(const Trace& trace) { return Linker(trace).run(); }
 
 }  // namespace lanescope::analysis

@@ -12,14 +12,14 @@ namespace {
 
 using testing::Sketch;
 
-SliceId slice(const Trace &trace, std::string_view name, int nth = 0) {
+SliceId slice(const Trace& trace, std::string_view name, int nth = 0) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
     if (trace.name(SliceId{i}) == name && nth-- == 0) return SliceId{i};
   ADD_FAILURE() << "no slice " << name;
   return kNone<SliceId>;
 }
 
-std::string_view name_of(const Trace &trace, SliceId id) {
+std::string_view name_of(const Trace& trace, SliceId id) {
   return id == kNone<SliceId> ? "none" : trace.name(id);
 }
 
@@ -64,8 +64,7 @@ TEST(LaunchLinksTest, CorrelationZeroAndMissingIdsLinkNothing) {
   EXPECT_EQ(links.launch_of[raw(slice(trace, "zero"))], kNone<SliceId>);
 }
 
-// An id that a process uses again: the call that started last before the kernel
-// is its own.
+// An id that a process uses again: the call that started last before the kernel is its own.
 TEST(LaunchLinksTest, OfEqualCorrelationIdsTheLatestCallBeforeTheKernelCounts) {
   const Trace trace = std::move(Sketch()
                                     .runtime("first", 0, 10, {.correlation = 5})
@@ -78,8 +77,7 @@ TEST(LaunchLinksTest, OfEqualCorrelationIdsTheLatestCallBeforeTheKernelCounts) {
   EXPECT_EQ(name_of(trace, links.launch_of[raw(slice(trace, "late"))]), "second");
 }
 
-// B starts inside A and ends after it; the call at 60 is only in B, the one at
-// 30 in both.
+// B starts inside A and ends after it; the call at 60 is only in B, the one at 30 in both.
 TEST(LaunchLinksTest, OverlappingOperatorsGiveTheLatestStartedOneThatIsOpen) {
   const Trace trace = std::move(Sketch()
                                     .op("A", 0, 50)
@@ -108,8 +106,7 @@ TEST(LaunchLinksTest, ExternalIdsServeOnlyWhereTheyProvedRight) {
   EXPECT_EQ(name_of(right, links.op_of[raw(slice(right, "lost call"))]), "op");
   EXPECT_EQ(links.external_id_used_count, 1u);
 
-  // The same with ids that are a copy of the correlation and name another
-  // operator.
+  // The same with ids that are a copy of the correlation and name another operator.
   const Trace wrong =
       std::move(Sketch()
                     .op("other", 0, 5, {.external_id = 8})
@@ -124,8 +121,8 @@ TEST(LaunchLinksTest, ExternalIdsServeOnlyWhereTheyProvedRight) {
   EXPECT_EQ(name_of(wrong, links.op_of[raw(slice(wrong, "lost call"))]), "none");
 }
 
-// Logical thread 1 is tid 100: sequence number 4 is found there alone. Number 5
-// exists on both threads.
+// Logical thread 1 is tid 100: sequence number 4 is found there alone. Number 5 exists
+// on both threads.
 TEST(LaunchLinksTest, BackwardFindsForwardBySequenceNumberOnTheThreadThatTheVotesName) {
   const Trace trace =
       std::move(Sketch()
@@ -141,17 +138,16 @@ TEST(LaunchLinksTest, BackwardFindsForwardBySequenceNumberOnTheThreadThatTheVote
   EXPECT_EQ(links.forward_of[raw(slice(trace, "aten::mm"))], kNone<SliceId>);
 }
 
-// Two processes have equal sequence numbers and threads: a backward operator
-// stays in its process.
+// Two processes have equal sequence numbers and threads: a backward operator stays in its process.
 TEST(LaunchLinksTest, BackwardFindsForwardInItsOwnProcess) {
   Sketch sketch;
   sketch.op("aten::mul", 0, 5, {.sequence = 4})
       .op("MulBackward0", 50, 5, {.tid = 300, .sequence = 4, .fwd_thread = 1});
-  TraceBuilder &builder = sketch.builder();
+  TraceBuilder& builder = sketch.builder();
   const auto op = [&](std::string_view name, std::int64_t tid, std::int64_t start,
                       std::int64_t thread) {
     builder.args().begin();
-    for (const auto &[key, value] :
+    for (const auto& [key, value] :
          {std::pair("Sequence number", std::int64_t{4}), std::pair("Fwd thread id", thread)})
       builder.args().add_int(builder.intern(key), arg_key(key), value);
     const auto number = [](std::int64_t value) { return Scalar{false, value, kNone<StringId>}; };

@@ -48,8 +48,7 @@ struct Window {
   std::int64_t start_ns = 0, end_ns = 0;
   std::int64_t length_ns() const { return end_ns - start_ns; }
 };
-// Is the time within one of the windows? They are in order and do not overlap. Cost: a binary
-// search.
+// Is the time within one of the windows? They are in order and do not overlap. Cost: a binary search.
 bool is_inside(std::span<const Window> windows, std::int64_t time_ns);
 
 // When each step used the device, one entry per step. A step begins on a device when the CPU began

@@ -54,14 +54,13 @@ TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbers
   EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
 }
 
-// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread
-// is in work [50, 90).
+// main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread is in work [50, 90).
 TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
   Sketch sketch;
   sketch.op("aten::mm", 0, 40).op("aten::copy_", 10, 20);
   const auto frame = [&](std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
                          std::int64_t tid) {
-    TraceBuilder &builder = sketch.builder();
+    TraceBuilder& builder = sketch.builder();
     Scalar process, thread;
     process.number = 100;
     thread.number = tid;

@@ -9,11 +9,9 @@ namespace {
 
 using testing::ProgramSketch;
 
-// Three steps of 1 + 2: each launches a gemm of 50 us (aten::mm) and a copy of
-// 10 us from pageable memory, then waits for the GPU. By hand, t = 0 at the
-// start of a step:
-//   CPU: mm [0, 10), its call [3, 7); copy [10, 20), its call [13, 17); wait
-//   [20, 72): until 2 us
+// Three steps of 1 + 2: each launches a gemm of 50 us (aten::mm) and a copy of 10 us from pageable
+// memory, then waits for the GPU. By hand, t = 0 at the start of a step:
+//   CPU: mm [0, 10), its call [3, 7); copy [10, 20), its call [13, 17); wait [20, 72): until 2 us
 //        after the GPU is done, and 1 for the operator around it
 //   GPU: gemm [9, 59), copy [59, 69)
 Trace three_steps() {
@@ -31,9 +29,9 @@ Trace three_steps() {
   return sketch.trace();
 }
 
-double measured(const Facts &facts, const char *key) {
+double measured(const Facts& facts, const char* key) {
   const Measured value = compute_measure(facts, *find_measure(key));
-  const auto *found = std::get_if<MeasuredValue>(&value);
+  const auto* found = std::get_if<MeasuredValue>(&value);
   EXPECT_NE(found, nullptr) << key;
   return found ? found->real() : -1;
 }
@@ -55,8 +53,8 @@ TEST(MeasuresTest, NumbersOfAStepByHand) {
   EXPECT_EQ(measured(facts, "copy_bytes"), 1'000'000);
   EXPECT_EQ(measured(facts, "memsets"), 0);
   EXPECT_EQ(measured(facts, "launches"), 2);
-  // The pageable copy waits in every step; the synchronize of the last one
-  // comes after the last launch and ends the recording: 2 + 1 in two steps.
+  // The pageable copy waits in every step; the synchronize of the last one comes after the last
+  // launch and ends the recording: 2 + 1 in two steps.
   EXPECT_EQ(measured(facts, "host_waits"), 1.5);
 }
 
@@ -64,13 +62,13 @@ TEST(MeasuresTest, EveryTimeOfAStepIsAPartOfTheWall) {
   const Trace trace = three_steps();
   const Facts facts = *gather_facts(trace);
   double idle = 0;
-  for (const Measure &each : all_measures())
+  for (const Measure& each : all_measures())
     if (find_idle_cause(each.key)) idle += measured(facts, each.key);
   EXPECT_EQ(idle, measured(facts, "idle"));
 }
 
-// On device 0 the allocator gives out 1000, 3000, then 2000 bytes; device 1 and
-// the CPU do not count.
+// On device 0 the allocator gives out 1000, 3000, then 2000 bytes; device 1 and the CPU do not
+// count.
 TEST(MeasuresTest, PeakMemoryIsThatOfTheMainDevice) {
   testing::Sketch sketch;
   sketch.kernel("gemm", 0, 1000);
@@ -80,16 +78,16 @@ TEST(MeasuresTest, PeakMemoryIsThatOfTheMainDevice) {
   struct Record {
     std::int64_t time, type, device, bytes, allocated, reserved;
   };
-  TraceBuilder &builder = sketch.builder();
+  TraceBuilder& builder = sketch.builder();
   const Scalar id{false, 100, kNone<StringId>};
   const TrackId thread = builder.thread_track(id, id);
-  for (const Record &each : {Record{10, 1, 0, 1000, 1000, 4096},
+  for (const Record& each : {Record{10, 1, 0, 1000, 1000, 4096},
                              {20, 1, 0, 2000, 3000, 4096},
                              {30, 1, 0, -1000, 2000, 4096},
                              {40, 1, 1, 9000, 9000, 9000},
                              {50, 0, -1, 8000, 8000, 8000}}) {
     builder.args().begin();
-    for (const auto &[key, value] : {std::pair("Device Type", each.type),
+    for (const auto& [key, value] : {std::pair("Device Type", each.type),
                                      {"Device Id", each.device},
                                      {"Bytes", each.bytes},
                                      {"Total Allocated", each.allocated},
@@ -109,7 +107,7 @@ TEST(MeasuresTest, PeakMemoryIsThatOfTheMainDevice) {
 }
 
 TEST(BudgetTest, UnitsOfALimit) {
-  const auto parse = [](const char *key, const char *text) {
+  const auto parse = [](const char* key, const char* text) {
     return parse_limit(*find_measure(key), true, text);
   };
   EXPECT_EQ(parse("wall", "12 ms")->value, 12e6);
@@ -123,7 +121,7 @@ TEST(BudgetTest, UnitsOfALimit) {
   ASSERT_TRUE(parse("idle", "5 %"));
   EXPECT_TRUE(parse("idle", "5 %")->is_share);
   EXPECT_DOUBLE_EQ(parse("idle", "5 %")->value, 0.05);
-  for (const auto &[key, text] : {std::pair("wall", "12"),
+  for (const auto& [key, text] : {std::pair("wall", "12"),
                                   {"wall", "5 %"},
                                   {"wall", "-1 ms"},
                                   {"wall", "nan ms"},
@@ -146,11 +144,11 @@ TEST(BudgetTest, UnitsOfALimit) {
   }
 }
 
-BudgetReport check(const Trace &trace, std::vector<std::pair<const char *, const char *>> at_most,
+BudgetReport check(const Trace& trace, std::vector<std::pair<const char*, const char*>> at_most,
                    std::vector<std::string> rules = {}, bool per_recording = false) {
   Budget budget;
   budget.per_recording = per_recording;
-  for (const auto &[key, text] : at_most)
+  for (const auto& [key, text] : at_most)
     budget.limits.push_back(*parse_limit(*find_measure(key), true, text));
   budget.quiet_rules = std::move(rules);
   return *check_budget(*gather_facts(trace), budget);
@@ -184,10 +182,10 @@ TEST(BudgetTest, AtLeastIsTheOtherWayRound) {
 TEST(BudgetTest, EveryMeasureHasEvidenceOrNothingToShow) {
   const Trace trace = three_steps();
   const Facts facts = *gather_facts(trace);
-  for (const char *key : {"wall", "compute", "exposed_copy", "idle", "host_waits", "kernels",
+  for (const char* key : {"wall", "compute", "exposed_copy", "idle", "host_waits", "kernels",
                           "launches", "copies", "copy_bytes", "after_sync"})
     EXPECT_FALSE(measure_evidence(facts, *find_measure(key)).empty()) << key;
-  for (const Measure &each : all_measures()) measure_evidence(facts, each);
+  for (const Measure& each : all_measures()) measure_evidence(facts, each);
 }
 
 TEST(BudgetTest, WhatTheTraceLacksIsNeverKept) {
@@ -198,7 +196,7 @@ TEST(BudgetTest, WhatTheTraceLacksIsNeverKept) {
   EXPECT_NE(memory.lines[0].missing.find("profile_memory=True"), std::string::npos);
 
   const Trace empty = testing::Sketch().trace();
-  for (const Measure &each : all_measures()) {
+  for (const Measure& each : all_measures()) {
     Budget budget;
     budget.limits.push_back({&each, true, false, 1e15, "", 0});
     if (std::string_view(each.key) == "steps") continue;  // 0 of them
@@ -219,7 +217,7 @@ TEST(BudgetTest, StepsAndRecordingsAreNotMixedUp) {
 TEST(BudgetTest, ARuleThatFiresBreaksTheBudget) {
   const Trace trace = three_steps();
   const Explanation all = *run_rules(*gather_facts(trace));
-  for (const RuleRun &run : all.runs) {
+  for (const RuleRun& run : all.runs) {
     const BudgetReport report = check(trace, {}, {run.id});
     ASSERT_EQ(report.lines.size(), 1u);
     // A rule that a budget names is never covered by another: it fires.

@@ -58,7 +58,7 @@ TEST(LazyLoadingTest, CountsTheDriversOwnRows) {
   EXPECT_EQ(finding->confidence, Confidence::kHigh);
 }
 
-ProgramSketch allocating(int first, int later, const char *around = nullptr) {
+ProgramSketch allocating(int first, int later, const char* around = nullptr) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
     program.step();
@@ -89,8 +89,7 @@ TEST(FirstAllocationsTest, IsQuietWhenItGoesOn) {
   EXPECT_FALSE(find_by_rule(allocating(1, 0).trace(), "first-allocations"));
 }
 
-// Calls of a convolution: `first` kinds of kernels in the first, one in each of
-// four later ones.
+// Calls of a convolution: `first` kinds of kernels in the first, one in each of four later ones.
 Sketch convolutions(int first) {
   Sketch sketch;
   std::int64_t id = 0;
@@ -121,9 +120,9 @@ TEST(CudnnBenchmarkTest, IsQuietOnAFewKernels) {
 // Runs of 20 us, one each 50 us, of kernels in builds told by their registers.
 class Runs {
  public:
-  void run(std::int64_t registers, const char *kernel = "triton_red_fused_sum_0") {
+  void run(std::int64_t registers, const char* kernel = "triton_red_fused_sum_0") {
     sketch_.runtime("cuLaunchKernelEx", us(at_), us(5), {.correlation = ++id_});
-    TraceBuilder &builder = sketch_.builder();
+    TraceBuilder& builder = sketch_.builder();
     const auto number = [](std::int64_t value) { return Scalar{false, value, kNone<StringId>}; };
     const auto category = builder.category("kernel");
     const auto track = builder.stream_track(number(0), number(7));
@@ -160,8 +159,8 @@ Runs tuned(int builds, bool winner_only) {
   return runs;
 }
 
-// Three losers, five runs of 20 us each, before the winner runs alone. From the
-// first's start to the last's end: 14 times 50 us and 20 us.
+// Three losers, five runs of 20 us each, before the winner runs alone. From the first's start to
+// the last's end: 14 times 50 us and 20 us.
 TEST(TritonAutotuneTest, SpeaksOfBuildsTriedAndOneKept) {
   const auto finding = find_by_rule(tuned(4, true).trace(), "triton-autotune");
   ASSERT_TRUE(finding);
@@ -176,9 +175,9 @@ TEST(TritonAutotuneTest, IsQuietWhenSeveralBuildsStayInUse) {
   EXPECT_FALSE(find_by_rule(tuned(2, true).trace(), "triton-autotune"));
 }
 
-// `tuning` of six steps time three builds, six runs each, and then use the
-// second one once, as the others do.
-Runs tuned_in_steps(const char *kernel, std::set<int> tuning) {
+// `tuning` of six steps time three builds, six runs each, and then use the second one once, as the
+// others do.
+Runs tuned_in_steps(const char* kernel, std::set<int> tuning) {
   Runs runs;
   for (int step = 0; step < 6; ++step) {
     runs.step();
@@ -191,7 +190,7 @@ Runs tuned_in_steps(const char *kernel, std::set<int> tuning) {
 }
 
 TEST(TritonAutotuneTest, SpeaksOfTheStepThatTunesAnyKernelOfTheDriver) {
-  for (const char *kernel : {"own_gelu", "triton_red_fused_sum_0"}) {
+  for (const char* kernel : {"own_gelu", "triton_red_fused_sum_0"}) {
     const auto finding = find_by_rule(tuned_in_steps(kernel, {2}).trace(), "triton-autotune");
     ASSERT_TRUE(finding);
     EXPECT_EQ(finding->verdict.values[0].integer, 18);
@@ -220,8 +219,7 @@ TEST(TritonAutotuneTest, TwoSizesMayKeepABuildEach) {
             37);  // all but the last run: what it keeps is 33
 }
 
-// Three lengths of rows in one step, five calls each, with as much other work
-// between them.
+// Three lengths of rows in one step, five calls each, with as much other work between them.
 TEST(TritonAutotuneTest, IsQuietWhenTheProgramWorksInBetween) {
   Runs runs;
   for (int step = 0; step < 5; ++step) {
@@ -237,8 +235,7 @@ TEST(TritonAutotuneTest, IsQuietWhenTheProgramWorksInBetween) {
   EXPECT_FALSE(find_by_rule(runs.trace(), "triton-autotune"));
 }
 
-// Each step runs each build: these are shapes. A template has a build for each
-// type.
+// Each step runs each build: these are shapes. A template has a build for each type.
 TEST(TritonAutotuneTest, IsQuietWhenEachStepDoesIt) {
   EXPECT_FALSE(
       find_by_rule(tuned_in_steps("own_gelu", {0, 1, 2, 3, 4, 5}).trace(), "triton-autotune"));
@@ -258,8 +255,8 @@ TEST(TritonAutotuneTest, CountsWhatRanWhileCompiling) {
   EXPECT_EQ(finding->at_stake_ns, us(240));
 }
 
-// Six steps of 100 us on the GPU, one launch each; before the launch of
-// `long_step` the CPU reads a file for `read_us`.
+// Six steps of 100 us on the GPU, one launch each; before the launch of `long_step` the CPU reads a
+// file for `read_us`.
 ProgramSketch with_long_step(int long_step, std::int64_t read_us) {
   ProgramSketch program;
   for (int i = 0; i < 6; ++i) {
@@ -270,8 +267,7 @@ ProgramSketch with_long_step(int long_step, std::int64_t read_us) {
   return program;
 }
 
-// A step is 10 us of launching, 100 us of work less the 1 us that both run, and
-// 3 us to wait.
+// A step is 10 us of launching, 100 us of work less the 1 us that both run, and 3 us to wait.
 TEST(LongStepTest, IsTakenOutOfTheNumbersOfAStep) {
   const Trace trace = with_long_step(3, 5000).trace();
   auto facts = gather_facts(trace);
@@ -322,7 +318,7 @@ TEST(LongStepTest, TellsWhatTheGpuDidMore) {
   const Trace trace = program.trace();
   const auto finding = find_by_rule(trace, "long-step");
   ASSERT_TRUE(finding);
-  const Evidence &evidence = finding->evidence.back();
+  const Evidence& evidence = finding->evidence.back();
   EXPECT_EQ(trace.name(evidence.slice), "validate");
   EXPECT_EQ(evidence.text.values[0].integer, us(59 * 100));
   EXPECT_EQ(evidence.text.values[2].integer, 60);
@@ -335,14 +331,14 @@ TEST(LongStepTest, TheChosenStepStays) {
   EXPECT_EQ(facts->steady, (std::vector<std::size_t>{3}));
 }
 
-// The gap before its launch is nearly all of it: lone-gap tells the cause, and
-// the step is not told twice.
+// The gap before its launch is nearly all of it: lone-gap tells the cause, and the step is not told
+// twice.
 TEST(LongStepTest, IsCoveredByItsCause) {
   const Trace trace = with_long_step(3, 5000).trace();
   auto facts = gather_facts(trace);
   leave_out_long_step(*facts);
   const auto explanation = run_rules(*facts);
-  for (const RuleRun &run : explanation->runs)
+  for (const RuleRun& run : explanation->runs)
     if (std::string_view(run.id) == "long-step") {
       EXPECT_EQ(run.state, RuleRun::State::kCovered);
       EXPECT_EQ(run.covered_by, "lone-gap");
@@ -351,9 +347,8 @@ TEST(LongStepTest, IsCoveredByItsCause) {
   EXPECT_THAT(explanation->headline.pattern, ::testing::HasSubstr("longer than the other {}"));
 }
 
-// The gap before a long step's work begins while the step before it still
-// lasts. What lies in that step counts there, the rest in none of the steady
-// ones.
+// The gap before a long step's work begins while the step before it still lasts. What lies in that
+// step counts there, the rest in none of the steady ones.
 TEST(LongStepTest, AGapOverItsEdgeIsCut) {
   ProgramSketch program;
   for (int i = 0; i < 6; ++i) {
@@ -367,16 +362,16 @@ TEST(LongStepTest, AGapOverItsEdgeIsCut) {
   const Trace trace = program.trace();
   auto facts = gather_facts(trace);
   std::int64_t all = 0, cut = 0;
-  for (const auto &gap : facts->device().gaps.gaps) all += gap.end_ns - gap.start_ns;
+  for (const auto& gap : facts->device().gaps.gaps) all += gap.end_ns - gap.start_ns;
   const std::size_t before = facts->device().gaps.gaps.size();
   leave_out_long_step(*facts);
   ASSERT_EQ(facts->long_step, 3u);
-  const auto &gaps = facts->device().gaps;
+  const auto& gaps = facts->device().gaps;
   EXPECT_GT(gaps.gaps.size(), before);
-  for (const auto &gap : gaps.gaps) {
+  for (const auto& gap : gaps.gaps) {
     cut += gap.end_ns - gap.start_ns;
     std::int64_t at = gap.start_ns;
-    for (const auto &part : gaps.parts_of(gap)) {
+    for (const auto& part : gaps.parts_of(gap)) {
       EXPECT_EQ(part.start_ns, at);
       at = part.end_ns;
     }
@@ -391,8 +386,7 @@ TEST(LongStepTest, AGapOverItsEdgeIsCut) {
   EXPECT_LT(sync->at_stake_ratio, 0.5);
 }
 
-// The GPU works in two of eight steps only: what is left without one of them
-// would be nothing.
+// The GPU works in two of eight steps only: what is left without one of them would be nothing.
 TEST(LongStepTest, StaysWhereTheOthersDoNothing) {
   ProgramSketch program;
   for (int i = 0; i < 8; ++i) {

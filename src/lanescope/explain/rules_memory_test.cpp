@@ -1,5 +1,4 @@
-// Rules about GPU memory: each on drawn records for which it must speak and on
-// a near miss.
+// Rules about GPU memory: each on drawn records for which it must speak and on a near miss.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,32 +18,32 @@ class Allocator {
  public:
   explicit Allocator(std::int64_t allocated, std::int64_t reserved)
       : allocated_(allocated), reserved_(reserved) {}
-  Allocator &step(int number, std::int64_t at_us, std::int64_t us) {
+  Allocator& step(int number, std::int64_t at_us, std::int64_t us) {
     sketch_.annotation("ProfilerStep#" + std::to_string(number), at_us * 1000, us * 1000);
     return *this;
   }
-  Allocator &op(const char *name, std::int64_t at_us, std::int64_t us) {
+  Allocator& op(const char* name, std::int64_t at_us, std::int64_t us) {
     sketch_.op(name, at_us * 1000, us * 1000);
     return *this;
   }
   // Positive: allocates at `address`; negative: frees it.
-  Allocator &change(std::int64_t at_us, std::int64_t bytes, std::int64_t address) {
+  Allocator& change(std::int64_t at_us, std::int64_t bytes, std::int64_t address) {
     allocated_ += bytes;
     reserved_ = std::max(reserved_, allocated_);
     sketch_.memory_at(at_us * 1000, bytes,
                       {.address = address, .allocated = allocated_, .reserved = reserved_});
     return *this;
   }
-  Allocator &reserve(std::int64_t bytes) {
+  Allocator& reserve(std::int64_t bytes) {
     reserved_ += bytes;
     return *this;
   }
-  Allocator &device_has(std::int64_t bytes) {
+  Allocator& device_has(std::int64_t bytes) {
     sketch_.metadata("deviceProperties", R"([{"id": 0, "name": "GPU", "totalGlobalMem": )" +
                                              std::to_string(bytes) + "}]");
     return *this;
   }
-  Sketch &sketch() { return sketch_; }
+  Sketch& sketch() { return sketch_; }
   Trace trace() { return sketch_.trace(); }
 
  private:
@@ -52,8 +51,7 @@ class Allocator {
   std::int64_t allocated_, reserved_;
 };
 
-// Steps of 1 ms: each allocates and frees 8 MB, and keeps `kept` bytes of
-// aten::stack.
+// Steps of 1 ms: each allocates and frees 8 MB, and keeps `kept` bytes of aten::stack.
 Allocator with_kept(int steps, std::int64_t kept, bool freed_by_next = false) {
   Allocator program(kGB, 2 * kGB);
   program.device_has(4 * kGB);
@@ -68,8 +66,8 @@ Allocator with_kept(int steps, std::int64_t kept, bool freed_by_next = false) {
   return program;
 }
 
-// Eight steps keep 2 MB each; 2 GB less 16 MB that nobody allocated were
-// reserved of 4 GB: the device has 2 GB more, enough for 1024 steps.
+// Eight steps keep 2 MB each; 2 GB less 16 MB that nobody allocated were reserved of 4 GB: the
+// device has 2 GB more, enough for 1024 steps.
 TEST(MemoryGrowthTest, SpeaksOfWhatEachStepKeeps) {
   const auto finding = find_by_rule(with_kept(8, 2 * kMB).trace(), "memory-growth");
   ASSERT_TRUE(finding);
@@ -87,8 +85,7 @@ TEST(MemoryGrowthTest, IsQuietAboutTemporariesLossValuesAndHandedOnTensors) {
   EXPECT_FALSE(find_by_rule(with_kept(8, 2 * kMB, true).trace(), "memory-growth"));
 }
 
-// A cache that every step replaces by one that is 1 MB larger: levels grow, but
-// nothing is lost.
+// A cache that every step replaces by one that is 1 MB larger: levels grow, but nothing is lost.
 TEST(MemoryGrowthTest, IsQuietAboutABufferThatGrows) {
   Allocator program(kGB, 2 * kGB);
   for (int i = 0; i < 8; ++i) {
@@ -129,7 +126,7 @@ TEST(MemoryLimitTest, IsQuietBelowAndNotCheckedWithoutTheSize) {
 
 TEST(MemoryLimitTest, SpeaksWhenMemoryRanOut) {
   Sketch sketch;
-  TraceBuilder &builder = sketch.op("aten::mm", 0, 100).builder();
+  TraceBuilder& builder = sketch.op("aten::mm", 0, 100).builder();
   builder.args().begin();
   builder.args().add_int(builder.intern("Bytes"), ArgKey::kMemoryBytes, 5 * kGB);
   const ArgsId args = builder.args().end();

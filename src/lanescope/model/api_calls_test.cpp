@@ -97,8 +97,8 @@ TEST(ApiCallsTest, NothingIsGuessedOfOtherNames) {
 
 TEST(ApiCallsTest, ATraceAnswersForItsApiCallsOnly) {
   TraceBuilder builder;
-  const TrackId thread =
-      builder.track({false, 1, kNone<StringId>}, {false, 1, kNone<StringId>}, false);
+  const Scalar one{false, 1, kNone<StringId>};
+  const TrackId thread = builder.thread_track(one, one);
   const auto add = [&](const char* category, StringId name, std::int64_t start_ns) {
     builder.add_slice(thread, builder.category(category), name, start_ns, 5, kNone<ArgsId>);
   };

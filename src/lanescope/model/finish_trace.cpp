@@ -15,7 +15,7 @@ namespace lanescope {
 namespace {
 
 template <typename T>
-void permute(std::vector<T> &column, const std::vector<std::uint32_t> &order) {
+void permute(std::vector<T>& column, const std::vector<std::uint32_t>& order) {
   std::vector<T> sorted;
   sorted.reserve(order.size());
   for (const std::uint32_t from : order) sorted.push_back(column[from]);
@@ -24,18 +24,18 @@ void permute(std::vector<T> &column, const std::vector<std::uint32_t> &order) {
 
 // A little spare room is cheaper than a copy of the column.
 template <typename T>
-void give_back_spare(std::vector<T> &column) {
+void give_back_spare(std::vector<T>& column) {
   if (column.capacity() - column.size() > column.size() / 8) column.shrink_to_fit();
 }
 
-bool is_identity(const std::vector<std::uint32_t> &order) {
+bool is_identity(const std::vector<std::uint32_t>& order) {
   for (std::uint32_t i = 0; i < order.size(); ++i)
     if (order[i] != i) return false;
   return true;
 }
 
-// Sorts a few sorted runs that follow each other, as writers leave them (thread
-// by thread, then the runtime rows).
+// Sorts a few sorted runs that follow each other, as writers leave them (thread by thread, then
+// the runtime rows).
 template <typename Iterator, typename Less>
 void sort_runs(Iterator begin, Iterator end, Less less) {
   std::vector<Iterator> bounds{begin};
@@ -56,7 +56,7 @@ void sort_runs(Iterator begin, Iterator end, Less less) {
 }  // namespace
 
 void TraceBuilder::sort_slices() {
-  SliceColumns &slices = trace_.slices_;
+  SliceColumns& slices = trace_.slices_;
   const auto count = static_cast<std::uint32_t>(slices.size());
   // Bucket by track first: within one track, most files are nearly sorted.
   std::vector<std::uint32_t> first(trace_.tracks_.size() + 1, 0);
@@ -80,18 +80,18 @@ void TraceBuilder::sort_slices() {
     trace_.tracks_[track].slice_count = first[track + 1] - first[track];
   }
   if (!is_identity(order)) {
-    each_column(slices, [&order](auto &column) { permute(column, order); });
+    each_column(slices, [&order](auto& column) { permute(column, order); });
     if (trace_.steps_.empty()) return;
     std::vector<std::uint32_t> place(count);  // the inverse of `order`
     for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
-    for (Step &step : trace_.steps_) step.slice = SliceId{place[raw(step.slice)]};
+    for (Step& step : trace_.steps_) step.slice = SliceId{place[raw(step.slice)]};
   } else {
-    each_column(slices, [](auto &column) { give_back_spare(column); });
+    each_column(slices, [](auto& column) { give_back_spare(column); });
   }
 }
 
 void TraceBuilder::sort_instants() {
-  InstantColumns &instants = trace_.instants_;
+  InstantColumns& instants = trace_.instants_;
   std::vector<std::uint32_t> order(instants.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -107,7 +107,7 @@ void TraceBuilder::sort_instants() {
 }
 
 void TraceBuilder::sort_counters() {
-  CounterColumns &counters = trace_.counters_;
+  CounterColumns& counters = trace_.counters_;
   std::vector<std::uint32_t> order(counters.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -121,14 +121,14 @@ void TraceBuilder::sort_counters() {
 
 // By start; at equal starts in the order of the slices.
 void TraceBuilder::sort_steps() {
-  std::sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step &a, const Step &b) {
+  std::sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step& a, const Step& b) {
     const std::int64_t a_ns = trace_.start_ns(a.slice), b_ns = trace_.start_ns(b.slice);
     return a_ns != b_ns ? a_ns < b_ns : a.slice < b.slice;
   });
 }
 
 void TraceBuilder::sort_flows() {
-  sort_nearly_sorted(trace_.flows_.begin(), trace_.flows_.end(), [](const Flow &a, const Flow &b) {
+  sort_nearly_sorted(trace_.flows_.begin(), trace_.flows_.end(), [](const Flow& a, const Flow& b) {
     if (a.from_ns != b.from_ns) return a.from_ns < b.from_ns;
     if (a.to_ns != b.to_ns) return a.to_ns < b.to_ns;
     if (a.category != b.category) return a.category < b.category;
@@ -142,7 +142,7 @@ void TraceBuilder::sort_flows() {
 
 void TraceBuilder::find_window() {
   if (trace_.has_window_span_) return;
-  const SliceColumns &slices = trace_.slices_;
+  const SliceColumns& slices = trace_.slices_;
   struct Extent {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -160,13 +160,13 @@ void TraceBuilder::find_window() {
     trace_.has_window_span_ = true;
   }
   if (slices.size() == 0) return;
-  const Extent &window = trace_.has_window_span_ ? spans : all;
+  const Extent& window = trace_.has_window_span_ ? spans : all;
   trace_.window_start_ns_ = window.first;
   trace_.window_end_ns_ = window.last;
 }
 
 void TraceBuilder::find_api_calls() {
-  const SliceColumns &slices = trace_.slices_;
+  const SliceColumns& slices = trace_.slices_;
   std::vector<bool> is_found(trace_.strings_.size());
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (!is_api_call(kind(slices.category[i])) || slices.name[i] == kNone<StringId>) continue;

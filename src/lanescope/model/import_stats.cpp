@@ -58,11 +58,11 @@ static_assert(kIssues.back().name != nullptr, "each ImportIssue needs its row he
 
 }  // namespace
 
-const ImportIssueInfo &import_issue_info(ImportIssue issue) {
+const ImportIssueInfo& import_issue_info(ImportIssue issue) {
   return kIssues[static_cast<std::size_t>(issue)];
 }
 
-void ImportStats::add(const ImportStats &other) {
+void ImportStats::add(const ImportStats& other) {
   for (std::size_t i = 0; i < kImportIssueCount; ++i)
     if (other.counters_[i].count != 0)
       count(static_cast<ImportIssue>(i), other.counters_[i].first_offset, other.counters_[i].count);

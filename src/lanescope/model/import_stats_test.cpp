@@ -11,7 +11,7 @@ namespace {
 TEST(ImportStatsTest, EveryIssueHasANameOfItsOwnAndADescription) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < kImportIssueCount; ++i) {
-    const ImportIssueInfo &info = import_issue_info(static_cast<ImportIssue>(i));
+    const ImportIssueInfo& info = import_issue_info(static_cast<ImportIssue>(i));
     ASSERT_NE(info.name, nullptr) << i;
     ASSERT_NE(info.description, nullptr) << i;
     EXPECT_TRUE(names.insert(info.name).second) << info.name;

@@ -17,9 +17,9 @@ namespace lanescope {
 // start later, the first; nullptr: none has the id. Ids repeat (they wrap, and
 // a call may be recorded twice), so time decides.
 template <typename Entry, typename Id>
-const Entry *find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns) {
+const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns) {
   const auto after = std::upper_bound(entries.begin(), entries.end(), std::pair(id, time_ns),
-                                      [](const auto &key, const Entry &entry) {
+                                      [](const auto& key, const Entry& entry) {
                                         return key < std::pair(Id{entry.id}, entry.start_ns);
                                       });
   if (after != entries.begin() && std::prev(after)->id == id) return &*std::prev(after);
@@ -42,7 +42,7 @@ class OpenRangeStack {
     open_.push_back(range);
   }
   // The last to start of those that are open; nullptr: none.
-  const Range *top(std::int64_t time_ns) {
+  const Range* top(std::int64_t time_ns) {
     drop_ended(time_ns);
     return open_.empty() ? nullptr : &open_.back();
   }

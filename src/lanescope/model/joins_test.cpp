@@ -15,7 +15,7 @@ struct JoinEntry {
 TEST(JoinsTest, TheLastEntryAtOrBeforeTheTimeElseTheFirst) {
   const std::vector<JoinEntry> entries{{3, 10}, {5, 10}, {5, 20}, {5, 20}, {7, 0}};
   const auto place = [&](std::uint32_t id, std::int64_t time_ns) {
-    const JoinEntry *const found =
+    const JoinEntry* const found =
         find_by_id_and_time(std::span<const JoinEntry>(entries), id, time_ns);
     return found ? found - entries.data() : -1;
   };

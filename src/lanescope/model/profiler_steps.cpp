@@ -17,8 +17,8 @@ std::optional<std::int64_t> profiler_step_number(std::string_view name) {
   return number;
 }
 
-void add_profiler_steps(TraceBuilder &builder) {
-  const StringPool &strings = builder.strings();
+void add_profiler_steps(TraceBuilder& builder) {
+  const StringPool& strings = builder.strings();
   std::vector<bool> is_step;  // by name; empty while there is none
   for (std::uint32_t i = 0; i < strings.size(); ++i) {
     if (!profiler_step_number(strings.view(StringId{i}))) continue;
@@ -26,7 +26,7 @@ void add_profiler_steps(TraceBuilder &builder) {
     is_step[i] = true;
   }
   if (is_step.empty()) return;
-  const SliceColumns &slices = builder.slices();
+  const SliceColumns& slices = builder.slices();
   for (std::uint32_t row = 0; row < slices.size(); ++row) {
     const std::uint32_t name = raw(slices.name[row]);
     if (name >= is_step.size() || !is_step[name]) continue;

@@ -15,6 +15,6 @@ std::optional<std::int64_t> profiler_step_number(std::string_view name);
 // Adds a step for each such slice on a thread. For importers of formats that
 // mark steps in this way; call it once, after the last slice. One pass over the
 // slices.
-void add_profiler_steps(TraceBuilder &builder);
+void add_profiler_steps(TraceBuilder& builder);
 
 }  // namespace lanescope

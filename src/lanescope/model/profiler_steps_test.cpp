@@ -29,7 +29,7 @@ TEST(ProfilerStepsTest, StepsComeFromProfilerStepRangesOfTheCpu) {
 
 TEST(ProfilerStepsTest, TheNumberIsAllThatFollowsTheSign) {
   EXPECT_EQ(profiler_step_number("ProfilerStep#12"), 12);
-  for (const char *name : {"ProfilerStep#", "ProfilerStep#1a", "ProfilerStep", "Step#1", ""})
+  for (const char* name : {"ProfilerStep#", "ProfilerStep#1a", "ProfilerStep", "Step#1", ""})
     EXPECT_EQ(profiler_step_number(name), std::nullopt) << name;
 }
 

@@ -9,13 +9,13 @@
 
 namespace lanescope {
 
-std::size_t TraceBuilder::ScalarHash::operator()(const Scalar &scalar) const {
+std::size_t TraceBuilder::ScalarHash::operator()(const Scalar& scalar) const {
   const std::uint64_t value = scalar.is_text ? ~static_cast<std::uint64_t>(raw(scalar.text))
                                              : static_cast<std::uint64_t>(scalar.number);
   return static_cast<std::size_t>((value ^ (value >> 31)) * 0x9e3779b97f4a7c15);
 }
 
-std::size_t TraceBuilder::TrackKeyHash::operator()(const TrackKey &key) const {
+std::size_t TraceBuilder::TrackKeyHash::operator()(const TrackKey& key) const {
   std::uint64_t hash = ScalarHash()(key.tid) ^ (static_cast<std::uint64_t>(raw(key.process)) << 8) ^
                        static_cast<std::uint64_t>(key.kind);
   hash = (hash ^ (static_cast<std::uint64_t>(raw(key.name)) << 32) ^ raw(key.series)) *
@@ -31,8 +31,7 @@ CategoryId TraceBuilder::category(std::string_view text) {
   const StringId id = intern(text);
   const auto [it, added] = category_by_text_.try_emplace(raw(id), CategoryId{});
   if (added) {
-    // A file with 65535 categories is broken; further ones are counted and left
-    // out.
+    // A file with 65535 categories is broken; further ones are counted and left out.
     if (trace_.categories_.size() < 65535) {
       it->second = CategoryId{static_cast<std::uint16_t>(trace_.categories_.size())};
       trace_.categories_.push_back({id, category_kind(text)});
@@ -44,7 +43,7 @@ CategoryId TraceBuilder::category(std::string_view text) {
   return it->second;
 }
 
-ProcessId TraceBuilder::process(const Scalar &pid) {
+ProcessId TraceBuilder::process(const Scalar& pid) {
   const auto next = ProcessId{static_cast<std::uint32_t>(trace_.processes_.size())};
   const auto [it, added] = process_by_pid_.try_emplace(pid, next);
   if (added) {
@@ -54,7 +53,7 @@ ProcessId TraceBuilder::process(const Scalar &pid) {
   return it->second;
 }
 
-TrackId TraceBuilder::find_or_add_track(const TrackKey &key) {
+TrackId TraceBuilder::find_or_add_track(const TrackKey& key) {
   const auto next = TrackId{static_cast<std::uint32_t>(trace_.tracks_.size())};
   const auto [it, added] = track_by_key_.try_emplace(key, next);
   if (added) {
@@ -69,25 +68,25 @@ TrackId TraceBuilder::find_or_add_track(const TrackKey &key) {
   return it->second;
 }
 
-std::optional<TrackId> TraceBuilder::find_track(const TrackKey &key) const {
+std::optional<TrackId> TraceBuilder::find_track(const TrackKey& key) const {
   const auto it = track_by_key_.find(key);
   return it == track_by_key_.end() ? std::nullopt : std::optional(it->second);
 }
 
-std::optional<TrackId> TraceBuilder::find_thread(ProcessId process, const Scalar &tid) const {
+std::optional<TrackId> TraceBuilder::find_thread(ProcessId process, const Scalar& tid) const {
   return find_track({TrackKind::kThread, process, tid, kNone<StringId>, kNone<StringId>});
 }
 
-std::optional<TrackId> TraceBuilder::find_stream(ProcessId process, const Scalar &tid) const {
+std::optional<TrackId> TraceBuilder::find_stream(ProcessId process, const Scalar& tid) const {
   return find_track({TrackKind::kStream, process, tid, kNone<StringId>, kNone<StringId>});
 }
 
-TrackId TraceBuilder::thread_track(const Scalar &pid, const Scalar &tid) {
+TrackId TraceBuilder::thread_track(const Scalar& pid, const Scalar& tid) {
   return find_or_add_track(
       {TrackKind::kThread, process(pid), tid, kNone<StringId>, kNone<StringId>});
 }
 
-TrackId TraceBuilder::stream_track(const Scalar &pid, const Scalar &tid) {
+TrackId TraceBuilder::stream_track(const Scalar& pid, const Scalar& tid) {
   const std::size_t before = trace_.tracks_.size();
   const TrackId id =
       find_or_add_track({TrackKind::kStream, process(pid), tid, kNone<StringId>, kNone<StringId>});
@@ -96,7 +95,7 @@ TrackId TraceBuilder::stream_track(const Scalar &pid, const Scalar &tid) {
 }
 
 void TraceBuilder::make_stream(TrackId thread) {
-  Track &track = trace_.tracks_[raw(thread)];
+  Track& track = trace_.tracks_[raw(thread)];
   TrackKey key{TrackKind::kThread, track.process, track.tid, kNone<StringId>, kNone<StringId>};
   track_by_key_.erase(key);
   key.kind = track.kind = TrackKind::kStream;
@@ -105,25 +104,25 @@ void TraceBuilder::make_stream(TrackId thread) {
 }
 
 void TraceBuilder::number_stream(TrackId stream) {
-  Track &track = trace_.tracks_[raw(stream)];
-  const Scalar &pid = trace_.processes_[raw(track.process)].pid;
+  Track& track = trace_.tracks_[raw(stream)];
+  const Scalar& pid = trace_.processes_[raw(track.process)].pid;
   if (!pid.is_text && pid.number >= 0 && pid.number <= INT32_MAX)
     track.device = static_cast<std::int32_t>(pid.number);
   if (!track.tid.is_text) track.stream = track.tid.number;
 }
 
-TrackId TraceBuilder::async_track(const Scalar &pid, std::string_view category, const Scalar &id) {
+TrackId TraceBuilder::async_track(const Scalar& pid, std::string_view category, const Scalar& id) {
   return find_or_add_track(
       {TrackKind::kAsync, process(pid), id, kNone<StringId>, intern(category)});
 }
 
-TrackId TraceBuilder::counter_track(const Scalar &pid, std::string_view name,
+TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name,
                                     std::string_view series) {
   return find_or_add_track({TrackKind::kCounter, process(pid), {}, intern(name), intern(series)});
 }
 
 void TraceBuilder::expect_slices(std::size_t count) {
-  each_column(trace_.slices_, [count](auto &column) { column.reserve(count); });
+  each_column(trace_.slices_, [count](auto& column) { column.reserve(count); });
 }
 
 void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, CategoryId category,
@@ -133,10 +132,9 @@ void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, Catego
     stats().count(ImportIssue::kNegativeDuration);
     dur_ns = 0;
   }
-  SliceColumns &slices = trace_.slices_;
+  SliceColumns& slices = trace_.slices_;
   slices.start_ns.push_back(start_ns);
-  // An end beyond 64-bit time would overflow every later sum, so the slice is
-  // cut there.
+  // An end beyond 64-bit time would overflow every later sum, so the slice is cut there.
   slices.dur_ns.push_back(saturating_end(start_ns, dur_ns) - start_ns);
   slices.name.push_back(name);
   slices.track.push_back(track);
@@ -147,7 +145,7 @@ void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, Catego
 
 void TraceBuilder::add_instant_at(std::uint32_t event_index, TrackId track, CategoryId category,
                                   StringId name, std::int64_t time_ns, char scope, ArgsId args) {
-  InstantColumns &instants = trace_.instants_;
+  InstantColumns& instants = trace_.instants_;
   instants.time_ns.push_back(time_ns);
   instants.name.push_back(name);
   instants.track.push_back(track);
@@ -163,13 +161,13 @@ void TraceBuilder::add_counter(TrackId counter_track, std::int64_t time_ns, doub
   trace_.counters_.value.push_back(value);
 }
 
-void TraceBuilder::set_process_name(const Scalar &pid, StringId name) {
+void TraceBuilder::set_process_name(const Scalar& pid, StringId name) {
   trace_.processes_[raw(process(pid))].name = name;
 }
-void TraceBuilder::set_process_labels(const Scalar &pid, StringId labels) {
+void TraceBuilder::set_process_labels(const Scalar& pid, StringId labels) {
   trace_.processes_[raw(process(pid))].labels = labels;
 }
-void TraceBuilder::set_process_sort_index(const Scalar &pid, std::int64_t index) {
+void TraceBuilder::set_process_sort_index(const Scalar& pid, std::int64_t index) {
   trace_.processes_[raw(process(pid))].sort_index = index;
 }
 void TraceBuilder::add_metadata(std::string_view key, std::string_view json) {

@@ -26,27 +26,27 @@ class TraceBuilder {
   CategoryId no_category() { return CategoryId{0}; }
   CategoryKind kind(CategoryId id) const { return trace_.categories_[raw(id)].kind; }
 
-  ProcessId process(const Scalar &pid);
+  ProcessId process(const Scalar& pid);
   // Each is made on first use. A thread and a stream may have the same pid and
   // tid.
-  TrackId thread_track(const Scalar &pid, const Scalar &tid);
+  TrackId thread_track(const Scalar& pid, const Scalar& tid);
   // Its device and stream are the numbers of pid and tid. Where these are
   // texts, the importer says what they mean with set_stream_numbers().
-  TrackId stream_track(const Scalar &pid, const Scalar &tid);
-  TrackId async_track(const Scalar &pid, std::string_view category, const Scalar &id);
-  TrackId counter_track(const Scalar &pid, std::string_view name, std::string_view series);
+  TrackId stream_track(const Scalar& pid, const Scalar& tid);
+  TrackId async_track(const Scalar& pid, std::string_view category, const Scalar& id);
+  TrackId counter_track(const Scalar& pid, std::string_view name, std::string_view series);
   // For formats whose events do not say which of the two they mean.
-  std::optional<TrackId> find_thread(ProcessId process, const Scalar &tid) const;
-  std::optional<TrackId> find_stream(ProcessId process, const Scalar &tid) const;
+  std::optional<TrackId> find_thread(ProcessId process, const Scalar& tid) const;
+  std::optional<TrackId> find_stream(ProcessId process, const Scalar& tid) const;
   // The thread turns out to be a stream. There must be none with its pid and
   // tid.
   void make_stream(TrackId thread);
   std::span<const Track> tracks() const { return trace_.tracks_; }
-  const Process &process_of(TrackId track) const {
+  const Process& process_of(TrackId track) const {
     return trace_.processes_[raw(trace_.tracks_[raw(track)].process)];
   }
 
-  ArgsTable &args() { return trace_.args_; }
+  ArgsTable& args() { return trace_.args_; }
 
   // Each is one event (one event_index), in file order. dur < 0 is counted and
   // read as 0.
@@ -66,26 +66,25 @@ class TraceBuilder {
   // These count no event. Formats write an arrow as two events or more, several
   // samples as one.
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
-  void add_flow(const Flow &flow) { trace_.flows_.push_back(flow); }
+  void add_flow(const Flow& flow) { trace_.flows_.push_back(flow); }
   // `row`: the slice's place in slices(), which is the order of adding.
   void add_step(std::int64_t number, std::uint32_t row) {
     trace_.steps_.push_back({number, SliceId{row}});
   }
   // As added up to now, not yet sorted.
-  const SliceColumns &slices() const { return trace_.slices_; }
-  const InstantColumns &instants() const { return trace_.instants_; }
-  const StringPool &strings() const { return trace_.strings_; }
-  // With the rough number of slices to come, the columns need not grow step by
-  // step.
+  const SliceColumns& slices() const { return trace_.slices_; }
+  const InstantColumns& instants() const { return trace_.instants_; }
+  const StringPool& strings() const { return trace_.strings_; }
+  // With the rough number of slices to come, the columns need not grow step by step.
   void expect_slices(std::size_t count);
   // For an event that adds nothing to the columns, or not yet (metadata, a lost
   // event, half of a slice): it still counts in the file order. Returns its
   // event_index.
   std::uint32_t skip_event() { return event_index_++; }
 
-  void set_process_name(const Scalar &pid, StringId name);
-  void set_process_labels(const Scalar &pid, StringId labels);
-  void set_process_sort_index(const Scalar &pid, std::int64_t index);
+  void set_process_name(const Scalar& pid, StringId name);
+  void set_process_labels(const Scalar& pid, StringId labels);
+  void set_process_sort_index(const Scalar& pid, std::int64_t index);
   void set_track_name(TrackId track, StringId name) { trace_.tracks_[raw(track)].name = name; }
   void set_track_sort_index(TrackId track, std::int64_t index) {
     trace_.tracks_[raw(track)].sort_index = index;
@@ -101,11 +100,10 @@ class TraceBuilder {
   void add_metadata(std::string_view key, std::string_view json);
   void set_base_time_ns(std::int64_t ns) { trace_.base_time_ns_ = ns; }
   std::int64_t base_time_ns() const { return trace_.base_time_ns_; }
-  // Without this, the window is the span of category "Trace", else first start
-  // to last end.
+  // Without this, the window is the span of category "Trace", else first start to last end.
   void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
-  ImportStats &stats() { return trace_.stats_; }
+  ImportStats& stats() { return trace_.stats_; }
   std::uint32_t event_count() const { return event_index_; }
 
   // kLimit: over 2^32 - 2 events. The builder is empty afterwards.
@@ -117,17 +115,17 @@ class TraceBuilder {
     ProcessId process;
     Scalar tid;
     StringId name, series;
-    bool operator==(const TrackKey &) const = default;
+    bool operator==(const TrackKey&) const = default;
   };
   struct ScalarHash {
-    std::size_t operator()(const Scalar &scalar) const;
+    std::size_t operator()(const Scalar& scalar) const;
   };
   struct TrackKeyHash {
-    std::size_t operator()(const TrackKey &key) const;
+    std::size_t operator()(const TrackKey& key) const;
   };
 
-  TrackId find_or_add_track(const TrackKey &key);
-  std::optional<TrackId> find_track(const TrackKey &key) const;
+  TrackId find_or_add_track(const TrackKey& key);
+  std::optional<TrackId> find_track(const TrackKey& key) const;
   void number_stream(TrackId stream);
   void sort_flows();
   void sort_slices();

@@ -25,8 +25,8 @@ void Sketch::field_text(std::string_view key, std::string_view value, bool json)
     builder_.args().add_string(builder_.intern(key), arg_key(key), text);
 }
 
-Sketch &Sketch::slice(std::string_view category, std::string_view name, std::int64_t start_ns,
-                      std::int64_t dur_ns, const Fields &fields) {
+Sketch& Sketch::slice(std::string_view category, std::string_view name, std::int64_t start_ns,
+                      std::int64_t dur_ns, const Fields& fields) {
   const CategoryId id = builder_.category(category);
   const bool on_stream = is_on_stream(builder_.kind(id));
   const TrackId track = on_stream
@@ -64,39 +64,39 @@ Sketch &Sketch::slice(std::string_view category, std::string_view name, std::int
   return *this;
 }
 
-Sketch &Sketch::op(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                   const Fields &fields) {
+Sketch& Sketch::op(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                   const Fields& fields) {
   return slice("cpu_op", name, start_ns, dur_ns, fields);
 }
-Sketch &Sketch::annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                           const Fields &fields) {
+Sketch& Sketch::annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                           const Fields& fields) {
   return slice("user_annotation", name, start_ns, dur_ns, fields);
 }
-Sketch &Sketch::runtime(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                        const Fields &fields) {
+Sketch& Sketch::runtime(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                        const Fields& fields) {
   return slice("cuda_runtime", name, start_ns, dur_ns, fields);
 }
-Sketch &Sketch::driver(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                       const Fields &fields) {
+Sketch& Sketch::driver(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                       const Fields& fields) {
   return slice("cuda_driver", name, start_ns, dur_ns, fields);
 }
-Sketch &Sketch::kernel(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                       const Fields &fields) {
+Sketch& Sketch::kernel(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                       const Fields& fields) {
   return slice("kernel", name, start_ns, dur_ns, fields);
 }
-Sketch &Sketch::gpu_annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
-                               const Fields &fields) {
+Sketch& Sketch::gpu_annotation(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns,
+                               const Fields& fields) {
   return slice("gpu_user_annotation", name, start_ns, dur_ns, fields);
 }
 
-Sketch &Sketch::overhead(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns) {
+Sketch& Sketch::overhead(std::string_view name, std::int64_t start_ns, std::int64_t dur_ns) {
   const TrackId track = builder_.thread_track(number(-1), number(0));
   builder_.add_slice(track, builder_.category("overhead"), builder_.intern(name), start_ns, dur_ns,
                      kNone<ArgsId>);
   return *this;
 }
 
-Sketch &Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type,
+Sketch& Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type,
                        std::int64_t tid) {
   builder_.args().begin();
   field_int("Device Type", device_type);
@@ -109,7 +109,7 @@ Sketch &Sketch::memory(std::int64_t time_ns, std::int64_t bytes, int device_type
   return *this;
 }
 
-Sketch &Sketch::memory_at(std::int64_t time_ns, std::int64_t bytes, const Allocator &allocator) {
+Sketch& Sketch::memory_at(std::int64_t time_ns, std::int64_t bytes, const Allocator& allocator) {
   builder_.args().begin();
   field_int("Total Reserved", allocator.reserved);
   field_int("Total Allocated", allocator.allocated);
@@ -124,7 +124,7 @@ Sketch &Sketch::memory_at(std::int64_t time_ns, std::int64_t bytes, const Alloca
   return *this;
 }
 
-Sketch &Sketch::metadata(std::string_view key, std::string_view json) {
+Sketch& Sketch::metadata(std::string_view key, std::string_view json) {
   builder_.add_metadata(key, json);
   return *this;
 }

@@ -1,7 +1,6 @@
-// Problem: begins and ends are separate events, and so are the two halves of an
-// arrow. Idea: sort by what belongs together, then by time, and walk once.
-// Cost: O(n log n) at worst, O(n) for the usual nearly sorted file. Counts what
-// has no partner.
+// Problem: begins and ends are separate events, and so are the two halves of an arrow. Idea: sort
+// by what belongs together, then by time, and walk once. Cost: O(n log n) at worst, O(n) for the
+// usual nearly sorted file. Counts what has no partner.
 #include "lanescope/format/kineto_json/chrome_events.h"
 
 #include <algorithm>
@@ -36,10 +35,10 @@ std::optional<std::int64_t> trailing_number(std::string_view text) {
 
 // Files give a device and a stream as numbers or as texts: "GPU 0", "stream 7".
 void ChromeEvents::number_stream(TrackId stream) {
-  const Track &track = builder_.tracks()[raw(stream)];
-  const Scalar &pid = builder_.process_of(stream).pid;
+  const Track& track = builder_.tracks()[raw(stream)];
+  const Scalar& pid = builder_.process_of(stream).pid;
   if (!pid.is_text && !track.tid.is_text) return;  // the builder's numbers are right
-  const auto number = [&](const Scalar &scalar) {
+  const auto number = [&](const Scalar& scalar) {
     return scalar.is_text ? trailing_number(builder_.text(scalar.text))
                           : std::optional(scalar.number);
   };
@@ -49,7 +48,7 @@ void ChromeEvents::number_stream(TrackId stream) {
   builder_.set_stream_numbers(stream, device, number(track.tid));
 }
 
-TrackId ChromeEvents::track(const Scalar &pid, const Scalar &tid, bool on_stream) {
+TrackId ChromeEvents::track(const Scalar& pid, const Scalar& tid, bool on_stream) {
   if (!on_stream) {
     const TrackId thread = builder_.thread_track(pid, tid);
     if (!point_only_tracks_.empty()) point_only_tracks_.erase(raw(thread));
@@ -70,7 +69,7 @@ TrackId ChromeEvents::track(const Scalar &pid, const Scalar &tid, bool on_stream
   return stream;
 }
 
-TrackId ChromeEvents::point_track(const Scalar &pid, const Scalar &tid) {
+TrackId ChromeEvents::point_track(const Scalar& pid, const Scalar& tid) {
   if (const auto stream = builder_.find_stream(builder_.process(pid), tid)) return *stream;
   const std::size_t before = builder_.tracks().size();
   const TrackId thread = builder_.thread_track(pid, tid);
@@ -94,15 +93,15 @@ void ChromeEvents::add_async(char phase, TrackId async_track, CategoryId categor
 }
 
 void ChromeEvents::add_flow(char phase, TrackId track, CategoryId category, StringId name,
-                            const Scalar &id, std::int64_t time_ns, bool binds_enclosing) {
+                            const Scalar& id, std::int64_t time_ns, bool binds_enclosing) {
   flow_points_.push_back(
       {time_ns, id, name, track, category, phase, binds_enclosing, builder_.skip_event()});
 }
 
-void ChromeEvents::set_thread_name(const Scalar &pid, const Scalar &tid, StringId name) {
+void ChromeEvents::set_thread_name(const Scalar& pid, const Scalar& tid, StringId name) {
   labels_.push_back({pid, tid, name, std::nullopt});
 }
-void ChromeEvents::set_thread_sort_index(const Scalar &pid, const Scalar &tid, std::int64_t index) {
+void ChromeEvents::set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index) {
   labels_.push_back({pid, tid, kNone<StringId>, index});
 }
 
@@ -121,26 +120,26 @@ ArgsId ChromeEvents::merge_args(ArgsId first, ArgsId second) {
       fields.push_back({view.field(i).key, view.field(i).type, view.bits(view.field(i))});
   }
   builder_.args().begin();
-  for (const Field &field : fields)
+  for (const Field& field : fields)
     builder_.args().add(field.key, arg_key(builder_.text(field.key)), field.type, field.bits);
   return builder_.args().end();
 }
 
 std::int64_t ChromeEvents::last_time_ns() const {
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
-  const SliceColumns &slices = builder_.slices();
+  const SliceColumns& slices = builder_.slices();
   for (std::size_t i = 0; i < slices.size(); ++i)
     last = std::max(last, saturating_end(slices.start_ns[i], slices.dur_ns[i]));
   for (const std::int64_t time : builder_.instants().time_ns) last = std::max(last, time);
-  for (const OpenEvent &event : begin_end_) last = std::max(last, event.time_ns);
-  for (const OpenEvent &event : async_) last = std::max(last, event.time_ns);
+  for (const OpenEvent& event : begin_end_) last = std::max(last, event.time_ns);
+  for (const OpenEvent& event : async_) last = std::max(last, event.time_ns);
   return last;
 }
 
 std::vector<TrackId> ChromeEvents::pairing_tracks() const {
   std::vector<TrackId> pairing;
   pairing.reserve(builder_.tracks().size());
-  for (const Track &track : builder_.tracks()) {
+  for (const Track& track : builder_.tracks()) {
     const auto own = TrackId{static_cast<std::uint32_t>(pairing.size())};
     const auto thread = track.kind == TrackKind::kStream
                             ? builder_.find_thread(track.process, track.tid)
@@ -150,32 +149,31 @@ std::vector<TrackId> ChromeEvents::pairing_tracks() const {
   return pairing;
 }
 
-// Stacks per pid and tid, in time order; equal times keep the file's order. The
-// slice is on the track, and of the category, of its begin: an end may leave
-// out "cat", which tells a stream from a thread. An end that names an outer
-// begin also closes the inner ones (their end was lost); an end that matches
-// nothing is counted.
-void ChromeEvents::pair_begin_end(std::vector<OpenEvent> &events) {
+// Stacks per pid and tid, in time order; equal times keep the file's order. The slice is on the
+// track, and of the category, of its begin: an end may leave out "cat", which tells a stream from a
+// thread. An end that names an outer begin also closes the inner ones (their end was lost); an end
+// that matches nothing is counted.
+void ChromeEvents::pair_begin_end(std::vector<OpenEvent>& events) {
   if (events.empty()) return;
   const std::int64_t last = last_time_ns();
   const std::vector<TrackId> pairing = pairing_tracks();
-  const auto track_of = [&](const OpenEvent &event) { return pairing[raw(event.track)]; };
-  std::stable_sort(events.begin(), events.end(), [&](const OpenEvent &a, const OpenEvent &b) {
+  const auto track_of = [&](const OpenEvent& event) { return pairing[raw(event.track)]; };
+  std::stable_sort(events.begin(), events.end(), [&](const OpenEvent& a, const OpenEvent& b) {
     return track_of(a) != track_of(b) ? track_of(a) < track_of(b) : a.time_ns < b.time_ns;
   });
-  std::vector<const OpenEvent *> open;
+  std::vector<const OpenEvent*> open;
   std::unordered_map<std::uint32_t, std::uint32_t>
       open_by_name;  // shows at once that an end has no begin
   // Closes the innermost begin.
   const auto close = [&](std::int64_t end_ns, ArgsId args) {
-    const OpenEvent &begin = *open.back();
+    const OpenEvent& begin = *open.back();
     open.pop_back();
     --open_by_name[raw(begin.name)];
     builder_.add_slice_at(begin.event_index, begin.track, begin.category, begin.name, begin.time_ns,
                           saturating_length(begin.time_ns, end_ns), args);
   };
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const OpenEvent &event = events[i];
+    const OpenEvent& event = events[i];
     if (event.phase == 'B') {
       open.push_back(&event);
       ++open_by_name[raw(event.name)];
@@ -200,29 +198,28 @@ void ChromeEvents::pair_begin_end(std::vector<OpenEvent> &events) {
   events.shrink_to_fit();
 }
 
-// Points of one (category, name, id), in time order: each step or end is
-// reached from the latest start or step before it. Ids are reused in old files;
-// time decides. One start with many ends is a CUDA graph launch. An arrow's end
-// names only a pid and a tid. When a thread and a stream both have them, it
-// means the stream. The order in the file must not matter: the same events in
-// another order give the same trace.
+// Points of one (category, name, id), in time order: each step or end is reached from the latest
+// start or step before it. Ids are reused in old files; time decides. One start with many ends is a
+// CUDA graph launch. An arrow's end names only a pid and a tid. When a thread and a stream both
+// have them, it means the stream. The order in the file must not matter: the same events in another
+// order give the same trace.
 void ChromeEvents::move_arrows_to_streams() {
   std::vector<TrackId> target;
   target.reserve(builder_.tracks().size());
-  for (const Track &track : builder_.tracks()) {
+  for (const Track& track : builder_.tracks()) {
     const auto own = TrackId{static_cast<std::uint32_t>(target.size())};
     const auto stream = track.kind == TrackKind::kThread
                             ? builder_.find_stream(track.process, track.tid)
                             : std::nullopt;
     target.push_back(stream.value_or(own));
   }
-  for (FlowPoint &point : flow_points_) point.track = target[raw(point.track)];
+  for (FlowPoint& point : flow_points_) point.track = target[raw(point.track)];
 }
 
 void ChromeEvents::pair_flows() {
   if (flow_points_.empty()) return;
   move_arrows_to_streams();
-  const auto key_less = [](const FlowPoint &a, const FlowPoint &b) {
+  const auto key_less = [](const FlowPoint& a, const FlowPoint& b) {
     if (a.category != b.category) return a.category < b.category;
     if (a.id.is_text != b.id.is_text) return b.id.is_text;
     if (a.id.number != b.id.number) return a.id.number < b.id.number;
@@ -230,14 +227,14 @@ void ChromeEvents::pair_flows() {
     return a.name < b.name;
   };
   sort_nearly_sorted(flow_points_.begin(), flow_points_.end(),
-                     [&](const FlowPoint &a, const FlowPoint &b) {
+                     [&](const FlowPoint& a, const FlowPoint& b) {
                        if (key_less(a, b)) return true;
                        if (key_less(b, a)) return false;
                        if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
                        if (a.phase != b.phase) return phase_rank(a.phase) < phase_rank(b.phase);
                        return a.event_index < b.event_index;
                      });
-  const auto add = [&](const FlowPoint &from, const FlowPoint &to) {
+  const auto add = [&](const FlowPoint& from, const FlowPoint& to) {
     Flow flow;
     flow.id = from.id;
     flow.name = from.name;
@@ -252,16 +249,15 @@ void ChromeEvents::pair_flows() {
   for (std::size_t first = 0; first < flow_points_.size();) {
     std::size_t last = first + 1;
     while (last < flow_points_.size() && !key_less(flow_points_[first], flow_points_[last])) ++last;
-    const FlowPoint *from = nullptr;
+    const FlowPoint* from = nullptr;
     bool used = true;
     std::uint64_t orphans = 0;
-    // An end that precedes its only start (clock skew between CPU and GPU)
-    // still belongs to it.
-    const FlowPoint *first_start = nullptr;
+    // An end that precedes its only start (clock skew between CPU and GPU) still belongs to it.
+    const FlowPoint* first_start = nullptr;
     for (std::size_t i = first; i < last && !first_start; ++i)
       if (flow_points_[i].phase == 's') first_start = &flow_points_[i];
     for (std::size_t i = first; i < last; ++i) {
-      const FlowPoint &point = flow_points_[i];
+      const FlowPoint& point = flow_points_[i];
       if (point.phase == 's') {
         if (!used && from) ++orphans;
         if (from != &point) used = false;
@@ -269,7 +265,7 @@ void ChromeEvents::pair_flows() {
         continue;
       }
       const bool early = from == nullptr;
-      const FlowPoint *source = early ? first_start : from;
+      const FlowPoint* source = early ? first_start : from;
       if (!source) {
         ++orphans;
         continue;
@@ -291,27 +287,27 @@ void ChromeEvents::pair_flows() {
 
 // Marks between b and e are instants.
 void ChromeEvents::pair_async() {
-  for (OpenEvent &event : async_) {  // S/T/F/p are the older spelling of b/n/e
+  for (OpenEvent& event : async_) {  // S/T/F/p are the older spelling of b/n/e
     if (event.phase == 'b' || event.phase == 'S')
       event.phase = 'B';
     else if (event.phase == 'e' || event.phase == 'F')
       event.phase = 'E';
   }
-  for (const OpenEvent &event : async_)
+  for (const OpenEvent& event : async_)
     if (event.phase != 'B' && event.phase != 'E')
       builder_.add_instant_at(event.event_index, event.track, event.category, event.name,
                               event.time_ns, 't', event.args);
   std::erase_if(async_,
-                [](const OpenEvent &event) { return event.phase != 'B' && event.phase != 'E'; });
+                [](const OpenEvent& event) { return event.phase != 'B' && event.phase != 'E'; });
   pair_begin_end(async_);
 }
 
 void ChromeEvents::apply_thread_labels() {
-  const auto apply = [&](TrackId track, const ThreadLabel &label) {
+  const auto apply = [&](TrackId track, const ThreadLabel& label) {
     if (label.name != kNone<StringId>) builder_.set_track_name(track, label.name);
     if (label.sort_index) builder_.set_track_sort_index(track, *label.sort_index);
   };
-  for (const ThreadLabel &label : labels_) {
+  for (const ThreadLabel& label : labels_) {
     const ProcessId owner = builder_.process(label.pid);
     const auto thread = builder_.find_thread(owner, label.tid);
     const auto stream = builder_.find_stream(owner, label.tid);

@@ -17,32 +17,31 @@ namespace lanescope::format {
 // slice and 64 a half arrow, until finish().
 class ChromeEvents {
  public:
-  explicit ChromeEvents(TraceBuilder &builder) : builder_(builder) {}
+  explicit ChromeEvents(TraceBuilder& builder) : builder_(builder) {}
 
-  // The thread, or for device rows the stream, with that pid and tid; made on
-  // first use.
-  TrackId track(const Scalar &pid, const Scalar &tid, bool on_stream);
+  // The thread, or for device rows the stream, with that pid and tid; made on first use.
+  TrackId track(const Scalar& pid, const Scalar& tid, bool on_stream);
   // Where an arrow's end points, or an E ends: the stream with that pid and tid
   // if there is one, now or later, else the thread.
-  TrackId point_track(const Scalar &pid, const Scalar &tid);
+  TrackId point_track(const Scalar& pid, const Scalar& tid);
 
   // Each is one event of the file, in its order.
   void add_begin(TrackId track, CategoryId category, StringId name, std::int64_t time_ns,
                  ArgsId args);
-  // Ends the innermost open begin of the same pid and tid, on their thread or
-  // their stream. With a `name` (not kNone): the innermost one with that name.
+  // Ends the innermost open begin of the same pid and tid, on their thread or their stream. With a
+  // `name` (not kNone): the innermost one with that name.
   void add_end(TrackId track, StringId name, std::int64_t time_ns, ArgsId args);
   // phase: b, n or e, or their older spelling S, T or p, F.
   void add_async(char phase, TrackId async_track, CategoryId category, StringId name,
                  std::int64_t time_ns, ArgsId args);
   // phase: 's' start, 't' step, 'f' end.
-  void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar &id,
+  void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
                 std::int64_t time_ns, bool binds_enclosing);
 
   // They name the thread and the stream with that pid and tid, met before or
   // after.
-  void set_thread_name(const Scalar &pid, const Scalar &tid, StringId name);
-  void set_thread_sort_index(const Scalar &pid, const Scalar &tid, std::int64_t index);
+  void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
+  void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
 
   // Gives the joined slices, arrows, names and steps to the builder. Once,
   // after the last event.
@@ -78,14 +77,14 @@ class ChromeEvents {
   std::int64_t last_time_ns() const;
   std::vector<TrackId> pairing_tracks() const;  // for each track; for a stream, the thread with its
                                                 // pid and tid
-  void pair_begin_end(std::vector<OpenEvent> &events);
+  void pair_begin_end(std::vector<OpenEvent>& events);
   void pair_async();
   ArgsId merge_args(ArgsId first, ArgsId second);
   void move_arrows_to_streams();
   void pair_flows();
   void apply_thread_labels();
 
-  TraceBuilder &builder_;
+  TraceBuilder& builder_;
   std::vector<OpenEvent> begin_end_;
   std::vector<OpenEvent> async_;
   std::vector<FlowPoint> flow_points_;

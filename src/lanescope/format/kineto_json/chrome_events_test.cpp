@@ -60,8 +60,8 @@ TEST(ChromeEventsTest, OneFlowStartMayHaveManyEndsAndOrphansAreCounted) {
   EXPECT_EQ(trace.import_stats()[ImportIssue::kOrphanFlow].count, 2u);
 }
 
-// A thread and a stream may have the same pid and tid. The arrow's end is then
-// on the stream, whichever of the three came first.
+// A thread and a stream may have the same pid and tid. The arrow's end is then on the stream,
+// whichever of the three came first.
 TEST(ChromeEventsTest, AnArrowEndsOnTheStreamInEveryOrderOfTheFile) {
   std::array<int, 4> order{0, 1, 2, 3};
   do {
@@ -139,7 +139,7 @@ TEST(ChromeEventsTest, EndsWithoutBeginCostNoWalkOverTheOpenRanges) {
 
 TEST(ChromeEventsTest, DevicesAndStreamsMayBeTexts) {
   ChromeBuilder b;
-  const auto text = [&](const char *value) { return Scalar{true, 0, b.intern(value)}; };
+  const auto text = [&](const char* value) { return Scalar{true, 0, b.intern(value)}; };
   const TrackId named = b.chrome.track(text("GPU 3"), text("stream 7 "), true);
   const TrackId mixed = b.chrome.track(scalar_of(1), text("default"), true);
   const TrackId numbers = b.chrome.track(scalar_of(2), scalar_of(20), true);

@@ -1,5 +1,4 @@
-// Turns trace events in JSON into calls of TraceBuilder: the hot loop of
-// reading.
+// Turns trace events in JSON into calls of TraceBuilder: the hot loop of reading.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,11 +21,10 @@ namespace lanescope::format {
 // lanescope: "event:finished".
 inline constexpr std::string_view kOtherFieldPrefix = "event:";
 
-// Fields of an event, in docs/formats/kineto_json.md. One thread; borrows the
-// builder.
+// Fields of an event, in docs/formats/kineto_json.md. One thread; borrows the builder.
 class EventReader {
  public:
-  explicit EventReader(TraceBuilder &builder);
+  explicit EventReader(TraceBuilder& builder);
 
   enum class Stop : std::uint8_t {
     kEnd,       // all of the text was used
@@ -39,15 +37,14 @@ class EventReader {
     std::size_t used = 0;
     bool after_comma = false;  // the last token used was a comma
   };
-  // Starts at a `{` and reads events with commas between them, up to the
-  // array's `]`. `offset` is the place of `text` in the unpacked input, for
-  // counters. Adds each event when all of it is understood, so reading can go
-  // on at text[used]. After `text`, codec::kJsonPadding bytes must be readable.
+  // Starts at a `{` and reads events with commas between them, up to the array's `]`. `offset`
+  // is the place of `text` in the unpacked input, for counters. Adds each event when all of it
+  // is understood, so reading can go on at text[used]. After `text`, codec::kJsonPadding bytes
+  // must be readable.
   Outcome read_events(std::string_view text, std::uint64_t offset);
 
-  // Reads one event whose JSON at `offset` was repaired. False: it is still not
-  // an event.
-  bool read_mended(std::string &event, std::uint64_t offset);
+  // Reads one event whose JSON at `offset` was repaired. False: it is still not an event.
+  bool read_mended(std::string& event, std::uint64_t offset);
 
   // Once, after the last event.
   void finish() { sink_.finish(); }
@@ -91,36 +88,35 @@ class EventReader {
   };
 
   // False: no pattern matches; nothing was added, and the walk did not move.
-  bool read_known(JsonWalk &walk, std::string_view text, std::uint64_t offset);
-  bool read_unknown(JsonWalk &walk, std::string_view text, std::uint64_t offset);
-  bool read_slot(JsonWalk &walk, ValueSlot slot, EventFields &event, const char *&end);
-  ArgsId add_known_args(EventPatterns::Pattern &pattern);
-  // False: the text is not strict JSON, or not what the caller asked for; drop
-  // the event.
-  bool read_event(JsonWalk &walk, Event &event);
-  bool read_field(JsonWalk &walk, std::string_view key, Event &event);
-  bool read_args(JsonWalk &walk, Event &event);
-  bool read_other(JsonWalk &walk, std::string_view key, Event &event);
-  bool read_value(JsonWalk &walk, Event &event, ArgValue &value);
-  bool read_text(JsonWalk &walk, Event &event, StringId &text);
-  bool read_phase(JsonWalk &walk, Event &event);
-  bool read_time(JsonWalk &walk, Event &event, std::optional<std::int64_t> &time);
-  bool read_scalar(JsonWalk &walk, Event &event, std::optional<Scalar> &scalar);
-  void commit(Event &event, std::string_view text, std::uint64_t offset);
-  const KeyEntry &arg_key_entry(std::string_view key);
+  bool read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset);
+  bool read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset);
+  bool read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end);
+  ArgsId add_known_args(EventPatterns::Pattern& pattern);
+  // False: the text is not strict JSON, or not what the caller asked for; drop the event.
+  bool read_event(JsonWalk& walk, Event& event);
+  bool read_field(JsonWalk& walk, std::string_view key, Event& event);
+  bool read_args(JsonWalk& walk, Event& event);
+  bool read_other(JsonWalk& walk, std::string_view key, Event& event);
+  bool read_value(JsonWalk& walk, Event& event, ArgValue& value);
+  bool read_text(JsonWalk& walk, Event& event, StringId& text);
+  bool read_phase(JsonWalk& walk, Event& event);
+  bool read_time(JsonWalk& walk, Event& event, std::optional<std::int64_t>& time);
+  bool read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar>& scalar);
+  void commit(Event& event, std::string_view text, std::uint64_t offset);
+  const KeyEntry& arg_key_entry(std::string_view key);
 
   // Notes where a value of the drafted event is; the walk is just after it.
-  void draft_value(ValueSlot slot, const JsonWalk &walk, const std::uint32_t *from,
-                   const KeyEntry *key = nullptr);
+  void draft_value(ValueSlot slot, const JsonWalk& walk, const std::uint32_t* from,
+                   const KeyEntry* key = nullptr);
 
-  TraceBuilder &builder_;
+  TraceBuilder& builder_;
   EventSink sink_;
   ValueReader values_;
   codec::JsonIndex index_;
   EventPatterns patterns_;
   EventDraft draft_;
   bool drafting_ = false;
-  const std::uint32_t *tokens_ = nullptr;  // of the current text
+  const std::uint32_t* tokens_ = nullptr;  // of the current text
   std::string scratch_;
   std::vector<KeyEntry> keys_;  // [0]: before the first key of every event
   std::uint32_t key_at_ = 0;

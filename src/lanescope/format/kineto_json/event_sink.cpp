@@ -10,11 +10,10 @@
 
 namespace lanescope::format {
 
-void EventSink::add(const EventFields &event, IssueBits notes, ArgsId args, std::string_view text,
+void EventSink::add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
                     std::uint64_t offset) {
-  ImportStats &stats = builder_.stats();
-  // Metadata has no time. Keep the whole text of what is more than a name or an
-  // index.
+  ImportStats& stats = builder_.stats();
+  // Metadata has no time. Keep the whole text of what is more than a name or an index.
   if (event.phase == 'M')
     notes &= ~(issue_bit(ImportIssue::kBadTime) | issue_bit(ImportIssue::kFieldLost));
   for (IssueBits left = notes; left != 0; left &= left - 1)
@@ -45,8 +44,8 @@ void EventSink::drop(ArgsId args) {
   builder_.skip_event();
 }
 
-void EventSink::add_timed(const EventFields &event, ArgsId args, std::uint64_t offset) {
-  ImportStats &stats = builder_.stats();
+void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t offset) {
+  ImportStats& stats = builder_.stats();
   const char phase = event.phase;
   const std::int64_t time = *event.time_ns;
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
@@ -96,7 +95,7 @@ void EventSink::add_timed(const EventFields &event, ArgsId args, std::uint64_t o
   }
 }
 
-void EventSink::add_counter(const EventFields &event, StringId event_name, ArgsId args_id,
+void EventSink::add_counter(const EventFields& event, StringId event_name, ArgsId args_id,
                             std::uint64_t offset) {
   const ArgsView args = builder_.args().view(args_id);
   struct Sample {
@@ -106,7 +105,7 @@ void EventSink::add_counter(const EventFields &event, StringId event_name, ArgsI
   std::vector<Sample> samples;
   bool lost = args.empty();
   for (std::size_t i = 0; i < args.size(); ++i) {
-    const ArgField &field = args.field(i);
+    const ArgField& field = args.field(i);
     if (const auto value = args.number(&field)) {
       samples.push_back({field.key, *value});
     } else if (field.type == ArgType::kString) {
@@ -130,18 +129,18 @@ void EventSink::add_counter(const EventFields &event, StringId event_name, ArgsI
       name.append(std::to_string(event.id->number));
     name.push_back(']');
   }
-  for (const Sample &sample : samples)
+  for (const Sample& sample : samples)
     builder_.add_counter(builder_.counter_track(event.pid.value_or(Scalar{}), name,
                                                 std::string(builder_.text(sample.series))),
                          *event.time_ns, sample.value);
 }
 
-void EventSink::add_metadata(const EventFields &event, ArgsId args_id, std::string_view text,
+void EventSink::add_metadata(const EventFields& event, ArgsId args_id, std::string_view text,
                              std::uint64_t offset) {
   const std::string_view name = builder_.text(event.name);
   const Scalar pid = event.pid.value_or(Scalar{}), tid = event.tid.value_or(Scalar{});
   const ArgsView args = builder_.args().view(args_id);
-  const ArgField *found = nullptr;
+  const ArgField* found = nullptr;
   const std::string_view wanted = name == "process_labels"        ? "labels"
                                   : name.ends_with("_sort_index") ? "sort_index"
                                                                   : "name";
@@ -167,18 +166,18 @@ void EventSink::add_metadata(const EventFields &event, ArgsId args_id, std::stri
 
 CategoryId EventSink::category_of(StringId text) {
   if (text == kNone<StringId>) return builder_.no_category();
-  for (const auto &[known, category] : categories_)
+  for (const auto& [known, category] : categories_)
     if (known == text) return category;
   const CategoryId category = builder_.category(builder_.text(text));
   if (categories_.size() < 64) categories_.emplace_back(text, category);
   return category;
 }
 
-TrackId EventSink::track_of(const Scalar &pid, const Scalar &tid, TrackUse use) {
-  const auto mix = [](const Scalar &scalar) {
+TrackId EventSink::track_of(const Scalar& pid, const Scalar& tid, TrackUse use) {
+  const auto mix = [](const Scalar& scalar) {
     return scalar.is_text ? raw(scalar.text) * 31u : static_cast<std::uint32_t>(scalar.number);
   };
-  TrackEntry &entry =
+  TrackEntry& entry =
       tracks_[(mix(pid) * 7u + mix(tid) * 3u + static_cast<unsigned>(use)) % tracks_.size()];
   if (!entry.used || entry.use != use || !(entry.pid == pid) || !(entry.tid == tid)) {
     entry.track = use == TrackUse::kPoint ? chrome_.point_track(pid, tid)

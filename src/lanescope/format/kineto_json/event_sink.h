@@ -22,8 +22,7 @@ struct EventFields {
   std::optional<Scalar> pid, tid, id;
 };
 
-// One bit per ImportIssue, for issues found before it is clear whether the
-// event counts.
+// One bit per ImportIssue, for issues found before it is clear whether the event counts.
 using IssueBits = std::uint64_t;
 static_assert(kImportIssueCount <= 8 * sizeof(IssueBits),
               "a wider IssueBits, or a rule for which issues one event can have");
@@ -34,11 +33,11 @@ constexpr IssueBits issue_bit(ImportIssue issue) {
 // One thread; borrows the builder.
 class EventSink {
  public:
-  explicit EventSink(TraceBuilder &builder) : builder_(builder), chrome_(builder) {}
+  explicit EventSink(TraceBuilder& builder) : builder_(builder), chrome_(builder) {}
 
-  // Adds the event, or counts why it cannot. `args` are its arguments, the last
-  // ones in the builder's ArgsTable; `text` is the event's JSON, at `offset`.
-  void add(const EventFields &event, IssueBits notes, ArgsId args, std::string_view text,
+  // Adds the event, or counts why it cannot. `args` are its arguments, the last ones in the
+  // builder's ArgsTable; `text` is the event's JSON, at `offset`.
+  void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
   // Joins what came in halves. Once, after the last event.
   void finish() { chrome_.finish(); }
@@ -53,14 +52,14 @@ class EventSink {
   };
 
   void drop(ArgsId args);
-  void add_timed(const EventFields &event, ArgsId args, std::uint64_t offset);
-  void add_counter(const EventFields &event, StringId name, ArgsId args, std::uint64_t offset);
-  void add_metadata(const EventFields &event, ArgsId args, std::string_view text,
+  void add_timed(const EventFields& event, ArgsId args, std::uint64_t offset);
+  void add_counter(const EventFields& event, StringId name, ArgsId args, std::uint64_t offset);
+  void add_metadata(const EventFields& event, ArgsId args, std::string_view text,
                     std::uint64_t offset);
   CategoryId category_of(StringId text);
-  TrackId track_of(const Scalar &pid, const Scalar &tid, TrackUse use);
+  TrackId track_of(const Scalar& pid, const Scalar& tid, TrackUse use);
 
-  TraceBuilder &builder_;
+  TraceBuilder& builder_;
   ChromeEvents chrome_;
   std::array<TrackEntry, 64> tracks_;
   std::vector<std::pair<StringId, CategoryId>> categories_;

@@ -1,8 +1,7 @@
-// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong
-// anywhere. Idea: a window slides over the text. The fast reader takes
-// everything up to the last event that ends in it. After a refusal, the rest of
-// that window goes event by event through the repair. Cost: one pass; a refusal
-// costs the slow path for one window.
+// Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window
+// slides over the text. The fast reader takes everything up to the last event that ends in it.
+// After a refusal, the rest of that window goes event by event through the repair. Cost: one pass;
+// a refusal costs the slow path for one window.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
 #include <algorithm>
@@ -23,11 +22,10 @@ namespace {
 
 constexpr int kEnd = -1;
 
-// Counts each whole document after the first one; counts anything else there
-// once.
+// Counts each whole document after the first one; counts anything else there once.
 class RestScanner {
  public:
-  void scan(std::string_view text, std::uint64_t offset, ImportStats &stats) {
+  void scan(std::string_view text, std::uint64_t offset, ImportStats& stats) {
     for (std::size_t i = 0; i < text.size(); ++i) {
       const char c = text[i];
       if (in_string_) {
@@ -53,7 +51,7 @@ class RestScanner {
 
 class DocumentReader {
  public:
-  DocumentReader(codec::UnpackedSource &source, std::string_view name, const ReadOptions &options)
+  DocumentReader(codec::UnpackedSource& source, std::string_view name, const ReadOptions& options)
       : source_(source),
         name_(name),
         options_(options),
@@ -81,7 +79,7 @@ class DocumentReader {
   }
 
  private:
-  ImportStats &stats() { return builder_.stats(); }
+  ImportStats& stats() { return builder_.stats(); }
   void truncated() {
     if (stats()[ImportIssue::kTruncatedFile].count == 0) count(ImportIssue::kTruncatedFile);
   }
@@ -115,14 +113,14 @@ class DocumentReader {
       if (result.status != codec::MendStatus::kNeedMore || !grow()) return result;
     }
   }
-  void count_mends(const codec::Mends &mends) {
+  void count_mends(const codec::Mends& mends) {
     static constexpr std::pair<codec::Mend, ImportIssue> kIssues[] = {
         {codec::Mend::kText, ImportIssue::kUnescapedText},
         {codec::Mend::kUtf8, ImportIssue::kInvalidUtf8},
         {codec::Mend::kNotANumber, ImportIssue::kNotANumber},
         {codec::Mend::kSyntax, ImportIssue::kSyntax},
     };
-    for (const auto &[mend, issue] : kIssues)
+    for (const auto& [mend, issue] : kIssues)
       if (mends[mend].count > 0)
         stats().count(issue, window_.offset() + mends[mend].first, mends[mend].count);
   }
@@ -172,7 +170,7 @@ class DocumentReader {
       builder_.add_metadata(plain, mended_);
     return true;
   }
-  bool lost_entry(const codec::MendResult &result) {
+  bool lost_entry(const codec::MendResult& result) {
     count(ImportIssue::kMetadataLost);
     if (window_.at_end() && result.used >= window_.text().size()) truncated();
     return false;
@@ -186,8 +184,7 @@ class DocumentReader {
     builder_.add_metadata("baseTimeNanoseconds", std::to_string(base.value));
   }
 
-  // After metadata that was not understood: goes on to the events, if they are
-  // still to come.
+  // After metadata that was not understood: goes on to the events, if they are still to come.
   bool skip_to_events() {
     constexpr std::string_view kKey = "\"traceEvents\"";
     if (window_.text().empty()) return false;
@@ -244,8 +241,8 @@ class DocumentReader {
         const std::string_view text = window_.text();
         const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
         if (size == 0) {
-          // One very long event, or a writer whose events start with another
-          // key: searching again for each would be quadratic.
+          // One very long event, or a writer whose events start with another key: searching again
+          // for each would be quadratic.
           if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
             careful_until = window_.offset() + text.size();
           continue;
@@ -265,8 +262,7 @@ class DocumentReader {
     }
   }
 
-  // After a `]`: if another event follows, which no strict file has, the
-  // bracket is a stray one.
+  // After a `]`: if another event follows, which no strict file has, the bracket is a stray one.
   bool has_more_events() {
     constexpr std::size_t kLookahead = 256;
     if (window_.text().size() < kLookahead) grow();
@@ -280,8 +276,7 @@ class DocumentReader {
     return true;
   }
 
-  // Skips something that is not an object among the events. True: it was a
-  // whole value.
+  // Skips something that is not an object among the events. True: it was a whole value.
   bool skip_element(int c) {
     const std::size_t inner = window_.text().find_first_not_of(" \t\r\n", 1);
     if (c == '[' && inner != std::string_view::npos &&
@@ -304,8 +299,8 @@ class DocumentReader {
     return false;
   }
 
-  // Reads one event with repair. False: end of the text. `exhausted`: do not
-  // search lost text again.
+  // Reads one event with repair. False: end of the text. `exhausted`: do not search
+  // lost text again.
   bool read_carefully(bool exhausted) {
     const codec::MendResult result = mend();
     if (result.status == codec::MendStatus::kDone) {
@@ -328,8 +323,8 @@ class DocumentReader {
         window_.consume(start);
         return true;
       }
-      // An event start can cross the end of the window; its first key and what
-      // is before it are short.
+      // An event start can cross the end of the window; its first key and what is before
+      // it are short.
       constexpr std::size_t kOverlap = 256;
       if (window_.at_end() || text.size() < kOverlap) {
         window_.consume(text.size());
@@ -345,8 +340,7 @@ class DocumentReader {
     }
   }
 
-  // Reads what follows the trace; a packed stream has its checksum at the very
-  // end.
+  // Reads what follows the trace; a packed stream has its checksum at the very end.
   void skip_rest() {
     RestScanner rest;
     do {
@@ -359,13 +353,13 @@ class DocumentReader {
     const std::string expected =
         "expected a PyTorch or Chrome trace (JSON with traceEvents, or an "
         "array of events), found ";
-    const auto error = [&](const std::string &found) {
+    const auto error = [&](const std::string& found) {
       return Error{Errc::kCorruptInput, std::string(name_) + ": " + expected + found, 0};
     };
     if (first == '[') {
       if (has_event_ || builder_.event_count() > 0) {
-        // Any list of records is an array of objects; in a trace, at least one
-        // has a phase and a time.
+        // Any list of records is an array of objects; in a trace, at least one has a phase
+        // and a time.
         const std::uint64_t strangers =
             stats()[ImportIssue::kMissingField].count + stats()[ImportIssue::kUnknownPhase].count;
         if (strangers == 0 || strangers < builder_.event_count()) return std::nullopt;
@@ -397,16 +391,16 @@ class DocumentReader {
     return error("text that is no JSON object or array");
   }
   void finish_stats() {
-    const codec::UnpackReport &report = source_.report();
+    const codec::UnpackReport& report = source_.report();
     if (report.damage) stats().count(ImportIssue::kTruncatedStream, *report.damage);
     if (report.trailing) stats().count(ImportIssue::kTrailingBytes, window_.offset());
     stats().input_bytes = source_.total_bytes() != 0 ? source_.total_bytes() : source_.done_bytes();
     stats().unpacked_bytes = source_.unpacked_bytes();
   }
 
-  codec::UnpackedSource &source_;
+  codec::UnpackedSource& source_;
   std::string_view name_;
-  const ReadOptions &options_;
+  const ReadOptions& options_;
   TraceBuilder builder_;
   TextWindow window_;
   EventReader events_;
@@ -433,8 +427,8 @@ bool looks_like_kineto_json(std::string_view head) {
          std::string_view("0123456789-]").find(head[third]) == std::string_view::npos;
 }
 
-Result<Trace> read_kineto_json(codec::UnpackedSource &source, std::string_view name,
-                               const ReadOptions &options) {
+Result<Trace> read_kineto_json(codec::UnpackedSource& source, std::string_view name,
+                               const ReadOptions& options) {
   return DocumentReader(source, name, options).run();
 }
 

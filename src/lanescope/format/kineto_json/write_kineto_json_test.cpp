@@ -19,13 +19,13 @@
 namespace lanescope::format {
 namespace {
 
-Trace read_text(const std::string &text) {
+Trace read_text(const std::string& text) {
   auto trace = read_trace_bytes(text);
   EXPECT_TRUE(trace) << (trace ? "" : trace.error().message) << text;
   return trace ? *std::move(trace) : Trace();
 }
 // Writes, checks that the text is strict JSON, reads it back.
-Trace round_trip(const Trace &trace) {
+Trace round_trip(const Trace& trace) {
   const std::string text = kineto_json_text(trace);
   EXPECT_TRUE(codec::is_strict_json(text.substr(0, text.size() - 1))) << text;
   Trace again = read_text(text);
@@ -69,8 +69,8 @@ TEST(WriteKinetoJsonTest, TheTextIsWhatViewersExpect) {
 }
 
 TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet) {
-  // Tracks 2, 1 and the counters b, a are first met in an order that is not the
-  // order of their times; all share time 5.
+  // Tracks 2, 1 and the counters b, a are first met in an order that is not the order of their
+  // times; all share time 5.
   const std::string head =
       R"({"traceEvents":[{"ph":"M","name":"thread_name","pid":9,"tid":2,"args":{"name":"two"}},)"
       R"({"ph":"M","name":"thread_name","pid":9,"tid":1,"args":{"name":"one"}},)";
@@ -84,8 +84,8 @@ TEST(WriteKinetoJsonTest, WrittenTextDoesNotDependOnTheOrderInWhichTracksWereMet
       R"({"ph":"s","name":"p","cat":"p","id":1,"pid":9,"tid":1,"ts":5},{"ph":"f","name":"p","cat":"p","id":1,"pid":9,"tid":2,"ts":5}]})"));
 }
 
-// The thread's slice is met before the arrow, and the stream's after it; in the
-// written file, which is in order of time, the stream comes first.
+// The thread's slice is met before the arrow, and the stream's after it; in the written file, which
+// is in order of time, the stream comes first.
 TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWas) {
   const Trace again = round_trip(read_text(
       R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","pid":0,"tid":7,"ts":9,"dur":1},)"
@@ -96,8 +96,7 @@ TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWa
   EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
 }
 
-// Looking each key up among all others takes an hour at this size: beyond the
-// limit of any test.
+// Looking each key up among all others takes an hour at this size: beyond the limit of any test.
 TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
   const int kEntries = testing::rounds(1'000'000);
   testing::Sketch sketch;
@@ -114,8 +113,7 @@ TEST(WriteKinetoJsonTest, AnEmptyTraceIsAnEmptyTrace) {
   EXPECT_EQ(again.slices().size(), 0u);
 }
 
-// Kineto's order, which torch's own test and other programs count on from the
-// end.
+// Kineto's order, which torch's own test and other programs count on from the end.
 TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
   const Trace trace = read_text(R"json({"traceEvents":[
 {"ph":"M","name":"process_sort_index","pid":"Spans","tid":0,"args":{"sort_index":5}},
@@ -127,7 +125,7 @@ TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
 })json");
   const std::string text = kineto_json_text(trace);
   std::size_t at = 0;
-  for (const char *name : {"aten::mm", "note", "PyTorch Profiler (0)", "process_sort_index",
+  for (const char* name : {"aten::mm", "note", "PyTorch Profiler (0)", "process_sort_index",
                            "Iteration Start: PyTorch Profiler", "Record Window End"}) {
     const std::size_t found = text.find(fmt::format("\"name\":\"{}\"", name), at);
     ASSERT_NE(found, std::string::npos) << name << " does not come after the others in " << text;
@@ -138,9 +136,9 @@ TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
 
 TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   TraceBuilder builder;
-  ArgsTable &args = builder.args();
+  ArgsTable& args = builder.args();
   args.begin();
-  const auto key = [&](const char *text) { return builder.intern(text); };
+  const auto key = [&](const char* text) { return builder.intern(text); };
   args.add_int(key("External id"), ArgKey::kExternalId, 7);
   args.add_int(key("min"), ArgKey::kCount, std::numeric_limits<std::int64_t>::min());
   args.add_uint(key("max"), ArgKey::kCount, std::numeric_limits<std::uint64_t>::max());
@@ -257,7 +255,7 @@ TEST(WriteKinetoJsonTest, RandomTracesComeBack) {
           sketch.memory(start, number(100) - 50);
           break;
         default: {
-          TraceBuilder &builder = sketch.builder();
+          TraceBuilder& builder = sketch.builder();
           const char phase = "stf"[number(3)];
           const Scalar pid{false, 100}, tid{false, 100 + number(3)};
           chrome.add_flow(phase, chrome.point_track(pid, tid), builder.category("ac2g"),
@@ -281,7 +279,7 @@ TEST(WriteKinetoJsonTest, TheNameDecidesThePackingAndThePackedFileReadsBack) {
   for (int i = 0; i < 20000; ++i) sketch.op("aten::add", i * 100, 50, {.external_id = i});
   const Trace trace = sketch.trace();
   std::uint64_t plain_bytes = 0;
-  for (const char *name : {"t.json", "t.json.gz", "t.json.zst"}) {
+  for (const char* name : {"t.json", "t.json.gz", "t.json.zst"}) {
     const auto stats = write_kineto_json(trace, folder / name);
     ASSERT_TRUE(stats) << stats.error().message;
     EXPECT_EQ(stats->events, 20000u);

@@ -21,8 +21,7 @@ namespace {
 
 using spool::ActivityKind;
 
-// Kineto's sort indexes for devices and overhead among the processes of a
-// trace.
+// Kineto's sort indexes for devices and overhead among the processes of a trace.
 constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
 constexpr std::int64_t kNoDevice = -1;
 
@@ -39,8 +38,8 @@ std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
 
 class RowWriter {
  public:
-  RowWriter(const ActivityRowsContext &context, const SpoolActivities &activities,
-            const ActivityLinks &links)
+  RowWriter(const ActivityRowsContext& context, const SpoolActivities& activities,
+            const ActivityLinks& links)
       : context_(context),
         carry_(context.carry),
         builder_(context.builder),
@@ -53,13 +52,13 @@ class RowWriter {
   void run() {
     find_devices();
     find_forward_annotations();
-    for (const LinkedCall &call : links_.calls)
+    for (const LinkedCall& call : links_.calls)
       if (call.open != kNoIndex) add_call(call);
-    for (const LinkedWork &work : links_.work) add_work(work);
+    for (const LinkedWork& work : links_.work) add_work(work);
     add_arrows();
     add_syncs();
-    for (const LinkedOther &event : links_.events) add_event(event);
-    for (const LinkedOther &overhead : links_.overheads) add_overhead(overhead);
+    for (const LinkedOther& event : links_.events) add_event(event);
+    for (const LinkedOther& overhead : links_.overheads) add_overhead(overhead);
     add_annotations();
     if (!context_.piece.is_last()) remember_forward_ops();
   }
@@ -75,7 +74,7 @@ class RowWriter {
   };
   using LaunchKey = std::array<std::uint32_t, 13>;
   struct LaunchKeyHash {
-    std::size_t operator()(const LaunchKey &key) const {
+    std::size_t operator()(const LaunchKey& key) const {
       std::uint64_t hash = 0;
       for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15;
       return static_cast<std::size_t>(hash ^ (hash >> 32));
@@ -91,9 +90,9 @@ class RowWriter {
         carry_.device_of_context[event.context] = event.device;
     }
     // Before CUDA 13 events do not name their device; work does.
-    for (const GpuEvent &event : activities_.work)
+    for (const GpuEvent& event : activities_.work)
       carry_.device_of_context[event.context] = event.device;
-    for (const GpuDevice &device : context_.devices)
+    for (const GpuDevice& device : context_.devices)
       if (device.id) device_by_id_.emplace(*device.id, &device);
   }
   std::int64_t device_of(std::uint32_t context) const {
@@ -109,7 +108,7 @@ class RowWriter {
   }
   TrackId track_of(std::uint32_t index) {
     if (index >= stream_tracks_.size()) stream_tracks_.resize(index + 1, kNone<TrackId>);
-    TrackId &track = stream_tracks_[index];
+    TrackId& track = stream_tracks_[index];
     if (track != kNone<TrackId>) return track;
     const auto [device, stream] = carry_.streams[index];
     Scalar pid, tid;
@@ -136,16 +135,16 @@ class RowWriter {
 
   // --- arguments that a call gives to its row and to the rows of its work
 
-  const OpenRanges *open_at(std::uint32_t call) const {
+  const OpenRanges* open_at(std::uint32_t call) const {
     if (call == kNoIndex || links_.calls[call].open == kNoIndex) return nullptr;
     return &links_.open[links_.calls[call].open];
   }
-  void add_external_id(const OpenRanges *open) {
+  void add_external_id(const OpenRanges* open) {
     if (open && open->innermost != kNoIndex)
       args_.integer("External id", context_.ranges[open->innermost].external_id);
   }
 
-  void add_call(const LinkedCall &call) {
+  void add_call(const LinkedCall& call) {
     const bool is_driver =
         call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kDriver);
     args_.begin();
@@ -157,8 +156,8 @@ class RowWriter {
                        call_name(call.record, is_driver), call.start_ns,
                        call.end_ns - call.start_ns, args_.end());
   }
-  StringId call_name(const spool::ApiCallRecord &record, bool is_driver) {
-    const SpoolIndex &index = context_.index;
+  StringId call_name(const spool::ApiCallRecord& record, bool is_driver) {
+    const SpoolIndex& index = context_.index;
     if (record.name_given != 0 && record.name < index.texts.size() && index.has_text[record.name])
       return builder_.intern(codec::valid_utf8(index.texts[record.name]));
     const auto [known, is_new] =
@@ -169,9 +168,9 @@ class RowWriter {
 
   // --- kernels, copies, memsets
 
-  void add_work(const LinkedWork &work) {
-    const GpuEvent &event = activities_.work[work.event];
-    const OpenRanges *open = open_at(work.call);
+  void add_work(const LinkedWork& work) {
+    const GpuEvent& event = activities_.work[work.event];
+    const OpenRanges* open = open_at(work.call);
     const std::uint32_t stream = stream_of(event.device, event.stream);
     const bool is_copy = event.kind == ActivityKind::kMemcpy;
     const bool is_transfer = is_copy || event.kind == ActivityKind::kMemset;
@@ -196,7 +195,7 @@ class RowWriter {
     if (work.call != kNoIndex && links_.calls[work.call].step)
       args_.integer("launch step", *links_.calls[work.call].step);
     if (work.launched_before_window) args_.is_true("launched before window");
-    for (const Field &field : collective)
+    for (const Field& field : collective)
       builder_.args().add(field.key, arg_key(builder_.text(field.key)), field.type, field.bits);
     const ArgsId args = args_.end();
     builder_.add_slice(track_of(stream),
@@ -207,11 +206,11 @@ class RowWriter {
     if (open) project(work, *open, stream);
   }
 
-  StringId work_name(const GpuEvent &event) {
+  StringId work_name(const GpuEvent& event) {
     if (event.kind == ActivityKind::kGraphTrace)
       return builder_.intern(fmt::format("CUDA graph {}", event.graph_id));
     const std::uint32_t id = activities_.as<spool::KernelRecord>(event.record).name;
-    const SpoolIndex &index = context_.index;
+    const SpoolIndex& index = context_.index;
     if (id >= kernel_names_.size() || !index.has_text[id]) {
       builder_.stats().count(ImportIssue::kMissingField);
       return builder_.intern(fmt::format("(lost name {})", id));
@@ -221,7 +220,7 @@ class RowWriter {
     return kernel_names_[id];
   }
 
-  void add_kernel_args(const GpuEvent &event) {
+  void add_kernel_args(const GpuEvent& event) {
     const auto kernel = activities_.as<spool::KernelRecord>(event.record);
     const bool is_graph = event.kind == ActivityKind::kGraphTrace;
     if (!is_graph) args_.integer("queued", 0);
@@ -230,7 +229,7 @@ class RowWriter {
     args_.integer("registers per thread", kernel.registers_per_thread);
     if (!event.has_more) return;
     const auto more = activities_.as<spool::KernelMoreRecord>(event.record + 1);
-    const Launch &launch = launch_of(kernel, more);
+    const Launch& launch = launch_of(kernel, more);
     args_.integer("shared memory", launch.shared_bytes);
     if (launch.occupancy) {
       args_.real("blocks per SM", launch.blocks_per_sm);
@@ -248,7 +247,7 @@ class RowWriter {
       args_.integer("local memory per thread", more.local_bytes_per_thread);
   }
   // Programs repeat their launches, so compute this once for each shape.
-  const Launch &launch_of(const spool::KernelRecord &kernel, const spool::KernelMoreRecord &more) {
+  const Launch& launch_of(const spool::KernelRecord& kernel, const spool::KernelMoreRecord& more) {
     const LaunchKey key{kernel.device,
                         kernel.registers_per_thread,
                         kernel.static_shared_bytes,
@@ -263,7 +262,7 @@ class RowWriter {
                         more.cluster_y,
                         more.cluster_z};
     const auto [known, is_new] = launches_.try_emplace(key);
-    Launch &launch = known->second;
+    Launch& launch = known->second;
     if (!is_new) return launch;
     const auto list = [this](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
       return builder_.intern(fmt::format("[{}, {}, {}]", x, y, z));
@@ -287,7 +286,7 @@ class RowWriter {
     launch.limit = builder_.intern(occupancy->limit);
     return launch;
   }
-  void add_place(const GpuEvent &event) {
+  void add_place(const GpuEvent& event) {
     args_.integer("device", event.device);
     args_.integer("context", event.context);
     args_.integer("stream", event.stream);
@@ -295,7 +294,7 @@ class RowWriter {
   }
 
   // Returns the name of the row.
-  StringId add_transfer_args(const GpuEvent &event, const LinkedWork &work) {
+  StringId add_transfer_args(const GpuEvent& event, const LinkedWork& work) {
     const auto copy = activities_.as<spool::MemcpyRecord>(event.record);
     const auto set = activities_.as<spool::MemsetRecord>(event.record);
     const bool is_copy = event.kind == ActivityKind::kMemcpy;
@@ -334,11 +333,11 @@ class RowWriter {
   bool is_collective_kernel(StringId name) const {
     return builder_.text(name).find("nccl") != std::string_view::npos;
   }
-  std::vector<Field> collective_fields(const SpoolRange &range) {
+  std::vector<Field> collective_fields(const SpoolRange& range) {
     std::vector<Field> fields;
     const ArgsView view = builder_.args().view(range.args);
     for (std::size_t i = 0; i < view.size(); ++i) {
-      const ArgField &field = view.field(i);
+      const ArgField& field = view.field(i);
       switch (arg_key(builder_.text(field.key))) {
         case ArgKey::kExternalId:  // the operator's own
         case ArgKey::kRecordFunctionId:
@@ -358,8 +357,7 @@ class RowWriter {
     return fields;
   }
 
-  // --- arrows: one start per call with work in the trace, one end per piece of
-  // work
+  // --- arrows: one start per call with work in the trace, one end per piece of work
 
   void add_arrows() {
     const CategoryId category = builder_.category("ac2g");
@@ -369,10 +367,10 @@ class RowWriter {
     arrow.name = name;
     arrow.category = category;
     arrow.binds_enclosing = true;
-    for (const LinkedWork &work : links_.work) {
+    for (const LinkedWork& work : links_.work) {
       if (work.call == kNoIndex || !links_.calls[work.call].in_window) continue;
-      const LinkedCall &call = links_.calls[work.call];
-      const GpuEvent &event = activities_.work[work.event];
+      const LinkedCall& call = links_.calls[work.call];
+      const GpuEvent& event = activities_.work[work.event];
       arrow.id.number = event.correlation;
       arrow.from_track = call.track;
       arrow.from_ns = call.start_ns;
@@ -389,7 +387,7 @@ class RowWriter {
   // --- waits, events, overhead
 
   void add_syncs() {
-    std::vector<EventRecord> &known = carry_.events;
+    std::vector<EventRecord>& known = carry_.events;
     known.reserve(known.size() + activities_.events.size());
     for (const std::uint32_t record : activities_.events) {
       const auto event = activities_.as<spool::CudaEventRecord>(record);
@@ -397,32 +395,32 @@ class RowWriter {
           {event.event_sync_id, event.context, event.event_id, event.correlation, event.stream});
     }
     const bool waits =
-        std::any_of(links_.syncs.begin(), links_.syncs.end(), [&](const LinkedOther &sync) {
+        std::any_of(links_.syncs.begin(), links_.syncs.end(), [&](const LinkedOther& sync) {
           return is_event_wait(activities_.as<spool::SyncRecord>(sync.record).sync_kind);
         });
     const EventRecords events(waits ? known : std::vector<EventRecord>());
-    for (const LinkedOther &sync : links_.syncs) add_sync(sync, events);
+    for (const LinkedOther& sync : links_.syncs) add_sync(sync, events);
     if (!context_.piece.is_last()) forget_old_events();
   }
   // Several pieces may have seen the same event.
   void forget_old_events() {
-    std::vector<EventRecord> &known = carry_.events;
+    std::vector<EventRecord>& known = carry_.events;
     if (known.size() < 2 * ActivityCarry::kMostEvents) return;
-    const auto key = [](const EventRecord &event) {
+    const auto key = [](const EventRecord& event) {
       return std::tuple(event.correlation, event.context, event.event_id, event.sync_id);
     };
     std::sort(known.begin(), known.end(),
-              [&](const EventRecord &a, const EventRecord &b) { return key(a) < key(b); });
+              [&](const EventRecord& a, const EventRecord& b) { return key(a) < key(b); });
     known.erase(
         std::unique(known.begin(), known.end(),
-                    [&](const EventRecord &a, const EventRecord &b) { return key(a) == key(b); }),
+                    [&](const EventRecord& a, const EventRecord& b) { return key(a) == key(b); }),
         known.end());
     if (known.size() > ActivityCarry::kMostEvents)
       known.erase(known.begin(), known.end() - ActivityCarry::kMostEvents);
   }
-  void add_sync(const LinkedOther &sync, const EventRecords &events) {
+  void add_sync(const LinkedOther& sync, const EventRecords& events) {
     const auto record = activities_.as<spool::SyncRecord>(sync.record);
-    const char *kind = sync_name(record.sync_kind);
+    const char* kind = sync_name(record.sync_kind);
     const std::int64_t device = device_of(record.context);
     const std::int64_t stream =
         record.stream == spool::kNoStream ? -1 : std::int64_t{record.stream};
@@ -430,7 +428,7 @@ class RowWriter {
     add_external_id(open_at(sync.call));
     args_.text("cuda_sync_kind", kind);
     if (is_event_wait(record.sync_kind)) {
-      const EventRecord *waited =
+      const EventRecord* waited =
           events.find({record.event_sync_id, record.context, record.event_id, record.correlation});
       args_.integer("wait_on_stream", waited ? std::int64_t{waited->stream} : -1);
       args_.integer("wait_on_cuda_event_record_corr_id",
@@ -447,7 +445,7 @@ class RowWriter {
                        builder_.intern(kind), sync.start_ns, sync.end_ns - sync.start_ns, args);
   }
 
-  void add_event(const LinkedOther &event) {
+  void add_event(const LinkedOther& event) {
     const auto record = activities_.as<spool::CudaEventRecord>(event.record);
     args_.begin();
     add_external_id(open_at(event.call));
@@ -462,7 +460,7 @@ class RowWriter {
                        args);
   }
 
-  void add_overhead(const LinkedOther &overhead) {
+  void add_overhead(const LinkedOther& overhead) {
     const auto record = activities_.as<spool::OverheadRecord>(overhead.record);
     constexpr std::uint8_t kThreadObject = 2;  // CUpti_ActivityObjectKind
     Scalar pid, tid;
@@ -480,30 +478,30 @@ class RowWriter {
   // --- annotations on streams
 
   AnnotationRef ref_of(std::uint32_t annotation) const {
-    const SpoolRange &range = context_.ranges[annotation];
+    const SpoolRange& range = context_.ranges[annotation];
     return {range.external_id, range.end_ns, range.text};
   }
-  std::vector<AnnotationRef> refs_of(const OpenRanges &open,
-                                     const std::vector<std::uint32_t> &list) const {
+  std::vector<AnnotationRef> refs_of(const OpenRanges& open,
+                                     const std::vector<std::uint32_t>& list) const {
     std::vector<AnnotationRef> refs;
     for (std::uint32_t i = 0; i < open.annotations_count; ++i)
       refs.push_back(ref_of(list[open.annotations_first + i]));
     return refs;
   }
 
-  // For each backward op that launched work, finds the annotations around its
-  // forward op: the last one in this piece or before it.
+  // For each backward op that launched work, finds the annotations around its forward op: the last
+  // one in this piece or before it.
   void find_forward_annotations() {
     std::vector<OpenRanges> moments;
     std::vector<std::uint32_t> backward_of;  // by moment
-    for (const LinkedWork &work : links_.work) {
-      const OpenRanges *open = open_at(work.call);
+    for (const LinkedWork& work : links_.work) {
+      const OpenRanges* open = open_at(work.call);
       if (!open || open->backward == kNoIndex) continue;
       const auto [known, is_new] = forward_of_.try_emplace(open->backward);
       if (!is_new) continue;
-      const SpoolRange &backward = context_.ranges[open->backward];
+      const SpoolRange& backward = context_.ranges[open->backward];
       const std::uint32_t here = forward_ops_.find(open->backward);
-      const ActivityCarry::ForwardOp *const before =
+      const ActivityCarry::ForwardOp* const before =
           carry_.forward_ops.find({backward.forward_thread, backward.sequence});
       if (before && (here == kNoIndex || context_.ranges[here].start_ns <= before->start_ns)) {
         known->second = *before->annotations;
@@ -524,7 +522,7 @@ class RowWriter {
     std::vector<OpenRanges> moments;
     std::vector<std::uint32_t> range_of;  // by moment
     for (std::uint32_t i = 0; i < context_.ranges.size(); ++i) {
-      const SpoolRange &range = context_.ranges[i];
+      const SpoolRange& range = context_.ranges[i];
       if (range.sequence < 0 || range.is_backward || range.forward_thread == 0) continue;
       if (!range.in_piece) continue;  // remembered already
       moments.push_back({.track = range.track, .time_ns = range.start_ns});
@@ -535,20 +533,20 @@ class RowWriter {
     std::shared_ptr<const std::vector<AnnotationRef>> last;
     for (std::size_t i = 0; i < moments.size(); ++i) {
       std::vector<AnnotationRef> refs = refs_of(moments[i], annotations);
-      const auto is_same = [](const AnnotationRef &a, const AnnotationRef &b) {
+      const auto is_same = [](const AnnotationRef& a, const AnnotationRef& b) {
         return a.external_id == b.external_id;
       };
       if (!last || !std::equal(last->begin(), last->end(), refs.begin(), refs.end(), is_same))
         last = std::make_shared<const std::vector<AnnotationRef>>(std::move(refs));
-      const SpoolRange &range = context_.ranges[range_of[i]];
+      const SpoolRange& range = context_.ranges[range_of[i]];
       const NodeKey node{range.forward_thread, range.sequence};
-      const ActivityCarry::ForwardOp *const known = carry_.forward_ops.find(node);
+      const ActivityCarry::ForwardOp* const known = carry_.forward_ops.find(node);
       if (!known || known->start_ns <= range.start_ns)
         carry_.forward_ops.put(node, {range.start_ns, last});
     }
   }
 
-  void project(const LinkedWork &work, const OpenRanges &open, std::uint32_t stream) {
+  void project(const LinkedWork& work, const OpenRanges& open, std::uint32_t stream) {
     std::span<const AnnotationRef> forward;
     if (open.backward != kNoIndex)
       if (const auto known = forward_of_.find(open.backward); known != forward_of_.end())
@@ -560,15 +558,14 @@ class RowWriter {
                                 std::max(work.start_ns, work.end_ns));
   }
 
-  // Kineto makes them one nanosecond longer at both ends, so that viewers nest
-  // the work in them.
+  // Kineto makes them one nanosecond longer at both ends, so that viewers nest the work in them.
   void add_annotations() {
     const std::vector<GpuAnnotation> rows =
         context_.piece.is_last() ? carry_.annotations.take_all()
                                  : carry_.annotations.take_ended(context_.piece_end_ns);
     if (rows.empty()) return;  // a category without rows would name a device
     const CategoryId category = builder_.category("gpu_user_annotation");
-    for (const GpuAnnotation &row : rows) {
+    for (const GpuAnnotation& row : rows) {
       args_.begin();
       args_.integer("External id", row.annotation.external_id);
       args_.text("launches", row.work == AnnotationWork::kOwn      ? "own"
@@ -579,11 +576,11 @@ class RowWriter {
     }
   }
 
-  const ActivityRowsContext &context_;
-  ActivityCarry &carry_;
-  TraceBuilder &builder_;
-  const SpoolActivities &activities_;
-  const ActivityLinks &links_;
+  const ActivityRowsContext& context_;
+  ActivityCarry& carry_;
+  TraceBuilder& builder_;
+  const SpoolActivities& activities_;
+  const ActivityLinks& links_;
   ArgsWriter args_;
   ForwardOps forward_ops_;
   std::unordered_map<std::uint32_t, std::vector<AnnotationRef>> forward_of_;  // by backward op
@@ -591,15 +588,15 @@ class RowWriter {
   std::vector<StringId> kernel_names_;                                        // by text id
   std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
   std::unordered_map<std::uint64_t, StringId> call_names_;
-  std::unordered_map<std::int64_t, const GpuDevice *> device_by_id_;
+  std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
   std::vector<TrackId> stream_tracks_;  // by index in the carry
   std::map<std::int64_t, bool> named_devices_;
 };
 
 }  // namespace
 
-void add_activity_rows(const ActivityRowsContext &context, const SpoolActivities &activities,
-                       const ActivityLinks &links) {
+void add_activity_rows(const ActivityRowsContext& context, const SpoolActivities& activities,
+                       const ActivityLinks& links) {
   RowWriter(context, activities, links).run();
 }
 

@@ -4,21 +4,21 @@
 
 namespace lanescope::format {
 
-void ForwardBackward::add_flows(TraceBuilder &builder, std::vector<SequenceLink> links,
-                                const std::function<TrackId(std::uint32_t)> &track_of) {
-  std::stable_sort(links.begin(), links.end(), [](const SequenceLink &a, const SequenceLink &b) {
+void ForwardBackward::add_flows(TraceBuilder& builder, std::vector<SequenceLink> links,
+                                const std::function<TrackId(std::uint32_t)>& track_of) {
+  std::stable_sort(links.begin(), links.end(), [](const SequenceLink& a, const SequenceLink& b) {
     return a.start_ns < b.start_ns;
   });
   Flow arrow;
   arrow.category = builder.category("fwdbwd");
   arrow.name = builder.intern("fwdbwd");
   arrow.binds_enclosing = true;
-  for (const SequenceLink &link : links) {
+  for (const SequenceLink& link : links) {
     if (!link.backward) {
       forward_.put(link.node, {link.start_ns, link.thread});
       continue;
     }
-    const Forward *const start = forward_.find(link.node);
+    const Forward* const start = forward_.find(link.node);
     if (!start) continue;
     arrow.id.number = ++arrows_;
     arrow.from_track = track_of(start->thread);

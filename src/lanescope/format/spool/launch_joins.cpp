@@ -16,8 +16,8 @@
 namespace lanescope::format {
 namespace {
 
-// Ended ranges below the top to skip for one moment. A thread has at most as
-// many open ranges as the recorder keeps, so more is damage.
+// Ended ranges below the top to skip for one moment. A thread has at most as many open ranges as
+// the recorder keeps, so more is damage.
 constexpr std::uint32_t kMaxSteps = 512;
 
 template <typename T, typename Key>
@@ -37,11 +37,11 @@ class OpenStack {
   void clear() { open_.clear(); }
   void push(std::uint32_t range) { open_.push(range, ranges_[range].start_ns); }
   std::uint32_t top(std::int64_t time_ns) {
-    const std::uint32_t *const range = open_.top(time_ns);
+    const std::uint32_t* const range = open_.top(time_ns);
     return range ? *range : kNoIndex;
   }
   // All that are open, innermost first.
-  std::uint32_t list(std::int64_t time_ns, std::vector<std::uint32_t> *out) {
+  std::uint32_t list(std::int64_t time_ns, std::vector<std::uint32_t>* out) {
     std::uint32_t count = 0, steps = 0;
     if (top(time_ns) == kNoIndex) return 0;
     const std::span<const std::uint32_t> open = open_.all();
@@ -68,19 +68,19 @@ class OpenStack {
 }  // namespace
 
 void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> moments,
-                      std::vector<std::uint32_t> *annotations) {
-  const auto by_start = sorted_by(ranges, [](const SpoolRange &range) {
+                      std::vector<std::uint32_t>* annotations) {
+  const auto by_start = sorted_by(ranges, [](const SpoolRange& range) {
     return std::tuple(raw(range.track), range.start_ns,
                       ~range.end_ns);  // longer first
   });
-  const auto by_time = sorted_by(std::span<const OpenRanges>(moments), [](const OpenRanges &at) {
+  const auto by_time = sorted_by(std::span<const OpenRanges>(moments), [](const OpenRanges& at) {
     return std::tuple(raw(at.track), at.time_ns);
   });
   OpenStack operators(ranges), notes(ranges), collectives(ranges), backward(ranges);
   TrackId track = kNone<TrackId>;
   std::size_t next = 0;
   for (const std::uint32_t i : by_time) {
-    OpenRanges &moment = moments[i];
+    OpenRanges& moment = moments[i];
     if (moment.track != track) {
       track = moment.track;
       operators.clear(), notes.clear(), collectives.clear(), backward.clear();
@@ -88,7 +88,7 @@ void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> 
     }
     for (; next < by_start.size(); ++next) {
       const std::uint32_t index = by_start[next];
-      const SpoolRange &range = ranges[index];
+      const SpoolRange& range = ranges[index];
       if (range.track != track || range.start_ns > moment.time_ns) break;
       (range.is_annotation ? notes : operators).push(index);
       if (range.is_collective) collectives.push(index);
@@ -114,22 +114,22 @@ ForwardOps::ForwardOps(std::span<const SpoolRange> ranges) : ranges_(ranges) {
 }
 
 std::uint32_t ForwardOps::find(std::uint32_t backward) const {
-  const SpoolRange &node = ranges_[backward];
+  const SpoolRange& node = ranges_[backward];
   const auto after = std::upper_bound(
-      forward_.begin(), forward_.end(), node, [&](const SpoolRange &value, std::uint32_t index) {
-        const SpoolRange &other = ranges_[index];
+      forward_.begin(), forward_.end(), node, [&](const SpoolRange& value, std::uint32_t index) {
+        const SpoolRange& other = ranges_[index];
         return std::tuple(value.sequence, value.forward_thread, value.start_ns) <
                std::tuple(other.sequence, other.forward_thread, other.start_ns);
       });
   if (after == forward_.begin()) return kNoIndex;
-  const SpoolRange &found = ranges_[*std::prev(after)];
+  const SpoolRange& found = ranges_[*std::prev(after)];
   return found.sequence == node.sequence && found.forward_thread == node.forward_thread
              ? *std::prev(after)
              : kNoIndex;
 }
 
 CallsById::CallsById(std::vector<Call> calls) : calls_(std::move(calls)) {
-  const auto less = [](const Call &a, const Call &b) {
+  const auto less = [](const Call& a, const Call& b) {
     return std::tuple(a.id, a.start_ns, a.index) < std::tuple(b.id, b.start_ns, b.index);
   };
   if (!std::is_sorted(calls_.begin(), calls_.end(), less))
@@ -138,7 +138,7 @@ CallsById::CallsById(std::vector<Call> calls) : calls_(std::move(calls)) {
 
 std::uint32_t CallsById::find(std::uint32_t correlation, std::int64_t time_ns) const {
   if (correlation == 0) return kNoIndex;
-  const Call *const call = find_by_id_and_time(std::span<const Call>(calls_), correlation, time_ns);
+  const Call* const call = find_by_id_and_time(std::span<const Call>(calls_), correlation, time_ns);
   if (!call || call->start_ns <= time_ns) return call ? call->index : kNoIndex;
   // All calls with that id start later than the time, by less than 2^64.
   const std::uint64_t late =
@@ -148,16 +148,16 @@ std::uint32_t CallsById::find(std::uint32_t correlation, std::int64_t time_ns) c
 
 namespace {
 
-// The last of [first, last) whose correlation id is before `correlation`; ids
-// count modulo 2^32, so half of them are before any id.
+// The last of [first, last) whose correlation id is before `correlation`; ids count modulo 2^32, so
+// half of them are before any id.
 template <typename Iterator>
-const EventRecord *last_before(Iterator first, Iterator last, std::uint32_t correlation) {
+const EventRecord* last_before(Iterator first, Iterator last, std::uint32_t correlation) {
   if (first == last) return nullptr;
   const auto after = std::upper_bound(
       first, last, correlation,
-      [](std::uint32_t id, const EventRecord &record) { return id < record.correlation; });
+      [](std::uint32_t id, const EventRecord& record) { return id < record.correlation; });
   if (after != first) return &*std::prev(after);
-  const EventRecord &end = *std::prev(last);
+  const EventRecord& end = *std::prev(last);
   return static_cast<std::int32_t>(end.correlation - correlation) < 0 ? &end : nullptr;
 }
 
@@ -165,28 +165,28 @@ const EventRecord *last_before(Iterator first, Iterator last, std::uint32_t corr
 
 EventRecords::EventRecords(std::vector<EventRecord> records)
     : by_sync_(records), by_event_(std::move(records)) {
-  std::erase_if(by_sync_, [](const EventRecord &record) { return record.sync_id == 0; });
+  std::erase_if(by_sync_, [](const EventRecord& record) { return record.sync_id == 0; });
   std::stable_sort(
-      by_sync_.begin(), by_sync_.end(), [](const EventRecord &a, const EventRecord &b) {
+      by_sync_.begin(), by_sync_.end(), [](const EventRecord& a, const EventRecord& b) {
         return std::tuple(a.sync_id, a.correlation) < std::tuple(b.sync_id, b.correlation);
       });
   std::stable_sort(by_event_.begin(), by_event_.end(),
-                   [](const EventRecord &a, const EventRecord &b) {
+                   [](const EventRecord& a, const EventRecord& b) {
                      return std::tuple(a.context, a.event_id, a.correlation) <
                             std::tuple(b.context, b.event_id, b.correlation);
                    });
 }
 
-const EventRecord *EventRecords::find(const EventRecord &wait) const {
+const EventRecord* EventRecords::find(const EventRecord& wait) const {
   if (wait.sync_id != 0) {
     const auto [first, last] = std::equal_range(
         by_sync_.begin(), by_sync_.end(), wait,
-        [](const EventRecord &a, const EventRecord &b) { return a.sync_id < b.sync_id; });
-    if (const EventRecord *found = last_before(first, last, wait.correlation)) return found;
+        [](const EventRecord& a, const EventRecord& b) { return a.sync_id < b.sync_id; });
+    if (const EventRecord* found = last_before(first, last, wait.correlation)) return found;
   }
   if (wait.event_id == spool::kNoEvent) return nullptr;
   const auto [first, last] = std::equal_range(
-      by_event_.begin(), by_event_.end(), wait, [](const EventRecord &a, const EventRecord &b) {
+      by_event_.begin(), by_event_.end(), wait, [](const EventRecord& a, const EventRecord& b) {
         return std::pair(a.context, a.event_id) < std::pair(b.context, b.event_id);
       });
   return last_before(first, last, wait.correlation);

@@ -1,5 +1,5 @@
-// Finds who started what, only from times and numbers: the ranges open at an
-// API call, the API call that launched device work, the event of a wait.
+// Finds who started what, only from times and numbers: the ranges open at an API call, the API call
+// that launched device work, the event of a wait.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -27,10 +27,9 @@ struct SpoolRange {
   bool in_piece = true;        // began in the current piece, not before
 };
 
-// A moment on a thread, and the ranges open there, as indexes; kNoIndex: none.
-// The last one to start among the operators (without an operator, among the
-// annotations: an annotation inside an operator launches nothing), among the
-// collectives, and among the backward ops.
+// A moment on a thread, and the ranges open there, as indexes; kNoIndex: none. The last one to
+// start among the operators (without an operator, among the annotations: an annotation inside an
+// operator launches nothing), among the collectives, and among the backward ops.
 struct OpenRanges {
   TrackId track = kNone<TrackId>;
   std::int64_t time_ns = 0;
@@ -41,13 +40,13 @@ struct OpenRanges {
 // Of more annotations around one moment, only the innermost ones count.
 inline constexpr std::uint32_t kMaxOpenAnnotations = 64;
 
-// Fills in all but track and time; appends to `annotations`. Ranges may overlap
-// in any way. O(n log n), O(n) when both lists are sorted by track and time.
+// Fills in all but track and time; appends to `annotations`. Ranges may overlap in any way. O(n log
+// n), O(n) when both lists are sorted by track and time.
 void find_open_ranges(std::span<const SpoolRange> ranges, std::span<OpenRanges> moments,
-                      std::vector<std::uint32_t> *annotations);
+                      std::vector<std::uint32_t>* annotations);
 
-// Finds the forward op that made the node of a backward op: among those with
-// its sequence number on its forward thread, the last to start before it.
+// Finds the forward op that made the node of a backward op: among those with its sequence number on
+// its forward thread, the last to start before it.
 class ForwardOps {
  public:
   explicit ForwardOps(std::span<const SpoolRange> ranges);
@@ -66,14 +65,13 @@ class CallsById {
     std::uint32_t index;
     std::int64_t start_ns;
   };
-  // Clock errors can make work begin this much before its call; earlier work
-  // belongs to another call.
+  // Clock errors can make work begin this much before its call; earlier work belongs
+  // to another call.
   static constexpr std::int64_t kSkewNs = 1'000'000;
 
   explicit CallsById(std::vector<Call> calls);
-  // Among the calls with that id, the last that started at or before the time,
-  // else the first one if it is within kSkewNs. kNoIndex: none. Id 0 joins
-  // nothing.
+  // Among the calls with that id, the last that started at or before the time, else the first one
+  // if it is within kSkewNs. kNoIndex: none. Id 0 joins nothing.
   std::uint32_t find(std::uint32_t correlation, std::int64_t time_ns) const;
 
  private:
@@ -89,10 +87,9 @@ struct EventRecord {
 class EventRecords {
  public:
   explicit EventRecords(std::vector<EventRecord> records);
-  // By sync id if it is known, else by context and event: among several, the
-  // one whose correlation id is the last before the wait's (ids may wrap).
-  // nullptr: none.
-  const EventRecord *find(const EventRecord &wait) const;
+  // By sync id if it is known, else by context and event: among several, the one whose correlation
+  // id is the last before the wait's (ids may wrap). nullptr: none.
+  const EventRecord* find(const EventRecord& wait) const;
 
  private:
   std::vector<EventRecord> by_sync_, by_event_;

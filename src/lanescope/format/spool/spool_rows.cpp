@@ -23,13 +23,13 @@ namespace {
 using spool::Record;
 using spool::RecordKind;
 
-// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the
-// order Kineto names them.
-constexpr std::pair<std::uint32_t, const char *> kOptionNames[] = {{2, "profile_memory"},
-                                                                   {4, "with_stack"},
-                                                                   {1, "record_shapes"},
-                                                                   {8, "with_flops"},
-                                                                   {16, "with_modules"}};
+// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order
+// Kineto names them.
+constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_memory"},
+                                                                  {4, "with_stack"},
+                                                                  {1, "record_shapes"},
+                                                                  {8, "with_flops"},
+                                                                  {16, "with_modules"}};
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
@@ -39,8 +39,8 @@ std::string json_string(std::string_view text) {
 
 class RowReader {
  public:
-  RowReader(const SpoolBytes &bytes, const SpoolScan &scan, const ReadSpoolOptions &options,
-            const SpoolPiece &piece, const RowPlan *plan, RowCarry *carry)
+  RowReader(const SpoolBytes& bytes, const SpoolScan& scan, const ReadSpoolOptions& options,
+            const SpoolPiece& piece, const RowPlan* plan, RowCarry* carry)
       : bytes_(bytes),
         scan_(scan),
         index_(scan.index),
@@ -71,15 +71,15 @@ class RowReader {
 
   // --- what the walk found
 
-  void issue(const Record &record, ImportIssue issue) {
+  void issue(const Record& record, ImportIssue issue) {
     if (piece_.holds(record.begin_tsc)) builder_.stats().count(issue);
   }
-  void range(const Record &record, const SlotKey &place, const std::optional<Record> &call_numbers,
-             const RangeTimes &times, std::int64_t external_id, std::int64_t ev_idx) {
+  void range(const Record& record, const SlotKey& place, const std::optional<Record>& call_numbers,
+             const RangeTimes& times, std::int64_t external_id, std::int64_t ev_idx) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
     const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
-    ArgsTable &args = builder_.args();
+    ArgsTable& args = builder_.args();
     args.begin();
     args.add_int(key_.external_id, ArgKey::kExternalId, external_id);
     const bool has_id = call_numbers && (call_numbers->flags & spool::kHasRecordFunctionId) != 0;
@@ -106,11 +106,11 @@ class RowReader {
     }
   }
   // Frames are not joined with device activities; operators are.
-  void frame(const Record &record, const SlotKey &place, const RangeTimes &times,
-             const FrameNumbers &numbers) {
+  void frame(const Record& record, const SlotKey& place, const RangeTimes& times,
+             const FrameNumbers& numbers) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
-    ArgsTable &args = builder_.args();
+    ArgsTable& args = builder_.args();
     args.begin();
     if (numbers.parent_id == 0)
       args.add(key_.python_parent, ArgKey::kPythonParentId, ArgType::kNull);
@@ -125,7 +125,7 @@ class RowReader {
     builder_.add_slice(track, *frame_, name_of(record.name), times.start_ns,
                        times.end_ns - times.start_ns, args_id);
   }
-  void instant(const Record &record, std::uint32_t thread, std::int64_t time_ns,
+  void instant(const Record& record, std::uint32_t thread, std::int64_t time_ns,
                std::int64_t ev_idx) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(thread);
@@ -135,16 +135,15 @@ class RowReader {
     const ArgsId args = builder_.args().end();
     builder_.add_instant(track, instant_, name_of(record.name), time_ns, 't', args);
   }
-  // Kineto writes memory events after all ranges, so they get their numbers
-  // last.
-  void memory(const Record &record, std::uint32_t thread, std::int64_t time_ns,
+  // Kineto writes memory events after all ranges, so they get their numbers last.
+  void memory(const Record& record, std::uint32_t thread, std::int64_t time_ns,
               std::int64_t number) {
     if (!piece_.holds(record.begin_tsc)) return;
     memory_.push_back({time_ns, number, track_of(thread), spool::memory_fields(record),
                        static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
   }
 
-  void activity(const Record &record) {
+  void activity(const Record& record) {
     if (has_activities()) thread_activities_.push_back(record);
   }
 
@@ -160,11 +159,11 @@ class RowReader {
 
   void add_ranges() {
     std::size_t rows = 0;
-    for (const ChunkSpan &span : scan_.record_spans) rows += span.meets(piece_) ? span.rows : 0;
-    for (const ChunkSpan &span : scan_.activity_spans) rows += span.meets(piece_) ? span.rows : 0;
+    for (const ChunkSpan& span : scan_.record_spans) rows += span.meets(piece_) ? span.rows : 0;
+    for (const ChunkSpan& span : scan_.activity_spans) rows += span.meets(piece_) ? span.rows : 0;
     builder_.expect_slices(rows);
-    for (const auto &[place, record] : scan_.kept_ranges) walk_.add_kept(record, place);
-    const auto &chunks = index_.record_chunks;
+    for (const auto& [place, record] : scan_.kept_ranges) walk_.add_kept(record, place);
+    const auto& chunks = index_.record_chunks;
     std::size_t next = 0;  // the chunk that `walk_` expects
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       if (!piece_.is_whole() && !scan_.record_spans[i].meets(piece_)) continue;
@@ -175,10 +174,9 @@ class RowReader {
     if (next == chunks.size()) walk_.add_waiting_wrapper();
   }
 
-  // Adds ranges of earlier pieces that may contain calls of this one; they make
-  // no rows.
+  // Adds ranges of earlier pieces that may contain calls of this one; they make no rows.
   void add_carried_ranges() {
-    for (const RowCarry::OpenRange &open : carry_.open_ranges) {
+    for (const RowCarry::OpenRange& open : carry_.open_ranges) {
       const auto start_ns = scan_.time_ns(open.record.begin_tsc), end_ns = end_ns_of(open);
       if (!start_ns || !end_ns) continue;
       builder_.args().begin();
@@ -191,29 +189,29 @@ class RowReader {
     }
     open_ranges_ = std::move(carry_.open_ranges);
   }
-  std::optional<std::int64_t> end_ns_of(const RowCarry::OpenRange &open) const {
-    const SpoolWindows::Window *const window = scan_.windows.at(open.record.begin_tsc);
+  std::optional<std::int64_t> end_ns_of(const RowCarry::OpenRange& open) const {
+    const SpoolWindows::Window* const window = scan_.windows.at(open.record.begin_tsc);
     const std::uint64_t stop = window ? window->stop : scan_.last_tick;
     return scan_.time_ns(std::min(scan_.end_of(open.record, open.place).value_or(stop), stop));
   }
 
   std::string_view device_properties() const {
     std::string_view json = "[]";
-    for (const SpoolMetadata &entry : index_.metadata)
+    for (const SpoolMetadata& entry : index_.metadata)
       if (entry.key == "deviceProperties" && is_requested(entry) &&
           codec::is_strict_json(entry.json))
         json = entry.json;
-    for (const auto &[key, value] : options_.metadata)
+    for (const auto& [key, value] : options_.metadata)
       if (key == "deviceProperties") json = value;
     return json;
   }
-  bool is_requested(const SpoolMetadata &entry) const {
+  bool is_requested(const SpoolMetadata& entry) const {
     return !options_.session || entry.session == 0 || entry.session == *options_.session;
   }
 
   void add_metadata() {
     builder_.add_metadata("schemaVersion", "1");
-    for (const auto &[bit, name] : kOptionNames)
+    for (const auto& [bit, name] : kOptionNames)
       if (scan_.windows.options() & bit) builder_.add_metadata(name, "1");
     if (!index_.host_name.empty())
       builder_.add_metadata("host_name", json_string(index_.host_name));
@@ -227,17 +225,17 @@ class RowReader {
       else
         entries[known->second].second = json;
     };
-    for (const SpoolMetadata &entry : index_.metadata) {
+    for (const SpoolMetadata& entry : index_.metadata) {
       if (!is_requested(entry)) continue;
       if (!codec::is_strict_json(entry.json))
         builder_.stats().count(ImportIssue::kMetadataLost);
       else
         set(entry.key, entry.json);
     }
-    for (const auto &[key, json] : options_.metadata) set(key, codec::without_blanks_around(json));
-    for (const auto &[key, json] : entries) builder_.add_metadata(key, json);
+    for (const auto& [key, json] : options_.metadata) set(key, codec::without_blanks_around(json));
+    for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
     std::string notes;
-    for (const auto &[session, line] : index_.notes)
+    for (const auto& [session, line] : index_.notes)
       if (!options_.session || session == *options_.session)
         notes += (notes.empty() ? "" : ", ") + json_string(line);
     if (!notes.empty()) builder_.add_metadata("lanescope_notes", "[" + notes + "]");
@@ -275,7 +273,7 @@ class RowReader {
       tracks_.resize(std::max<std::size_t>(thread + 1, index_.threads.size()), kNone<TrackId>);
     }
     if (tracks_[thread] != kNone<TrackId>) return tracks_[thread];
-    const SpoolThread *info = thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
+    const SpoolThread* info = thread < index_.threads.size() ? &index_.threads[thread] : nullptr;
     Scalar tid;
     tid.number = info ? info->os_tid : static_cast<std::int64_t>(thread);
     const TrackId track = builder_.thread_track(pid_, tid);
@@ -299,8 +297,8 @@ class RowReader {
     return name_ids_[id];
   }
 
-  void add_collective(const Record &record) {
-    ArgsTable &args = builder_.args();
+  void add_collective(const Record& record) {
+    ArgsTable& args = builder_.args();
     if (record.flags & spool::kHasSeq)
       args.add_int(builder_.intern("Seq"), arg_key("Seq"), record.a);
     if (record.flags & spool::kHasCommsId)
@@ -308,8 +306,8 @@ class RowReader {
   }
 
   // Keeps a range for the joins with device activities.
-  void keep_range(const Record &record, std::uint32_t thread, TrackId track,
-                  const RangeTimes &times, std::int64_t external_id, ArgsId args) {
+  void keep_range(const Record& record, std::uint32_t thread, TrackId track,
+                  const RangeTimes& times, std::int64_t external_id, ArgsId args) {
     SpoolRange range{.start_ns = times.start_ns,
                      .end_ns = times.end_ns,
                      .external_id = external_id,
@@ -362,15 +360,15 @@ class RowReader {
       if (const auto open_to = end_ns_of(open_ranges_[i]); open_to && *open_to > end_ns)
         carry_.open_ranges.push_back(std::move(open_ranges_[i]));
     carry_.calls.outer_calls.clear();
-    for (const LinkedCall &call : links.calls)
+    for (const LinkedCall& call : links.calls)
       if (call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kRuntime) &&
           call.record.correlation != 0 && call.record.begin_tsc < piece_.to &&
           call.end_ns >= end_ns)
         carry_.calls.outer_calls.push_back(as_record(call.record));
   }
-  static Record as_record(const spool::ApiCallRecord &call) {
+  static Record as_record(const spool::ApiCallRecord& call) {
     Record record;
-    std::memcpy(static_cast<void *>(&record), &call, sizeof record);
+    std::memcpy(static_cast<void*>(&record), &call, sizeof record);
     return record;
   }
 
@@ -397,11 +395,11 @@ class RowReader {
                    out_of_memory = builder_.intern("[OutOfMemory]");
     const StringId finished = builder_.intern("finished");
     const std::int64_t first = plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx;
-    ArgsTable &args = builder_.args();
-    const auto add = [&](const char *key, std::int64_t value) {
+    ArgsTable& args = builder_.args();
+    const auto add = [&](const char* key, std::int64_t value) {
       args.add_int(builder_.intern(key), arg_key(key), value);
     };
-    for (const MemoryEvent &event : memory_) {
+    for (const MemoryEvent& event : memory_) {
       args.begin();
       add("Total Reserved", static_cast<std::int64_t>(event.fields.total_reserved));
       add("Total Allocated", static_cast<std::int64_t>(event.fields.total_allocated));
@@ -419,11 +417,10 @@ class RowReader {
     }
   }
 
-  void keep_link(const Record &record, std::uint32_t thread, std::int64_t start_ns) {
+  void keep_link(const Record& record, std::uint32_t thread, std::int64_t start_ns) {
     const bool backward = record.b != 0;
     if (backward) {
-      // The engine's wrapper has the numbers of the node inside it; the arrow
-      // ends at the node.
+      // The engine's wrapper has the numbers of the node inside it; the arrow ends at the node.
       if (record.scope != spool::kBackwardScope || is_engine_wrapper(index_, record.name)) return;
       links_.push_back({start_ns, {record.b, record.a}, thread, true});
     } else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid) {
@@ -431,13 +428,13 @@ class RowReader {
     }
   }
 
-  const SpoolBytes &bytes_;
-  const SpoolScan &scan_;
-  const SpoolIndex &index_;
-  const ReadSpoolOptions &options_;
+  const SpoolBytes& bytes_;
+  const SpoolScan& scan_;
+  const SpoolIndex& index_;
+  const ReadSpoolOptions& options_;
   const SpoolPiece piece_;
-  const RowPlan *plan_;
-  RowCarry &carry_;
+  const RowPlan* plan_;
+  RowCarry& carry_;
   RecordWalk<RowReader> walk_;
   TraceBuilder builder_;
   ChunkBuffer buffer_;
@@ -464,9 +461,9 @@ class RowReader {
 
 }  // namespace
 
-Result<Trace> read_rows(const SpoolBytes &bytes, const SpoolScan &scan,
-                        const ReadSpoolOptions &options, const SpoolPiece &piece,
-                        const RowPlan *plan, RowCarry *carry, ImportStats stats) {
+Result<Trace> read_rows(const SpoolBytes& bytes, const SpoolScan& scan,
+                        const ReadSpoolOptions& options, const SpoolPiece& piece,
+                        const RowPlan* plan, RowCarry* carry, ImportStats stats) {
   return RowReader(bytes, scan, options, piece, plan, carry).read(std::move(stats));
 }
 

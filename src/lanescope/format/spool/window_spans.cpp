@@ -4,9 +4,9 @@
 
 namespace lanescope::format {
 
-void add_window_spans(TraceBuilder &builder, const SpoolWindows &windows,
-                      const std::function<std::optional<std::int64_t>(std::uint64_t)> &time_ns) {
-  const auto text = [&](const char *value) {
+void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
+                      const std::function<std::optional<std::int64_t>(std::uint64_t)>& time_ns) {
+  const auto text = [&](const char* value) {
     Scalar scalar;
     scalar.is_text = true;
     scalar.text = builder.intern(value);
@@ -19,7 +19,7 @@ void add_window_spans(TraceBuilder &builder, const SpoolWindows &windows,
   const CategoryId category = builder.category("Trace");
   std::optional<std::int64_t> first, last;
   std::uint32_t number = 0;
-  for (const SpoolWindows::Window &window : windows.all()) {
+  for (const SpoolWindows::Window& window : windows.all()) {
     const auto start = time_ns(window.start), stop = time_ns(window.stop);
     if (!start || !stop || *stop < *start) continue;
     builder.args().begin();
