@@ -83,6 +83,15 @@ const void* lanescope_frame_code(const void* frame) {
   return CODE_OF((const _PyInterpreterFrame*)frame);
 }
 
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  const void* const frame =
+      frame_object ? lanescope_frame_of(frame_object) : lanescope_current_frame();
+  out->frame = frame;
+  out->outer = lanescope_outer_frame(frame);
+  out->at.code = lanescope_frame_code(frame);
+  out->at.instruction = lanescope_frame_instruction(frame);
+}
+
 const void* lanescope_first_argument(const void* frame) {
   const PyObject* object = ((const _PyInterpreterFrame*)frame)->localsplus[0];
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
@@ -188,6 +197,13 @@ const void* lanescope_current_frame(void) { return _PyThreadState_UncheckedGet()
 const void* lanescope_frame_of(const void* frame_object) { return frame_object; }
 const void* lanescope_outer_frame(const void* frame) { return FRAME_OF(frame)->f_back; }
 const void* lanescope_frame_code(const void* frame) { return FRAME_OF(frame)->f_code; }
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  const void* const frame = frame_object ? frame_object : lanescope_current_frame();
+  out->frame = frame;
+  out->outer = lanescope_outer_frame(frame);
+  out->at.code = lanescope_frame_code(frame);
+  out->at.instruction = lanescope_frame_instruction(frame);
+}
 const void* lanescope_first_argument(const void* frame) {
   const PyObject* object = FRAME_OF(frame)->f_localsplus[0];
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
@@ -281,6 +297,10 @@ const void* lanescope_frame_of(const void* frame_object) { return frame_object; 
 const void* lanescope_outer_frame(const void* frame) { return (void)frame, NULL; }
 const void* lanescope_frame_code(const void* frame) { return frame; }
 const void* lanescope_first_argument(const void* frame) { return (void)frame, NULL; }
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  (void)frame_object;
+  out->frame = out->outer = out->at.code = out->at.instruction = NULL;
+}
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,
                              uint64_t* hash, int* is_cut) {
   (void)frame, (void)out, (void)most;

@@ -41,6 +41,14 @@ const void* lanescope_outer_frame(const void* frame);
 const void* lanescope_frame_code(const void* frame);
 const void* lanescope_first_argument(const void* frame);
 
+// All that a hook needs to know when a function is called, in one call.
+struct LanescopeCall {
+  const void *frame, *outer;
+  struct LanescopeFrame at;
+};
+// `frame_object`: what a profile hook is called with; null: lanescope_current_frame().
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out);
+
 // Up to `most` frames from `frame` outwards into `out`; returns their number. *hash gets a 64-bit
 // hash of them, *is_cut whether there are more. Some 2 ns a frame.
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,

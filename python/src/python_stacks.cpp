@@ -36,6 +36,12 @@
 #include "python_frames.h"
 
 namespace lanescope::python {
+
+// Counts the destroyed code objects that had been seen. The thread that meets a new code object at
+// an old address has got the GIL, or its work, after the one that destroyed the old object let go
+// of it; so relaxed is enough.
+constinit std::atomic<std::uint32_t> code_generations{1};
+
 namespace {
 
 constexpr std::size_t kMaxFrames = codec::kMaxStackFrames;
@@ -76,10 +82,6 @@ Stacks& stacks() {
 }
 
 std::atomic<bool> enabled{false};
-// Counts the destroyed code objects that had been seen. The thread that meets a new code object at
-// an old address has got the GIL, or its work, after the one that destroyed the old object let go
-// of it; so relaxed is enough.
-std::atomic<std::uint32_t> generation{1};
 bool has_membarrier = false;  // written before `enabled`
 
 __thread ThreadStacks* thread_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -224,7 +226,7 @@ std::uint32_t add_node(std::uint32_t frame, std::uint32_t caller) {
 void code_is_destroyed(const void* code) {
   Stacks& all = stacks();
   const std::lock_guard lock(all.mutex);
-  if (all.codes.erase(code) != 0) generation.fetch_add(1, std::memory_order_relaxed);
+  if (all.codes.erase(code) != 0) code_generations.fetch_add(1, std::memory_order_relaxed);
 }
 
 // The other threads are gone in a forked child, wherever they were.
@@ -258,7 +260,7 @@ std::string start_stacks(std::vector<std::string> prefixes) {
   if (all.prefixes != prefixes) {
     all.prefixes = std::move(prefixes);
     all.codes.clear();
-    generation.fetch_add(1, std::memory_order_relaxed);
+    code_generations.fetch_add(1, std::memory_order_relaxed);
   }
   enabled.store(true, std::memory_order_release);
   return {};
@@ -304,7 +306,7 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   LanescopeFrame frames[kMaxFrames];
   std::uint64_t hash = 0;
   int is_cut = 0;
-  const std::uint32_t now = generation.load(std::memory_order_relaxed);
+  const std::uint32_t now = code_generation();
   const std::size_t count = lanescope_walk_frames(frame, frames, kMaxFrames, &hash, &is_cut);
   SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
   if (seen.hash == hash && seen.generation == now) [[likely]]
@@ -325,8 +327,6 @@ std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {
     return 0;
   }
 }
-
-std::uint32_t code_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 void bind_stacks(py::module_& m) {
   m.def(

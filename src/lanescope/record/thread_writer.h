@@ -142,6 +142,17 @@ inline void end(LanescopeWriter* writer, RecordingScope& inside, RangeToken toke
 }
 }  // namespace detail
 
+// For callers that have opened the scope, which is ok().
+inline RangeToken begin_range(LanescopeWriter* writer, RecordingScope& inside,
+                              const RangeInfo& info) noexcept {
+  return detail::begin(writer, inside, info);
+}
+inline void end_range(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
+                      std::uint64_t now) noexcept {
+  if (token.sequence != 0) [[likely]]
+    detail::end(writer, inside, token, now);
+}
+
 // `began`, in ticks, for a range that was already open; 0: now.
 inline RangeToken begin_range(const RangeInfo& info, std::uint64_t began = 0) noexcept {
   if (!is_recording()) return {};
