@@ -200,8 +200,10 @@ std::uint32_t add_node(std::uint32_t frame, std::uint32_t caller) {
 }
 
 // All frames are on this thread's stack, so their code objects live.
-[[gnu::noinline]] std::uint32_t add_stack(const LanescopeFrame* frames, std::size_t count,
-                                          bool is_cut) noexcept {
+[[gnu::noinline]] std::uint32_t add_stack(const void* innermost) noexcept {
+  LanescopeFrame frames[kMaxFrames];
+  int is_cut = 0;
+  const std::size_t count = lanescope_walk_frames(innermost, frames, kMaxFrames, &is_cut);
   try {
     Stacks& all = stacks();
     const std::lock_guard lock(all.mutex);
@@ -295,23 +297,20 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   }
   const Reading reading(thread);
   if (!reading.ok()) return 0;
-  const void* const frame = lanescope_innermost_frame();
+  const void* instruction = nullptr;
+  const void* const frame = lanescope_innermost_frame(&instruction);
   if (!frame) {
     *position = {};
     return 0;
   }
-  const void* const instruction = lanescope_frame_instruction(frame);
   if (position->frame == frame && position->instruction == instruction) return known;
   *position = {frame, instruction};
-  LanescopeFrame frames[kMaxFrames];
-  std::uint64_t hash = 0;
-  int is_cut = 0;
   const std::uint32_t now = code_generation();
-  const std::size_t count = lanescope_walk_frames(frame, frames, kMaxFrames, &hash, &is_cut);
+  const std::uint64_t hash = lanescope_hash_frames(frame, kMaxFrames);
   SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
   if (seen.hash == hash && seen.generation == now) [[likely]]
     return seen.id;
-  const std::uint32_t id = add_stack(frames, count, is_cut != 0);
+  const std::uint32_t id = add_stack(frame);
   seen = {hash, now, id};
   return id;
 }
