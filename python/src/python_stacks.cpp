@@ -2,10 +2,10 @@
 //
 // Problem: an operator's callback runs without the GIL, often a million times a second, and wants
 // to know which Python lines led to it. Idea: the thread in the callback owns its frames, so it
-// reads (code object, instruction) of each one (python_frames.h); their hash finds the stack's id
-// in a table of this thread. A miss builds the id from the outermost frame inwards, one interned
-// node {frame text, node of its caller} a frame, so a thousand stacks that share callers share
-// their nodes. Cost: bench/stack_cost.py.
+// reads the instruction of each one (python_frames.h); their hash finds the stack's id in a table
+// of this thread. A miss builds the id from the outermost frame inwards, one interned node {frame
+// text, node of its caller} a frame, so a thousand stacks that share callers share their nodes.
+// Cost: bench/stack_cost.py.
 //
 // A code object may be freed and another one made at its address. Every code object that a stack
 // was read from is known by address; when one of them is destroyed, it is forgotten and the
@@ -286,6 +286,22 @@ void end_stacks() {
 
 }  // namespace
 
+namespace {
+
+// The stack from `frame` outwards; inside a Reading.
+[[gnu::noinline]] std::uint32_t look_up_stack(ThreadStacks* thread, const void* frame) noexcept {
+  const std::uint32_t now = code_generation();
+  const std::uint64_t hash = lanescope_hash_frames(frame, kMaxFrames);
+  SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
+  if (seen.hash == hash && seen.generation == now) [[likely]]
+    return seen.id;
+  const std::uint32_t id = add_stack(frame);
+  seen = {hash, now, id};
+  return id;
+}
+
+}  // namespace
+
 std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept {
   ThreadStacks* thread = thread_stacks;
   if (!thread) [[unlikely]] {
@@ -305,14 +321,7 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   }
   if (position->frame == frame && position->instruction == instruction) return known;
   *position = {frame, instruction};
-  const std::uint32_t now = code_generation();
-  const std::uint64_t hash = lanescope_hash_frames(frame, kMaxFrames);
-  SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
-  if (seen.hash == hash && seen.generation == now) [[likely]]
-    return seen.id;
-  const std::uint32_t id = add_stack(frame);
-  seen = {hash, now, id};
-  return id;
+  return look_up_stack(thread, frame);
 }
 
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {

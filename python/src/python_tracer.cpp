@@ -424,11 +424,13 @@ inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::
 
 // Of a frame or of the call of a C function.
 inline bool note_return(Key key, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
   const std::uint64_t now = record::ticks();
   ThreadFrames* const thread = thread_frames;
   LanescopeWriter* const writer = lanescope_thread_writer;
   if (!thread || !writer || thread->count == 0 || thread->last().key != key ||
-      key == thread->import || !are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+      key == thread->import) [[unlikely]]
     return false;
   const OpenFrame open = thread->last();
   record::RecordingScope inside(writer);
@@ -603,7 +605,8 @@ PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const std::uint32_t options = record::record_options();
   if (note_call(nullptr, options)) [[likely]]
     Py_RETURN_NONE;
-  note(options, [options] { on_call(lanescope_current_frame(), options); });
+  if (options & kFrameOptions)
+    note(options, [options] { on_call(lanescope_current_frame(), options); });
   return answer(options, kMayDisable);
 }
 
@@ -613,22 +616,25 @@ PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const void* const frame = lanescope_current_frame();
   if (note_return(key_of(frame), options)) [[likely]]
     Py_RETURN_NONE;
-  note(options, [=] { on_return(frame, options); });
+  if (options & kFrameOptions) note(options, [=] { on_return(frame, options); });
   return answer(options, kMayDisable);
 }
 
-// Of what can be called only these are C functions, as for a profile hook. The most frequent types
-// come first: PyCFunction_Check() alone would look through the bases of each function's type.
+// Of what can be called only these are C functions, as for a profile hook. PyCFunction_Check() would
+// ask for each Python function whether one of all its type's bases is that of C functions; but
+// such a base would be on the way of tp_base.
 const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject** self) {
   if (PyVectorcall_NARGS(count) < 4) return nullptr;
   PyObject* const callable = args[2];
   PyTypeObject* const type = Py_TYPE(callable);
-  if (type == &PyFunction_Type || type == &PyMethod_Type || type == &PyType_Type) return nullptr;
+  if (type == &PyFunction_Type || type == &PyMethod_Type) return nullptr;
   if (type == &PyMethodDescr_Type) {
     *self = args[3];
     return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
   }
-  if (type != &PyCFunction_Type && !PyCFunction_Check(callable)) return nullptr;
+  const PyTypeObject* base = type;
+  while (base && base != &PyCFunction_Type) base = base->tp_base;
+  if (!base) return nullptr;
   const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
   *self = function->m_self;
   return function->m_ml;
@@ -642,7 +648,8 @@ PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, P
     const void* const caller = lanescope_current_frame();
     if (note_c_call(caller, definition, options)) [[likely]]
       Py_RETURN_NONE;
-    note(options, [=] { on_c_call(caller, definition, self, options); });
+    if (options & kFrameOptions)
+      note(options, [=] { on_c_call(caller, definition, self, options); });
   } else if (options & kFrameOptions) {
     Py_RETURN_NONE;
   }
@@ -653,7 +660,7 @@ PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count,
   const std::uint32_t options = record::record_options();
   const void* const caller = lanescope_current_frame();
   // Another callable has no open call of this caller, so it need not be looked at first.
-  if (!note_return(key_of_c_call(caller), options)) [[unlikely]] {
+  if (!note_return(key_of_c_call(caller), options) && (options & kFrameOptions)) [[unlikely]] {
     PyObject* self = nullptr;
     if (c_function(args, count, &self)) note(options, [=] { on_c_return(caller, options); });
   }
