@@ -24,12 +24,12 @@ static PyInterpreterState* home = NULL;
 const char* lanescope_frames_unsupported(void) { return NULL; }
 void lanescope_frames_home(void) { home = PyThreadState_Get()->interp; }
 
-static inline uint64_t mixed(uint64_t hash, const void* code, const void* instruction) {
+static inline uint64_t mixed(uint64_t hash, uint64_t word) {
   __extension__ typedef unsigned __int128 Wide;
-  const Wide product = (Wide)(hash ^ (uintptr_t)code ^ 0x9e3779b97f4a7c15u) *
-                       ((uintptr_t)instruction ^ 0xd6e8feb86659fd93u);
+  const Wide product = (Wide)(hash ^ word) * 0xd6e8feb86659fd93u;
   return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
+#define HASH_START 0x9e3779b97f4a7c15u
 
 #ifdef LANESCOPE_INTERNAL_FRAMES
 
@@ -47,14 +47,16 @@ static inline uint64_t mixed(uint64_t hash, const void* code, const void* instru
 #define IS_SHIM(frame) 0
 #endif
 
-const void* lanescope_innermost_frame(void) {
+const void* lanescope_innermost_frame(const void** instruction) {
   PyThreadState* state = PyGILState_GetThisThreadState();
   if (!state || state->interp != home) return NULL;
 #if PY_VERSION_HEX >= 0x030d0000
-  return state->current_frame;
+  const _PyInterpreterFrame* const frame = state->current_frame;
 #else
-  return state->cframe ? state->cframe->current_frame : NULL;
+  const _PyInterpreterFrame* const frame = state->cframe ? state->cframe->current_frame : NULL;
 #endif
+  if (frame) *instruction = INSTRUCTION_OF(frame);
+  return frame;
 }
 
 const void* lanescope_frame_instruction(const void* frame) {
@@ -83,26 +85,44 @@ const void* lanescope_frame_code(const void* frame) {
   return CODE_OF((const _PyInterpreterFrame*)frame);
 }
 
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  const void* const frame =
+      frame_object ? lanescope_frame_of(frame_object) : lanescope_current_frame();
+  out->frame = frame;
+  out->outer = lanescope_outer_frame(frame);
+  out->at.code = lanescope_frame_code(frame);
+  out->at.instruction = lanescope_frame_instruction(frame);
+}
+
 const void* lanescope_first_argument(const void* frame) {
   const PyObject* object = ((const _PyInterpreterFrame*)frame)->localsplus[0];
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
 }
 
+// The instruction is an address in the code object, so it stands for both.
+uint64_t lanescope_hash_frames(const void* innermost, size_t most) {
+  uint64_t sum = HASH_START;
+  const _PyInterpreterFrame* frame = innermost;
+  for (; frame; frame = frame->previous) {
+    if (IS_SHIM(frame)) continue;
+    if (most-- == 0) break;
+    sum = mixed(sum, (uintptr_t)INSTRUCTION_OF(frame));
+  }
+  return sum ^ (frame != NULL);
+}
+
 size_t lanescope_walk_frames(const void* innermost, struct LanescopeFrame* out, size_t most,
-                             uint64_t* hash, int* is_cut) {
+                             int* is_cut) {
   size_t count = 0;
-  uint64_t sum = 0;
   const _PyInterpreterFrame* frame = innermost;
   for (; frame; frame = frame->previous) {
     if (IS_SHIM(frame)) continue;
     if (count == most) break;
     out[count].code = CODE_OF(frame);
     out[count].instruction = INSTRUCTION_OF(frame);
-    sum = mixed(sum, out[count].code, out[count].instruction);
     ++count;
   }
   *is_cut = frame != NULL;
-  *hash = sum ^ (frame != NULL);
   return count;
 }
 
@@ -175,9 +195,11 @@ int lanescope_line_of(const void* object, int offset) {
 
 #define FRAME_OF(frame) ((PyFrameObject*)(uintptr_t)(frame))
 
-const void* lanescope_innermost_frame(void) {
+const void* lanescope_innermost_frame(const void** instruction) {
   PyThreadState* state = PyGILState_GetThisThreadState();
-  return state && state->interp == home ? state->frame : NULL;
+  const void* const frame = state && state->interp == home ? state->frame : NULL;
+  if (frame) *instruction = lanescope_frame_instruction(frame);
+  return frame;
 }
 
 const void* lanescope_frame_instruction(const void* frame) {
@@ -188,23 +210,35 @@ const void* lanescope_current_frame(void) { return _PyThreadState_UncheckedGet()
 const void* lanescope_frame_of(const void* frame_object) { return frame_object; }
 const void* lanescope_outer_frame(const void* frame) { return FRAME_OF(frame)->f_back; }
 const void* lanescope_frame_code(const void* frame) { return FRAME_OF(frame)->f_code; }
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  const void* const frame = frame_object ? frame_object : lanescope_current_frame();
+  out->frame = frame;
+  out->outer = lanescope_outer_frame(frame);
+  out->at.code = lanescope_frame_code(frame);
+  out->at.instruction = lanescope_frame_instruction(frame);
+}
 const void* lanescope_first_argument(const void* frame) {
   const PyObject* object = FRAME_OF(frame)->f_localsplus[0];
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
 }
 
+uint64_t lanescope_hash_frames(const void* innermost, size_t most) {
+  uint64_t sum = HASH_START;
+  const PyFrameObject* frame = innermost;
+  for (; frame && most > 0; frame = frame->f_back, --most)
+    sum = mixed(mixed(sum, (uintptr_t)frame->f_code), (uint64_t)(int64_t)frame->f_lasti);
+  return sum ^ (frame != NULL);
+}
+
 size_t lanescope_walk_frames(const void* innermost, struct LanescopeFrame* out, size_t most,
-                             uint64_t* hash, int* is_cut) {
+                             int* is_cut) {
   size_t count = 0;
-  uint64_t sum = 0;
   const PyFrameObject* frame = innermost;
   for (; frame && count < most; frame = frame->f_back, ++count) {
     out[count].code = frame->f_code;
     out[count].instruction = (const void*)(intptr_t)frame->f_lasti;
-    sum = mixed(sum, out[count].code, out[count].instruction);
   }
   *is_cut = frame != NULL;
-  *hash = sum ^ (frame != NULL);
   return count;
 }
 
@@ -274,17 +308,24 @@ const char* lanescope_frames_unsupported(void) {
 #endif
 }
 void lanescope_frames_home(void) {}
-const void* lanescope_innermost_frame(void) { return NULL; }
+const void* lanescope_innermost_frame(const void** instruction) { return (void)instruction, NULL; }
 const void* lanescope_frame_instruction(const void* frame) { return frame; }
 const void* lanescope_current_frame(void) { return NULL; }
 const void* lanescope_frame_of(const void* frame_object) { return frame_object; }
 const void* lanescope_outer_frame(const void* frame) { return (void)frame, NULL; }
 const void* lanescope_frame_code(const void* frame) { return frame; }
 const void* lanescope_first_argument(const void* frame) { return (void)frame, NULL; }
+void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
+  (void)frame_object;
+  out->frame = out->outer = out->at.code = out->at.instruction = NULL;
+}
+uint64_t lanescope_hash_frames(const void* frame, size_t most) {
+  (void)frame, (void)most;
+  return 0;
+}
 size_t lanescope_walk_frames(const void* frame, struct LanescopeFrame* out, size_t most,
-                             uint64_t* hash, int* is_cut) {
+                             int* is_cut) {
   (void)frame, (void)out, (void)most;
-  *hash = 0;
   *is_cut = 0;
   return 0;
 }

@@ -2,10 +2,10 @@
 //
 // Problem: an operator's callback runs without the GIL, often a million times a second, and wants
 // to know which Python lines led to it. Idea: the thread in the callback owns its frames, so it
-// reads (code object, instruction) of each one (python_frames.h); their hash finds the stack's id
-// in a table of this thread. A miss builds the id from the outermost frame inwards, one interned
-// node {frame text, node of its caller} a frame, so a thousand stacks that share callers share
-// their nodes. Cost: bench/stack_cost.py.
+// reads the instruction of each one (python_frames.h); their hash finds the stack's id in a table
+// of this thread. A miss builds the id from the outermost frame inwards, one interned node {frame
+// text, node of its caller} a frame, so a thousand stacks that share callers share their nodes.
+// Cost: bench/stack_cost.py.
 //
 // A code object may be freed and another one made at its address. Every code object that a stack
 // was read from is known by address; when one of them is destroyed, it is forgotten and the
@@ -36,6 +36,12 @@
 #include "python_frames.h"
 
 namespace lanescope::python {
+
+// Counts the destroyed code objects that had been seen. The thread that meets a new code object at
+// an old address has got the GIL, or its work, after the one that destroyed the old object let go
+// of it; so relaxed is enough.
+constinit std::atomic<std::uint32_t> code_generations{1};
+
 namespace {
 
 constexpr std::size_t kMaxFrames = codec::kMaxStackFrames;
@@ -76,10 +82,6 @@ Stacks& stacks() {
 }
 
 std::atomic<bool> enabled{false};
-// Counts the destroyed code objects that had been seen. The thread that meets a new code object at
-// an old address has got the GIL, or its work, after the one that destroyed the old object let go
-// of it; so relaxed is enough.
-std::atomic<std::uint32_t> generation{1};
 bool has_membarrier = false;  // written before `enabled`
 
 __thread ThreadStacks* thread_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -198,8 +200,10 @@ std::uint32_t add_node(std::uint32_t frame, std::uint32_t caller) {
 }
 
 // All frames are on this thread's stack, so their code objects live.
-[[gnu::noinline]] std::uint32_t add_stack(const LanescopeFrame* frames, std::size_t count,
-                                          bool is_cut) noexcept {
+[[gnu::noinline]] std::uint32_t add_stack(const void* innermost) noexcept {
+  LanescopeFrame frames[kMaxFrames];
+  int is_cut = 0;
+  const std::size_t count = lanescope_walk_frames(innermost, frames, kMaxFrames, &is_cut);
   try {
     Stacks& all = stacks();
     const std::lock_guard lock(all.mutex);
@@ -224,7 +228,7 @@ std::uint32_t add_node(std::uint32_t frame, std::uint32_t caller) {
 void code_is_destroyed(const void* code) {
   Stacks& all = stacks();
   const std::lock_guard lock(all.mutex);
-  if (all.codes.erase(code) != 0) generation.fetch_add(1, std::memory_order_relaxed);
+  if (all.codes.erase(code) != 0) code_generations.fetch_add(1, std::memory_order_relaxed);
 }
 
 // The other threads are gone in a forked child, wherever they were.
@@ -258,7 +262,7 @@ std::string start_stacks(std::vector<std::string> prefixes) {
   if (all.prefixes != prefixes) {
     all.prefixes = std::move(prefixes);
     all.codes.clear();
-    generation.fetch_add(1, std::memory_order_relaxed);
+    code_generations.fetch_add(1, std::memory_order_relaxed);
   }
   enabled.store(true, std::memory_order_release);
   return {};
@@ -282,6 +286,22 @@ void end_stacks() {
 
 }  // namespace
 
+namespace {
+
+// The stack from `frame` outwards; inside a Reading.
+[[gnu::noinline]] std::uint32_t look_up_stack(ThreadStacks* thread, const void* frame) noexcept {
+  const std::uint32_t now = code_generation();
+  const std::uint64_t hash = lanescope_hash_frames(frame, kMaxFrames);
+  SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
+  if (seen.hash == hash && seen.generation == now) [[likely]]
+    return seen.id;
+  const std::uint32_t id = add_stack(frame);
+  seen = {hash, now, id};
+  return id;
+}
+
+}  // namespace
+
 std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t known) noexcept {
   ThreadStacks* thread = thread_stacks;
   if (!thread) [[unlikely]] {
@@ -293,25 +313,15 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
   }
   const Reading reading(thread);
   if (!reading.ok()) return 0;
-  const void* const frame = lanescope_innermost_frame();
+  const void* instruction = nullptr;
+  const void* const frame = lanescope_innermost_frame(&instruction);
   if (!frame) {
     *position = {};
     return 0;
   }
-  const void* const instruction = lanescope_frame_instruction(frame);
   if (position->frame == frame && position->instruction == instruction) return known;
   *position = {frame, instruction};
-  LanescopeFrame frames[kMaxFrames];
-  std::uint64_t hash = 0;
-  int is_cut = 0;
-  const std::uint32_t now = generation.load(std::memory_order_relaxed);
-  const std::size_t count = lanescope_walk_frames(frame, frames, kMaxFrames, &hash, &is_cut);
-  SeenStack& seen = thread->seen[hash & (kSeenStacks - 1)];
-  if (seen.hash == hash && seen.generation == now) [[likely]]
-    return seen.id;
-  const std::uint32_t id = add_stack(frames, count, is_cut != 0);
-  seen = {hash, now, id};
-  return id;
+  return look_up_stack(thread, frame);
 }
 
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {
@@ -325,8 +335,6 @@ std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept {
     return 0;
   }
 }
-
-std::uint32_t code_generation() noexcept { return generation.load(std::memory_order_relaxed); }
 
 void bind_stacks(py::module_& m) {
   m.def(

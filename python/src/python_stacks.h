@@ -1,5 +1,6 @@
 // The Python call stack of this thread as one number, for the recorder's callbacks.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #include "lanescope/record_torch/torch_observer.h"
@@ -17,6 +18,9 @@ std::uint32_t capture_stack(LanescopeStackPosition* position, std::uint32_t know
 // were told, as long as code_generation() stays the same: it changes when a code object that was
 // asked for is destroyed, whose address then may become another one's.
 std::uint32_t frame_text_id(const LanescopeFrame& frame) noexcept;
-std::uint32_t code_generation() noexcept;
+extern std::atomic<std::uint32_t> code_generations;
+inline std::uint32_t code_generation() noexcept {
+  return code_generations.load(std::memory_order_relaxed);
+}
 
 }  // namespace lanescope::python

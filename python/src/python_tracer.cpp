@@ -14,16 +14,15 @@
 // The first event of a thread in a window writes the frames that were open already, as having begun
 // with the window. docs/decisions/python_frames.md.
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "bindings.h"
 #include "lanescope/record/cost_meter.h"
@@ -51,14 +50,16 @@ Key frame_of_key(Key key) { return key & ~Key{1}; }
 
 struct OpenFrame {
   Key key;
-  record::RangeToken token;
+  std::uint32_t sequence, index;  // of the range's token
 };
 
 struct ThreadFrames {
-  std::uint32_t window = 0;  // that `open` belongs to
-  std::size_t lost = 0;      // open ones beyond kMostOpen
-  Key import = 0;            // the outermost open import, when what it runs is left out
-  std::vector<OpenFrame> open;
+  std::uint32_t window = ~std::uint32_t{0};  // that `open` belongs to; at first none
+  std::uint32_t count = 0;                   // of `open`
+  std::size_t lost = 0;                      // open ones beyond kMostOpen
+  Key import = 0;             // the outermost open import, when what it runs is left out
+  OpenFrame open[kMostOpen];  // not set at first, so that unused pages take no memory
+  OpenFrame& last() { return open[count - 1]; }
 };
 
 __thread ThreadFrames* thread_frames __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -71,7 +72,7 @@ struct FreeThreadFrames {
   }
 };
 
-struct KnownFrame {
+struct alignas(32) KnownFrame {  // in one cache line
   const void* code;
   const void* instruction;
   std::uint32_t generation;  // 0: empty
@@ -79,7 +80,7 @@ struct KnownFrame {
 };
 
 // The definition's own words are compared, too: another one may come to its address.
-struct KnownFunction {
+struct alignas(32) KnownFunction {
   const PyMethodDef* definition = nullptr;
   const char* text = nullptr;
   PyCFunction function = nullptr;
@@ -96,21 +97,26 @@ struct KnownClass {
   std::int64_t count = 0;
 };
 
-// Guarded by the GIL.
-struct Tracer {
+// What each event reads. Guarded by the GIL.
+struct alignas(64) Hot {
   bool on = false;
   PyObject* module_code = nullptr;  // of nn.Module.__call__
-  PyObject* import_code =
-      nullptr;              // of the function that imports a module; null: it is like others
+  // Of the function that imports a module; null: it is like others.
+  PyObject* import_code = nullptr;
+  std::array<KnownFrame, kNames>* names = nullptr;  // never freed, as c_names
+  std::array<KnownFunction, kCNames>* c_names = nullptr;
+  const PyMethodDef* start_thread = nullptr;  // _thread.start_new_thread
+};
+constinit Hot hot;
+
+// Guarded by the GIL.
+struct Tracer {
   std::uint64_t began = 0;  // ticks
-  std::unique_ptr<std::array<KnownFrame, kNames>> names;
-  std::unique_ptr<std::array<KnownFunction, kCNames>> c_names;
   std::unordered_map<const PyMethodDef*, KnownFunction> c_functions;
   std::unordered_map<PyObject*, KnownModule> modules;
   std::unordered_map<PyObject*, KnownClass> classes;
   std::unordered_map<PyObject*, PyObject*> of_weak;          // a weak reference's module or class
   std::unordered_map<PyThreadState*, std::uint64_t> hooked;  // since which tick
-  const PyMethodDef* start_thread = nullptr;                 // _thread.start_new_thread
   PyObject* disable = nullptr;                               // sys.monitoring.DISABLE
   record::CostScale cost;
 };
@@ -123,19 +129,26 @@ Tracer& tracer() {
 
 // ---- names --------------------------------------------------------------------------------------
 
-std::size_t place_of(const void* a, const void* b) {
-  return record::detail::mix(reinterpret_cast<std::uintptr_t>(a),
-                             reinterpret_cast<std::uintptr_t>(b));
+// A place in a table of `size`, a power of two.
+constexpr std::size_t place_of(std::uint64_t key, std::size_t size) {
+  return (key * 0x9e3779b97f4a7c15u) >> (64 - std::countr_zero(size));
+}
+
+KnownFrame& place_of_frame(const LanescopeFrame& at) {
+  // Twice: since Python 3.11 the instruction is itself an address in the code object.
+  const std::uint64_t key = reinterpret_cast<std::uintptr_t>(at.code) +
+                            2 * reinterpret_cast<std::uintptr_t>(at.instruction);
+  return (*hot.names)[place_of(key, kNames)];
+}
+bool is_known(const KnownFrame& known, const LanescopeFrame& at) {
+  return known.code == at.code && known.instruction == at.instruction &&
+         known.generation == code_generation();
 }
 
 std::uint32_t name_of(const void* frame) {
   const LanescopeFrame at{lanescope_frame_code(frame), lanescope_frame_instruction(frame)};
-  KnownFrame& known = (*tracer().names)[place_of(at.code, at.instruction) & (kNames - 1)];
-  const std::uint32_t generation = code_generation();
-  if (known.code == at.code && known.instruction == at.instruction &&
-      known.generation == generation) [[likely]]
-    return known.name;
-  known = {at.code, at.instruction, generation, frame_text_id(at)};
+  KnownFrame& known = place_of_frame(at);
+  if (!is_known(known, at)) known = {at.code, at.instruction, code_generation(), frame_text_id(at)};
   return known.name;
 }
 
@@ -150,17 +163,20 @@ std::uint32_t text_of_c_function(const PyMethodDef* definition, PyObject* self) 
   return record::intern_text(text, static_cast<std::size_t>(size));
 }
 
+KnownFunction& place_of_function(const PyMethodDef* definition) {
+  return (*hot.c_names)[place_of(reinterpret_cast<std::uintptr_t>(definition), kCNames)];
+}
+bool is_known(const KnownFunction& known, const PyMethodDef* definition) {
+  return known.definition == definition && known.text == definition->ml_name &&
+         known.function == definition->ml_meth;
+}
+
 // One name for all objects that a method is called on: that of the first, as in torch.profiler.
 std::uint32_t name_of_c_function(const PyMethodDef* definition, PyObject* self) {
-  const auto is_it = [definition](const KnownFunction& known) {
-    return known.definition == definition && known.text == definition->ml_name &&
-           known.function == definition->ml_meth;
-  };
-  KnownFunction& near = (*tracer().c_names)[place_of(definition, nullptr) & (kCNames - 1)];
-  if (is_it(near)) [[likely]]
-    return near.name;
+  KnownFunction& near = place_of_function(definition);
+  if (is_known(near, definition)) return near.name;
   KnownFunction& known = tracer().c_functions[definition];
-  if (!is_it(known))
+  if (!is_known(known, definition))
     known = {definition, definition->ml_name, definition->ml_meth,
              text_of_c_function(definition, self)};
   near = known;
@@ -233,9 +249,7 @@ void forget_modules(Tracer& all) {
   if (thread_is_ending) return nullptr;
   static thread_local FreeThreadFrames at_thread_end;
   static_cast<void>(&at_thread_end);
-  auto made = std::make_unique<ThreadFrames>();
-  made->open.reserve(64);
-  return thread_frames = made.release();
+  return thread_frames = new ThreadFrames;
 }
 
 [[gnu::noinline]] void count_too_deep(ThreadFrames& thread) {
@@ -247,28 +261,29 @@ void forget_modules(Tracer& all) {
 }
 
 void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began = 0) {
-  if (thread.open.size() == kMostOpen) [[unlikely]]
+  if (thread.count == kMostOpen) [[unlikely]]
     return count_too_deep(thread);
   info.scope = spool::kFrameScope;
-  info.forward_thread = static_cast<std::uint32_t>(thread.open.size() + 1);
-  OpenFrame& open = thread.open.emplace_back(OpenFrame{key, {}});
-  open.token = record::begin_range(info, began);
+  info.forward_thread = thread.count + 1;
+  const record::RangeToken token = record::begin_range(info, began);
+  thread.open[thread.count++] = {key, token.sequence, token.index};
 }
 
 // Ends what lies above `count` frames.
-void pop_to(ThreadFrames& thread, std::size_t count) {
+void pop_to(ThreadFrames& thread, std::uint32_t count) {
   const std::uint64_t now = record::ticks();
-  for (; thread.open.size() > count; thread.open.pop_back()) {
-    record::end_range(thread.open.back().token, now);
-    if (thread.open.back().key == thread.import) thread.import = 0;
+  for (; thread.count > count; --thread.count) {
+    const OpenFrame& open = thread.last();
+    record::end_range({open.sequence, open.index}, now);
+    if (open.key == thread.import) thread.import = 0;
   }
   thread.lost = 0;
 }
 
 // The last place whose key `is` says; nothing when there is none.
 template <typename Is>
-std::optional<std::size_t> find_open(const ThreadFrames& thread, const Is& is) {
-  for (std::size_t at = thread.open.size(); at-- > 0;)
+std::optional<std::uint32_t> find_open(const ThreadFrames& thread, const Is& is) {
+  for (std::uint32_t at = thread.count; at-- > 0;)
     if (is(thread.open[at].key)) return at;
   return std::nullopt;
 }
@@ -277,7 +292,7 @@ void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
                 std::uint64_t began = 0) {
   const void* const code = lanescope_frame_code(frame);
   record::RangeInfo info;
-  if (code == tracer().module_code) [[unlikely]] {
+  if (code == hot.module_code) {
     auto* const self = static_cast<PyObject*>(const_cast<void*>(lanescope_first_argument(frame)));
     if (self) {
       const KnownModule module = module_of(self);
@@ -291,8 +306,7 @@ void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
   if (info.name == 0) info.name = name_of(frame);
   if (info.name == 0) return;
   push(thread, key_of(frame), info, began);
-  if (code == tracer().import_code && !thread.open.empty() &&
-      thread.open.back().key == key_of(frame)) [[unlikely]]
+  if (code == hot.import_code && thread.count != 0 && thread.last().key == key_of(frame))
     thread.import = key_of(frame);
 }
 
@@ -302,7 +316,7 @@ void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
   thread.window = window;
   thread.lost = 0;
   thread.import = 0;
-  thread.open.clear();
+  thread.count = 0;
   Tracer& all = tracer();
   std::uint64_t began = all.began;
   if (const auto hooked = all.hooked.find(PyThreadState_Get()); hooked != all.hooked.end())
@@ -319,7 +333,7 @@ void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
 ThreadFrames* ready(std::uint32_t options, const void* known) {
   if (!(options & kFrameOptions)) return nullptr;
   const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
-  if (window == 0 || !tracer().on) return nullptr;
+  if (window == 0 || !hot.on) return nullptr;
   ThreadFrames* thread = thread_frames;
   if (!thread) [[unlikely]]
     thread = make_thread_frames();
@@ -331,18 +345,17 @@ ThreadFrames* ready(std::uint32_t options, const void* known) {
 // Frames above the caller are those whose end was not seen. A caller that is not there: another
 // greenlet's.
 void match_caller(ThreadFrames& thread, const void* caller) {
-  if (thread.open.empty() || frame_of_key(thread.open.back().key) == key_of(caller)) [[likely]]
-    return;
+  if (thread.count == 0 || frame_of_key(thread.last().key) == key_of(caller)) return;
   const auto at = find_open(thread, [&](Key key) { return frame_of_key(key) == key_of(caller); });
   if (at) pop_to(thread, *at + 1);
 }
 
 void leave(ThreadFrames& thread, Key key) {
-  if (thread.open.empty()) return;
-  if (thread.open.back().key == key) [[likely]] {
+  if (thread.count == 0) return;
+  if (thread.last().key == key) {
+    const OpenFrame& open = thread.open[--thread.count];
     if (key == thread.import) thread.import = 0;
-    record::end_range(thread.open.back().token);
-    return thread.open.pop_back();
+    return record::end_range({open.sequence, open.index});
   }
   if (thread.lost != 0) {
     --thread.lost;
@@ -352,11 +365,87 @@ void leave(ThreadFrames& thread, Key key) {
     pop_to(thread, *at);
 }
 
-// ---- events -------------------------------------------------------------------------------------
+// ---- the common events, in short -----------------------------------------------------------------
+//
+// Nearly every event is about the frame that was expected, with a name that is known, in a thread
+// that is known. These functions note it and say so; else they change nothing and return false, and
+// the event goes to the functions below.
+
+bool are_all_frames_wanted(std::uint32_t options) {
+  return (options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MEASURE)) == LANESCOPE_RECORD_STACK;
+}
+
+// `caller`: the key of what must be open innermost, or that plus one when `or_its_c_call`.
+inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t name) {
+  ThreadFrames* const thread = thread_frames;
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!thread || !writer) [[unlikely]]
+    return false;
+  const std::uint32_t count = thread->count;
+  if (count - 1 >= kMostOpen - 1 || (thread->lost | thread->import) != 0) [[unlikely]]
+    return false;  // none is open, or no more can be
+  const Key last = thread->open[count - 1].key;
+  if ((or_its_c_call ? frame_of_key(last) : last) != caller) [[unlikely]]
+    return false;
+  record::RecordingScope inside(writer);
+  if (inside.window() != thread->window) [[unlikely]]
+    return false;
+  record::RangeInfo info;
+  info.name = name;
+  info.scope = spool::kFrameScope;
+  info.forward_thread = count + 1;
+  const record::RangeToken token = record::begin_range(writer, inside, info);
+  thread->open[count] = {key, token.sequence, token.index};
+  thread->count = count + 1;
+  return true;
+}
+
+inline bool note_call(const void* frame_object, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  LanescopeCall call;
+  lanescope_read_call(frame_object, &call);
+  if (call.at.code == hot.module_code || call.at.code == hot.import_code) [[unlikely]]
+    return false;
+  const KnownFrame& known = place_of_frame(call.at);
+  if (!is_known(known, call.at) || known.name == 0) [[unlikely]]
+    return false;
+  return begin_known(key_of(call.frame), key_of(call.outer), true, known.name);
+}
+
+inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  const KnownFunction& known = place_of_function(definition);
+  if (!is_known(known, definition)) [[unlikely]]
+    return false;
+  return begin_known(key_of_c_call(caller), key_of(caller), false, known.name);
+}
+
+// Of a frame or of the call of a C function.
+inline bool note_return(Key key, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  const std::uint64_t now = record::ticks();
+  ThreadFrames* const thread = thread_frames;
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!thread || !writer || thread->count == 0 || thread->last().key != key ||
+      key == thread->import) [[unlikely]]
+    return false;
+  const OpenFrame open = thread->last();
+  record::RecordingScope inside(writer);
+  if (inside.window() != thread->window) [[unlikely]]
+    return false;
+  --thread->count;
+  record::end_range(writer, inside, {open.sequence, open.index}, now);
+  return true;
+}
+
+// ---- all events ---------------------------------------------------------------------------------
 
 void on_call(const void* frame, std::uint32_t options) {
   const bool only_modules = !(options & LANESCOPE_RECORD_STACK);
-  if (only_modules && lanescope_frame_code(frame) != tracer().module_code) return;
+  if (only_modules && lanescope_frame_code(frame) != hot.module_code) return;
   const void* const caller = lanescope_outer_frame(frame);
   ThreadFrames* const thread = ready(options, caller);
   if (!thread || thread->import != 0) return;
@@ -366,7 +455,7 @@ void on_call(const void* frame, std::uint32_t options) {
 
 void on_return(const void* frame, std::uint32_t options) {
   const bool only_modules = !(options & LANESCOPE_RECORD_STACK);
-  if (only_modules && lanescope_frame_code(frame) != tracer().module_code) return;
+  if (only_modules && lanescope_frame_code(frame) != hot.module_code) return;
   if (ThreadFrames* const thread = ready(options, frame)) leave(*thread, key_of(frame));
 }
 
@@ -375,7 +464,7 @@ void on_c_call(const void* caller, const PyMethodDef* definition, PyObject* self
   if (!(options & LANESCOPE_RECORD_STACK)) return;
   ThreadFrames* const thread = ready(options, caller);
   if (!thread || thread->import != 0) return;
-  if (!thread->open.empty() && thread->open.back().key != key_of(caller) && thread->lost == 0)
+  if (thread->count != 0 && thread->last().key != key_of(caller) && thread->lost == 0)
     if (const auto at = find_open(*thread, [&](Key key) { return key == key_of(caller); }))
       pop_to(*thread, *at + 1);
   record::RangeInfo info;
@@ -390,11 +479,10 @@ void on_c_return(const void* caller, std::uint32_t options) {
 
 // The hooks are C: nothing leaves them.
 template <typename Event>
-void note(std::uint32_t options, const Event& event) noexcept {
+[[gnu::noinline]] void note(std::uint32_t options, const Event& event) noexcept {
   try {
     std::optional<record::MeasuredCall> cost;
-    if (options & LANESCOPE_RECORD_MEASURE) [[unlikely]]
-      cost.emplace(tracer().cost);
+    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(tracer().cost);
     event();
   } catch (...) {  // out of memory: this one is missing
   }
@@ -406,11 +494,15 @@ void note(std::uint32_t options, const Event& event) noexcept {
 
 void hook_all_threads(int* foreign);
 
-int on_profile_event(PyObject*, PyFrameObject* object, int what, PyObject* arg) {
-  const std::uint32_t options = record::record_options();
-  if (!tracer().on || (record::is_recording() && !(options & kFrameOptions))) [[unlikely]] {
+const PyMethodDef* definition_of(PyObject* function) {
+  return reinterpret_cast<const PyCFunctionObject*>(function)->m_ml;
+}
+
+[[gnu::noinline]] void on_other_event(PyFrameObject* object, int what, PyObject* arg,
+                                      std::uint32_t options) noexcept {
+  if (!hot.on || (record::is_recording() && !(options & kFrameOptions))) {
     PyEval_SetProfile(nullptr, nullptr);  // a forked child, or the budget is used up
-    return 0;
+    return;
   }
   const void* const frame = lanescope_frame_of(object);
   note(options, [&] {
@@ -427,11 +519,33 @@ int on_profile_event(PyObject*, PyFrameObject* object, int what, PyObject* arg) 
       case PyTrace_C_EXCEPTION:
         on_c_return(frame, options);
         // The new thread is there and waits for the GIL.
-        if (reinterpret_cast<const PyCFunctionObject*>(arg)->m_ml == tracer().start_thread)
-          hook_all_threads(nullptr);
+        if (definition_of(arg) == hot.start_thread) hook_all_threads(nullptr);
         return;
     }
   });
+}
+
+int on_profile_event(PyObject*, PyFrameObject* object, int what, PyObject* arg) {
+  const std::uint32_t options = record::record_options();
+  bool is_noted = false;
+  switch (what) {
+    case PyTrace_CALL:
+      is_noted = note_call(object, options);
+      break;
+    case PyTrace_RETURN:
+      is_noted = note_return(key_of(lanescope_frame_of(object)), options);
+      break;
+    case PyTrace_C_CALL:
+      is_noted = note_c_call(lanescope_frame_of(object), definition_of(arg), options);
+      break;
+    case PyTrace_C_RETURN:
+    case PyTrace_C_EXCEPTION:
+      is_noted = definition_of(arg) != hot.start_thread &&
+                 note_return(key_of_c_call(lanescope_frame_of(object)), options);
+      break;
+  }
+  if (!is_noted) [[unlikely]]
+    on_other_event(object, what, arg, options);
   return 0;
 }
 
@@ -478,7 +592,7 @@ void hook_all_threads(int*) {}
 int unhook_all_threads() { return 0; }
 
 // What a callback gives back: when nobody wants frames any more, Python need not call again here.
-PyObject* answer(std::uint32_t options, bool may_disable) {
+[[gnu::noinline]] PyObject* answer(std::uint32_t options, bool may_disable) {
   PyObject* const result =
       may_disable && tracer().disable && record::is_recording() && !(options & kFrameOptions)
           ? tracer().disable
@@ -486,67 +600,113 @@ PyObject* answer(std::uint32_t options, bool may_disable) {
   return Py_NewRef(result);
 }
 
-template <void (*kEvent)(const void*, std::uint32_t), bool kMayDisable>
-PyObject* on_frame_event(PyObject*, PyObject* const*, Py_ssize_t) {
+template <bool kMayDisable>
+PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
   const std::uint32_t options = record::record_options();
-  note(options, [options] { kEvent(lanescope_current_frame(), options); });
+  if (note_call(nullptr, options)) [[likely]]
+    Py_RETURN_NONE;
+  if (options & kFrameOptions)
+    note(options, [options] { on_call(lanescope_current_frame(), options); });
   return answer(options, kMayDisable);
 }
 
-// Of what can be called only these are C functions, as for a profile hook.
-const PyMethodDef* c_function(PyObject* const* args, Py_ssize_t count, PyObject** self) {
-  if (count < 4) return nullptr;
-  PyObject* const callable = args[2];
-  if (PyCFunction_Check(callable)) {
-    const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
-    *self = function->m_self;
-    return function->m_ml;
-  }
-  if (Py_TYPE(callable) != &PyMethodDescr_Type) return nullptr;
-  *self = args[3];
-  return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
+template <bool kMayDisable>
+PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  const void* const frame = lanescope_current_frame();
+  if (note_return(key_of(frame), options)) [[likely]]
+    Py_RETURN_NONE;
+  if (options & kFrameOptions) note(options, [=] { on_return(frame, options); });
+  return answer(options, kMayDisable);
 }
 
-PyObject* on_c_call_event(PyObject*, PyObject* const* args, Py_ssize_t count) {
+// Of what can be called only these are C functions, as for a profile hook. PyCFunction_Check() would
+// ask for each Python function whether one of all its type's bases is that of C functions; but
+// such a base would be on the way of tp_base.
+const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject** self) {
+  if (PyVectorcall_NARGS(count) < 4) return nullptr;
+  PyObject* const callable = args[2];
+  PyTypeObject* const type = Py_TYPE(callable);
+  if (type == &PyFunction_Type || type == &PyMethod_Type) return nullptr;
+  if (type == &PyMethodDescr_Type) {
+    *self = args[3];
+    return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
+  }
+  const PyTypeObject* base = type;
+  while (base && base != &PyCFunction_Type) base = base->tp_base;
+  if (!base) return nullptr;
+  const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
+  *self = function->m_self;
+  return function->m_ml;
+}
+
+PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
   const std::uint32_t options = record::record_options();
-  note(options, [&] {
-    PyObject* self = nullptr;
-    if (const PyMethodDef* definition = c_function(args, count, &self))
-      on_c_call(lanescope_current_frame(), definition, self, options);
-  });
+  PyObject* self = nullptr;
+  const PyMethodDef* const definition = c_function(args, count, &self);
+  if (definition) {
+    const void* const caller = lanescope_current_frame();
+    if (note_c_call(caller, definition, options)) [[likely]]
+      Py_RETURN_NONE;
+    if (options & kFrameOptions)
+      note(options, [=] { on_c_call(caller, definition, self, options); });
+  } else if (options & kFrameOptions) {
+    Py_RETURN_NONE;
+  }
   return answer(options, true);
 }
 
-PyObject* on_c_return_event(PyObject*, PyObject* const* args, Py_ssize_t count) {
+PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
   const std::uint32_t options = record::record_options();
-  note(options, [&] {
+  const void* const caller = lanescope_current_frame();
+  // Another callable has no open call of this caller, so it need not be looked at first.
+  if (!note_return(key_of_c_call(caller), options) && (options & kFrameOptions)) [[unlikely]] {
     PyObject* self = nullptr;
-    if (c_function(args, count, &self)) on_c_return(lanescope_current_frame(), options);
-  });
+    if (c_function(args, count, &self)) note(options, [=] { on_c_return(caller, options); });
+  }
   Py_RETURN_NONE;
+}
+
+// What sys.monitoring calls. An object with a function of its own: Python's built-in functions
+// check each call.
+struct Callback {
+  PyObject_HEAD vectorcallfunc function;
+};
+
+PyTypeObject* callback_type() {
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(Callback, function), Py_READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_members, members},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {0, nullptr}};
+  static PyType_Spec spec{
+      "lanescope._core.FrameCallback", sizeof(Callback), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
 }
 
 // By the names of sys.monitoring.events.
 py::dict frame_callbacks() {
-  using Function = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
-  static const std::array<std::pair<const char*, Function>, 9> callbacks{{
-      {"PY_START", on_frame_event<on_call, true>},
-      {"PY_RESUME", on_frame_event<on_call, true>},
-      {"PY_THROW", on_frame_event<on_call, false>},
-      {"PY_RETURN", on_frame_event<on_return, true>},
-      {"PY_YIELD", on_frame_event<on_return, true>},
-      {"PY_UNWIND", on_frame_event<on_return, false>},
+  static const std::array<std::pair<const char*, vectorcallfunc>, 9> callbacks{{
+      {"PY_START", on_call_event<true>},
+      {"PY_RESUME", on_call_event<true>},
+      {"PY_THROW", on_call_event<false>},
+      {"PY_RETURN", on_return_event<true>},
+      {"PY_YIELD", on_return_event<true>},
+      {"PY_UNWIND", on_return_event<false>},
       {"CALL", on_c_call_event},
       {"C_RETURN", on_c_return_event},
       {"C_RAISE", on_c_return_event},
   }};
-  static std::array<PyMethodDef, callbacks.size()> definitions{};
   py::dict made;
-  for (std::size_t i = 0; i < callbacks.size(); ++i) {
-    definitions[i] = {callbacks[i].first, _PyCFunction_CAST(callbacks[i].second), METH_FASTCALL,
-                      nullptr};
-    made[callbacks[i].first] =
-        py::reinterpret_steal<py::object>(PyCFunction_New(&definitions[i], nullptr));
+  for (const auto& [name, function] : callbacks) {
+    auto callback = py::reinterpret_steal<py::object>(PyType_GenericAlloc(callback_type(), 0));
+    if (!callback) throw py::error_already_set();
+    reinterpret_cast<Callback*>(callback.ptr())->function = function;
+    made[name] = callback;
   }
   const py::object disable = py::module_::import("sys").attr("monitoring").attr("DISABLE");
   tracer().disable = py::object(disable).release().ptr();
@@ -577,24 +737,24 @@ std::uint64_t ticks_in(std::uint64_t ns) {
 // `is_new`: modules are numbered from 0 again. `import_code`: not None leaves out what it calls.
 int start_frames(const py::object& module_code, const py::object& import_code, bool is_new) {
   Tracer& all = tracer();
-  if (!all.names) all.names = std::make_unique<std::array<KnownFrame, kNames>>();
-  if (!all.c_names) all.c_names = std::make_unique<std::array<KnownFunction, kCNames>>();
+  if (!hot.names) hot.names = new std::array<KnownFrame, kNames>();
+  if (!hot.c_names) hot.c_names = new std::array<KnownFunction, kCNames>();
   if (is_new) forget_modules(all);
   if (!module_code.is_none()) {
-    Py_XDECREF(all.module_code);
-    all.module_code = py::object(module_code).release().ptr();
+    Py_XDECREF(hot.module_code);
+    hot.module_code = py::object(module_code).release().ptr();
   }
-  Py_CLEAR(all.import_code);
-  if (!import_code.is_none()) all.import_code = py::object(import_code).release().ptr();
-  if (!all.start_thread) {
+  Py_CLEAR(hot.import_code);
+  if (!import_code.is_none()) hot.import_code = py::object(import_code).release().ptr();
+  if (!hot.start_thread) {
     const py::object start = py::module_::import("_thread").attr("start_new_thread");
     if (PyCFunction_Check(start.ptr()))
-      all.start_thread = reinterpret_cast<const PyCFunctionObject*>(start.ptr())->m_ml;
+      hot.start_thread = reinterpret_cast<const PyCFunctionObject*>(start.ptr())->m_ml;
   }
   if (record::record_options() & LANESCOPE_RECORD_MEASURE)
     all.cost = {ticks_in(kAroundEventNs), ticks_in(kMostEventNs)};
   all.began = record::ticks();
-  all.on = true;
+  hot.on = true;
   int foreign = 0;
   hook_all_threads(&foreign);
   return foreign;
@@ -602,7 +762,7 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
 
 // How many threads lost the hook to somebody else on the way.
 int stop_frames() {
-  tracer().on = false;
+  hot.on = false;
   if (thread_frames && thread_frames->window == lanescope_recording.load(std::memory_order_relaxed))
     pop_to(*thread_frames, 0);
   return unhook_all_threads();

@@ -43,10 +43,11 @@ inline std::uint32_t record_options() noexcept {  // LANESCOPE_RECORD_*
 // Marks this thread as inside the recorder; `ok` when it may write. See LanescopeWriter::busy.
 class RecordingScope {
  public:
-  explicit RecordingScope(LanescopeWriter* writer) noexcept : writer_(writer) {
+  [[gnu::always_inline]] explicit RecordingScope(LanescopeWriter* writer) noexcept
+      : writer_(writer) {
     if (writer_->busy.load(std::memory_order_relaxed) != 0)
         [[unlikely]] {  // a signal handler interrupted its own thread in here
-      count(&spool::ThreadSlot::reentered);
+      count_reentered();
       writer_ = nullptr;
       return;
     }
@@ -65,10 +66,8 @@ class RecordingScope {
   std::uint32_t window() const noexcept { return window_; }
   // The next free record, or null: dropped and counted.
   spool::Record* reserve() noexcept {
-    if (writer_->count == writer_->capacity && !lanescope_next_chunk(writer_)) [[unlikely]] {
-      count(&spool::ThreadSlot::dropped);
-      return nullptr;
-    }
+    if (writer_->count == writer_->capacity) [[unlikely]]
+      if (!refill()) return nullptr;
     return writer_->first + writer_->count;
   }
   // Adds the reserved record to the file.
@@ -84,6 +83,15 @@ class RecordingScope {
   }
 
  private:
+  [[gnu::noinline, gnu::cold]] void count_reentered() noexcept {
+    count(&spool::ThreadSlot::reentered);
+  }
+  [[gnu::noinline, gnu::cold]] bool refill() noexcept {
+    if (lanescope_next_chunk(writer_)) return true;
+    count(&spool::ThreadSlot::dropped);
+    return false;
+  }
+
   LanescopeWriter* writer_;
   std::uint32_t window_ = 0;
 };
@@ -142,6 +150,17 @@ inline void end(LanescopeWriter* writer, RecordingScope& inside, RangeToken toke
 }
 }  // namespace detail
 
+// For callers that have opened the scope, which is ok().
+inline RangeToken begin_range(LanescopeWriter* writer, RecordingScope& inside,
+                              const RangeInfo& info) noexcept {
+  return detail::begin(writer, inside, info);
+}
+inline void end_range(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
+                      std::uint64_t now) noexcept {
+  if (token.sequence != 0) [[likely]]
+    detail::end(writer, inside, token, now);
+}
+
 // `began`, in ticks, for a range that was already open; 0: now.
 inline RangeToken begin_range(const RangeInfo& info, std::uint64_t began = 0) noexcept {
   if (!is_recording()) return {};
@@ -168,7 +187,7 @@ namespace detail {
 // Puts what `open` gives on the thread's stack. `is_record`: its loss counts where there is no
 // room.
 template <typename Open>
-inline void nest(bool is_record, const Open& open) noexcept {
+[[gnu::always_inline]] inline void nest(bool is_record, const Open& open) noexcept {
   if (!is_recording()) return;
   LanescopeWriter* writer = thread_writer();
   if (!writer) return;
@@ -187,7 +206,7 @@ inline void nest(bool is_record, const Open& open) noexcept {
 
 // For callers with no place for a token: begins a range and remembers it on the thread's stack.
 // Give a handle (not 0) when the end may come out of order or from another thread.
-inline void begin_nested(const RangeInfo& info) noexcept {
+[[gnu::always_inline]] inline void begin_nested(const RangeInfo& info) noexcept {
   detail::nest(true,
                [&info](LanescopeWriter* writer, RecordingScope& inside) -> LanescopeOpenRange {
                  const RangeToken token = detail::begin(writer, inside, info);

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "lanescope/record/thread_writer.h"
@@ -18,44 +17,48 @@ namespace lanescope::record_torch {
 
 inline std::atomic<LanescopeStackFunction> stack_function{nullptr};
 
-// The stack that an open operator's callback found, for the operators that it calls. The stack is
-// the same as long as the thread's innermost frame is the same.
+// The stack that the last walk found, for the operators that are called while the range it was
+// walked for is open. As long as that holds its frame, the stack is the same wherever that frame is
+// the innermost one.
 struct KnownStack {
-  LanescopeOpenRange range;  // the range that this belongs to
   LanescopeStackPosition position;
   std::uint32_t stack;
+  std::uint32_t depth;            // of the range, among those of its thread
+  std::uint32_t sequence, index;  // of the range
 };
-inline __thread KnownStack* known_stacks __attribute__((tls_model("initial-exec"))) = nullptr;
+inline __thread KnownStack* known_stack __attribute__((tls_model("initial-exec"))) = nullptr;
 inline __thread bool stacks_end __attribute__((tls_model("initial-exec"))) = false;
 
-struct FreeKnownStacks {
-  ~FreeKnownStacks() {
+struct FreeKnownStack {
+  ~FreeKnownStack() {
     stacks_end = true;
-    std::free(std::exchange(known_stacks, nullptr));
+    std::free(std::exchange(known_stack, nullptr));
   }
 };
 
-[[gnu::noinline]] inline KnownStack* make_known_stacks() {
+[[gnu::noinline]] inline KnownStack* make_known_stack() {
   if (stacks_end) return nullptr;
-  static thread_local FreeKnownStacks at_thread_end;
+  static thread_local FreeKnownStack at_thread_end;
   static_cast<void>(&at_thread_end);
-  return known_stacks =
-             static_cast<KnownStack*>(std::calloc(kLanescopeStackDepth, sizeof(KnownStack)));
+  return known_stack = static_cast<KnownStack*>(std::calloc(1, sizeof(KnownStack)));
 }
 
 // Whether the frame that called this range stays innermost until the range ends, except for Python
 // code that the range calls. False for ranges that Python code opens and leaves open.
-inline bool holds_its_frame(const at::RecordFunction& fn) {
-  return fn.scope() == at::RecordScope::BACKWARD_FUNCTION ||
-         (fn.scope() == at::RecordScope::FUNCTION && std::strncmp(fn.name(), "aten::", 6) == 0);
+inline bool holds_its_frame(const at::RecordFunction& fn, const char* name) {
+  if (fn.scope() != at::RecordScope::FUNCTION)
+    return fn.scope() == at::RecordScope::BACKWARD_FUNCTION;
+  return name[0] == 'a' && name[1] == 't' && name[2] == 'e' && name[3] == 'n' && name[4] == ':' &&
+         name[5] == ':';
 }
 
 struct StackOfRange {
   std::uint32_t stack = 0, depth = 0;
+  bool is_new = false;  // walked for, not passed on
   LanescopeStackPosition position{};
 };
 
-inline StackOfRange find_stack() {
+[[gnu::always_inline]] inline StackOfRange find_stack() {
   StackOfRange found;
   const LanescopeStackFunction capture = stack_function.load(std::memory_order_acquire);
   const LanescopeWriter* writer = record::thread_writer();
@@ -63,27 +66,27 @@ inline StackOfRange find_stack() {
   const bool is_now = writer->stack_window == lanescope_recording.load(std::memory_order_relaxed);
   found.depth = is_now ? writer->depth : 0;
   std::uint32_t known = 0;
-  if (found.depth != 0 && known_stacks) {
-    const KnownStack& above = known_stacks[found.depth - 1];
-    const LanescopeOpenRange& open = writer->stack[found.depth - 1];
-    if (open.sequence != 0 && above.range.sequence == open.sequence &&
-        above.range.index == open.index) {
-      found.position = above.position;
-      known = above.stack;
+  if (const KnownStack* const last = known_stack; last && last->depth < found.depth) {
+    const LanescopeOpenRange& open = writer->stack[last->depth];
+    if (last->index == open.index && last->sequence == open.sequence && open.sequence != 0) {
+      found.position = last->position;
+      known = last->stack;
     }
   }
   found.stack = capture(&found.position, known);
+  found.is_new = found.stack != known;
   return found;
 }
 
-// The range has begun.
-inline void keep_stack(const StackOfRange& found, const at::RecordFunction& fn) {
+// The range has begun, and the stack is new.
+[[gnu::noinline]] inline void keep_stack(const StackOfRange& found, const at::RecordFunction& fn,
+                                         const char* name) {
   const LanescopeWriter* writer = lanescope_thread_writer;
-  if (!writer || writer->depth != found.depth + 1) return;
-  KnownStack* const all = known_stacks ? known_stacks : make_known_stacks();
-  if (!all) return;
-  all[found.depth] = {writer->stack[found.depth],
-                      holds_its_frame(fn) ? found.position : LanescopeStackPosition{}, found.stack};
+  if (!writer || writer->depth != found.depth + 1 || !holds_its_frame(fn, name)) return;
+  KnownStack* const last = known_stack ? known_stack : make_known_stack();
+  if (!last) return;
+  const LanescopeOpenRange& open = writer->stack[found.depth];
+  *last = {found.position, found.stack, found.depth, open.sequence, open.index};
 }
 
 }  // namespace lanescope::record_torch

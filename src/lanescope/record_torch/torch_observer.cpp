@@ -40,6 +40,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "lanescope/codec/op_details.h"
@@ -310,9 +311,12 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   const uint32_t options = kDetailed ? observed_options.load(std::memory_order_relaxed) : 0;
   const bool with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
   StackOfRange found;
-  if constexpr (kDetailed) prepare_thread(options);
-  info.name = (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn)
-                                                               : intern_name(fn.name());
+  if constexpr (kDetailed) {
+    if ((options & (kInputOptions | LANESCOPE_RECORD_MEMORY)) != 0) prepare_thread(options);
+  }
+  const char* const name = fn.name();
+  info.name =
+      (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn) : intern_name(name);
   if constexpr (kMeasured) {
     if (is_left_out(fn, info.name)) {
       record::leave_out_nested(info.handle);
@@ -348,7 +352,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
     record::record_call_numbers(info.name, numbers);
   record::begin_nested(info);
   if constexpr (kDetailed) {
-    if (with_stack) keep_stack(found, fn);
+    if (found.is_new) keep_stack(found, fn, name);
   }
   const LanescopeWriter* writer = lanescope_thread_writer;
   if (writer && writer->slot && !writer->slot->has_torch_tid) [[unlikely]]
@@ -469,6 +473,19 @@ void measure_cost_scale() {
   cost_scale.around_call = measure_around_call();
 }
 
+// All but the two that only a torch built for tracing its own features has. torch sorts the
+// callbacks by scope anew around each node of a backward pass, and each scope costs some 90
+// instructions then.
+std::unordered_set<at::RecordScope> scopes_of_programs() {
+  std::unordered_set<at::RecordScope> scopes;
+  for (int number = 0; number < static_cast<int>(at::RecordScope::NUM_SCOPES); ++number) {
+    const auto scope = static_cast<at::RecordScope>(number);
+    if (scope != at::RecordScope::KERNEL_FUNCTION_DTYPE && scope != at::RecordScope::BUILD_FEATURE)
+      scopes.insert(scope);
+  }
+  return scopes;
+}
+
 // With `observer().mutex` held.
 void add_callback(uint32_t options) {
   const bool measured = (options & LANESCOPE_RECORD_MEASURE) != 0;
@@ -479,7 +496,10 @@ void add_callback(uint32_t options) {
       measured ? on_end<true> : on_end<false>);
   callback.needsInputs((options & kInputOptions) != 0);
   // Steps and record_function stay: they are few, and times refer to them.
-  if (options & LANESCOPE_RECORD_PAUSED) callback.scopes({at::RecordScope::USER_SCOPE});
+  if (options & LANESCOPE_RECORD_PAUSED)
+    callback.scopes({at::RecordScope::USER_SCOPE});
+  else
+    callback.scopes(scopes_of_programs());
   observer().handle = at::addGlobalCallback(callback);
 }
 
