@@ -220,6 +220,20 @@ def test_the_hook_of_optimizers_ends_with_the_window_and_is_not_seen(torch):
         assert not [name for name in prof.trace.names if "_tensors.py" in name]
 
 
+def test_tensors_beyond_the_limit_are_recorded_as_lost(torch):
+    rows = torch.zeros(1000, 1)
+    with lanescope.profile(activities=[torch.profiler.ProfilerActivity.CPU], **FLAGS) as prof:
+        for _ in range(270):  # 1000 new tensors each time; there is room for 262144
+            torch.cat(rows.unbind())
+    trace, lost = prof.trace, []
+    for row in range(len(trace)):
+        if trace.name(row) == "aten::cat":
+            tensors = tensor_identities._as_list(trace.args(row)["Tensors"])
+            assert len(tensors) == 1000
+            lost.append(sum(tensor[0] == tensor_identities._LOST for tensor in tensors))
+    assert len(lost) == 270 and sum(lost[:262]) == 0 and all(count == 1000 for count in lost[263:])
+
+
 def test_scalars_as_torch_prints_them():
     assert [tensor_identities._scalar(text) for text in ("True", "False", "-3", "1.", "1e-05", "(1+2j)", "x")] == [
         True, False, -3, 1.0, 1e-05, 1 + 2j, None
