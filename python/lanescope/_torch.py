@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 from . import _core
 from ._observer_build import ObserverUnavailable, build
 
-OBSERVER_ABI = 2  # LANESCOPE_TORCH_OBSERVER_ABI
+OBSERVER_ABI = 3  # LANESCOPE_TORCH_OBSERVER_ABI
 
 _lock = threading.RLock()
 _library: Optional[ctypes.CDLL] = None
@@ -86,6 +86,16 @@ def _load(path: str) -> ctypes.CDLL:
         raise ObserverUnavailable(line.value.decode(errors="replace") or "it did not say why")
     library.lanescope_torch_observer_stacks(ctypes.c_void_p(_core.stack_function()))
     return library
+
+
+def tensor_function() -> "Optional[Callable[[int, int], None]]":
+    """Records a tensor's identity: of Tensor._cdata and a role. None: there is no observer."""
+    if _library is None:
+        return None
+    function = ctypes.PyDLL(_library._name).lanescope_torch_observer_tensor
+    function.argtypes = [ctypes.c_void_p, ctypes.c_uint32]
+    function.restype = None
+    return function
 
 
 def observer_loaded() -> bool:

@@ -222,9 +222,9 @@ class KinetoResults:
     def experimental_event_tree(self) -> List[Any]:
         """Raises UnsupportedError: nodes of torch's tree hold the tensors that operators took."""
         raise _core.UnsupportedError(
-            "experimental_event_tree: torch's tree tells each tensor that an operator took, which lanescope does not record; "
-            "prof.events() has the tree of operators in cpu_parent and cpu_children, prof.trace the columns. For the tensors "
-            "use torch.profiler for this run"
+            "experimental_event_tree: torch's tree tells each tensor that an operator took, with sizes and types, which lanescope "
+            "does not give; prof.events() has the tree of operators in cpu_parent and cpu_children, prof.trace the columns, and "
+            "prof._memory_profile() what each tensor is for. For the tensors use torch.profiler for this run"
         )
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 """The files of torch.profiler's export_memory_timeline, from the allocations and frees of a trace.
 
-torch sorts memory into parameters, gradients, activations and so on by the identities of all tensors that
-operators take. A trace does not have them, so all memory has torch's category "Unknown"; times, sizes and actions
-are as in torch.
+torch sorts memory into parameters, gradients, activations and so on by the identities of all tensors that operators take
+(:mod:`lanescope.tensor_identities`). In a trace without them all memory has torch's category "Unknown"; times, sizes and
+actions are as in torch.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib.util
 import io
 import json
 import os
+import tempfile
 from typing import Any, Dict, List, Set, Tuple, Union
 
 from . import _core
@@ -34,10 +35,15 @@ _DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 12: "xpu", 15: "hpu", 19: "mtia", 20:
 Event = Tuple[int, int, int]  # nanoseconds since 1970, or -1 for before the recording; action; bytes
 
 
+def device_name(device_type: int, index: int) -> str:
+    """torch's name of a device."""
+    kind = _DEVICES.get(device_type, "cpu")
+    return kind if kind == "cpu" else f"{kind}:{max(index, 0)}"
+
+
 def device_of(args: Dict[str, Any]) -> str:
     """torch's name of the device of a memory record."""
-    kind = _DEVICES.get(int(args.get("Device Type", 0)), "cpu")
-    return kind if kind == "cpu" else f"{kind}:{int(args.get('Device Id', 0))}"
+    return device_name(int(args.get("Device Type", 0)), int(args.get("Device Id", 0)))
 
 
 def memory_rows(trace: _core.Trace) -> List[int]:
@@ -95,16 +101,35 @@ def curve(events: List[Event]) -> Tuple[List[int], List[List[int]]]:
 
 
 def export(trace: _core.Trace, path: Union[str, "os.PathLike[str]"], device: str) -> None:
-    """``.html`` a picture, ``.raw.json.gz`` each event, other ``.gz`` packed, the rest ``[times, sizes]`` as JSON."""
-    name = os.fspath(path)
+    """``.html`` a picture, ``.raw.json.gz`` each event, other ``.gz`` packed, the rest ``[times, sizes]`` as JSON.
+
+    All memory is of the category "Unknown".
+    """
     events = memory_events(trace, device)
+    raw = [[time, action, -size if action == DESTROY else size, UNKNOWN] for time, action, size in events]
+    _write(os.fspath(path), raw, curve(events))
+
+
+def export_categories(profile: Any, path: Union[str, "os.PathLike[str]"], device: str) -> None:
+    """The same files, with the categories that torch's MemoryProfile ``profile`` found."""
+    theirs: Any = importlib.import_module("torch.profiler._memory_profiler")
+    timeline = theirs.MemoryProfileTimeline(profile)
+    name = os.fspath(path)
+    raw: Any = []
+    if name.endswith("raw.json.gz"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "raw.json")
+            timeline.export_memory_timeline_raw(file, device)
+            with open(file, encoding="utf-8") as written:
+                raw = json.load(written)
+    _write(name, raw, timeline._coalesce_timeline(device))
+
+
+def _write(name: str, raw: List[List[int]], times_and_sizes: Tuple[List[int], List[List[int]]]) -> None:
     if name.endswith(".html"):
-        _write_html(events, name)
+        _write_html(times_and_sizes, name)
         return
-    data: Any = [[*event, UNKNOWN] for event in events] if name.endswith("raw.json.gz") else curve(events)
-    for row in data if name.endswith("raw.json.gz") else ():
-        if row[1] == DESTROY:
-            row[2] = -row[2]
+    data: Any = raw if name.endswith("raw.json.gz") else times_and_sizes
     if name.endswith(".gz"):
         with gzip.open(name, "wt", encoding="utf-8") as packed:
             json.dump(data, packed)
@@ -113,12 +138,12 @@ def export(trace: _core.Trace, path: Union[str, "os.PathLike[str]"], device: str
             json.dump(data, file)
 
 
-def _write_html(events: List[Event], path: str) -> None:
+def _write_html(times_and_sizes: Tuple[List[int], List[List[int]]], path: str) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         print("export_memory_timeline_html failed because matplotlib was not found.")
         return
     pyplot: Any = importlib.import_module("matplotlib.pyplot")
-    times, sizes = curve(events)
+    times, sizes = times_and_sizes
     figure = pyplot.figure(figsize=(20, 12), dpi=80)
     axes = figure.gca()
     milliseconds = [(time - times[0]) / 1e3 for time in times]

@@ -17,7 +17,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Iterable, List, Optional, Type, Union
 
-from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _torch
+from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _tensors, _torch
 from ._budget import parse_budget
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities
 from ._flight import parse_last, parse_slow_step
@@ -470,12 +470,15 @@ class profile(Results):
         """Python frames come and go with the recorded windows; a window must be open when they come."""
         if (self.with_stack or self.with_modules) and action in RECORDING and not self._holds_frames:
             self._holds_frames = True
+            if self.record_shapes and self.profile_memory and self.with_stack:
+                _tensors.hold(self)
             for line in _frames.hold(self, every_frame=self.with_stack, imports=self._frames_of_imports):
                 _warn(line, once=True)
 
     def _after(self, action: int) -> None:
         if action not in RECORDING and self._holds_frames:
             self._holds_frames = False
+            _tensors.release(self)
             for line in _frames.release(self):
                 _warn(line, once=True)
         if action not in RECORDING and self._holds_flag:

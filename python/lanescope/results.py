@@ -25,6 +25,7 @@ class Results:
 
     acc_events: bool
     profile_memory: bool
+    record_shapes: bool
     with_stack: bool
     with_flops: bool
     _core: Optional[Profiler]
@@ -146,7 +147,8 @@ class Results:
         CPU) as torch.profiler writes it: ``.html`` a picture (needs matplotlib), ``.raw.json.gz`` each event, ``.json`` and
         ``.json.gz`` ``[times, sizes by category]``.
 
-        All memory is of torch's category "Unknown" (one warning): see :meth:`_memory_profile`. torch has deprecated this for
+        The categories are torch's; without ``record_shapes=True`` and ``with_stack=True`` all memory is of the category
+        "Unknown" (one warning): see :meth:`_memory_profile`. torch has deprecated this for
         torch.cuda.memory._record_memory_history; ``lanescope memory`` shows the peak and what held it. Raises ValueError
         without ``profile_memory=True``.
         """
@@ -157,20 +159,37 @@ class Results:
         trace = self.trace
         if device is None:
             device = "cuda:0" if memory_timeline.has_device_memory(trace) else "cpu"
+        if self.record_shapes and self.with_stack:
+            memory_timeline.export_categories(self._memory_profile(), path, device)
+            return
         warn(
-            "lanescope: export_memory_timeline: all memory is of the category Unknown; `lanescope memory` says which operators hold it",
+            "lanescope: export_memory_timeline: all memory is of the category Unknown, because categories need "
+            "record_shapes=True and with_stack=True; `lanescope memory` says which operators hold it",
             once=True,
         )
         memory_timeline.export(trace, path, device)
 
-    def _memory_profile(self) -> None:
-        """Raises UnsupportedError: torch's categories need the identity of each tensor."""
-        raise UnsupportedError(
-            "_memory_profile: torch tells parameters, gradients and activations apart by the identities of the tensors that "
-            "operators take, which lanescope does not record. Use `lanescope memory TRACE` for the peak, which operators and "
-            "ranges hold it, what grows from step to step and what is never freed; export_memory_timeline() for memory over "
-            "time; or torch.profiler for this run"
-        )
+    def _memory_profile(self) -> Any:
+        """torch's ``MemoryProfile``: its ``timeline`` has each allocation, change and free of a tensor, and its categories
+        tell parameters, gradients, optimizer state, inputs, activations and temporary memory apart.
+
+        Raises ValueError without ``record_shapes=True``, ``profile_memory=True`` and ``with_stack=True``, as torch does. One
+        warning when there were too many tensors to tell all of them apart.
+        """
+        wanted = ("record_shapes", "profile_memory", "with_stack")
+        missing = [f"{name}=True" for name in wanted if not getattr(self, name)]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        from .tensor_identities import memory_profile
+
+        profile, lost = memory_profile(self._trace_or_empty())
+        if lost:
+            warn(
+                f"lanescope: {lost} inputs of operators have no identity, because the window took more than 262144 tensors; "
+                "memory that depends on them may be in a wrong category. Record fewer steps",
+                once=True,
+            )
+        return profile
 
     @property
     def kineto_results(self) -> "Optional[KinetoResults]":

@@ -91,6 +91,7 @@ struct KnownModule {
   PyObject* weak = nullptr;  // our weak reference; it tells when the module goes
   std::uint32_t name = 0;
   std::int64_t number = 0;
+  std::uint32_t told_in = 0;  // the window in which `module_listener` heard of it
 };
 struct KnownClass {
   PyObject* weak = nullptr;
@@ -118,6 +119,7 @@ struct Tracer {
   std::unordered_map<PyObject*, PyObject*> of_weak;          // a weak reference's module or class
   std::unordered_map<PyThreadState*, std::uint64_t> hooked;  // since which tick
   PyObject* disable = nullptr;                               // sys.monitoring.DISABLE
+  PyObject* module_listener = nullptr;                       // see listen_to_modules()
   record::CostScale cost;
 };
 
@@ -218,7 +220,7 @@ std::string class_name(PyTypeObject* type) {
   return last ? last + 1 : type->tp_name;
 }
 
-KnownModule module_of(PyObject* self) {
+KnownModule known_module_of(PyObject* self) {
   Tracer& all = tracer();
   if (const auto known = all.modules.find(self); known != all.modules.end()) return known->second;
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(self));
@@ -235,6 +237,26 @@ KnownModule module_of(PyObject* self) {
   all.modules.insert_or_assign(self, made);
   if (weak) all.of_weak.emplace(weak, self);
   return made;
+}
+
+// Tells the listener of each module that is called, once in a window. Python does not report the
+// listener's own frames, because it is called in a hook.
+void tell_of_module(PyObject* self) {
+  Tracer& all = tracer();
+  if (!all.module_listener) return;
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
+  const auto known = all.modules.find(self);
+  if (known == all.modules.end() || std::exchange(known->second.told_in, window) == window) return;
+  const py::error_scope exception_on_its_way;
+  const py::object listener = py::reinterpret_borrow<py::object>(all.module_listener);
+  Py_XDECREF(PyObject_CallFunctionObjArgs(listener.ptr(), self, nullptr));
+  PyErr_Clear();  // its parameters are missing
+}
+
+KnownModule module_of(PyObject* self) {
+  const KnownModule module = known_module_of(self);
+  tell_of_module(self);
+  return module;
 }
 
 void forget_modules(Tracer& all) {
@@ -768,12 +790,35 @@ int stop_frames() {
   return unhook_all_threads();
 }
 
+// None: nobody.
+void listen_to_modules(const py::object& listener) {
+  PyObject* const before =
+      std::exchange(tracer().module_listener,
+                    listener.is_none() ? nullptr : py::object(listener).release().ptr());
+  Py_XDECREF(before);
+}
+
+// Calls `function`, from Python 3.11 on without its frames being recorded.
+void call_unrecorded(const py::object& function, const py::args& args) {
+#if PY_VERSION_HEX >= 0x030b0000
+  PyThreadState* const thread = PyThreadState_Get();
+  PyThreadState_EnterTracing(thread);
+  struct Leave {
+    PyThreadState* thread;
+    ~Leave() { PyThreadState_LeaveTracing(thread); }
+  } const leave{thread};
+#endif
+  function(*args);
+}
+
 }  // namespace
 
 void bind_tracer(py::module_& m) {
   m.def("start_frames", &start_frames, py::arg("module_code"), py::arg("import_code"),
         py::arg("is_new"));
   m.def("stop_frames", &stop_frames);
+  m.def("listen_to_modules", &listen_to_modules, py::arg("listener"));
+  m.def("call_unrecorded", &call_unrecorded, py::arg("function"));
   m.def("frame_callbacks", &frame_callbacks);
 }
 

@@ -115,8 +115,6 @@ def test_what_cannot_be_had_says_what_to_use():
             pass
     with pytest.raises(UnsupportedError, match="experimental_event_tree: .* prof.events"):
         prof.profiler.kineto_results.experimental_event_tree()
-    with pytest.raises(UnsupportedError, match="_memory_profile: .*`lanescope memory TRACE`"):
-        prof._memory_profile()
 
 
 def test_it_is_there_when_something_was_recorded():

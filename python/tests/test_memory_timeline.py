@@ -80,7 +80,7 @@ def test_a_picture(prof, tmp_path):
 
 
 def test_memory_profile_says_what_it_needs(prof, tmp_path):
-    with pytest.raises(lanescope.UnsupportedError, match="identities of the tensors"):
+    with pytest.raises(ValueError, match="^record_shapes=True, with_stack=True required for memory profiling"):
         prof._memory_profile()
     with pytest.raises(ValueError, match="profile_memory=True"):
         lanescope.profile().export_memory_timeline(str(tmp_path / "m.json"))

@@ -23,12 +23,6 @@ INTERNALS: Sequence[Internal] = (
         "reads torch's event tree, prof.profiler.kineto_results.experimental_event_tree(), whose nodes hold the identities of the "
         "tensors that operators take",
     ),
-    Internal(
-        "test_memory_profiler.py::*",
-        r"UnsupportedError: _memory_profile",
-        "calls the private prof._memory_profile(), which needs the identities of the tensors that operators take; lanescope has "
-        "`lanescope memory`",
-    ),
     Internal("*", r"AttributeError: .*'_stats'", "reads the private prof._stats(): how long torch took to build its own lists"),
     Internal(
         "*::test_profiler_type",

@@ -38,6 +38,7 @@ enum class RecordKind : std::uint8_t {
   kOutOfMemory = 6,  // the same fields; a: bytes asked for
   kCallNumbers = 7,  // for this thread's next range, if it has that name; flags: CallNumberFlag; a:
                      // Seq, d: Comms Id, end_tsc: Record function id
+  kTensor = 8,       // see set_tensor(): a tensor of this thread's next range or frame
   // Records of kKept chunks. The next record is of thread b, from the place a (as in kRangeEnd).
   kKeptFrom = 15,
   // Records of control chunks.
@@ -115,6 +116,52 @@ inline MemoryFields memory_fields(const Record& record) {
   return {record.a,       record.d,
           record.end_tsc, record.name | static_cast<std::uint64_t>(record.b) << 32,
           record.scope,   static_cast<std::int16_t>(record.flags)};
+}
+
+// What a kTensor record tells about its tensor.
+enum class TensorRole : std::uint8_t {
+  kInput = 0,  // an operator takes it; only for the next range, if it has that name
+  kParameter = 1,
+  kGradient = 2,  // of the parameter before it
+  kOptimizerParameter = 3,
+  kOptimizerGradient = 4,
+  kOptimizerState = 5,
+  kLost = 6,  // an input without identity: there were too many tensors
+};
+
+// Which tensor it is: another view of the same 48 bytes.
+struct TensorFields {
+  std::uint32_t operator_name = 0;      // name; kInput and kLost only
+  TensorRole role = TensorRole::kLost;  // b: high byte
+  std::uint32_t input = 0;              // b: low 24 bits; position among the inputs
+  std::uint32_t item = 0;               // c: position in a list of tensors, from 1; 0: no list
+  std::uint64_t address = 0;            // d: of its storage; 0: none
+  std::uint64_t implementation = 0;     // end_tsc: address of its TensorImpl
+  std::int64_t bytes = 0;         // a: from its first to behind its last element; -1: not strided
+  std::uint8_t device_type = 0;   // scope; c10::DeviceType
+  std::int16_t device_index = 0;  // flags; -1: the device has no index
+};
+inline constexpr std::uint32_t kMostInput = 0xffffff;
+inline void set_tensor(Record& record, const TensorFields& fields) {
+  record.name = fields.operator_name;
+  record.b = static_cast<std::uint32_t>(fields.role) << 24 | (fields.input & kMostInput);
+  record.c = fields.item;
+  record.d = fields.address;
+  record.end_tsc = fields.implementation;
+  record.a = fields.bytes;
+  record.scope = fields.device_type;
+  record.flags = static_cast<std::uint16_t>(fields.device_index);
+}
+inline TensorFields tensor_fields(const Record& record) {
+  return {record.name,
+          static_cast<TensorRole>(record.b >> 24),
+          record.b & kMostInput,
+          record.c,
+          record.d,
+          record.end_tsc,
+          record.a,
+          record.scope,
+          static_cast<std::int16_t>(record.flags)};
 }
 
 enum class ChunkKind : std::uint32_t {

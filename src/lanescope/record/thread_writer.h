@@ -348,6 +348,15 @@ inline void record_call_numbers(std::uint32_t name, const CallNumbers& numbers) 
   });
 }
 
+// A tensor of this thread's next range.
+inline void record_tensor(const spool::TensorFields& fields) noexcept {
+  detail::write_record([&](spool::Record& record) {
+    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kTensor);
+    spool::set_tensor(record, fields);
+    record.begin_tsc = ticks();
+  });
+}
+
 // The id of a text that keeps its address and bytes until the process ends (operator names,
 // literals); looked up by address.
 inline std::uint32_t intern_stable(const char* text, std::size_t size) noexcept {

@@ -51,6 +51,7 @@
 #include "lanescope/record_torch/collective_fields.h"
 #include "lanescope/record_torch/op_inputs.h"
 #include "lanescope/record_torch/op_stacks.h"
+#include "lanescope/record_torch/op_tensors.h"
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
@@ -350,6 +351,10 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   }
   if (numbers.flags != 0) [[unlikely]]
     record::record_call_numbers(info.name, numbers);
+  if constexpr (kDetailed) {
+    if (wants_tensors(options) && !is_collective(fn)) [[unlikely]]
+      note_inputs(fn, info.name);
+  }
   record::begin_nested(info);
   if constexpr (kDetailed) {
     if (found.is_new) keep_stack(found, fn, name);
@@ -520,6 +525,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
     if (options & LANESCOPE_RECORD_MEASURE) measure_cost_scale();
     observed_options.store(options, std::memory_order_relaxed);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
+    held_tensors().open(wants_tensors(options));
     if (wants_thread_slot(options)) take_thread_slot();
     if (announce_wanted.load(std::memory_order_relaxed)) {
       announcing.store(true, std::memory_order_relaxed);
@@ -545,6 +551,7 @@ void stop(void*) {
     observer().handle = at::INVALID_CALLBACK_HANDLE;
     if (announcing.exchange(false, std::memory_order_relaxed)) leave_process_slot();
     leave_thread_slot();
+    held_tensors().close();
   } catch (...) {  // a callback that could not be removed does nothing while no window is open
   }
 }
@@ -632,6 +639,12 @@ void lanescope_torch_observer_uninstall(void) {
 
 void lanescope_torch_observer_stacks(LanescopeStackFunction capture) {
   stack_function.store(capture, std::memory_order_release);  // pairs with find_stack()
+}
+
+void lanescope_torch_observer_tensor(const void* implementation, uint32_t role) {
+  if (implementation && record::is_recording() &&
+      wants_tensors(observed_options.load(std::memory_order_relaxed)))
+    note_tensor(implementation, static_cast<spool::TensorRole>(role));
 }
 
 void lanescope_torch_observer_announce(int on) {

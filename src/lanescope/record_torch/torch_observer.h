@@ -11,7 +11,7 @@
 
 #include "lanescope/record/activity_source.h"
 
-#define LANESCOPE_TORCH_OBSERVER_ABI 2u
+#define LANESCOPE_TORCH_OBSERVER_ABI 3u
 
 extern "C" {
 
@@ -37,6 +37,12 @@ LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_uninstall(void);
 // Sets the function that gives call stacks, for windows that want them (LANESCOPE_RECORD_STACK);
 // null: none, as after install. The function must stay callable.
 LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_stacks(LanescopeStackFunction capture);
+
+// Records a tensor (spool::TensorRole: a parameter, a gradient, an optimizer's state) in the open
+// window, if that window records the identities of tensors (op_tensors.h). `implementation` is a
+// TensorImpl, in Python Tensor._cdata, that the caller keeps alive.
+LANESCOPE_RECORD_EXPORT void lanescope_torch_observer_tensor(const void* implementation,
+                                                             uint32_t role);
 
 // 1: while a window is open, tells torch that a profiler is active. Without it _RecordFunctionFast
 // writes nothing, so the ranges of Inductor, Triton, Dynamo and AOTAutograd are missing. 0 (the

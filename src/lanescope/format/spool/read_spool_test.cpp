@@ -194,6 +194,47 @@ TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
   EXPECT_FALSE(trace.import_stats().lost_anything());
 }
 
+TEST(ReadSpoolTest, TensorsGoToTheThreadsNextRangeOrFrame) {
+  SpoolSketch spool;
+  spool.window(2000, 9000);
+  spool.thread(101, 1);
+  spool.thread(102, 2);
+  const auto tensor = [](const spool::TensorFields& fields) {
+    Record record;
+    record.kind = static_cast<std::uint8_t>(RecordKind::kTensor);
+    record.begin_tsc = 2500;
+    spool::set_tensor(record, fields);
+    return record;
+  };
+  const Record op = spool.range("aten::mm", 3000, 4000);
+  Record frame = spool.range("nn.Module: Linear_0", 4100, 4800);
+  frame.scope = spool::kFrameScope;
+  frame.b = 1;
+  const Record other = spool.range("aten::add", 5000, 5100);
+  const Record elsewhere = spool.range("elsewhere", 3000, 3100);
+  using enum spool::TensorRole;
+  const Record first = tensor({op.name, kInput, 0, 0, 0x7f0000000010, 0x7f0000000020, 4096, 1, 3});
+  const Record second = tensor({op.name, kInput, 2, 7, 16, 17, -1, 0, -1});
+  const Record parameter = tensor({0, kParameter, 0, 0, 18, 19, 12, 0, -1});
+  spool.records(0, 1, {first, second, op, parameter, frame, first, other});  // its range was lost
+  spool.records(1, 1, {elsewhere});
+  const Trace trace = read_recording(spool.bytes());
+  const auto tensors_of = [&](const char* name) -> std::string_view {
+    const ArgsView args = trace.slice_args(find(trace, name));
+    for (std::size_t i = 0; i < args.size(); ++i)
+      if (trace.text(args.field(i).key) == "Tensors")
+        return trace.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(i)))});
+    return {};
+  };
+  EXPECT_EQ(tensors_of("aten::mm"),
+            "[[0, 0, 0, 139637976727568, 139637976727584, 4096, 1, 3], [0, 2, 7, 16, 17, -1, 0, "
+            "-1]]");
+  EXPECT_EQ(tensors_of("nn.Module: Linear_0"), "[[1, 0, 0, 18, 19, 12, 0, -1]]");
+  EXPECT_EQ(tensors_of("aten::add"), "");
+  EXPECT_EQ(tensors_of("elsewhere"), "");
+  EXPECT_FALSE(trace.import_stats().lost_anything());
+}
+
 TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
   SpoolSketch spool;
   spool.window(2000, 9000);

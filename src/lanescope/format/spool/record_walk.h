@@ -65,6 +65,9 @@ class RecordWalk {
         case spool::RecordKind::kCallNumbers:
           numbers_.call_numbers.emplace(record, chunk.thread);
           break;
+        case spool::RecordKind::kTensor:
+          keep_tensor(record, chunk.thread);
+          break;
         default:  // ends were read before, damage was counted
           if (is_thread_activity(record)) out_.activity(record);
           break;
@@ -84,7 +87,8 @@ class RecordWalk {
     kept_frames_[place.thread] = numbers_.frames;
   }
   void add_range(const spool::Record& record, const SlotKey& place,
-                 const std::optional<spool::Record>& call_numbers = {}) {
+                 const std::optional<spool::Record>& call_numbers = {},
+                 std::span<const spool::Record> tensors = {}) {
     const SpoolWindows::Window* window = scan_.windows.at(record.begin_tsc);
     if (!window && !scan_.windows.has_ring()) return;
     std::uint64_t begin = record.begin_tsc;
@@ -105,11 +109,13 @@ class RecordWalk {
     if (!start_ns || !end_ns || !early_ns) return out_.issue(record, ImportIssue::kBadTime);
     const RangeTimes times{*start_ns, *end_ns,
                            begin == record.begin_tsc ? 0 : *start_ns - *early_ns};
-    out_.range(record, place, call_numbers, times, ++numbers_.external_id, numbers_.ev_idx++);
+    out_.range(record, place, call_numbers, tensors, times, ++numbers_.external_id,
+               numbers_.ev_idx++);
   }
 
  private:
   static constexpr std::uint32_t kMostDepth = 1 << 16;  // more is damage
+  static constexpr std::size_t kMostTensors = 1 << 20;  // of one range; more is damage
 
   // A frame that was open before its window begins at the window's start; one open at the window's
   // end ends there. Both are normal.
@@ -133,6 +139,7 @@ class RecordWalk {
   // A thread's frames nest, and each has its depth: its caller is the last frame before it with
   // a smaller depth.
   void add_frame(const spool::Record& record, const SlotKey& place) {
+    const std::vector<spool::Record> tensors = take_tensors(record, place);
     const auto times = frame_times(record, place);
     if (!times) return;
     std::vector<std::int64_t>& open = numbers_.frames;
@@ -147,7 +154,7 @@ class RecordWalk {
     const FrameNumbers numbers{++numbers_.python_id, caller == open.rend() ? 0 : *caller,
                                numbers_.ev_idx++};
     open.push_back(numbers.python_id);
-    out_.frame(record, place, *times, numbers);
+    out_.frame(record, place, tensors, *times, numbers);
   }
 
   std::optional<std::int64_t> time_in_window(const spool::Record& record) {
@@ -172,7 +179,7 @@ class RecordWalk {
     if (record.scope == spool::kFunctionScope && is_engine_wrapper(scan_.index, record.name))
       numbers_.wrapper.emplace(RowNumbers::Wrapper{record, place, call_numbers});
     else
-      add_range(record, place, call_numbers);
+      add_range(record, place, call_numbers, take_tensors(record, place));
   }
 
   // Takes the numbers for this range from the thread's last record, if it has them.
@@ -181,6 +188,27 @@ class RecordWalk {
     if (!taken || taken->second != place.thread || taken->first.name != range.name)
       return std::nullopt;  // its range was lost
     return taken->first;
+  }
+
+  void keep_tensor(const spool::Record& record, std::uint32_t thread) {
+    if (numbers_.tensors_thread != thread) numbers_.tensors.clear();
+    numbers_.tensors_thread = thread;
+    if (numbers_.tensors.size() < kMostTensors)
+      numbers_.tensors.push_back(record);
+    else
+      out_.issue(record, ImportIssue::kEventLost);
+  }
+  // The thread's tensors that wait for this range or frame. An operator's inputs are dropped if its
+  // range was lost.
+  std::vector<spool::Record> take_tensors(const spool::Record& range, const SlotKey& place) {
+    if (numbers_.tensors.empty()) [[likely]]
+      return {};
+    auto taken = std::exchange(numbers_.tensors, {});
+    if (numbers_.tensors_thread != place.thread) return {};
+    std::erase_if(taken, [&range](const spool::Record& tensor) {
+      return tensor.name != 0 && tensor.name != range.name;
+    });
+    return taken;
   }
 
   const SpoolScan& scan_;

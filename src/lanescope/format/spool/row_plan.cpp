@@ -15,9 +15,10 @@ using spool::Record;
 // Counts, makes nothing.
 struct NumbersOnly {
   void issue(const Record&, ImportIssue) {}
-  void range(const Record&, const SlotKey&, const std::optional<Record>&, const RangeTimes&,
-             std::int64_t, std::int64_t) {}
-  void frame(const Record&, const SlotKey&, const RangeTimes&, const FrameNumbers&) {}
+  void range(const Record&, const SlotKey&, const std::optional<Record>&, std::span<const Record>,
+             const RangeTimes&, std::int64_t, std::int64_t) {}
+  void frame(const Record&, const SlotKey&, std::span<const Record>, const RangeTimes&,
+             const FrameNumbers&) {}
   void instant(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
   void memory(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
   void activity(const Record&) {}

@@ -25,6 +25,9 @@ struct RowNumbers {
   std::optional<Wrapper> wrapper;
   // A record of kind kCallNumbers, and its thread.
   std::optional<std::pair<spool::Record, std::uint32_t>> call_numbers;
+  // Records of kind kTensor, and their thread.
+  std::vector<spool::Record> tensors;
+  std::uint32_t tensors_thread = spool::kNoThread;
   // The thread's open Python frames, outermost first: their numbers; 0: lost.
   std::vector<std::int64_t> frames;
   std::uint32_t frames_thread = spool::kNoThread;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -75,7 +77,8 @@ class RowReader {
     if (piece_.holds(record.begin_tsc)) builder_.stats().count(issue);
   }
   void range(const Record& record, const SlotKey& place, const std::optional<Record>& call_numbers,
-             const RangeTimes& times, std::int64_t external_id, std::int64_t ev_idx) {
+             std::span<const Record> tensors, const RangeTimes& times, std::int64_t external_id,
+             std::int64_t ev_idx) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
     const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
@@ -92,6 +95,7 @@ class RowReader {
     }
     if (record.c != 0) details_.add_args(record.c);
     if (call_numbers) add_collective(*call_numbers);
+    if (!tensors.empty()) add_tensors(tensors);
     if (times.early_ns != 0)
       args.add_int(builder_.intern("Began before (ns)"), arg_key("Began before (ns)"),
                    times.early_ns);
@@ -106,8 +110,8 @@ class RowReader {
     }
   }
   // Frames are not joined with device activities; operators are.
-  void frame(const Record& record, const SlotKey& place, const RangeTimes& times,
-             const FrameNumbers& numbers) {
+  void frame(const Record& record, const SlotKey& place, std::span<const Record> tensors,
+             const RangeTimes& times, const FrameNumbers& numbers) {
     if (!piece_.holds(record.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
     ArgsTable& args = builder_.args();
@@ -119,6 +123,7 @@ class RowReader {
     args.add_int(key_.python_id, ArgKey::kPythonId, numbers.python_id);
     if (record.flags & spool::kModuleFrame)
       args.add_int(key_.python_module, ArgKey::kPythonModuleId, record.a);
+    if (!tensors.empty()) add_tensors(tensors);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, numbers.ev_idx);
     const ArgsId args_id = args.end();
     if (!frame_) frame_ = builder_.category("python_function");
@@ -264,6 +269,7 @@ class RowReader {
     key_.python_id = builder_.intern("Python id");
     key_.python_parent = builder_.intern("Python parent id");
     key_.python_module = builder_.intern("Python module id");
+    key_.tensors = builder_.intern("Tensors");
   }
 
   // A thread's track and name appear with its first event.
@@ -303,6 +309,20 @@ class RowReader {
       args.add_int(builder_.intern("Seq"), arg_key("Seq"), record.a);
     if (record.flags & spool::kHasCommsId)
       args.add_uint(builder_.intern("Comms Id"), arg_key("Comms Id"), record.d);
+  }
+
+  // A list for each tensor: role, input, item, address, implementation, bytes, device type and
+  // index.
+  void add_tensors(std::span<const Record> tensors) {
+    std::string json;
+    for (const Record& record : tensors) {
+      const spool::TensorFields tensor = spool::tensor_fields(record);
+      fmt::format_to(std::back_inserter(json), "{}[{}, {}, {}, {}, {}, {}, {}, {}]",
+                     json.empty() ? "[" : ", ", static_cast<int>(tensor.role), tensor.input,
+                     tensor.item, tensor.address, tensor.implementation, tensor.bytes,
+                     tensor.device_type, tensor.device_index);
+    }
+    builder_.args().add_json(key_.tensors, arg_key("Tensors"), builder_.intern(json + "]"));
   }
 
   // Keeps a range for the joins with device activities.
@@ -443,7 +463,7 @@ class RowReader {
   std::optional<CategoryId> frame_;  // only if the trace has frames
   struct {
     StringId external_id{}, record_function_id{}, sequence{}, fwd_thread{}, ev_idx{}, python_id{},
-        python_parent{}, python_module{};
+        python_parent{}, python_module{}, tensors{};
   } key_;
   std::vector<TrackId> tracks_;
   std::vector<StringId> name_ids_;

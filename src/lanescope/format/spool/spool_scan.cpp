@@ -66,6 +66,7 @@ class Scanner {
           scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
           break;
         case RecordKind::kCallNumbers:
+        case RecordKind::kTensor:
           last_tick = std::max(last_tick, record.begin_tsc);
           break;
         default:
