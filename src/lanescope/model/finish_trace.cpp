@@ -167,12 +167,14 @@ void TraceBuilder::find_window() {
 
 void TraceBuilder::find_api_calls() {
   const SliceColumns& slices = trace_.slices_;
-  std::vector<bool> is_found(trace_.strings_.size());
+  std::vector<char> is_call, is_found(trace_.strings_.size());
+  for (const Category& category : trace_.categories_)
+    is_call.push_back(is_api_call(category.kind) ? 1 : 0);
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    if (!is_api_call(kind(slices.category[i])) || slices.name[i] == kNone<StringId>) continue;
+    if (is_call[raw(slices.category[i])] == 0) continue;
     const std::uint32_t name = raw(slices.name[i]);
-    if (is_found[name]) continue;
-    is_found[name] = true;
+    if (name >= is_found.size() || is_found[name] != 0) continue;  // the first: no name
+    is_found[name] = 1;
     if (trace_.api_calls_.size() <= name) trace_.api_calls_.resize(name + 1);
     trace_.api_calls_[name] = find_api_call(trace_.strings_.view(StringId{name}));
   }
