@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "bindings.h"
+#include "lanescope/base/check.h"
+#include "lanescope/model/table_schema.h"
 
 namespace lanescope::python {
 namespace {
@@ -247,6 +249,33 @@ py::list flows(const Trace& trace) {
   return list;
 }
 
+std::string column_text(const ColumnSchema& column) {
+  return fmt::format("{} ({}{}{})", column.meaning, column.type, column.unit.empty() ? "" : ", ",
+                     column.unit);
+}
+
+py::list tables() {
+  py::list list;
+  for (const TableSchema& table : trace_tables()) {
+    py::list columns;
+    for (const ColumnSchema& column : table.columns) {
+      py::dict row;
+      row["name"] = column.name;
+      row["type"] = column.type;
+      row["unit"] = column.unit;
+      row["meaning"] = column.meaning;
+      columns.append(std::move(row));
+    }
+    py::dict row;
+    row["name"] = table.name;
+    row["form"] = table_form_name(table.form);
+    row["meaning"] = table.meaning;
+    row["columns"] = std::move(columns);
+    list.append(std::move(row));
+  }
+  return list;
+}
+
 }  // namespace
 
 void bind_model(py::module_& m) {
@@ -267,10 +296,6 @@ void bind_model(py::module_& m) {
       .def_property_readonly("flows", &flows)
       .def_property_readonly("import_stats", &import_stats)
       .def("integer_args", &integer_args, py::arg("key"), py::arg("missing") = -1)
-      .def_property_readonly("correlation",
-                             [](const Trace& t) { return integer_args(t, "correlation", -1); })
-      .def_property_readonly("external_id",
-                             [](const Trace& t) { return integer_args(t, "External id", -1); })
       .def(
           "args",
           [](const Trace& t, std::int64_t row) {
@@ -290,8 +315,12 @@ void bind_model(py::module_& m) {
             return to_str(t.text(t.slices().name[checked_row(t, row)]));
           },
           py::arg("row"));
+  trace.def_static("tables", &tables, "The tables of a trace: columns, types, units, meaning.");
+  // Each array is a column of the schema, which is also its docstring.
   const auto add = [&trace](const char* name, auto getter) {
-    trace.def_property_readonly(name, getter);
+    const ColumnSchema* const column = find_array_column(name);
+    LANESCOPE_CHECK(column != nullptr);  // else its row in model/table_schema.cpp is missing
+    trace.def_property_readonly(name, getter, column_text(*column).c_str());
   };
   add("start_ns", column_of(&Trace::slices, &SliceColumns::start_ns));
   add("dur_ns", column_of(&Trace::slices, &SliceColumns::dur_ns));
@@ -299,6 +328,8 @@ void bind_model(py::module_& m) {
   add("track_id", column_of(&Trace::slices, &SliceColumns::track));
   add("category_id", column_of(&Trace::slices, &SliceColumns::category));
   add("event_index", column_of(&Trace::slices, &SliceColumns::event_index));
+  add("correlation", [](const Trace& t) { return integer_args(t, "correlation", -1); });
+  add("external_id", [](const Trace& t) { return integer_args(t, "External id", -1); });
   add("instant_time_ns", column_of(&Trace::instants, &InstantColumns::time_ns));
   add("instant_name_id", column_of(&Trace::instants, &InstantColumns::name));
   add("instant_track_id", column_of(&Trace::instants, &InstantColumns::track));
