@@ -1,7 +1,9 @@
 // The first use of a kernel brings its code to the GPU: module loads and long first launches.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -24,7 +26,17 @@ bool is_load_call(std::string_view call) {
          call == "hipFuncGetAttributes";
 }
 
-Outcome check_lazy_loading(const Facts& facts) {
+struct LazyLoading {
+  std::vector<Window> windows;
+  std::map<std::string, Named> by_name;
+  std::uint64_t first_launches = 0;
+  std::uint64_t lone_launches = 0;
+  std::int64_t median = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t idle_ns = 0;
+};
+
+std::optional<LazyLoading> measure_lazy_loading(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
   std::map<std::string, Named> by_name;
@@ -91,8 +103,20 @@ Outcome check_lazy_loading(const Facts& facts) {
     take(entry.first, std::string(trace.name(entry.first)));
   }
   const std::int64_t total_ns = total_length(windows);
-  if (total_ns < 200'000) return Quiet{};
+  if (total_ns < 200'000) return std::nullopt;
   const std::int64_t idle_ns = device_idle_during(facts, windows);
+  return LazyLoading{std::move(windows),
+                     std::move(by_name),
+                     first_launches,
+                     lone_launches,
+                     median,
+                     total_ns,
+                     idle_ns};
+}
+
+Finding tell_lazy_loading(const Facts& facts, const LazyLoading& measured) {
+  const auto& [windows, by_name, first_launches, lone_launches, median, total_ns, idle_ns] =
+      measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   const bool named = by_name.size() > (first_launches + lone_launches > 0 ? 1 : 0);
@@ -136,7 +160,7 @@ extern constinit const Rule lazy_loading_rule = {
     .question = "were kernels loaded during the recording?",
     .order = 830,
     .needs = {need::kGpuWork},
-    .run = check_lazy_loading,
+    .run = measure_and_tell<measure_lazy_loading, tell_lazy_loading>,
 };
 
 }  // namespace lanescope::explain::rules

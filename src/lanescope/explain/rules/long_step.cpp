@@ -1,6 +1,7 @@
 // One step behind the first took longer than all others together: numbers per step leave it out.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
@@ -42,11 +43,22 @@ constexpr Need kFiveSteps = {has_marked_steps<5>, "five steps or more (prof.step
 constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.one_step_chosen; },
                             "all steps (no --step)"};
 
-Outcome check_long_step(const Facts& facts) {
-  if (!facts.long_step) return Quiet{};
+struct LongStep {
+  std::size_t step = 0;
+  std::int64_t median = 0;
+  std::int64_t length = 0;
+};
+
+std::optional<LongStep> measure_long_step(const Facts& facts) {
+  if (!facts.long_step) return std::nullopt;
   const std::size_t step = *facts.long_step;
   const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
   const std::int64_t length = facts.step_window(step).length_ns();
+  return LongStep{step, median, length};
+}
+
+Finding tell_long_step(const Facts& facts, const LongStep& measured) {
+  const auto& [step, median, length] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
@@ -83,7 +95,7 @@ extern constinit const Rule long_step_rule = {
     .question = "did one step take longer than all others?",
     .order = 180,
     .needs = {need::kAnyWork, kFiveSteps, kAllSteps},
-    .run = check_long_step,
+    .run = measure_and_tell<measure_long_step, tell_long_step>,
     .is_about_long_step = true,
 };
 

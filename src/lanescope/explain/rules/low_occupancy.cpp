@@ -1,5 +1,6 @@
 // Memory-bound kernels that registers or shared memory keep below a quarter of the warps.
 #include <cmath>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -11,7 +12,13 @@ using analysis::RooflineClass;
 
 namespace {
 
-Outcome check_low_occupancy(const Facts& facts) {
+struct LowOccupancy {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  analysis::LaunchShape longest_shape;
+};
+
+Measurement<LowOccupancy> measure_low_occupancy(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -40,6 +47,11 @@ Outcome check_low_occupancy(const Facts& facts) {
   if (has_candidates && !has_grids) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  return LowOccupancy{std::move(found), longest, std::move(longest_shape)};
+}
+
+Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
+  const auto& [found, longest, longest_shape] = measured;
   Finding finding;
   finding.verdict = say_counted(facts,
                                 "Memory-bound kernels run with few warps: {} [call|calls], {} per "
@@ -79,7 +91,7 @@ extern constinit const Rule low_occupancy_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakBandwidth},
-    .run = check_low_occupancy,
+    .run = measure_and_tell<measure_low_occupancy, tell_low_occupancy>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // Attention runs as two matmuls and a softmax: scaled_dot_product_attention's fallback, or written
 // out by the program.
+#include <optional>
 #include <unordered_map>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -16,13 +17,13 @@ constexpr char kMath[] = "aten::_scaled_dot_product_attention_math";
 // Between the matmuls and the softmax: scaling, a mask, casts, dropout.
 constexpr std::size_t kMostBefore = 10, kMostAfter = 6;
 
-struct Found {
+struct UnfusedAttention {
   Savings savings;
   std::uint64_t fallbacks = 0, written_out = 0;
   SliceId widest = kNone<SliceId>;  // the fallback's operator with the longest kernel
 };
 
-void find_fallbacks(const Facts& facts, const KernelFacts& kernels, Found& found) {
+void find_fallbacks(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
   SliceId last = kNone<SliceId>;
   for (const KernelCall& kernel : kernels.kernels) {
     const SliceId math = find_around(facts, kernel.op, kMath);
@@ -72,7 +73,7 @@ std::size_t end_of_attention(const Facts& facts, const Stream& stream, std::size
   return 0;
 }
 
-void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& found) {
+void find_written_out(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
   std::unordered_map<std::uint32_t, Stream> streams;
   for (const KernelCall& kernel : kernels.kernels)
     streams[raw(facts.trace->slices().track[raw(kernel.slice)])].push_back(&kernel);
@@ -90,13 +91,17 @@ void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& fou
   }
 }
 
-Outcome check_math_attention(const Facts& facts) {
+std::optional<UnfusedAttention> measure_math_attention(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  Found found;
+  UnfusedAttention found;
   find_fallbacks(facts, kernels, found);
   find_written_out(facts, kernels, found);
   found.savings.finish();
-  if (wall_share(facts, found.savings.time_ns()) < 0.03) return Quiet{};
+  if (wall_share(facts, found.savings.time_ns()) < 0.03) return std::nullopt;
+  return found;
+}
+
+Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
   finding.verdict =
@@ -143,7 +148,7 @@ extern constinit const Rule math_attention_rule = {
     .order = 630,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
-    .run = check_math_attention,
+    .run = measure_and_tell<measure_math_attention, tell_math_attention>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,8 +1,10 @@
 // What nn.Linear and @ turn into, and what the view operators inside them cost.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -44,7 +46,15 @@ struct Chain {
   SliceId example = kNone<SliceId>;
 };
 
-Outcome check_matmul_chain(const Facts& facts) {
+struct MatmulChain {
+  std::map<std::string, Chain> chains;
+  std::uint64_t views = 0;
+  std::uint64_t products = 0;
+  std::int64_t view_ns = 0;
+  std::int64_t cpu_ns = 0;
+};
+
+std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::map<std::string, Chain> chains;  // "aten::linear > aten::addmm"
@@ -80,7 +90,12 @@ Outcome check_matmul_chain(const Facts& facts) {
   std::int64_t cpu_ns = 0;
   for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
   // Worth a word where a reader may blame them.
-  if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return Quiet{};
+  if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return std::nullopt;
+  return MatmulChain{std::move(chains), views, products, view_ns, cpu_ns};
+}
+
+Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
+  const auto& [chains, views, products, view_ns, cpu_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict = say_counted(
@@ -113,7 +128,7 @@ extern constinit const Rule matmul_chain_rule = {
     .question = "which matmul is it, and what do the views around it cost?",
     .order = 640,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_matmul_chain,
+    .run = measure_and_tell<measure_matmul_chain, tell_matmul_chain>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,8 @@
 // The peak of GPU memory: is it short and made of temporaries?
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -18,7 +20,15 @@ constexpr Need kAddressesAndTotals = {
     },
     "addresses and totals of memory records (profile_memory=True, newer torch)"};
 
-Outcome check_memory_peak(const Facts& facts) {
+struct MemoryPeak {
+  std::int64_t short_bytes = 0;
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+  std::int64_t step_ns = 0;
+  std::vector<MemoryShare> shares;
+};
+
+std::optional<MemoryPeak> measure_memory_peak(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   const auto& samples = device->samples;
   const auto& peak = samples[device->peak];
@@ -44,11 +54,18 @@ Outcome check_memory_peak(const Facts& facts) {
     ++share.blocks;
   }
   if (peak.allocated < (std::int64_t{256} << 20) || share_of(short_bytes, peak.allocated) < 0.3)
-    return Quiet{};
+    return std::nullopt;
   std::vector<MemoryShare> shares;
   for (const auto& [owner, share] : by_owner) shares.push_back(share);
   std::stable_sort(shares.begin(), shares.end(),
                    [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  return MemoryPeak{short_bytes, first_ns, last_ns, step_ns, std::move(shares)};
+}
+
+Finding tell_memory_peak(const Facts& facts, const MemoryPeak& measured) {
+  const auto& [short_bytes, first_ns, last_ns, step_ns, shares] = measured;
+  const MemoryDevice* device = main_memory(facts);
+  const auto& peak = device->samples[device->peak];
   Finding finding;
   finding.kind = FindingKind::kMemory;
   finding.verdict =
@@ -67,7 +84,7 @@ Outcome check_memory_peak(const Facts& facts) {
       "kernel",
       "lanescope memory TRACE lists all that was live at the peak"};
   finding.confidence = Confidence::kMedium;
-  finding.sample_count = samples.size();
+  finding.sample_count = device->samples.size();
   finding.sample_noun = "record";
   return finding;
 }
@@ -79,7 +96,7 @@ extern constinit const Rule memory_peak_rule = {
     .question = "is the peak of GPU memory made of temporaries?",
     .order = 390,
     .needs = {need::kMemoryRecords, kAddressesAndTotals},
-    .run = check_memory_peak,
+    .run = measure_and_tell<measure_memory_peak, tell_memory_peak>,
 };
 
 }  // namespace lanescope::explain::rules

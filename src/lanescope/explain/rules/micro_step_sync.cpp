@@ -56,7 +56,15 @@ std::vector<Pass> backward_passes(const Trace& trace) {
   return passes;
 }
 
-Outcome check_micro_step_sync(const Facts& facts) {
+struct MicroStepSync {
+  std::size_t passes_a_step = 0;
+  std::size_t messages = 0;
+  std::int64_t early_ns = 0;
+  std::int64_t exposed_ns = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(trace, facts.links, timeline);
@@ -119,6 +127,11 @@ Outcome check_micro_step_sync(const Facts& facts) {
   // What is hidden costs up to its length, too: by how much it slows the kernels beside it.
   early.finish();
   const std::int64_t early_ns = early.length_ns();
+  return MicroStepSync{passes_a_step, messages, early_ns, exposed_ns, first};
+}
+
+Finding tell_micro_step_sync(const Facts& facts, const MicroStepSync& measured) {
+  const auto& [passes_a_step, messages, early_ns, exposed_ns, first] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
@@ -151,7 +164,7 @@ extern constinit const Rule micro_step_sync_rule = {
     .question = "does gradient accumulation communicate in each micro-step?",
     .order = 440,
     .needs = {need::kGpuWork},
-    .run = check_micro_step_sync,
+    .run = measure_and_tell<measure_micro_step_sync, tell_micro_step_sync>,
 };
 
 }  // namespace lanescope::explain::rules

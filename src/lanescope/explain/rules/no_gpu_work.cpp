@@ -8,7 +8,17 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_no_gpu_work(const Facts& facts) {
+constexpr Need kUsedGpu = {used_gpu,
+                           "calls to a GPU or records of its memory: without them nobody can tell "
+                           "whether the program used one"};
+
+struct UnrecordedGpu {
+  std::uint64_t launches = 0;
+  std::uint64_t records = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+UnrecordedGpu measure_no_gpu_work(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t launches = 0, records = 0;
   SliceId first = kNone<SliceId>;
@@ -20,10 +30,12 @@ Outcome check_no_gpu_work(const Facts& facts) {
   }
   for (const auto& device : facts.memory.devices)
     if (device.is_accelerator()) records += device.samples.size();
-  if (launches == 0 && records == 0)
-    return NotChecked{
-        "calls to a GPU or records of its memory: without them nobody can tell "
-        "whether the program used one"};
+  return UnrecordedGpu{launches, records, first};
+}
+
+Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [launches, records, first] = measured;
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.confidence = Confidence::kHigh;
@@ -70,7 +82,10 @@ extern constinit const Rule no_gpu_work_rule = {
     .question = "why is there no GPU work in the trace?",
     .order = 250,
     .only_if = has_no_gpu_work,
-    .run = check_no_gpu_work,
+    .then_needs = {kUsedGpu},
+    .run = [](const Facts& facts) -> Outcome {
+      return tell_no_gpu_work(facts, measure_no_gpu_work(facts));
+    },
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,8 @@
 // Libraries ask the driver how many blocks fit before they choose a launch.
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -10,7 +12,16 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_occupancy_query(const Facts& facts) {
+struct OccupancyQueries {
+  std::uint64_t queries = 0;
+  std::uint64_t before_launch = 0;
+  std::int64_t query_ns = 0;
+  std::int64_t cpu_ns = 0;
+  std::map<std::string_view, std::uint64_t> by_op;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<OccupancyQueries> measure_occupancy_query(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::uint64_t queries = 0, before_launch = 0;
@@ -42,9 +53,14 @@ Outcome check_occupancy_query(const Facts& facts) {
       break;
     }
   }
-  if (queries < 3 || before_launch * 2 < queries) return Quiet{};
+  if (queries < 3 || before_launch * 2 < queries) return std::nullopt;
   std::int64_t cpu_ns = 0;
   for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
+  return OccupancyQueries{queries, before_launch, query_ns, cpu_ns, std::move(by_op), longest};
+}
+
+Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measured) {
+  const auto& [queries, before_launch, query_ns, cpu_ns, by_op, longest] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict = say(
@@ -78,7 +94,7 @@ extern constinit const Rule occupancy_query_rule = {
     .question = "what is the occupancy query before a launch?",
     .order = 650,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_occupancy_query,
+    .run = measure_and_tell<measure_occupancy_query, tell_occupancy_query>,
 };
 
 }  // namespace lanescope::explain::rules

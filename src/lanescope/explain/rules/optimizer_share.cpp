@@ -10,14 +10,25 @@ using analysis::Phase;
 
 namespace {
 
-Outcome check_optimizer_share(const Facts& facts) {
+struct OptimizerShare {
+  PhaseWork work;
+  std::int64_t optimizer_ns = 0;
+  std::int64_t busy_ns = 0;
+};
+
+Measurement<OptimizerShare> measure_optimizer_share(const Facts& facts) {
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
-    return is_training(phases) ? Outcome(NotChecked{kNeedsOptimizer}) : Outcome(Quiet{});
+    return is_training(phases) ? Measurement<OptimizerShare>(NotChecked{kNeedsOptimizer}) : Quiet{};
   const std::int64_t optimizer_ns = union_ns(work.works);
   const std::int64_t busy_ns = facts.wall.partition.busy_ns();
   if (is_thin(facts) || share_of(optimizer_ns, busy_ns) < 0.15) return Quiet{};
+  return OptimizerShare{work, optimizer_ns, busy_ns};
+}
+
+Finding tell_optimizer_share(const Facts& facts, const OptimizerShare& measured) {
+  const auto& [work, optimizer_ns, busy_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
@@ -46,7 +57,7 @@ extern constinit const Rule optimizer_share_rule = {
     .question = "is the optimizer a large part of the step?",
     .order = 760,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_optimizer_share,
+    .run = measure_and_tell<measure_optimizer_share, tell_optimizer_share>,
 };
 
 }  // namespace lanescope::explain::rules

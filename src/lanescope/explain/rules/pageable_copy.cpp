@@ -1,6 +1,7 @@
 // Copies between the GPU and memory that is not pinned: they hold up the CPU and run below the
 // bus's speed.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -32,21 +33,29 @@ bool is_pageable_copy(const Trace& trace, SliceId work) {
          (is_upload(trace, work) || !is_value(trace, work));
 }
 
-Outcome check_pageable_copy(const Facts& facts) {
+struct CopyDirection {
+  std::uint64_t copies = 0;
+  std::int64_t bytes = 0, gpu_ns = 0, cpu_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+struct PageableCopy {
+  CopyDirection to_device;
+  CopyDirection from_device;
+  std::int64_t exposed = 0;
+  std::int64_t held_up = 0;
+};
+
+std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  struct Direction {
-    std::uint64_t copies = 0;
-    std::int64_t bytes = 0, gpu_ns = 0, cpu_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  Direction to_device, from_device;
+  CopyDirection to_device, from_device;
   bool any_data = false;
   std::vector<Window> intervals;  // disjoint
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
     if (!is_pageable_copy(trace, work.slice)) continue;
     any_data = any_data || !is_value(trace, work.slice);
-    Direction& way = is_upload(trace, work.slice) ? to_device : from_device;
+    CopyDirection& way = is_upload(trace, work.slice) ? to_device : from_device;
     ++way.copies;
     way.bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
     way.gpu_ns += work.end_ns - work.start_ns;
@@ -84,8 +93,14 @@ Outcome check_pageable_copy(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
-  if (!any_data || share_of(lost, wall_ns) < 0.01) return Quiet{};
+  if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
+  return PageableCopy{to_device, from_device, exposed, held_up};
+}
 
+Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
+  const auto& [to_device, from_device, exposed, held_up] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::int64_t lost = exposed + held_up;
   Finding finding;
   finding.verdict = say_counted(
       facts,
@@ -99,7 +114,7 @@ Outcome check_pageable_copy(const Facts& facts) {
       "{} per step in which only these copies ran, {} in which the GPU was idle because the CPU "
       "was in such a call or came from it",
       {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
-  const auto describe_way = [&](const Direction& way, const char* direction) {
+  const auto describe_way = [&](const CopyDirection& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(
         {way.longest,
@@ -135,7 +150,7 @@ extern constinit const Rule pageable_copy_rule = {
     .question = "do copies go through memory that is not pinned?",
     .order = 90,
     .needs = {need::kGpuWork},
-    .run = check_pageable_copy,
+    .run = measure_and_tell<measure_pageable_copy, tell_pageable_copy>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // GradScaler.step and clip_grad_norm_ may ask the GPU for a number before the optimizer runs.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -15,7 +16,15 @@ using analysis::Window;
 
 namespace {
 
-Outcome check_scaler_sync(const Facts& facts) {
+struct ScalerSync {
+  bool scaler = false;
+  std::size_t waits = 0;
+  std::int64_t idle_ns = 0;
+  std::int64_t waited_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   struct Mark {
@@ -57,7 +66,7 @@ Outcome check_scaler_sync(const Facts& facts) {
     open = true;
     checked = checked || mark.kind == Mark::Kind::kScaler;
   }
-  if (spans.empty()) return Quiet{};
+  if (spans.empty()) return std::nullopt;
   std::int64_t idle_ns = 0, waited_ns = 0;
   std::set<std::uint32_t> waits;
   SliceId longest = kNone<SliceId>;
@@ -81,15 +90,21 @@ Outcome check_scaler_sync(const Facts& facts) {
   // Without the waits the CPU runs ahead, but it cannot hide behind more work than there is.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
   // clip_grad_norm_ reads one number; a loop of .item() over the gradients is host-sync's.
-  if (!scaler && waits.size() > 2 * facts.steady.size()) return Quiet{};
-  if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return Quiet{};
+  if (!scaler && waits.size() > 2 * facts.steady.size()) return std::nullopt;
+  if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
+  return ScalerSync{scaler, waits.size(), idle_ns, waited_ns, longest};
+}
+
+Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
+  const auto& [scaler, waits, idle_ns, waited_ns, longest] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
       say_counted(facts,
                   "{} asks the GPU for a number before each optimizer step: {} [wait|waits] in the "
                   "steady steps, after which the GPU stands idle {} per step ({}).",
                   {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
-                   count(waits.size()), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+                   count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
   finding.arithmetic.push_back(
@@ -105,7 +120,7 @@ Outcome check_scaler_sync(const Facts& facts) {
           : "clip_grad_norm_(..., error_if_nonfinite=False, foreach=True) needs no wait; log the "
             "norm every n steps"};
   finding.confidence = facts.confidence();
-  finding.sample_count = waits.size();
+  finding.sample_count = waits;
   finding.sample_noun = "wait";
   finding.explains.push_back({"host-sync", finding.at_stake_ns});
   finding.action = scaler ? say("Use bf16 without a scaler, or an optimizer with fused=True")
@@ -122,7 +137,7 @@ extern constinit const Rule scaler_sync_rule = {
     .question = "does the gradient scaler or clipping wait for the GPU?",
     .order = 810,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_scaler_sync,
+    .run = measure_and_tell<measure_scaler_sync, tell_scaler_sync>,
 };
 
 }  // namespace lanescope::explain::rules

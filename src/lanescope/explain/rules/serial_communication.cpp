@@ -1,5 +1,6 @@
 // Communication never runs beside compute: one stream, or waits on both sides of it.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -12,7 +13,17 @@ using analysis::WorkClass;
 
 namespace {
 
-Outcome check_serial_communication(const Facts& facts) {
+struct SerialCommunication {
+  std::int64_t total_ns = 0;
+  std::int64_t exposed_ns = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t on_compute_stream = 0;
+  SliceId longest = kNone<SliceId>;
+  std::int64_t longest_ns = 0;
+  bool one_stream = false;
+};
+
+std::optional<SerialCommunication> measure_serial_communication(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   std::set<std::uint32_t> compute_tracks;
@@ -42,8 +53,21 @@ Outcome check_serial_communication(const Facts& facts) {
   const auto& part = facts.wall.partition;
   if (calls < 3 || share_of(exposed_ns, total_ns) < 0.9 ||
       share_of(exposed_ns, part.wall_ns) < 0.05 || part.compute_ns == 0)
-    return Quiet{};
-  const bool one_stream = on_compute_stream * 2 > calls;
+    return std::nullopt;
+  return SerialCommunication{total_ns,
+                             exposed_ns,
+                             calls,
+                             on_compute_stream,
+                             longest,
+                             longest_ns,
+                             on_compute_stream * 2 > calls};
+}
+
+Finding tell_serial_communication(const Facts& facts, const SerialCommunication& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [total_ns, exposed_ns, calls, on_compute_stream, longest, longest_ns, one_stream] =
+      measured;
+  const auto& part = facts.wall.partition;
   Finding finding;
   finding.verdict = say(
       "Communication never runs beside compute: of {} per step {} are exposed. {}",
@@ -87,7 +111,7 @@ extern constinit const Rule serial_communication_rule = {
     .question = "why does communication not overlap with compute?",
     .order = 410,
     .needs = {need::kGpuWork},
-    .run = check_serial_communication,
+    .run = measure_and_tell<measure_serial_communication, tell_serial_communication>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Launch calls that take the CPU longer than such calls do.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
 #include "lanescope/explain/rules/queued_launches.h"
@@ -61,7 +62,17 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
 
 namespace {
 
-Outcome check_slow_launches(const Facts& facts) {
+struct SlowLaunches {
+  bool all_slow = false;
+  std::int64_t median_ns = 0;
+  std::int64_t stake_ns = 0;
+  std::int64_t excess_ns = 0;
+  std::uint64_t slow = 0;
+  std::size_t launch_count = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const std::vector<QueuedLaunch> launches = queued_launches(facts);
@@ -73,7 +84,7 @@ Outcome check_slow_launches(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   for (const QueuedLaunch& launch : launches)
     if (launch.queued < kFullQueue) lengths.push_back(length_of(launch.call));
-  if (lengths.size() < 100) return Quiet{};
+  if (lengths.size() < 100) return std::nullopt;
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
   const std::int64_t limit_ns = all_slow ? kUsualLaunchNs : 50 * median_ns;
@@ -93,7 +104,14 @@ Outcome check_slow_launches(const Facts& facts) {
     if (longest == kNone<SliceId> || length > length_of(longest)) longest = launch.call;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return Quiet{};
+  if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return std::nullopt;
+  return SlowLaunches{all_slow, median_ns, stake_ns, excess_ns, slow, lengths.size(), longest};
+}
+
+Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [all_slow, median_ns, stake_ns, excess_ns, slow, launch_count, longest] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   if (all_slow)
     finding.verdict =
@@ -104,7 +122,7 @@ Outcome check_slow_launches(const Facts& facts) {
     finding.verdict =
         say("{} of {} launch calls took more than 50 times the median of {}: {} per step, in which "
             "the GPU was idle for {}.",
-            {count(slow), count(lengths.size()), ns(median_ns), ns(facts.per_step(excess_ns)),
+            {count(slow), count(launch_count), ns(median_ns), ns(facts.per_step(excess_ns)),
              ns(facts.per_step(stake_ns))});
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, wall_ns);
@@ -125,7 +143,7 @@ Outcome check_slow_launches(const Facts& facts) {
                       ? say("Launch calls are slow: {} each", {ns(median_ns)})
                       : say("{} launch calls took more than 50 times the median", {count(slow)});
   finding.confidence = facts.confidence();
-  finding.sample_count = lengths.size();
+  finding.sample_count = launch_count;
   finding.sample_noun = "launch call";
   return finding;
 }
@@ -137,7 +155,7 @@ extern constinit const Rule slow_launches_rule = {
     .question = "do launch calls take too long?",
     .order = 340,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_slow_launches,
+    .run = measure_and_tell<measure_slow_launches, tell_slow_launches>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Kernels take longer while communication runs beside them.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/kernel_groups.h"
@@ -19,7 +20,21 @@ struct KernelTimes {
   SliceId slowest = kNone<SliceId>;
 };
 
-Outcome check_slowed_compute(const Facts& facts) {
+struct SlowedKernel {
+  std::int64_t usual_ns, beside_ns, extra_ns;
+  std::size_t calls = 0;
+  SliceId slowest = kNone<SliceId>;
+};
+
+struct SlowedCompute {
+  std::int64_t usual_ns = 0;
+  std::int64_t beside_ns = 0;
+  std::int64_t hidden_ns = 0;
+  std::uint64_t calls = 0;
+  std::vector<SlowedKernel> rows;
+};
+
+Measurement<SlowedCompute> measure_slowed_compute(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   analysis::IntervalUnion communication;
@@ -49,18 +64,14 @@ Outcome check_slowed_compute(const Facts& facts) {
     return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};
   // What the calls beside communication take more than the median of those alone; calls that are
   // quicker count against it.
-  struct Row {
-    std::int64_t usual_ns, beside_ns, extra_ns;
-    std::size_t calls;
-    SliceId slowest;
-  };
-  std::vector<Row> rows;
+  std::vector<SlowedKernel> rows;
   std::int64_t usual_ns = 0, beside_ns = 0;
   std::uint64_t calls = 0;
   for (auto& [key, group] : groups) {
     if (group.alone.size() < 2 || group.beside.size() < 3) continue;
     const std::int64_t usual = analysis::lower_median(group.alone);
-    Row row{usual, analysis::lower_median(group.beside), 0, group.beside.size(), group.slowest};
+    SlowedKernel row{usual, analysis::lower_median(group.beside), 0, group.beside.size(),
+                     group.slowest};
     for (const std::int64_t length : group.beside) {
       row.extra_ns += length - usual;
       usual_ns += usual;
@@ -76,10 +87,18 @@ Outcome check_slowed_compute(const Facts& facts) {
   for (const auto& window : facts.steady_windows)
     hidden_ns += communication.length_within_ns(window.start_ns, window.end_ns);
   hidden_ns -= facts.wall.partition.exposed_communication_ns;
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const SlowedKernel& a, const SlowedKernel& b) {
     return a.extra_ns != b.extra_ns ? a.extra_ns > b.extra_ns
                                     : trace.name(a.slowest) < trace.name(b.slowest);
   });
+  return SlowedCompute{usual_ns, beside_ns, hidden_ns, calls, std::move(rows)};
+}
+
+Finding tell_slowed_compute(const Facts& facts, const SlowedCompute& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [usual_ns, beside_ns, hidden_ns, calls, rows] = measured;
+  const std::int64_t extra_ns = beside_ns - usual_ns;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict = say(
       "Kernels take {} times as long while communication runs beside them: {} per step more, "
@@ -120,7 +139,7 @@ extern constinit const Rule slowed_compute_rule = {
     .question = "does communication slow the kernels beside it?",
     .order = 430,
     .needs = {need::kGpuWork},
-    .run = check_slowed_compute,
+    .run = measure_and_tell<measure_slowed_compute, tell_slowed_compute>,
 };
 
 }  // namespace lanescope::explain::rules

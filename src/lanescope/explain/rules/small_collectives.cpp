@@ -1,6 +1,7 @@
 // Many collectives of small messages: each pays the latency of the network, not its bandwidth.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -20,7 +21,14 @@ struct CollectiveGroup {
   SliceId longest = kNone<SliceId>;
 };
 
-Outcome check_small_collectives(const Facts& facts) {
+struct SmallCollectives {
+  std::map<std::string_view, CollectiveGroup> groups;
+  std::uint64_t all = 0;
+  std::uint64_t small = 0;
+  std::int64_t exposed_ns = 0;
+};
+
+Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
   std::map<std::string_view, CollectiveGroup> groups;
@@ -58,6 +66,13 @@ Outcome check_small_collectives(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
   if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
+  return SmallCollectives{std::move(groups), all, small, exposed_ns};
+}
+
+Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measured) {
+  const auto& [groups, all, small, exposed_ns] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
   Finding finding;
   finding.verdict = say_counted(
       facts,
@@ -101,7 +116,7 @@ extern constinit const Rule small_collectives_rule = {
     .question = "are there many collectives of small messages?",
     .order = 400,
     .needs = {need::kGpuWork},
-    .run = check_small_collectives,
+    .run = measure_and_tell<measure_small_collectives, tell_small_collectives>,
 };
 
 }  // namespace lanescope::explain::rules

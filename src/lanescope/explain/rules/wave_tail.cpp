@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -11,7 +12,13 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_wave_tail(const Facts& facts) {
+struct WaveTail {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  std::optional<analysis::LaunchShape> longest_shape;
+};
+
+Measurement<WaveTail> measure_wave_tail(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -34,13 +41,16 @@ Outcome check_wave_tail(const Facts& facts) {
       longest_shape = shape;
     }
   }
-  if (!has_shape && !kernels.kernels.empty() && !kernels.roofline.device.sm_count)
-    return NotChecked{"the number of multiprocessors (deviceProperties)"};
   if (has_matrix && !has_shape) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.02 ||
       wall_share(facts, found.saved_ns()) < 0.01)
     return Quiet{};
+  return WaveTail{std::move(found), longest, std::move(longest_shape)};
+}
+
+Finding tell_wave_tail(const Facts& facts, const WaveTail& measured) {
+  const auto& [found, longest, longest_shape] = measured;
   Finding finding;
   finding.verdict = say_counted(
       facts,
@@ -86,7 +96,8 @@ extern constinit const Rule wave_tail_rule = {
     .order = 550,
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
-    .run = check_wave_tail,
+    .then_needs = {need::kMultiprocessors},
+    .run = measure_and_tell<measure_wave_tail, tell_wave_tail>,
 };
 
 }  // namespace lanescope::explain::rules
