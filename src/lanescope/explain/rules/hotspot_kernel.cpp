@@ -69,13 +69,12 @@ Finding tell_hotspot_kernel(const Facts& facts, const HotspotKernel& measured) {
                    ns(facts.per_step(hottest.total_ns))});
   finding.at_stake_ns = std::min(facts.per_step(hottest.total_ns), facts.per_step(part.compute_ns));
   finding.at_stake_ratio = share_of(finding.at_stake_ns, facts.per_step(part.wall_ns));
-  Evidence evidence{hottest.longest, say("the longest of them")};
+  Evidence evidence{hottest.longest, say("its longest call")};
   if (const SliceId op = facts.links.op_of[raw(hottest.longest)]; op != kNone<SliceId>)
-    evidence.text = say("the longest of them, launched by {}", {name(trace.name(op))});
+    evidence.text = say("its longest call, launched by {}", {name(trace.name(op))});
   finding.evidence.push_back(std::move(evidence));
   finding.try_next = {
-      "this is where a faster kernel, a smaller shape or a lower precision pays; "
-      "everything else together is the rest"};
+      "start with this kernel: a faster implementation, a smaller shape or a lower precision"};
   finding.confidence = facts.confidence();
   finding.sample_count = hottest.calls;
   finding.sample_noun = "call";
@@ -86,7 +85,7 @@ Finding tell_hotspot_kernel(const Facts& facts, const HotspotKernel& measured) {
 
 extern constinit const Rule hotspot_kernel_rule = {
     .id = "hotspot-kernel",
-    .question = "is there one kernel that most GPU time goes to?",
+    .question = "does one kernel take a large part of the GPU time?",
     .order = 140,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_hotspot_kernel, tell_hotspot_kernel>,

@@ -84,7 +84,7 @@ std::optional<LazyLoading> measure_lazy_loading(const Facts& facts) {
   for (const auto& [kernel_id, entry] : by_kernel) {
     const std::int64_t dur_ns = trace.dur_ns(entry.first);
     const bool is_lone = entry.count < 3;
-    // A launch also takes long behind a full queue: then the GPU works.
+    // A launch also takes long when the queue is full: then the GPU works.
     if (is_lone &&
         (dur_ns < kLoneSlowCallNs || dur_ns < 100 * median ||
          device_idle_during(facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}}) *
@@ -126,14 +126,14 @@ Finding tell_lazy_loading(const Facts& facts, const LazyLoading& measured) {
           {ns(total_ns), count(windows.size()), text(windows.size() == 1 ? "call" : "calls"),
            ns(idle_ns),
            text(named ? "their code is loaded when they first run"
-                      : "as when their code is loaded, or a library sets itself up")});
+                      : "probably their code was loaded, or a library set itself up")});
   finding.at_stake_ns = idle_ns;
   explain_long_step(facts, windows, {}, finding);
   if (first_launches > 0)
     finding.arithmetic.push_back(
         say_counted(facts,
                     "{} [kernel|kernels] whose first launch took more than 10 times the median "
-                    "launch ({}) and 5 times any later one of theirs",
+                    "launch ({}) and more than 5 times any later launch of the same kernel",
                     {count(first_launches), ns(median)}));
   if (lone_launches > 0)
     finding.arithmetic.push_back(
@@ -144,8 +144,8 @@ Finding tell_lazy_loading(const Facts& facts, const LazyLoading& measured) {
   finding.try_next = {"run a few steps before measuring: each shape and branch once"};
   if (by_name.begin()->first.starts_with("cu") || by_name.begin()->first.starts_with("Lazy"))
     finding.try_next.push_back(
-        "CUDA_MODULE_LOADING=EAGER loads all at start where a late first use hurts (a server's "
-        "first request)");
+        "set CUDA_MODULE_LOADING=EAGER to load all kernels at start, where a late first use hurts "
+        "(a server's first request)");
   finding.confidence = named ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();
   finding.sample_noun = "call";

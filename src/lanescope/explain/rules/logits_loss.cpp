@@ -116,8 +116,8 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
          say("{}: {} per step",
              {name(ranked[i].first), ns(facts.per_step(ranked[i].second.first))})});
   finding.try_next = {
-      "a fused or chunked cross entropy, which never holds all logits in fp32; torch.compile of "
-      "the loss together with the last linear layer"};
+      "use a fused or chunked cross entropy, which never holds all logits in fp32, or "
+      "torch.compile the loss together with the last linear layer"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   finding.brief = say("The loss reads and writes all logits of {} classes several times",
@@ -131,7 +131,7 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
 
 extern constinit const Rule logits_loss_rule = {
     .id = "logits-loss",
-    .question = "is the loss over a large vocabulary a large part?",
+    .question = "does the loss over a large vocabulary take a large part of the step?",
     .order = 800,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_logits_loss, tell_logits_loss>,

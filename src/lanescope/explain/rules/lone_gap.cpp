@@ -15,7 +15,7 @@ namespace {
 
 constexpr Need kFourSteps = {
     has_marked_steps<4>,
-    "four steps or more, to tell what every step does from what happened once"};
+    "four steps or more, to separate what every step does from what happened once"};
 
 struct LoneGap {
   const Gap* gap = nullptr;
@@ -93,14 +93,15 @@ Finding tell_lone_gap(const Facts& facts, const LoneGap& measured) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("One gap of {} in step {} was seen once: at the same place the other steps have {}{}.",
+      say("A gap of {} in step {} happened only once: at the same place the median gap of the "
+          "other steps is {}{}.",
           {ns(gap_ns), step_number(facts, step), ns(usual_ns),
-           text(is_profiler ? "; the profiler was busy in it" : "")});
+           text(is_profiler ? "; the profiler was busy during it" : "")});
   finding.at_stake_ns = gap_ns - usual_ns;
   explain_long_step(facts, {}, {{gap->start_ns, gap->end_ns}}, finding);
   finding.arithmetic.push_back(
-      say("the place: the same run of the same kernel in {} steps; {} of "
-          "the gap is the profiler's own work",
+      say("the same place: before the same run of the same kernel, in {} steps; {} of the gap is "
+          "the profiler's own work",
           {count(samples), ns(profiler)}));
   finding.evidence.push_back(
       {gap->next_work, say("the gap ends with {}", {kernel(facts.trace->name(gap->next_work))})});

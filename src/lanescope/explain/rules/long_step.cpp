@@ -1,4 +1,5 @@
-// One step behind the first took longer than all others together: numbers per step leave it out.
+// One step after the first took longer than all others together: numbers per step do not include
+// it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -61,10 +62,10 @@ Finding tell_long_step(const Facts& facts, const LongStep& measured) {
   const auto& [step, median, length] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict = say(
-      "Step {} took {}, longer than the other {} together (median {}): numbers of a step leave it "
-      "out.",
-      {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
+  finding.verdict =
+      say("Step {} took {}, longer than the other {} together (median {}): numbers per step do not "
+          "include it.",
+          {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
   finding.at_stake_ns = length - median;
   if (facts.main_device) {
     const std::int64_t idle = facts.device().walls[step].partition.idle_ns;
@@ -76,8 +77,8 @@ Finding tell_long_step(const Facts& facts, const LongStep& measured) {
   if (finding.evidence.empty())
     finding.evidence.push_back({facts.steps.steps[step].slice, say("the step")});
   finding.try_next = {
-      "if it comes once (a first use, a new size, a note to disk): warm up, or leave it; if it "
-      "comes back every so many steps, record more of them: then it is a part of the usual cost"};
+      "warm up before recording if it happens once (a first use, a new size); record more steps if "
+      "it may repeat (a checkpoint, an evaluation): then it is a part of the usual cost"};
   finding.sample_count = facts.steady.size() + 1;
   finding.confidence = facts.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
   finding.brief = say("Step {} took {}, longer than the other {} together",

@@ -55,19 +55,19 @@ Sentence lost_events_verdict(const Facts& facts, const LostEvents& lost) {
   const std::size_t end = facts.kernel_launches.recorded;
   if (lost.work_is_lost)
     return say(
-        "{} of {} kernel launches have no kernel in the trace, and not at its end: the recorder "
-        "lost GPU work, so busy time is too small and gaps are too many.",
+        "{} of {} kernel launches have no kernel in the trace, and they are not at its end: the "
+        "recorder lost GPU work, so busy time is too small and idle time is too large.",
         {count(lost.without_work), count(end)});
   if (lost.stops_early)
     return say(
-        "The recording of the GPU stops before that of the CPU: the last {} of {} kernel "
-        "launches, from {} on, have no kernel in the trace.",
+        "The recording of the GPU stops before that of the CPU: the last {} of {} kernel launches, "
+        "from {} on, have no kernel in the trace.",
         {count(launches.size() - end), count(launches.size()),
          ns(trace.start_ns(launches[end]) - trace.window_start_ns())});
   if (lost.launches_are_lost)
     return say(
-        "{} of {} pieces of GPU work have no launch call in the trace though their streams had "
-        "work with launches before: calls were not recorded.",
+        "{} of {} pieces of GPU work have no launch call in the trace, though earlier work of the "
+        "same streams has one: some calls were not recorded.",
         {count(lost.without_launch), count(lost.works)});
   return say("The recorder lost.dropped {} records that it had no room for.",
              {count(lost.dropped)});
@@ -83,11 +83,12 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
   finding.verdict = lost_events_verdict(facts, measured);
   if (stops_early)
     finding.arithmetic.push_back(say(
-        work_is_lost ? "the last {} launches have none either: the recording of the GPU stops there"
+        work_is_lost
+            ? "the last {} launches have no kernel either: the recording of the GPU stops there"
         : facts.is_cut
-            ? "what the GPU did then is unknown; no step behind the first is whole"
-            : "what the GPU did then is unknown; steps that lack more than a twentieth of "
-              "their kernels are no part of a mean",
+            ? "what the GPU did after that is unknown; no step after the first is complete"
+            : "what the GPU did after that is unknown; means do not include steps that lack more "
+              "than a twentieth of their kernels",
         work_is_lost ? std::vector<Value>{count(launches.size() - end)} : std::vector<Value>{}));
   if (work_is_lost && launches_are_lost)
     finding.arithmetic.push_back(say("{} of {} pieces of GPU work have no launch call, either",
@@ -96,8 +97,8 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
     finding.arithmetic.push_back(say("the recorder counts {} dropped records", {count(dropped)}));
   if (!work_is_lost && !stops_early && launches_are_lost)
     finding.arithmetic.push_back(
-        say("they count as busy; gaps before them have no cause, and tables give them to no "
-            "operator"));
+        say("this work counts as busy time; gaps before it get no cause, and tables assign it to "
+            "no operator"));
   if (work_is_lost)
     finding.evidence.push_back({first_call, say("the first launch without kernel")});
   if (stops_early)
@@ -108,18 +109,17 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
       work_is_lost
           ? say("GPU work was lost: {} of {} launches have no kernel; idle time is too large",
                 {count(without_work), count(end)})
-      : stops_early ? say("the GPU was not recorded to the end: the last {} of {} launches have no "
+      : stops_early ? say("The GPU was not recorded to the end: the last {} of {} launches have no "
                           "kernel",
                           {count(launches.size() - end), count(launches.size())})
       : launches_are_lost ? say("{} of {} pieces of GPU work have no launch call",
                                 {count(without_launch), count(works)})
-                          : say("the recorder dropped {} records", {count(dropped)});
-  finding.try_next = {
-      stops_early && !work_is_lost
-          ? "torch.cuda.synchronize() before the profiler stops; a program that was killed, or a "
-            "file that was cut, ends like this"
-          : "record fewer steps at a time, or give the profiler larger buffers",
-      "calls of other threads or processes may have been left out: record those, too"};
+                          : say("The recorder dropped {} records", {count(dropped)});
+  finding.try_next = {stops_early && !work_is_lost
+                          ? "call torch.cuda.synchronize() before the profiler stops; a killed "
+                            "program or a cut file also ends like this"
+                          : "record fewer steps at a time, or give the profiler larger buffers",
+                      "record other threads and processes too: the missing calls may be theirs"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = work_is_lost        ? end
                          : stops_early       ? launches.size()

@@ -1,4 +1,4 @@
-// Memory-bound kernels that registers or shared memory keep below a quarter of the warps.
+// Memory-bound kernels for which registers or shared memory allow less than a quarter of the warps.
 #include <cmath>
 #include <utility>
 
@@ -28,7 +28,7 @@ Measurement<LowOccupancy> measure_low_occupancy(const Facts& facts) {
     if (!kernel.call || kernel.call->kernel != kernel.slice || !kernel.is_alone ||
         kernel.call->kind != RooflineClass::kMemory || kernel.dur_ns() < 10'000)
       continue;
-    // Matrix kernels live with few warps by design.
+    // Matrix kernels are designed to run with few warps.
     if (kernel.is_gemm() || kernel.is_convolution() || kernel.is_attention()) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
     has_candidates = true;
@@ -55,7 +55,7 @@ Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
   Finding finding;
   finding.verdict = say_counted(facts,
                                 "Memory-bound kernels run with few warps: {} [call|calls], {} per "
-                                "step, kept below a quarter of the warps by {}.",
+                                "step, limited to less than a quarter of the possible warps by {}.",
                                 {count(found.calls()), ns(facts.per_step(found.time_ns())),
                                  text(longest_shape.occupancy->limit)});
   finding.arithmetic.push_back(
@@ -70,13 +70,11 @@ Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   const std::string_view limit = longest_shape.occupancy->limit;
-  finding.try_next = {limit.find("register") != limit.npos
-                          ? "launch bounds or a smaller tile, when the kernel is yours"
-                      : limit.find("shared") != limit.npos
-                          ? "more threads for a block's shared memory, or less of it a block, when "
-                            "the kernel is yours"
-                          : "another block size, when the kernel is yours",
-                      "another implementation of the operator, or torch.compile"};
+  finding.try_next = {
+      limit.find("register") != limit.npos
+          ? "use launch bounds or a smaller tile, if the kernel is yours"
+          : "use less shared memory per block, or more threads per block, if the kernel is yours",
+      "try another implementation of the operator, or torch.compile"};
   finding.brief = say("Memory-bound kernels run with too few warps, limited by {}",
                       {text(longest_shape.occupancy->limit)});
   return finding;

@@ -117,7 +117,8 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
         facts, "{} [falls|fall] back inside scaled_dot_product_attention, {} [is|are] written out",
         {count(found.fallbacks), count(found.written_out)}));
   finding.arithmetic.push_back(
-      say("only the forward pass is counted: the backward pass cannot be told from other matmuls"));
+      say("only the forward pass is counted: the backward pass cannot be distinguished from other "
+          "matmuls"));
   if (found.widest != kNone<SliceId>)
     if (const auto dims = facts.trace->slice_args(found.widest).text(ArgKey::kInputDims))
       finding.arithmetic.push_back(
@@ -125,13 +126,14 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   rate_finding(facts, found.savings, finding);
   finding.evidence.push_back(longest_of(facts, found.savings.longest()));
   if (is_fallback)
-    finding.try_next = {"float16 or bfloat16, a head size up to 256, no dropout in evaluation",
-                        "a mask that the fused kernels take: is_causal=True, or one aligned to 8",
-                        "torch.nn.attention.sdpa_kernel([...]) says why a backend was refused"};
+    finding.try_next = {
+        "use float16 or bfloat16, a head size up to 256, no dropout in evaluation",
+        "use a mask that the fused kernels take: is_causal=True, or one aligned to 8",
+        "run it under torch.nn.attention.sdpa_kernel([...]), which says why a backend was refused"};
   else
     finding.try_next = {
-        "torch.nn.functional.scaled_dot_product_attention in place of the written-out form",
-        "a mask or bias between them: its attn_mask, or torch.nn.attention.flex_attention"};
+        "call torch.nn.functional.scaled_dot_product_attention instead of the written-out form",
+        "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Attention runs without a fused kernel");
   finding.action =

@@ -100,8 +100,8 @@ Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
   finding.kind = FindingKind::kNormal;
   finding.verdict = say_counted(
       facts,
-      "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and their "
-      "like belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
+      "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and similar "
+      "operators belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
       {count(views), count(products), ns(facts.per_step(view_ns))});
   std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -112,9 +112,10 @@ Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
          say("{} x{}", {name(ranked[i].first), count(ranked[i].second.calls)})});
   finding.arithmetic.push_back(say("{} of the CPU's time in the steps", {ratio(view_ns, cpu_ns)}));
   finding.arithmetic.push_back(
-      say("mm: two matrices; addmm: with a bias; bmm: batches of matrices; which one is decided by "
-          "the shapes"));
-  finding.try_next = {"nothing for the GPU; a CPU that is too slow is the question of host-bound"};
+      say("mm: two matrices; addmm: with a bias; bmm: batches of matrices; the shapes decide which "
+          "one runs"));
+  finding.try_next = {
+      "leave them: they cost no GPU time; the rule host-bound says whether the CPU is too slow"};
   finding.confidence = facts.confidence();
   finding.sample_count = products;
   finding.sample_noun = "matmul";

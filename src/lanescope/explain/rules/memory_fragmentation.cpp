@@ -60,7 +60,7 @@ Finding tell_memory_fragmentation(const Facts& facts, const MemoryFragmentation&
                   "{} [time|times] it took new memory, {} in all, for blocks that were smaller "
                   "than what it had free (up to {})",
                   {count(times), bytes(grown), bytes(free_when_grown)}));
-  finding.try_next = {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+  finding.try_next = {"set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                       "keep shapes the same from step to step; allocate the largest ones first"};
   finding.confidence = times >= 5 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = times;

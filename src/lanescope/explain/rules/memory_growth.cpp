@@ -79,10 +79,10 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
                   [](const auto& owner) { return owner.frame != kNone<StringId>; });
   if (!device->has_blocks)
     finding.try_next.push_back(
-        "record with a newer torch: addresses tell which blocks are never freed");
+        "record with a newer torch: addresses show which blocks are never freed");
   else if (!any_line && !has_python_frames(*facts.trace))
     finding.try_next.push_back(
-        "record with with_stack=True: the program's functions that allocate are named then");
+        "record with with_stack=True to see which functions of the program allocate");
   finding.confidence =
       steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps.size();

@@ -68,8 +68,9 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
       add_owners(facts, analysis::memory_held(*device, device->peak).shares, finding);
   }
   finding.try_next = {
-      "activation checkpointing, a smaller micro-batch, or lower precision of what holds the peak",
-      "lanescope memory TRACE lists what was live at the peak"};
+      "use activation checkpointing, a smaller micro-batch, or lower precision for the largest "
+      "tensors at the peak",
+      "run lanescope memory TRACE to list what was allocated at the peak"};
   finding.brief = failures > 0
                       ? say_counted(facts, "GPU memory ran out {} [time|times]", {count(failures)})
                       : say("GPU memory is nearly full: {} of {}", {bytes(used), bytes(most)});

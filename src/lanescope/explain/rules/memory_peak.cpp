@@ -69,20 +69,19 @@ Finding tell_memory_peak(const Facts& facts, const MemoryPeak& measured) {
   Finding finding;
   finding.kind = FindingKind::kMemory;
   finding.verdict =
-      say("The peak of {}, {}, is short: {} of it ({}) are blocks that live less than a "
+      say("The peak of {}, {}, is short: {} of it ({}) are blocks that exist for less than a "
           "twentieth of a step.",
           {text(memory_name(*device)), bytes(peak.allocated), bytes(short_bytes),
            ratio(short_bytes, peak.allocated)});
   finding.arithmetic.push_back(
-      say("on the CPU's clock they live for {} around the peak, of {}; without them {} would be "
-          "allocated there",
+      say("these blocks exist for {} of CPU time around the peak, in a step (or recording) of {}; "
+          "without them {} would be allocated there",
           {ns(last_ns - first_ns), ns(step_ns), bytes(peak.allocated - short_bytes)}));
   add_owners(facts, shares, finding);
   finding.try_next = {
       "compute these in pieces (chunks of the batch or of the vocabulary), in place, or in one "
-      "fused "
-      "kernel",
-      "lanescope memory TRACE lists all that was live at the peak"};
+      "fused kernel",
+      "run lanescope memory TRACE to list all that was allocated at the peak"};
   finding.confidence = Confidence::kMedium;
   finding.sample_count = device->samples.size();
   finding.sample_noun = "record";

@@ -50,8 +50,8 @@ Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say("The GPU is limited by its memory: {} of its time goes to operators that only move data "
-          "or nearly so, at {} of the bandwidth.",
+      say("The GPU is limited by its memory: {} of its time goes to operators that do little more "
+          "than move data, at {} of the bandwidth.",
           {ratio(memory.time_ns, kernel_facts(facts).roofline.busy_ns),
            ratio(std::llround(std::min(achieved, 1.0) * 1000), 1000)});
   finding.arithmetic.push_back(
@@ -61,8 +61,8 @@ Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
   finding.at_stake_ns = facts.per_step(memory.time_ns);
   finding.at_stake_ratio = wall_share(facts, memory.time_ns);
   finding.evidence.push_back(longest_of(facts, longest));
-  finding.try_next = {"fewer passes over the data: fusion (torch.compile), in-place operators",
-                      "fewer bytes: bf16 instead of float32, smaller activations"};
+  finding.try_next = {"make fewer passes over the data: fusion (torch.compile), in-place operators",
+                      "move fewer bytes: bf16 instead of float32, smaller activations"};
   finding.confidence = facts.confidence();
   finding.sample_count = memory.calls;
   finding.sample_noun = "call";

@@ -9,8 +9,8 @@ namespace lanescope::explain::rules {
 namespace {
 
 constexpr Need kUsedGpu = {used_gpu,
-                           "calls to a GPU or records of its memory: without them nobody can tell "
-                           "whether the program used one"};
+                           "calls to a GPU or records of its memory: without them the trace does "
+                           "not show whether the program used one"};
 
 struct UnrecordedGpu {
   std::uint64_t launches = 0;
@@ -42,22 +42,22 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
   if (is_truncated(trace)) {
     finding.verdict = say(
         "The end of the file is missing, and what is left holds no GPU work, though the program "
-        "used a GPU: torch writes the CPU's events first, so the GPU's may have stood in the part "
-        "that is missing.");
+        "used a GPU: torch writes the CPU's events first, so the GPU's may have been in the "
+        "missing part.");
     finding.try_next = {"write the file again, and let the program end before copying it"};
     finding.sample_count = launches > 0 ? launches : records;
     finding.sample_noun = launches > 0 ? "launch call" : "record";
   } else if (launches > 0) {
     finding.verdict =
-        say("The program launched {} kernels and the trace holds none of them: the GPU's side was "
-            "not recorded, so nothing can be said about GPU time or idle gaps.",
+        say("The program launched {} kernels and the trace holds none of them: the GPU's work was "
+            "not recorded, so the trace shows neither GPU time nor idle gaps.",
             {count(launches)});
     finding.evidence.push_back({first, say("the first launch")});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: with the CPU alone "
         "torch.profiler still records these calls",
-        "lanescope doctor: is CUPTI allowed here, and does another profiler (nsys, DCGM, a second "
-        "torch.profiler) hold it?",
+        "run lanescope doctor to see whether CUPTI is allowed here; another profiler (nsys, DCGM, "
+        "a second torch.profiler) may be using it",
         "keep the profiler open until the GPU is done: torch.cuda.synchronize() before it stops"};
     finding.sample_count = launches;
     finding.sample_noun = "launch call";
@@ -68,7 +68,7 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
             {count(records)});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "
-        "tells whether the GPU can be recorded here"};
+        "shows whether the GPU can be recorded here"};
     finding.sample_count = records;
     finding.sample_noun = "record";
   }

@@ -55,7 +55,7 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
   const auto& roofline = kernel_facts(facts).roofline;
   Finding finding;
   finding.verdict =
-      say("Busy is not useful: the GPU computes {} of the time, at {} of what it can do.",
+      say("The GPU is busy but slow: it computes {} of the time, at {} of what it can do.",
           {ratio(part.compute_ns, part.wall_ns), ratio(std::llround(floor_ns), found.time_ns())});
   finding.arithmetic.push_back(say("the operators with known work took {} and need at least {}",
                                    {ns(found.time_ns()), ns(std::llround(floor_ns))}));
@@ -63,8 +63,8 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
   finding.arithmetic.push_back(say("{} of it in calls shorter than 5 us", {ns(small.time_ns)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, worst));
-  finding.try_next = {"larger work per kernel: batch, fusion (torch.compile)",
-                      "see few-blocks, slow-gemm and conv-layout for kernels to begin with"};
+  finding.try_next = {"give each kernel more work: a larger batch, fusion (torch.compile)",
+                      "see the rules few-blocks, slow-gemm and conv-layout for single kernels"};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
   finding.action = say("Give each kernel more work: a larger batch, torch.compile");

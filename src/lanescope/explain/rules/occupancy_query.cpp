@@ -63,10 +63,10 @@ Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measure
   const auto& [queries, before_launch, query_ns, cpu_ns, by_op, longest] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict = say(
-      "The occupancy queries are a library choosing its launches: {} of {} stand directly before "
-      "one; they cost {} of CPU time per step.",
-      {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
+  finding.verdict =
+      say("The occupancy queries are a library choosing its launches: {} of {} come directly "
+          "before a launch; they cost {} of CPU time per step.",
+          {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
   std::vector<std::pair<std::string_view, std::uint64_t>> ranked(by_op.begin(), by_op.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -77,10 +77,9 @@ Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measure
   finding.evidence.push_back(std::move(evidence));
   if (share_of(query_ns, cpu_ns) > 0.05)
     finding.try_next = {
-        "they are more than 5 % of the CPU's time: fewer different launches, CUDA "
-        "graphs, or fixed shapes"};
+        "use CUDA graphs or fixed shapes: the queries take more than 5 % of the CPU's time"};
   else
-    finding.try_next = {"nothing: a few microseconds, and they choose a better launch"};
+    finding.try_next = {"leave them: they cost little and choose a better launch"};
   finding.confidence = facts.confidence();
   finding.sample_count = queries;
   finding.sample_noun = "query";

@@ -85,8 +85,8 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
-      "fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",
-      "or torch.compile(optimizer.step)"};
+      "pass fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",
+      "or use torch.compile(optimizer.step)"};
   finding.confidence = facts.confidence();
   finding.sample_count = kernels;
   finding.sample_noun = "kernel";

@@ -33,7 +33,8 @@ Finding tell_optimizer_share(const Facts& facts, const OptimizerShare& measured)
   finding.kind = FindingKind::kWhere;
   finding.verdict =
       say("The optimizer takes {} of the GPU's busy time, {} per step: its kernels read and write "
-          "every parameter, gradient and state once or more, whatever the batch is.",
+          "every parameter, gradient and state at least once, and that does not depend on the "
+          "batch size.",
           {ratio(optimizer_ns, busy_ns), ns(facts.per_step(optimizer_ns))});
   finding.at_stake_ns = facts.per_step(optimizer_ns);
   finding.at_stake_ratio = share_of(optimizer_ns, facts.wall.partition.wall_ns);
@@ -42,9 +43,9 @@ Finding tell_optimizer_share(const Facts& facts, const OptimizerShare& measured)
       {count(work.works.size() / steps_of(facts)), count(work.multi_tensor / steps_of(facts))}));
   add_ops(work, finding);
   finding.try_next = {
-      "more samples per optimizer step (a larger batch, accumulated gradients): its time stays, "
-      "its share falls",
-      "fused=True; states in fewer bits; sharded states with several GPUs (FSDP, ZeRO)"};
+      "process more samples per optimizer step (a larger batch, accumulated gradients): the "
+      "optimizer's time stays, its share falls",
+      "use fused=True, states in fewer bits, or with several GPUs sharded states (FSDP, ZeRO)"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

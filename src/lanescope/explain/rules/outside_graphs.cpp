@@ -100,8 +100,8 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
             "branch, that was not captured.",
             {count(bare_steps), count(facts.steady.size())});
     if (waiting > 0) {
-      finding.verdict.pattern += bare_steps == 1 ? " In it the GPU waited {} for the CPU."
-                                                 : " In those the GPU waited {} for the CPU.";
+      finding.verdict.pattern += bare_steps == 1 ? " In this step the GPU waited {} for the CPU."
+                                                 : " In these steps the GPU waited {} for the CPU.";
       finding.verdict.values.push_back(ns(waiting));
     }
     finding.at_stake_ns = facts.per_step(waiting);
@@ -119,8 +119,8 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
         {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
          ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
     finding.try_next = {
-        "usual where only parts are captured (attention, sampling, or prefill outside); a shape "
-        "that was not captured looks the same"};
+        "check that every shape was captured; kernels outside are usual where only parts are "
+        "captured (attention, sampling or prefill run outside)"};
   }
   std::vector<std::pair<std::string, OutsideKernel>> ranked(by_name.begin(), by_name.end());
   std::stable_sort(ranked.begin(), ranked.end(),

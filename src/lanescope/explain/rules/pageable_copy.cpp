@@ -26,7 +26,7 @@ bool is_upload(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable ->") != std::string_view::npos;
 }
 
-// A value that comes to the CPU is waited for by whoever asked: host-sync tells of it, and pinned
+// A value that comes to the CPU is waited for by whoever asked: host-sync reports it, and pinned
 // memory gains nothing. One that goes to the GPU may be a batch's labels, copied as the batch is.
 bool is_pageable_copy(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable") != std::string_view::npos &&
@@ -72,7 +72,7 @@ std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   for (const Window& each : intervals)
     exposed += facts.device().timeline.time_within(
         each.start_ns, each.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
-  // The CPU stands in the copy's call, or comes from it to an empty queue.
+  // The CPU is in the copy's call, or has returned from it to an empty queue.
   const auto is_pageable_call = [&](SliceId call) {
     for (const SliceId work : facts.links.launched_by(call))
       if (is_pageable_copy(trace, work)) return true;
@@ -110,10 +110,10 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
        bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
-  finding.arithmetic.push_back(say(
-      "{} per step in which only these copies ran, {} in which the GPU was idle because the CPU "
-      "was in such a call or came from it",
-      {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
+  finding.arithmetic.push_back(
+      say("{} per step in which only these copies ran, {} in which the GPU was idle because the "
+          "CPU was in the call of such a copy or had just returned from one",
+          {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
   const auto describe_way = [&](const CopyDirection& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(
@@ -125,9 +125,9 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   describe_way(to_device, "host to device");
   describe_way(from_device, "device to host");
   finding.try_next = {
-      "input: DataLoader(pin_memory=True) or tensor.pin_memory(), then .to(device, "
+      "use DataLoader(pin_memory=True) or tensor.pin_memory() for inputs, then .to(device, "
       "non_blocking=True)",
-      "results: copy into a pinned buffer with non_blocking=True and look at it a step later"};
+      "copy results into a pinned buffer with non_blocking=True and read it a step later"};
   finding.confidence = facts.confidence();
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
@@ -138,7 +138,7 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
        count(facts.steady.size())});
   finding.action =
       to_device.copies > 0
-          ? say("DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
+          ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
           : say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return finding;
 }

@@ -185,18 +185,19 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
   const std::int64_t at_stake_ns = waiting_ns + small_ns;
   Finding finding;
-  finding.verdict = say(
-      "A Python loop takes tensors apart: {} calls per step of {} and the like, each at another "
-      "index, launch {} pieces of GPU work, and the GPU waits {} per step ({}) in it.",
-      {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
-       count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
+  finding.verdict =
+      say("A Python loop indexes tensors piece by piece: {} calls per step of {} and similar "
+          "operators, each at another index, launch {} pieces of GPU work, and the GPU waits {} "
+          "per step ({}) for the loop.",
+          {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
+           count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "one call over the whole tensor in place of the loop: waiting {} + work in pieces shorter "
-      "than 10 us {} = at most {} per step",
-      {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small_ns)),
-       ns(facts.per_step(at_stake_ns))}));
+  finding.arithmetic.push_back(
+      say("one call over the whole tensor instead of the loop saves: waiting {} + work in pieces "
+          "shorter than 10 us {} = at most {} per step",
+          {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small_ns)),
+           ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Loops& loops = ranked[i].second;
     Sentence line =
@@ -211,10 +212,9 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   }
   finding.try_next = {
       "index with all rows at once: table[indices], x.unbind() once, torch.stack or a batched "
-      "operator in place of the loop",
-      "where each turn needs the one before: one fused operator (nn.LSTM, nn.GRU), torch.compile "
-      "or "
-      "a CUDA graph"};
+      "operator instead of the loop",
+      "use one fused operator (nn.LSTM, nn.GRU), torch.compile or a CUDA graph where each "
+      "iteration needs the result of the one before"};
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
@@ -230,7 +230,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
 
 extern constinit const Rule python_indexing_rule = {
     .id = "python-indexing",
-    .question = "does a Python loop take tensors apart?",
+    .question = "does a Python loop index tensors piece by piece?",
     .order = 130,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
     .run = measure_and_tell<measure_python_indexing, tell_python_indexing>,

@@ -1,4 +1,5 @@
-// torch.compile compiled while the steady steps ran: a guard failed.
+// torch.compile compiled while the steady steps ran: a guard failed, or code ran for the first
+// time.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -89,14 +90,14 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
   Finding finding;
   finding.verdict =
       facts.one_step_chosen
-          ? say("Recompiles: torch.compile compiled again in this step, {}, because a guard on "
-                "shapes, types or values failed.",
+          ? say("torch.compile compiled during this step for {}: a guard on shapes, types or "
+                "values failed, or the step reached code that was not compiled yet.",
                 {ns(found.time_ns)})
-          : say_counted(
-                facts,
-                "Recompiles: torch.compile compiled again in {} of the {} [step|steps] behind the "
-                "first, {} per step on average, because a guard on shapes, types or values failed.",
-                {count(in_steps), count(later_steps), ns(found.time_ns / steps)});
+          : say_counted(facts,
+                        "torch.compile compiled in {} of the {} [step|steps] after the first, {} "
+                        "per step on average: a guard on shapes, types or values failed, or a step "
+                        "reached code that was not compiled yet.",
+                        {count(in_steps), count(later_steps), ns(found.time_ns / steps)});
   finding.at_stake_ns = lost / steps;
   finding.at_stake_ratio = share_of(std::min(lost, wall_ns), wall_ns);
   if (facts.main_device)
@@ -107,27 +108,31 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
     std::string list;
     for (const std::string_view id : ids)
       if (list.size() < 60) list += (list.empty() ? "" : ", ") + std::string(id);
-    finding.arithmetic.push_back(say("regions K/M are function K in its version M: {}, {} in all",
-                                     {name(list), count(ids.size())}));
+    finding.arithmetic.push_back(
+        say("a region K/M is function K in its version M (K/0: compiled for the first time): {}, "
+            "{} in all",
+            {name(list), count(ids.size())}));
   }
   if (facts.long_step)
     finding.arithmetic.push_back(
-        say("a mean of {} steps: step {}, which other numbers leave out, is one of them",
+        say("a mean of {} steps: step {}, which other numbers do not include, is one of them",
             {count(later_steps), step_number(facts, *facts.long_step)}));
   if (facts.main_device) explain_long_step(facts, found.windows, {}, finding);
   add_runs(facts, found, finding);
   finding.try_next = {
-      "TORCH_LOGS=recompiles names the guard; torch._dynamo.mark_dynamic or "
+      "set TORCH_LOGS=recompiles to see the guard that failed; use torch._dynamo.mark_dynamic or "
       "torch.compile(dynamic=True) for sizes that change",
       "pad or bucket sizes; keep Python numbers that change (a step counter, a learning rate) in "
       "tensors"};
   finding.confidence = in_steps > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = later_steps;
-  finding.brief = facts.one_step_chosen ? say("torch.compile compiles again in this step")
-                                        : say("torch.compile compiles again in {} of {} steps",
-                                              {count(in_steps), count(later_steps)});
-  finding.action = say(
-      "torch.compile(dynamic=True) for sizes that change; TORCH_LOGS=recompiles names the guard");
+  finding.brief = facts.one_step_chosen
+                      ? say("torch.compile compiles during this step")
+                      : say("torch.compile compiles in {} of {} steps after the first",
+                            {count(in_steps), count(later_steps)});
+  finding.action =
+      say("Use torch.compile(dynamic=True) for sizes that change; TORCH_LOGS=recompiles names the "
+          "guard");
   return finding;
 }
 

@@ -92,10 +92,10 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
   const auto& [again_ns, ops, first, by_op] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(
-      "The backward pass runs forward work again, {} per step ({}), as activation checkpointing "
-      "does: memory saved for time.",
-      {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
+  finding.verdict =
+      say("The backward pass runs forward work again, {} per step ({}), as activation "
+          "checkpointing does: it saves memory and costs time.",
+          {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(again_ns);
   finding.at_stake_ratio = share_of(again_ns, wall_ns);
   finding.arithmetic.push_back(say_counted(
@@ -116,7 +116,7 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
   finding.try_next = {
       "if the peak leaves room, checkpoint fewer layers, or only cheap operators (selective "
       "checkpointing)",
-      "normal where it is what makes the model fit"};
+      "leave it where the model does not fit without it"};
   finding.confidence = facts.confidence();
   finding.sample_count = ops;
   finding.sample_noun = "operator";

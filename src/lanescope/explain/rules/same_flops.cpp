@@ -102,8 +102,9 @@ Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
-  finding.try_next = {"another tile or transposition was picked: store the weight transposed",
-                      "torch.compile(mode=\"max-autotune\"), which measures before it picks"};
+  finding.try_next = {
+      "store the weight transposed: the slow ones may have got another tile or transposition",
+      "use torch.compile(mode=\"max-autotune\"), which measures before it picks"};
   finding.brief = say("Matmuls of equal size take different times: {} or {}",
                       {ns(slow_calls.median_ns), ns(fast_calls.median_ns)});
   finding.action = say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")");

@@ -56,9 +56,9 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   finding.try_next = {
-      "another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention 3 "
-      "on Hopper",
-      "a head size of 64 or 128; is_causal=True in place of a dense causal mask"};
+      "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention "
+      "3 on Hopper",
+      "use a head size of 64 or 128, and is_causal=True instead of a dense causal mask"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.action = say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3; head size 64 or 128");
   finding.brief = say("Fused attention runs far below the GPU's peak");

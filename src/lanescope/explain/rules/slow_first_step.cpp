@@ -45,15 +45,15 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
                                           : "start-up, not a usual step")});
   finding.at_stake_ns = first - median;
   if (profiler > 0)
-    finding.arithmetic.push_back(say("idle in the profiler's own work during it: {} of the {} more",
-                                     {ns(profiler), ns(first - median)}));
+    finding.arithmetic.push_back(
+        say("the GPU was idle for {} during the profiler's own work, of {} more than usual",
+            {ns(profiler), ns(first - median)}));
   // What the CPU did while the profiler held it up would blame the innocent.
   if (!is_profiler) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {
-      "leave it out of averages; give the profiler's schedule a warmup of a step or "
-      "more",
-      "libraries load kernels, pick algorithms and fill caches on first use: run a "
-      "few steps before measuring"};
+      "do not count it in averages; give the profiler's schedule a warmup of a step or more",
+      "run a few steps before measuring: libraries load kernels, pick algorithms and fill caches "
+      "on first use"};
   finding.sample_count = whole_steps;
   finding.confidence = whole_steps >= 4 ? Confidence::kHigh : Confidence::kMedium;
   return finding;

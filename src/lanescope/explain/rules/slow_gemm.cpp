@@ -56,11 +56,11 @@ Finding tell_slow_gemm(const Facts& facts, const SlowGemm& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {
-      "see few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
-      "a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
+      "see the rules few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
+      "use a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Large matmuls run far below the GPU's peak");
-  finding.action = say("A larger batch, or torch.compile(mode=\"max-autotune\")");
+  finding.action = say("Use a larger batch, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
 

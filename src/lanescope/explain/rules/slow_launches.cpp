@@ -115,20 +115,20 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
   Finding finding;
   if (all_slow)
     finding.verdict =
-        say("Launch calls are slow here: {} each in the median, where a few us are usual; the GPU "
-            "was idle for {} per step in what they took too long.",
+        say("Launch calls are slow: {} each in the median, where a few us are usual; during the "
+            "excess time the GPU was idle for {} per step.",
             {ns(median_ns), ns(facts.per_step(stake_ns))});
   else
     finding.verdict =
-        say("{} of {} launch calls took more than 50 times the median of {}: {} per step, in which "
-            "the GPU was idle for {}.",
+        say("{} of {} launch calls took more than 50 times the median of {}: {} more per step, "
+            "during which the GPU was idle for {}.",
             {count(slow), count(launch_count), ns(median_ns), ns(facts.per_step(excess_ns)),
              ns(facts.per_step(stake_ns))});
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("per call the part above {}, and of that at most the time in which no stream ran: {} of "
-          "{} per step",
+      say("counted is the part of each call above {}, and of that at most the time in which no "
+          "stream ran: {} of {} per step",
           {ns(all_slow ? kUsualLaunchNs : median_ns), ns(facts.per_step(stake_ns)),
            ns(facts.per_step(excess_ns))}));
   finding.evidence.push_back(
@@ -138,10 +138,13 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
                  "fight for cores (OMP_NUM_THREADS, data loader workers)"
                : "look at what interrupted these calls: other threads, a driver that loads modules "
                  "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
-      "fewer launches: torch.compile, CUDA graphs, fused operators"};
+      "make fewer launches: torch.compile, CUDA graphs, fused operators"};
   finding.brief = all_slow
                       ? say("Launch calls are slow: {} each", {ns(median_ns)})
                       : say("{} launch calls took more than 50 times the median", {count(slow)});
+  finding.action =
+      all_slow ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
+               : say("Look at what interrupted these calls: other threads, loading of modules");
   finding.confidence = facts.confidence();
   finding.sample_count = launch_count;
   finding.sample_noun = "launch call";

@@ -76,15 +76,15 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
   Finding finding;
   finding.verdict = say_counted(
       facts,
-      "{} of {} collectives in {} [step|steps] carry less than 1 MB each: they pay for the latency "
-      "of {} calls, {} per step with nothing computing beside them.",
+      "{} of {} collectives in {} [step|steps] carry less than 1 MiB each: they pay the latency of "
+      "{} calls, and for {} per step nothing computes meanwhile.",
       {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(exposed_ns);
   finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
   finding.arithmetic.push_back(
       say_counted(facts,
-                  "the part of these {} [call|calls] per step in which only communication ran; "
-                  "what the same bytes take in few calls stays",
+                  "counted is the part of these {} [call|calls] per step in which only "
+                  "communication ran; the same bytes in few calls still take time",
                   {count(small / steps)}));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
@@ -99,13 +99,13 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
                    });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {
-      "larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "
+      "use larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "
       "(torch.distributed._coalescing_manager, a flattened tensor)"};
   finding.confidence = facts.confidence();
   finding.sample_count = small;
   finding.sample_noun = "collective";
-  finding.brief = say("{} of {} collectives carry less than 1 MB", {count(small), count(all)});
-  finding.action = say("Larger buckets (DDP bucket_cap_mb, larger FSDP units)");
+  finding.brief = say("{} of {} collectives carry less than 1 MiB", {count(small), count(all)});
+  finding.action = say("Use larger buckets (DDP bucket_cap_mb, larger FSDP units)");
   return finding;
 }
 

@@ -52,11 +52,10 @@ Finding tell_split_k(const Facts& facts, const SplitK& measured) {
                                      {whole(gemm.m), whole(gemm.n), whole(gemm.k)}));
   }
   if (split > 0)
-    finding.arithmetic.push_back(
-        say_counted(facts, "{} matmul [kernel names it itself|kernels name it themselves] (splitK)",
-                    {count(split)}));
+    finding.arithmetic.push_back(say_counted(
+        facts, "{} matmul [kernel has|kernels have] splitK in the name", {count(split)}));
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
-  finding.try_next = {"nothing by itself; a larger batch gives more tiles"};
+  finding.try_next = {"leave it, or use a larger batch, which gives more tiles"};
   finding.confidence = facts.confidence();
   finding.sample_count = reduce.calls();
   finding.sample_noun = "call";

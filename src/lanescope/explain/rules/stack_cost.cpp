@@ -36,14 +36,14 @@ Finding tell_stack_cost(const Facts& facts, const StackCost& measured) {
       say("{} of the CPU's {} events are Python frames (with_stack=True): each was written while "
           "the program ran, so the CPU side is slower here than without{}.",
           {count(frames), count(frames + others),
-           text(cpu_counts ? ", and the GPU waits for it: the step is, too" : "")});
+           text(cpu_counts ? ", and so is the step, because the GPU waits for the CPU" : "")});
   if (!facts.steady.empty() && facts.steps.marked)
     finding.arithmetic.push_back(
         say("about {} frames a step", {count(frames / facts.steps.steps.size())}));
   finding.arithmetic.push_back(say(
-      "how much slower one trace cannot tell; durations of kernels and copies are not touched"));
+      "one trace does not show how much slower; durations of kernels and copies are not affected"));
   finding.try_next = {
-      "read lines and call paths here, and times from a second recording without with_stack"};
+      "read lines and call paths here, and take times from a second recording without with_stack"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = frames;
   finding.sample_noun = "frame";

@@ -59,7 +59,7 @@ Finding tell_start_up_lag(const Facts& facts, const StartUpLag& measured) {
   finding.kind = FindingKind::kTrust;
   finding.verdict =
       say("The GPU's lane begins {} after the CPU's, because the recorder was setting up for {} of "
-          "it: no part of the program, and gone after the first calls.",
+          "it: this is no part of the program, and it ends after the first calls.",
           {ns(late_ns), ns(std::min(profiler_ns, late_ns))});
   finding.at_stake_ns = std::min(profiler_ns, late_ns);
   finding.arithmetic.push_back(
@@ -68,7 +68,7 @@ Finding tell_start_up_lag(const Facts& facts, const StartUpLag& measured) {
   finding.evidence.push_back({request, say("{}", {name(trace.name(request))})});
   finding.evidence.push_back({first, say("the first GPU work")});
   finding.try_next = {
-      "leave the first step out; schedule(wait=1, warmup=1, active=5) gives the recorder a step to "
+      "ignore the first step; schedule(wait=1, warmup=1, active=5) gives the recorder a step to "
       "set up"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = 1;

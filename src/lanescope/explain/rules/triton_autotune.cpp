@@ -211,20 +211,20 @@ Finding tell_triton_autotune(const Facts& facts, const TritonAutotune& measured)
   const std::int64_t whole_ns = total_length(tuning);
   finding.verdict =
       say("Kernels were autotuned during the recording: {} trial runs, {} of GPU time, in {}. The "
-          "winner is kept, so it is no part of a usual step.",
+          "fastest version is kept, so a usual step does not do this.",
           {count(trials), ns(gpu_ns), ns(whole_ns)});
   finding.at_stake_ns = whole_ns;
   explain_long_step(facts, {}, tuning, finding);
   finding.arithmetic.push_back(
       say("kernels that were tuned: {}; counted is the time from the first trial of a kernel to "
-          "the last in the same step, with what is done between them: clearing the cache, waiting "
-          "for a time, building the next one",
+          "the last in the same step, with what happens between them: clearing the cache, reading "
+          "the timing, building the next version",
           {count(by_name.size())}));
   add_named(facts, by_name, finding);
   finding.try_next = {
       "warm up before recording: every shape once. Inductor keeps its choice in its cache "
       "directory; @triton.autotune tunes anew in each process and for each new key",
-      "if it comes back with each new size: a key with few values, such as sizes rounded up"};
+      "use a key with few values, such as sizes rounded up, if it comes back with each new size"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = trials;
   finding.sample_noun = "run";

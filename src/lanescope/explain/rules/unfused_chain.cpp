@@ -1,7 +1,7 @@
-// Elementwise kernels of one size, one behind the other: each writes a tensor that the next reads
+// Elementwise kernels of one size, one after the other: each writes a tensor that the next reads
 // back, where one generated kernel would keep it in registers.
 //
-// Problem: how much could fusing give at most? Idea: one kernel in place of n must still read and
+// Problem: how much could fusing give at most? Idea: one kernel instead of n must still read and
 // write at least what the cheapest of the n does, so no more than the sum minus the shortest can go
 // away. Where the shapes, the types and the GPU's data sheet are known, it must also read the
 // chain's first input and write its last output from memory, which takes bytes / bandwidth.
@@ -331,7 +331,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const std::int64_t at_most_ns = facts.per_step(saved_ns);
   finding.verdict =
       say_counted(facts,
-                  "Elementwise kernels run one behind the other on tensors of the same size: {} "
+                  "Elementwise kernels run one after the other on tensors of the same size: {} "
                   "[chain|chains] of two or more{} [takes|take] {} per step",
                   {count(shown),
                    text(!facts.steps.marked ? ""
@@ -339,8 +339,9 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
                                             : fmt::format(" in {} steps", facts.steady.size())),
                    ns(kernels_ns)});
   if (between_ns > 0) {
-    finding.verdict.pattern += shown == 1 ? ", and the GPU waits {} inside it for launches"
-                                          : ", and the GPU waits {} inside them for launches";
+    finding.verdict.pattern += shown == 1
+                                   ? ", and the GPU waits {} between its kernels for launches"
+                                   : ", and the GPU waits {} between their kernels for launches";
     finding.verdict.values.push_back(ns(between_ns));
   }
   finding.verdict.pattern += "; one kernel for each chain would save at most {} per step.";
@@ -358,16 +359,15 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   finding.arithmetic.push_back(std::move(sum));
   finding.arithmetic.push_back(
       bandwidth_is_known
-          ? say("of each chain stays at least its shortest kernel, and where its tensors exceed "
-                "the "
-                "cache, reading the first input and writing the last output at the data sheet's "
-                "bandwidth")
-          : say("of each chain stays at least its shortest kernel; this GPU's bandwidth is not "
-                "known, so the bound is loose"));
+          ? say("one kernel takes at least as long as the shortest of its chain, and where the "
+                "tensors exceed the cache, as long as reading the first input and writing the last "
+                "output at the data sheet's bandwidth")
+          : say("one kernel takes at least as long as the shortest of its chain; this GPU's "
+                "bandwidth is not known, so the bound is loose"));
   add_chains(facts, groups, finding);
   finding.try_next = {
       "torch.compile the function that holds the chain: Inductor writes one kernel for it",
-      "or a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
+      "or use a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
   finding.confidence = facts.confidence();
   finding.sample_count = chains;
   finding.sample_noun = "chain";
@@ -382,7 +382,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
 
 extern constinit const Rule unfused_chain_rule = {
     .id = "unfused-chain",
-    .question = "do elementwise kernels run one by one that could be one?",
+    .question = "do elementwise kernels run one by one that could be fused into one?",
     .order = 670,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_unfused_chain, tell_unfused_chain>,

@@ -190,7 +190,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
       "[takes|take] {} of GPU time",
       {count(runs / facts.steady.size()), ns(gpu)});
   if (waits > 0) {
-    finding.verdict.pattern += ", and the GPU waits {} inside for launches";
+    finding.verdict.pattern += ", and the GPU waits {} between their kernels for launches";
     finding.verdict.values.push_back(ns(waits));
   }
   finding.verdict.pattern += "; fused kernels would save at most {} per step.";
@@ -199,8 +199,8 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
   Sentence sum = sum_of({{"kernels", gpu}, {"waits of the GPU between them", waits}});
   sum.pattern +=
-      " - {} that stays = {}: of each run stays its shortest pass over the tensor, half "
-      "of it where types change inside";
+      " - {} that stays = {}: a fused kernel takes at least the shortest pass over the tensor, or "
+      "half of it where types change inside";
   sum.values.push_back(ns(gpu + waits - saved));
   sum.values.push_back(ns(saved));
   finding.arithmetic.push_back(std::move(sum));
@@ -211,7 +211,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
     add_line(facts, found[k].op, line);
     finding.evidence.push_back({found[k].example, std::move(line)});
   }
-  finding.try_next = {"the fused operator named above, or torch.compile the module",
+  finding.try_next = {"use the fused operator named above, or torch.compile the module",
                       "a fused kernel also keeps the sums in fp32 without writing them to memory"};
   finding.confidence = facts.confidence();
   finding.sample_count = runs;

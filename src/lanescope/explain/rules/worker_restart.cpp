@@ -123,7 +123,9 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
   Sentence where = say("the wait that ended an epoch");
   add_line(facts, longest, where);
   finding.evidence.push_back({longest, std::move(where)});
-  finding.try_next = {"DataLoader(persistent_workers=True) keeps them from epoch to epoch"};
+  finding.try_next = {
+      "set DataLoader(persistent_workers=True), which keeps them from epoch to epoch"};
+  finding.action = say("Keep the workers between epochs: DataLoader(persistent_workers=True)");
   finding.confidence = restarts > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = wait_count;
   finding.sample_noun = "wait";

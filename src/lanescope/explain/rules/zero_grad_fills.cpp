@@ -29,7 +29,7 @@ Measurement<ZeroGradFills> measure_zero_grad_fills(const Facts& facts) {
                                      "model.zero_grad() has none)"})
                                : Quiet{};
   if (work.works.empty()) return Quiet{};
-  // A gradient that is there is added to, one that is None takes the new one over.
+  // A gradient that exists is added to; one that is None becomes the new one.
   std::vector<const DeviceWork*> adds;
   for (const DeviceWork* each : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(each->slice)];
@@ -67,19 +67,19 @@ Finding tell_zero_grad_fills(const Facts& facts, const ZeroGradFills& measured) 
                          {"additions", facts.per_step(add_ns)},
                          {"waits", waits}});
   sum.pattern =
-      "with set_to_none=True there is nothing to fill, and the first gradient is taken "
-      "over in place of added: " +
+      "with set_to_none=True there is nothing to fill, and the first gradient is stored instead of "
+      "added: " +
       sum.pattern + " per step at most";
   finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
-      "zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated over "
-      "several backward passes are still added"};
+      "call zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated "
+      "over several backward passes are still added"};
   finding.confidence = facts.confidence();
   finding.sample_count = work.works.size();
   finding.sample_noun = "fill";
   finding.brief = say("zero_grad() fills gradients with zeros");
-  finding.action = say("zero_grad(set_to_none=True), torch's default since 2.0");
+  finding.action = say("Call zero_grad(set_to_none=True), torch's default since 2.0");
   return finding;
 }
 
