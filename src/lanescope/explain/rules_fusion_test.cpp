@@ -51,7 +51,7 @@ TEST(UnfusedChainTest, NamesTheWaitsItCountsAndTheSumIsWhatItPromises) {
     program.step().wait().launch(elementwise("aten::mul", 10)).launch(slow).end();
   const auto finding = find_by_rule(program.trace(), "unfused-chain");
   ASSERT_TRUE(finding);
-  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("waits {} inside"));
+  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("waits {} between"));
   const auto& sum = finding->arithmetic.at(0).values;
   ASSERT_EQ(sum.size(), 4u);
   EXPECT_EQ(sum[0].integer, 30'000);

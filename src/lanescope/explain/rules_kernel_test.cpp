@@ -731,7 +731,7 @@ TEST(OccupancyQueryTest, ExplainsTheQueryBeforeALaunch) {
   EXPECT_EQ(finding->verdict.values.at(0).integer, 3);
   EXPECT_EQ(finding->verdict.values.at(1).integer, 3);
   EXPECT_EQ(finding->verdict.values.at(2).integer, 1000);
-  EXPECT_THAT(finding->try_next.at(0), HasSubstr("nothing"));
+  EXPECT_THAT(finding->try_next.at(0), HasSubstr("leave them"));
 }
 
 TEST(OccupancyQueryTest, CountsEveryQuestionHowMuchFits) {

@@ -1,5 +1,6 @@
 // One kernel takes a large part of the GPU's time.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -12,19 +13,26 @@ using analysis::WorkClass;
 
 namespace {
 
-Outcome check_hotspot_kernel(const Facts& facts) {
+struct KernelTotal {
+  std::uint64_t calls = 0;
+  std::int64_t total_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+struct HotspotKernel {
+  KernelTotal hottest;
+  std::string_view hottest_name;
+  std::int64_t all_ns = 0;
+};
+
+std::optional<HotspotKernel> measure_hotspot_kernel(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
-  struct Kernel {
-    std::uint64_t calls = 0;
-    std::int64_t total_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  std::unordered_map<std::uint32_t, Kernel> by_name;
+  std::unordered_map<std::uint32_t, KernelTotal> by_name;
   std::int64_t all_ns = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCompute || !inside(facts.steady_windows, work.start_ns)) continue;
-    Kernel& kernel = by_name[raw(trace.slices().name[raw(work.slice)])];
+    KernelTotal& kernel = by_name[raw(trace.slices().name[raw(work.slice)])];
     const std::int64_t dur_ns = work.end_ns - work.start_ns;
     ++kernel.calls;
     kernel.total_ns += dur_ns;
@@ -32,7 +40,7 @@ Outcome check_hotspot_kernel(const Facts& facts) {
     if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
       kernel.longest = work.slice;
   }
-  const Kernel* hottest = nullptr;
+  const KernelTotal* hottest = nullptr;
   std::string_view hottest_name;
   for (const auto& [label, kernel] : by_name) {
     const std::string_view text_of = trace.text(StringId{label});
@@ -45,25 +53,30 @@ Outcome check_hotspot_kernel(const Facts& facts) {
   // In a step that waits for something else the hottest kernel is no answer.
   if (!hottest || by_name.size() < 2 || share_of(hottest->total_ns, all_ns) < 0.4 ||
       share_of(part.compute_ns, part.wall_ns) < 0.5)
-    return Quiet{};
+    return std::nullopt;
+  return HotspotKernel{*hottest, hottest_name, all_ns};
+}
+
+Finding tell_hotspot_kernel(const Facts& facts, const HotspotKernel& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [hottest, hottest_name, all_ns] = measured;
+  const auto& part = facts.wall.partition;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
       say_counted(facts, "One kernel is {} of the compute time: {}, {} [call|calls], {} per step.",
-                  {ratio(hottest->total_ns, all_ns), kernel(hottest_name), count(hottest->calls),
-                   ns(facts.per_step(hottest->total_ns))});
-  finding.at_stake_ns =
-      std::min(facts.per_step(hottest->total_ns), facts.per_step(part.compute_ns));
+                  {ratio(hottest.total_ns, all_ns), kernel(hottest_name), count(hottest.calls),
+                   ns(facts.per_step(hottest.total_ns))});
+  finding.at_stake_ns = std::min(facts.per_step(hottest.total_ns), facts.per_step(part.compute_ns));
   finding.at_stake_ratio = share_of(finding.at_stake_ns, facts.per_step(part.wall_ns));
-  Evidence evidence{hottest->longest, say("the longest of them")};
-  if (const SliceId op = facts.links.op_of[raw(hottest->longest)]; op != kNone<SliceId>)
-    evidence.text = say("the longest of them, launched by {}", {name(trace.name(op))});
+  Evidence evidence{hottest.longest, say("its longest call")};
+  if (const SliceId op = facts.links.op_of[raw(hottest.longest)]; op != kNone<SliceId>)
+    evidence.text = say("its longest call, launched by {}", {name(trace.name(op))});
   finding.evidence.push_back(std::move(evidence));
   finding.try_next = {
-      "this is where a faster kernel, a smaller shape or a lower precision pays; "
-      "everything else together is the rest"};
+      "start with this kernel: a faster implementation, a smaller shape or a lower precision"};
   finding.confidence = facts.confidence();
-  finding.sample_count = hottest->calls;
+  finding.sample_count = hottest.calls;
   finding.sample_noun = "call";
   return finding;
 }
@@ -72,10 +85,10 @@ Outcome check_hotspot_kernel(const Facts& facts) {
 
 extern constinit const Rule hotspot_kernel_rule = {
     .id = "hotspot-kernel",
-    .question = "is there one kernel that most GPU time goes to?",
+    .question = "does one kernel take a large part of the GPU time?",
     .order = 140,
     .needs = {need::kGpuWork},
-    .run = check_hotspot_kernel,
+    .run = measure_and_tell<measure_hotspot_kernel, tell_hotspot_kernel>,
 };
 
 }  // namespace lanescope::explain::rules

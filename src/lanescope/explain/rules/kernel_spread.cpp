@@ -36,7 +36,7 @@ class OtherWork {
     }
   }
 
-  bool any_beside(const DeviceWork& work) const {
+  bool any_overlaps(const DeviceWork& work) const {
     const auto after = std::lower_bound(
         works_.begin(), works_.end(), work.end_ns,
         [](const DeviceWork& each, std::int64_t time) { return each.start_ns < time; });
@@ -69,7 +69,20 @@ bool adds_at_indices(const Facts& facts, SliceId kernel) {
   return false;
 }
 
-Outcome check_kernel_spread(const Facts& facts) {
+struct SpreadTimes {
+  std::int64_t median_ns = 0, p95_ns = 0, excess_ns = 0;
+};
+
+struct KernelSpread {
+  SpreadTimes times;
+  std::vector<DeviceWork> works;
+  std::uint64_t slow = 0;
+  std::uint64_t slow_overlapped = 0;
+  std::uint64_t usual_overlapped = 0;
+  bool contention = false;
+};
+
+Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   std::map<analysis::KernelKey, std::vector<DeviceWork>> groups;
@@ -84,12 +97,10 @@ Outcome check_kernel_spread(const Facts& facts) {
     groups[key].push_back(work);
   }
   if (all_ns > 0 && !has_shapes)
-    return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};
+    return NotChecked{"input shapes, to recognise equal calls of a kernel (record_shapes=True)"};
 
-  struct Spread {
-    std::int64_t median_ns = 0, p95_ns = 0, excess_ns = 0;
-    const std::vector<DeviceWork>* works = nullptr;
-  } worst;
+  SpreadTimes worst;
+  const std::vector<DeviceWork>* worst_works = nullptr;
   for (auto& [key, works] : groups) {
     if (works.size() < kFewest) continue;
     std::sort(works.begin(), works.end(), [](const DeviceWork& a, const DeviceWork& b) {
@@ -97,67 +108,76 @@ Outcome check_kernel_spread(const Facts& facts) {
       return left != right ? left < right : a.start_ns < b.start_ns;
     });
     const auto length = [&](std::size_t i) { return works[i].end_ns - works[i].start_ns; };
-    Spread spread;
+    SpreadTimes spread;
     spread.median_ns = length((works.size() - 1) / 2);
     spread.p95_ns = length((works.size() - 1) * 95 / 100);
     for (std::size_t i = works.size() / 2; i < works.size(); ++i)
       spread.excess_ns += length(i) - spread.median_ns;
-    spread.works = &works;
     if (spread.p95_ns * 10 < spread.median_ns * 13) continue;
-    if (!worst.works || spread.excess_ns > worst.excess_ns ||
+    if (!worst_works || spread.excess_ns > worst.excess_ns ||
         (spread.excess_ns == worst.excess_ns &&
-         trace.name(works[0].slice) < trace.name(worst.works->front().slice)))
+         trace.name(works[0].slice) < trace.name(worst_works->front().slice))) {
       worst = spread;
+      worst_works = &works;
+    }
   }
-  if (!worst.works || share_of(worst.excess_ns, facts.wall.partition.wall_ns) < 0.02)
+  if (!worst_works || share_of(worst.excess_ns, facts.wall.partition.wall_ns) < 0.02)
     return Quiet{};
 
-  // Which of the slow calls ran beside communication or a copy?
-  const auto& works = *worst.works;
+  // Which of the slow calls ran at the same time as communication or a copy?
+  const auto& works = *worst_works;
   const OtherWork others(trace, timeline.work);
-  std::uint64_t slow = 0, slow_beside = 0, usual_beside = 0;
+  std::uint64_t slow = 0, slow_overlapped = 0, usual_overlapped = 0;
   for (const DeviceWork& work : works) {
     const bool is_slow = (work.end_ns - work.start_ns) * 10 > worst.median_ns * 13;
-    const bool beside = others.any_beside(work);
+    const bool overlaps = others.any_overlaps(work);
     slow += is_slow ? 1 : 0;
-    (is_slow ? slow_beside : usual_beside) += beside ? 1 : 0;
+    (is_slow ? slow_overlapped : usual_overlapped) += overlaps ? 1 : 0;
   }
   const std::uint64_t usual = works.size() - slow;
-  const bool contention = slow > 0 && slow_beside * 10 >= slow * 8 && usual_beside * 2 < usual;
+  const bool contention =
+      slow > 0 && slow_overlapped * 10 >= slow * 8 && usual_overlapped * 2 < usual;
+  return KernelSpread{worst, works, slow, slow_overlapped, usual_overlapped, contention};
+}
 
+Finding tell_kernel_spread(const Facts& facts, const KernelSpread& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [times, works, slow, slow_overlapped, usual_overlapped, contention] = measured;
+  const std::uint64_t usual = works.size() - slow;
   Finding finding;
   finding.verdict = say(
       "The same kernel takes different times: {} of {} calls of {} are more than 1.3 times the "
       "median of {}; {}.",
-      {count(slow), count(works.size()), kernel(trace.name(works[0].slice)), ns(worst.median_ns),
-       text(contention ? "the slow ones ran beside other work on the GPU"
-                       : "the trace does not tell why")});
-  finding.at_stake_ns = facts.per_step(worst.excess_ns);
-  finding.at_stake_ratio = share_of(worst.excess_ns, facts.wall.partition.wall_ns);
+      {count(slow), count(works.size()), kernel(trace.name(works[0].slice)), ns(times.median_ns),
+       text(contention ? "the slow ones ran at the same time as other work on the GPU"
+                       : "the trace does not show the reason")});
+  finding.at_stake_ns = facts.per_step(times.excess_ns);
+  finding.at_stake_ratio = share_of(times.excess_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
       say("grouped by name, grid, block and input shapes: shortest {}, median {}, 95th percentile "
           "{}, longest {}",
-          {ns(works.front().end_ns - works.front().start_ns), ns(worst.median_ns), ns(worst.p95_ns),
+          {ns(works.front().end_ns - works.front().start_ns), ns(times.median_ns), ns(times.p95_ns),
            ns(works.back().end_ns - works.back().start_ns)}));
   finding.arithmetic.push_back(
-      say("beside other work ran {} of the {} slow calls and {} of the {} others",
-          {count(slow_beside), count(slow), count(usual_beside), count(usual)}));
+      say("{} of the {} slow calls and {} of the {} others ran at the same time as other work",
+          {count(slow_overlapped), count(slow), count(usual_overlapped), count(usual)}));
   finding.evidence.push_back({works.back().slice, say("the longest call")});
   finding.evidence.push_back({works[(works.size() - 1) / 2].slice, say("a median call")});
   if (!contention && adds_at_indices(facts, works.front().slice))
     finding.try_next.push_back(
-        "additions to equal indices wait for each other: count how often the most frequent index "
-        "comes in a slow call; padding is often it");
-  finding.try_next.push_back(contention
-                                 ? "overlap costs the kernel time; weigh it against what it hides"
-                                 : "watch the GPU's clocks (nvidia-smi dmon) beside the run");
+        "count how often the most frequent index occurs in a slow call (it is often padding): "
+        "additions to the same index wait for each other");
+  finding.try_next.push_back(
+      contention ? "compare what the overlap hides with the time that it adds to this kernel"
+                 : "watch the GPU's clocks during the run (nvidia-smi dmon)");
   finding.confidence = works.size() >= 100 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = works.size();
   finding.sample_noun = "call";
-  finding.action = contention ? say("Weigh the overlap: other work beside it slows it down")
+  finding.action = contention
+                       ? say("Check that the overlap pays: other work slows these calls down")
                    : !finding.try_next.empty() && finding.try_next.size() > 1
                        ? say("Look for one index that occurs often, as padding does")
-                       : say("Watch the GPU's clocks beside the run: nvidia-smi dmon");
+                       : say("Watch the GPU's clocks during the run: nvidia-smi dmon");
   finding.brief =
       say("Equal calls of {} take different times", {kernel(trace.name(works[0].slice))});
   return finding;
@@ -170,7 +190,7 @@ extern constinit const Rule kernel_spread_rule = {
     .question = "why does the same kernel take different times?",
     .order = 150,
     .needs = {need::kGpuWork},
-    .run = check_kernel_spread,
+    .run = measure_and_tell<measure_kernel_spread, tell_kernel_spread>,
 };
 
 }  // namespace lanescope::explain::rules

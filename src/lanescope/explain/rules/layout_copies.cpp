@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -61,14 +62,20 @@ SliceId copying_operator(const Facts& facts, SliceId copy) {
   return op;
 }
 
-Outcome check_layout_copies(const Facts& facts) {
+struct AskedCopies {
+  std::uint64_t copies = 0;
+  std::int64_t total_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+struct LayoutCopies {
+  Savings found;
+  std::map<std::string_view, AskedCopies> by_asker;
+};
+
+Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  struct Asked {
-    std::uint64_t copies = 0;
-    std::int64_t total_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  std::map<std::string_view, Asked> by_asker;
+  std::map<std::string_view, AskedCopies> by_asker;
   std::map<std::array<std::uint32_t, 3>, std::optional<bool>> known;
   Savings found;
   std::int64_t unknown_ns = 0;
@@ -88,7 +95,7 @@ Outcome check_layout_copies(const Facts& facts) {
     if (!at->second) unknown_ns += work.end_ns - work.start_ns;
     if (!at->second.value_or(false)) continue;
     found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
-    Asked& asked = by_asker[trace.name(copying_operator(facts, op))];
+    AskedCopies& asked = by_asker[trace.name(copying_operator(facts, op))];
     ++asked.copies;
     asked.total_ns += work.end_ns - work.start_ns;
     if (asked.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(asked.longest))
@@ -100,17 +107,22 @@ Outcome check_layout_copies(const Facts& facts) {
       return NotChecked{"strides of the operators' inputs (record with record_shapes=True)"};
     return Quiet{};
   }
+  return LayoutCopies{std::move(found), std::move(by_asker)};
+}
+
+Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
+  const auto& [found, by_asker] = measured;
   Finding finding;
   finding.verdict = say_counted(
       facts, "Tensors are copied to change their layout: {} [copy|copies], {} of a step's {}.",
       {count(found.calls()), ns(facts.per_step(found.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
-  std::vector<std::pair<std::string_view, Asked>> ranked(by_asker.begin(), by_asker.end());
+  std::vector<std::pair<std::string_view, AskedCopies>> ranked(by_asker.begin(), by_asker.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.total_ns > b.second.total_ns;
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-    const Asked& asked = ranked[i].second;
+    const AskedCopies& asked = ranked[i].second;
     finding.evidence.push_back(
         {asked.longest,
          say("asked for by {} x{}: {} per step; this is the longest",
@@ -135,7 +147,7 @@ extern constinit const Rule layout_copies_rule = {
     .order = 600,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
-    .run = check_layout_copies,
+    .run = measure_and_tell<measure_layout_copies, tell_layout_copies>,
 };
 
 }  // namespace lanescope::explain::rules

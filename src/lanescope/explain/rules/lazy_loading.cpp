@@ -1,7 +1,9 @@
 // The first use of a kernel brings its code to the GPU: module loads and long first launches.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -18,7 +20,17 @@ constexpr std::int64_t kSlowCallNs = 100'000;
 constexpr std::int64_t kLoneSlowCallNs =
     1'000'000;  // of a kernel with no later launches to compare
 
-Outcome check_lazy_loading(const Facts& facts) {
+struct LazyLoading {
+  std::vector<Window> windows;
+  std::map<std::string, Named> by_name;
+  std::uint64_t first_launches = 0;
+  std::uint64_t lone_launches = 0;
+  std::int64_t median = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t idle_ns = 0;
+};
+
+std::optional<LazyLoading> measure_lazy_loading(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::vector<Window> windows;
   std::map<std::string, Named> by_name;
@@ -66,7 +78,7 @@ Outcome check_lazy_loading(const Facts& facts) {
   for (const auto& [kernel_id, entry] : by_kernel) {
     const std::int64_t dur_ns = trace.dur_ns(entry.first);
     const bool is_lone = entry.count < 3;
-    // A launch also takes long behind a full queue: then the GPU works.
+    // A launch also takes long when the queue is full: then the GPU works.
     if (is_lone &&
         (dur_ns < kLoneSlowCallNs || dur_ns < 100 * median ||
          device_idle_during(facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}}) *
@@ -85,8 +97,20 @@ Outcome check_lazy_loading(const Facts& facts) {
     take(entry.first, std::string(trace.name(entry.first)));
   }
   const std::int64_t total_ns = total_length(windows);
-  if (total_ns < 200'000) return Quiet{};
+  if (total_ns < 200'000) return std::nullopt;
   const std::int64_t idle_ns = device_idle_during(facts, windows);
+  return LazyLoading{std::move(windows),
+                     std::move(by_name),
+                     first_launches,
+                     lone_launches,
+                     median,
+                     total_ns,
+                     idle_ns};
+}
+
+Finding tell_lazy_loading(const Facts& facts, const LazyLoading& measured) {
+  const auto& [windows, by_name, first_launches, lone_launches, median, total_ns, idle_ns] =
+      measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   const bool named = by_name.size() > (first_launches + lone_launches > 0 ? 1 : 0);
@@ -96,14 +120,14 @@ Outcome check_lazy_loading(const Facts& facts) {
           {ns(total_ns), count(windows.size()), text(windows.size() == 1 ? "call" : "calls"),
            ns(idle_ns),
            text(named ? "their code is loaded when they first run"
-                      : "as when their code is loaded, or a library sets itself up")});
+                      : "probably their code was loaded, or a library set itself up")});
   finding.at_stake_ns = idle_ns;
   explain_long_step(facts, windows, {}, finding);
   if (first_launches > 0)
     finding.arithmetic.push_back(
         say_counted(facts,
                     "{} [kernel|kernels] whose first launch took more than 10 times the median "
-                    "launch ({}) and 5 times any later one of theirs",
+                    "launch ({}) and more than 5 times any later launch of the same kernel",
                     {count(first_launches), ns(median)}));
   if (lone_launches > 0)
     finding.arithmetic.push_back(
@@ -114,8 +138,8 @@ Outcome check_lazy_loading(const Facts& facts) {
   finding.try_next = {"run a few steps before measuring: each shape and branch once"};
   if (by_name.begin()->first.starts_with("cu") || by_name.begin()->first.starts_with("Lazy"))
     finding.try_next.push_back(
-        "CUDA_MODULE_LOADING=EAGER loads all at start where a late first use hurts (a server's "
-        "first request)");
+        "set CUDA_MODULE_LOADING=EAGER to load all kernels at start, where a late first use hurts "
+        "(a server's first request)");
   finding.confidence = named ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = windows.size();
   finding.sample_noun = "call";
@@ -130,7 +154,7 @@ extern constinit const Rule lazy_loading_rule = {
     .question = "were kernels loaded during the recording?",
     .order = 830,
     .needs = {need::kGpuWork},
-    .run = check_lazy_loading,
+    .run = measure_and_tell<measure_lazy_loading, tell_lazy_loading>,
 };
 
 }  // namespace lanescope::explain::rules

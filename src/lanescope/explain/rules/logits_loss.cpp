@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/rules/rules.h"
@@ -39,7 +40,13 @@ std::int64_t last_dimension(std::string_view dims) {
   return 0;
 }
 
-Outcome check_logits_loss(const Facts& facts) {
+struct LogitsLoss {
+  std::int64_t vocabulary = 0;
+  std::int64_t loss_ns = 0;
+  std::map<std::string, std::pair<std::int64_t, SliceId>> by_op;
+};
+
+Measurement<LogitsLoss> measure_logits_loss(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::int64_t> dimension_of;  // by raw StringId of the dims
   const auto dimension = [&](SliceId op) -> std::int64_t {
@@ -86,12 +93,17 @@ Outcome check_logits_loss(const Facts& facts) {
   vocabulary = *of_loss.rbegin();
   const std::int64_t loss_ns = union_ns(works), busy_ns = facts.wall.partition.busy_ns();
   if (is_thin(facts) || share_of(loss_ns, busy_ns) < 0.1) return Quiet{};
+  return LogitsLoss{vocabulary, loss_ns, std::move(by_op)};
+}
+
+Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
+  const auto& [vocabulary, loss_ns, by_op] = measured;
   Finding finding;
   finding.verdict =
       say("The loss over logits of {} classes takes {} per step, {} of the GPU's busy time: casts, "
           "log_softmax and nll_loss each read and write the whole matrix of logits.",
           {count(static_cast<std::uint64_t>(vocabulary)), ns(facts.per_step(loss_ns)),
-           ratio(loss_ns, busy_ns)});
+           ratio(loss_ns, facts.wall.partition.busy_ns())});
   finding.at_stake_ns = facts.per_step(loss_ns);
   finding.at_stake_ratio = share_of(loss_ns, facts.wall.partition.wall_ns);
   std::vector<std::pair<std::string, std::pair<std::int64_t, SliceId>>> ranked(by_op.begin(),
@@ -104,8 +116,8 @@ Outcome check_logits_loss(const Facts& facts) {
          say("{}: {} per step",
              {name(ranked[i].first), ns(facts.per_step(ranked[i].second.first))})});
   finding.try_next = {
-      "a fused or chunked cross entropy, which never holds all logits in fp32; torch.compile of "
-      "the loss together with the last linear layer"};
+      "use a fused or chunked cross entropy, which never holds all logits in fp32, or "
+      "torch.compile the loss together with the last linear layer"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   finding.brief = say("The loss reads and writes all logits of {} classes several times",
@@ -119,10 +131,10 @@ Outcome check_logits_loss(const Facts& facts) {
 
 extern constinit const Rule logits_loss_rule = {
     .id = "logits-loss",
-    .question = "is the loss over a large vocabulary a large part?",
+    .question = "does the loss over a large vocabulary take a large part of the step?",
     .order = 800,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_logits_loss,
+    .run = measure_and_tell<measure_logits_loss, tell_logits_loss>,
 };
 
 }  // namespace lanescope::explain::rules

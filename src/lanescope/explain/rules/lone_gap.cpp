@@ -1,6 +1,7 @@
 // A long gap at a place where every other step has none: it happened once and will not come back.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
@@ -14,9 +15,19 @@ namespace {
 
 constexpr Need kFourSteps = {
     has_marked_steps<4>,
-    "four steps or more, to tell what every step does from what happened once"};
+    "four steps or more, to separate what every step does from what happened once"};
 
-Outcome check_lone_gap(const Facts& facts) {
+struct LoneGap {
+  const Gap* gap = nullptr;
+  std::int64_t gap_ns = 0;
+  std::size_t step = 0;
+  std::int64_t usual_ns = 0;
+  std::size_t samples = 0;
+  std::int64_t profiler = 0;
+  bool is_profiler = false;
+};
+
+std::optional<LoneGap> measure_lone_gap(const Facts& facts) {
   const auto& windows = facts.device().windows;
   // Idle time that ends with the n-th run of a kernel in its step: the place.
   struct Seen {
@@ -70,28 +81,33 @@ Outcome check_lone_gap(const Facts& facts) {
     usual_ns = median;
     samples = seen.size();
   }
-  if (!lone) return Quiet{};
+  if (!lone) return std::nullopt;
   IdleTimes times = idle_within(facts.device().gaps, {lone->gap->start_ns, lone->gap->end_ns});
   const std::int64_t profiler = times[static_cast<std::size_t>(IdleCause::kProfiler)];
   const bool is_profiler = profiler * 2 > lone->gap_ns;
+  return LoneGap{lone->gap, lone->gap_ns, lone->step, usual_ns, samples, profiler, is_profiler};
+}
+
+Finding tell_lone_gap(const Facts& facts, const LoneGap& measured) {
+  const auto& [gap, gap_ns, step, usual_ns, samples, profiler, is_profiler] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("One gap of {} in step {} was seen once: at the same place the other steps have {}{}.",
-          {ns(lone->gap_ns), step_number(facts, lone->step), ns(usual_ns),
-           text(is_profiler ? "; the profiler was busy in it" : "")});
-  finding.at_stake_ns = lone->gap_ns - usual_ns;
-  explain_long_step(facts, {}, {{lone->gap->start_ns, lone->gap->end_ns}}, finding);
+      say("A gap of {} in step {} happened only once: at the same place the median gap of the "
+          "other steps is {}{}.",
+          {ns(gap_ns), step_number(facts, step), ns(usual_ns),
+           text(is_profiler ? "; the profiler was busy during it" : "")});
+  finding.at_stake_ns = gap_ns - usual_ns;
+  explain_long_step(facts, {}, {{gap->start_ns, gap->end_ns}}, finding);
   finding.arithmetic.push_back(
-      say("the place: the same run of the same kernel in {} steps; {} of "
-          "the gap is the profiler's own work",
+      say("the same place: before the same run of the same kernel, in {} steps; {} of the gap is "
+          "the profiler's own work",
           {count(samples), ns(profiler)}));
   finding.evidence.push_back(
-      {lone->gap->next_work,
-       say("the gap ends with {}", {kernel(facts.trace->name(lone->gap->next_work))})});
+      {gap->next_work, say("the gap ends with {}", {kernel(facts.trace->name(gap->next_work))})});
   if (!is_profiler) {
     std::vector<HostStretch> stretches;
-    for (const auto& part : facts.device().gaps.parts_of(*lone->gap))
+    for (const auto& part : facts.device().gaps.parts_of(*gap))
       stretches.push_back({part.thread, part.start_ns, part.end_ns, kNone<SliceId>});
     const auto shares = host_shares(facts, stretches);
     if (!shares.empty()) {
@@ -114,7 +130,7 @@ extern constinit const Rule lone_gap_rule = {
     .question = "is the big gap a part of every step?",
     .order = 210,
     .needs = {need::kGpuWork, kFourSteps},
-    .run = check_lone_gap,
+    .run = measure_and_tell<measure_lone_gap, tell_lone_gap>,
 };
 
 }  // namespace lanescope::explain::rules

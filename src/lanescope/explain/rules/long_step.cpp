@@ -1,6 +1,8 @@
-// One step behind the first took longer than all others together: numbers per step leave it out.
+// One step after the first took longer than all others together: numbers per step do not include
+// it.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
@@ -42,17 +44,28 @@ constexpr Need kFiveSteps = {has_marked_steps<5>, "five steps or more (prof.step
 constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.one_step_chosen; },
                             "all steps (no --step)"};
 
-Outcome check_long_step(const Facts& facts) {
-  if (!facts.long_step) return Quiet{};
+struct LongStep {
+  std::size_t step = 0;
+  std::int64_t median = 0;
+  std::int64_t length = 0;
+};
+
+std::optional<LongStep> measure_long_step(const Facts& facts) {
+  if (!facts.long_step) return std::nullopt;
   const std::size_t step = *facts.long_step;
   const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
   const std::int64_t length = facts.step_window(step).length_ns();
+  return LongStep{step, median, length};
+}
+
+Finding tell_long_step(const Facts& facts, const LongStep& measured) {
+  const auto& [step, median, length] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict = say(
-      "Step {} took {}, longer than the other {} together (median {}): numbers of a step leave it "
-      "out.",
-      {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
+  finding.verdict =
+      say("Step {} took {}, longer than the other {} together (median {}): numbers per step do not "
+          "include it.",
+          {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
   finding.at_stake_ns = length - median;
   if (facts.main_device) {
     const std::int64_t idle = facts.device().walls[step].partition.idle_ns;
@@ -64,8 +77,8 @@ Outcome check_long_step(const Facts& facts) {
   if (finding.evidence.empty())
     finding.evidence.push_back({facts.steps.steps[step].slice, say("the step")});
   finding.try_next = {
-      "if it comes once (a first use, a new size, a note to disk): warm up, or leave it; if it "
-      "comes back every so many steps, record more of them: then it is a part of the usual cost"};
+      "warm up before recording if it happens once (a first use, a new size); record more steps if "
+      "it may repeat (a checkpoint, an evaluation): then it is a part of the usual cost"};
   finding.sample_count = facts.steady.size() + 1;
   finding.confidence = facts.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
   finding.brief = say("Step {} took {}, longer than the other {} together",
@@ -83,7 +96,7 @@ extern constinit const Rule long_step_rule = {
     .question = "did one step take longer than all others?",
     .order = 180,
     .needs = {need::kAnyWork, kFiveSteps, kAllSteps},
-    .run = check_long_step,
+    .run = measure_and_tell<measure_long_step, tell_long_step>,
     .is_about_long_step = true,
 };
 

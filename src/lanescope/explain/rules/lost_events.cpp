@@ -1,11 +1,25 @@
 // Launches without their kernels, in the middle of the recording or from a moment on, or kernels
 // without their launch.
+#include <optional>
+
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 namespace {
 
-Outcome check_lost_events(const Facts& facts) {
+struct LostEvents {
+  bool work_is_lost = false;
+  bool launches_are_lost = false;
+  bool stops_early = false;
+  std::uint64_t without_work = 0;
+  std::uint64_t without_launch = 0;
+  std::uint64_t works = 0;
+  std::uint64_t dropped = 0;
+  SliceId first_call = kNone<SliceId>;
+  SliceId first_work = kNone<SliceId>;
+};
+
+std::optional<LostEvents> measure_lost_events(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const std::vector<SliceId>& launches = facts.kernel_launches.calls;
   const std::size_t end = facts.kernel_launches.recorded;
@@ -30,36 +44,51 @@ Outcome check_lost_events(const Facts& facts) {
   const std::uint64_t dropped = trace.import_stats()[ImportIssue::kDroppedRecords].count;
   const bool work_is_lost = without_work >= 5 && without_work * 100 >= end;
   const bool launches_are_lost = without_launch >= 5 && without_launch * 100 >= works;
-  if (!work_is_lost && !launches_are_lost && !stops_early && dropped == 0) return Quiet{};
+  if (!work_is_lost && !launches_are_lost && !stops_early && dropped == 0) return std::nullopt;
+  return LostEvents{work_is_lost, launches_are_lost, stops_early, without_work, without_launch,
+                    works,        dropped,           first_call,  first_work};
+}
 
+Sentence lost_events_verdict(const Facts& facts, const LostEvents& lost) {
+  const Trace& trace = *facts.trace;
+  const std::vector<SliceId>& launches = facts.kernel_launches.calls;
+  const std::size_t end = facts.kernel_launches.recorded;
+  if (lost.work_is_lost)
+    return say(
+        "{} of {} kernel launches have no kernel in the trace, and they are not at its end: the "
+        "recorder lost GPU work, so busy time is too small and idle time is too large.",
+        {count(lost.without_work), count(end)});
+  if (lost.stops_early)
+    return say(
+        "The recording of the GPU stops before that of the CPU: the last {} of {} kernel launches, "
+        "from {} on, have no kernel in the trace.",
+        {count(launches.size() - end), count(launches.size()),
+         ns(trace.start_ns(launches[end]) - trace.window_start_ns())});
+  if (lost.launches_are_lost)
+    return say(
+        "{} of {} pieces of GPU work have no launch call in the trace, though earlier work of the "
+        "same streams has one: some calls were not recorded.",
+        {count(lost.without_launch), count(lost.works)});
+  return say("The recorder lost.dropped {} records that it had no room for.",
+             {count(lost.dropped)});
+}
+
+Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
+  const auto& [work_is_lost, launches_are_lost, stops_early, without_work, without_launch, works,
+               dropped, first_call, first_work] = measured;
+  const std::vector<SliceId>& launches = facts.kernel_launches.calls;
+  const std::size_t end = facts.kernel_launches.recorded;
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  if (work_is_lost)
-    finding.verdict = say(
-        "{} of {} kernel launches have no kernel in the trace, and not at its end: the recorder "
-        "lost GPU work, so busy time is too small and gaps are too many.",
-        {count(without_work), count(end)});
-  else if (stops_early)
-    finding.verdict =
-        say("The recording of the GPU stops before that of the CPU: the last {} of {} kernel "
-            "launches, from {} on, have no kernel in the trace.",
-            {count(launches.size() - end), count(launches.size()),
-             ns(trace.start_ns(launches[end]) - trace.window_start_ns())});
-  else if (launches_are_lost)
-    finding.verdict =
-        say("{} of {} pieces of GPU work have no launch call in the trace though their streams had "
-            "work with launches before: calls were not recorded.",
-            {count(without_launch), count(works)});
-  else
-    finding.verdict =
-        say("The recorder dropped {} records that it had no room for.", {count(dropped)});
+  finding.verdict = lost_events_verdict(facts, measured);
   if (stops_early)
     finding.arithmetic.push_back(say(
-        work_is_lost ? "the last {} launches have none either: the recording of the GPU stops there"
+        work_is_lost
+            ? "the last {} launches have no kernel either: the recording of the GPU stops there"
         : facts.is_cut
-            ? "what the GPU did then is unknown; no step behind the first is whole"
-            : "what the GPU did then is unknown; steps that lack more than a twentieth of "
-              "their kernels are no part of a mean",
+            ? "what the GPU did after that is unknown; no step after the first is complete"
+            : "what the GPU did after that is unknown; means do not include steps that lack more "
+              "than a twentieth of their kernels",
         work_is_lost ? std::vector<Value>{count(launches.size() - end)} : std::vector<Value>{}));
   if (work_is_lost && launches_are_lost)
     finding.arithmetic.push_back(say("{} of {} pieces of GPU work have no launch call, either",
@@ -68,8 +97,8 @@ Outcome check_lost_events(const Facts& facts) {
     finding.arithmetic.push_back(say("the recorder counts {} dropped records", {count(dropped)}));
   if (!work_is_lost && !stops_early && launches_are_lost)
     finding.arithmetic.push_back(
-        say("they count as busy; gaps before them have no cause, and tables give them to no "
-            "operator"));
+        say("this work counts as busy time; gaps before it get no cause, and tables assign it to "
+            "no operator"));
   if (work_is_lost)
     finding.evidence.push_back({first_call, say("the first launch without kernel")});
   if (stops_early)
@@ -80,18 +109,17 @@ Outcome check_lost_events(const Facts& facts) {
       work_is_lost
           ? say("GPU work was lost: {} of {} launches have no kernel; idle time is too large",
                 {count(without_work), count(end)})
-      : stops_early ? say("the GPU was not recorded to the end: the last {} of {} launches have no "
+      : stops_early ? say("The GPU was not recorded to the end: the last {} of {} launches have no "
                           "kernel",
                           {count(launches.size() - end), count(launches.size())})
       : launches_are_lost ? say("{} of {} pieces of GPU work have no launch call",
                                 {count(without_launch), count(works)})
-                          : say("the recorder dropped {} records", {count(dropped)});
-  finding.try_next = {
-      stops_early && !work_is_lost
-          ? "torch.cuda.synchronize() before the profiler stops; a program that was killed, or a "
-            "file that was cut, ends like this"
-          : "record fewer steps at a time, or give the profiler larger buffers",
-      "calls of other threads or processes may have been left out: record those, too"};
+                          : say("The recorder dropped {} records", {count(dropped)});
+  finding.try_next = {stops_early && !work_is_lost
+                          ? "call torch.cuda.synchronize() before the profiler stops; a killed "
+                            "program or a cut file also ends like this"
+                          : "record fewer steps at a time, or give the profiler larger buffers",
+                      "record other threads and processes too: the missing calls may be theirs"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = work_is_lost        ? end
                          : stops_early       ? launches.size()
@@ -110,7 +138,7 @@ extern constinit const Rule lost_events_rule = {
     .question = "did the recorder lose launches or GPU work?",
     .order = 270,
     .needs = {need::kGpuWork},
-    .run = check_lost_events,
+    .run = measure_and_tell<measure_lost_events, tell_lost_events>,
 };
 
 }  // namespace lanescope::explain::rules

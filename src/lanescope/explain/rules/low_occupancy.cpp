@@ -1,5 +1,6 @@
-// Memory-bound kernels that registers or shared memory keep below a quarter of the warps.
+// Memory-bound kernels for which registers or shared memory allow less than a quarter of the warps.
 #include <cmath>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -11,7 +12,13 @@ using analysis::RooflineClass;
 
 namespace {
 
-Outcome check_low_occupancy(const Facts& facts) {
+struct LowOccupancy {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  analysis::LaunchShape longest_shape;
+};
+
+Measurement<LowOccupancy> measure_low_occupancy(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -21,7 +28,7 @@ Outcome check_low_occupancy(const Facts& facts) {
     if (!kernel.call || kernel.call->kernel != kernel.slice || !kernel.is_alone ||
         kernel.call->kind != RooflineClass::kMemory || kernel.dur_ns() < 10'000)
       continue;
-    // Matrix kernels live with few warps by design.
+    // Matrix kernels are designed to run with few warps.
     if (kernel.is_gemm() || kernel.is_convolution() || kernel.is_attention()) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
     has_candidates = true;
@@ -40,10 +47,15 @@ Outcome check_low_occupancy(const Facts& facts) {
   if (has_candidates && !has_grids) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  return LowOccupancy{std::move(found), longest, std::move(longest_shape)};
+}
+
+Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
+  const auto& [found, longest, longest_shape] = measured;
   Finding finding;
   finding.verdict = say_counted(facts,
                                 "Memory-bound kernels run with few warps: {} [call|calls], {} per "
-                                "step, kept below a quarter of the warps by {}.",
+                                "step, limited to less than a quarter of the possible warps by {}.",
                                 {count(found.calls()), ns(facts.per_step(found.time_ns())),
                                  text(longest_shape.occupancy->limit)});
   finding.arithmetic.push_back(
@@ -58,13 +70,11 @@ Outcome check_low_occupancy(const Facts& facts) {
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   const std::string_view limit = longest_shape.occupancy->limit;
-  finding.try_next = {limit.find("register") != limit.npos
-                          ? "launch bounds or a smaller tile, when the kernel is yours"
-                      : limit.find("shared") != limit.npos
-                          ? "more threads for a block's shared memory, or less of it a block, when "
-                            "the kernel is yours"
-                          : "another block size, when the kernel is yours",
-                      "another implementation of the operator, or torch.compile"};
+  finding.try_next = {
+      limit.find("register") != limit.npos
+          ? "use launch bounds or a smaller tile, if the kernel is yours"
+          : "use less shared memory per block, or more threads per block, if the kernel is yours",
+      "try another implementation of the operator, or torch.compile"};
   finding.brief = say("Memory-bound kernels run with too few warps, limited by {}",
                       {text(longest_shape.occupancy->limit)});
   return finding;
@@ -79,7 +89,7 @@ extern constinit const Rule low_occupancy_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakBandwidth},
-    .run = check_low_occupancy,
+    .run = measure_and_tell<measure_low_occupancy, tell_low_occupancy>,
 };
 
 }  // namespace lanescope::explain::rules

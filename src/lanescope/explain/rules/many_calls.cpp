@@ -75,17 +75,16 @@ Finding tell_many_calls(const Facts& facts, const CalledOperator& worst) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict =
-      say("{} is called {} times per step, and the GPU waits {} per step ({}) while the CPU is in "
-          "it.",
-          {name(worst.name), count(worst.calls / facts.steady.size()),
-           ns(facts.per_step(worst.idle_ns)), ratio(worst.idle_ns, wall_ns)});
+  finding.verdict = say(
+      "{} is called {} times per step, and the GPU waits {} per step ({}) while the CPU runs it.",
+      {name(worst.name), count(worst.calls / facts.steady.size()),
+       ns(facts.per_step(worst.idle_ns)), ratio(worst.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(worst.idle_ns);
   finding.at_stake_ratio = share_of(worst.idle_ns, wall_ns);
-  finding.evidence.push_back({worst.longest, say("the longest of them")});
+  finding.evidence.push_back({worst.longest, say("its longest call")});
   finding.try_next = {
-      "one call over a batch or a list in place of many: stack the inputs, torch._foreach_*, "
-      "torch.compile"};
+      "make one call over a batch or a list instead of many: stack the inputs, use "
+      "torch._foreach_* or torch.compile"};
   finding.confidence = facts.confidence();
   finding.sample_count = worst.calls;
   finding.sample_noun = "call";

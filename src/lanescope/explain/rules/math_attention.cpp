@@ -1,5 +1,6 @@
 // Attention runs as two matmuls and a softmax: scaled_dot_product_attention's fallback, or written
 // out by the program.
+#include <optional>
 #include <unordered_map>
 
 #include "lanescope/explain/kernel_facts.h"
@@ -16,13 +17,13 @@ constexpr char kMath[] = "aten::_scaled_dot_product_attention_math";
 // Between the matmuls and the softmax: scaling, a mask, casts, dropout.
 constexpr std::size_t kMostBefore = 10, kMostAfter = 6;
 
-struct Found {
+struct UnfusedAttention {
   Savings savings;
   std::uint64_t fallbacks = 0, written_out = 0;
   SliceId widest = kNone<SliceId>;  // the fallback's operator with the longest kernel
 };
 
-void find_fallbacks(const Facts& facts, const KernelFacts& kernels, Found& found) {
+void find_fallbacks(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
   SliceId last = kNone<SliceId>;
   for (const KernelCall& kernel : kernels.kernels) {
     const SliceId math = find_around(facts, kernel.op, kMath);
@@ -72,7 +73,7 @@ std::size_t end_of_attention(const Facts& facts, const Stream& stream, std::size
   return 0;
 }
 
-void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& found) {
+void find_written_out(const Facts& facts, const KernelFacts& kernels, UnfusedAttention& found) {
   std::unordered_map<std::uint32_t, Stream> streams;
   for (const KernelCall& kernel : kernels.kernels)
     streams[raw(facts.trace->slices().track[raw(kernel.slice)])].push_back(&kernel);
@@ -90,13 +91,17 @@ void find_written_out(const Facts& facts, const KernelFacts& kernels, Found& fou
   }
 }
 
-Outcome check_math_attention(const Facts& facts) {
+std::optional<UnfusedAttention> measure_math_attention(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  Found found;
+  UnfusedAttention found;
   find_fallbacks(facts, kernels, found);
   find_written_out(facts, kernels, found);
   found.savings.finish();
-  if (wall_share(facts, found.savings.time_ns()) < 0.03) return Quiet{};
+  if (wall_share(facts, found.savings.time_ns()) < 0.03) return std::nullopt;
+  return found;
+}
+
+Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
   finding.verdict =
@@ -112,7 +117,8 @@ Outcome check_math_attention(const Facts& facts) {
         facts, "{} [falls|fall] back inside scaled_dot_product_attention, {} [is|are] written out",
         {count(found.fallbacks), count(found.written_out)}));
   finding.arithmetic.push_back(
-      say("only the forward pass is counted: the backward pass cannot be told from other matmuls"));
+      say("only the forward pass is counted: the backward pass cannot be distinguished from other "
+          "matmuls"));
   if (found.widest != kNone<SliceId>)
     if (const auto dims = facts.trace->slice_args(found.widest).text(ArgKey::kInputDims))
       finding.arithmetic.push_back(
@@ -120,13 +126,14 @@ Outcome check_math_attention(const Facts& facts) {
   rate_finding(facts, found.savings, finding);
   finding.evidence.push_back(longest_of(facts, found.savings.longest()));
   if (is_fallback)
-    finding.try_next = {"float16 or bfloat16, a head size up to 256, no dropout in evaluation",
-                        "a mask that the fused kernels take: is_causal=True, or one aligned to 8",
-                        "torch.nn.attention.sdpa_kernel([...]) says why a backend was refused"};
+    finding.try_next = {
+        "use float16 or bfloat16, a head size up to 256, no dropout in evaluation",
+        "use a mask that the fused kernels take: is_causal=True, or one aligned to 8",
+        "run it under torch.nn.attention.sdpa_kernel([...]), which says why a backend was refused"};
   else
     finding.try_next = {
-        "torch.nn.functional.scaled_dot_product_attention in place of the written-out form",
-        "a mask or bias between them: its attn_mask, or torch.nn.attention.flex_attention"};
+        "call torch.nn.functional.scaled_dot_product_attention instead of the written-out form",
+        "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Attention runs without a fused kernel");
   finding.action =
@@ -143,7 +150,7 @@ extern constinit const Rule math_attention_rule = {
     .order = 630,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
-    .run = check_math_attention,
+    .run = measure_and_tell<measure_math_attention, tell_math_attention>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,8 +1,10 @@
 // What nn.Linear and @ turn into, and what the view operators inside them cost.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -44,7 +46,15 @@ struct Chain {
   SliceId example = kNone<SliceId>;
 };
 
-Outcome check_matmul_chain(const Facts& facts) {
+struct MatmulChain {
+  std::map<std::string, Chain> chains;
+  std::uint64_t views = 0;
+  std::uint64_t products = 0;
+  std::int64_t view_ns = 0;
+  std::int64_t cpu_ns = 0;
+};
+
+std::optional<MatmulChain> measure_matmul_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::map<std::string, Chain> chains;  // "aten::linear > aten::addmm"
@@ -80,13 +90,18 @@ Outcome check_matmul_chain(const Facts& facts) {
   std::int64_t cpu_ns = 0;
   for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
   // Worth a word where a reader may blame them.
-  if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return Quiet{};
+  if (products == 0 || views < 3 || share_of(view_ns, cpu_ns) < 0.02) return std::nullopt;
+  return MatmulChain{std::move(chains), views, products, view_ns, cpu_ns};
+}
+
+Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
+  const auto& [chains, views, products, view_ns, cpu_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict = say_counted(
       facts,
-      "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and their "
-      "like belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
+      "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and similar "
+      "operators belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
       {count(views), count(products), ns(facts.per_step(view_ns))});
   std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -97,9 +112,10 @@ Outcome check_matmul_chain(const Facts& facts) {
          say("{} x{}", {name(ranked[i].first), count(ranked[i].second.calls)})});
   finding.arithmetic.push_back(say("{} of the CPU's time in the steps", {ratio(view_ns, cpu_ns)}));
   finding.arithmetic.push_back(
-      say("mm: two matrices; addmm: with a bias; bmm: batches of matrices; which one is decided by "
-          "the shapes"));
-  finding.try_next = {"nothing for the GPU; a CPU that is too slow is the question of host-bound"};
+      say("mm: two matrices; addmm: with a bias; bmm: batches of matrices; the shapes decide which "
+          "one runs"));
+  finding.try_next = {
+      "leave them: they cost no GPU time; the rule host-bound says whether the CPU is too slow"};
   finding.confidence = facts.confidence();
   finding.sample_count = products;
   finding.sample_noun = "matmul";
@@ -113,7 +129,7 @@ extern constinit const Rule matmul_chain_rule = {
     .question = "which matmul is it, and what do the views around it cost?",
     .order = 640,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_matmul_chain,
+    .run = measure_and_tell<measure_matmul_chain, tell_matmul_chain>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,4 +1,6 @@
 // The caching allocator holds much more from the driver than tensors take at their peak.
+#include <optional>
+
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -14,7 +16,15 @@ constexpr Need kPoolTotals = {[](const Facts& facts) {
                               },
                               "the allocator's totals (profile_memory=True with a newer torch)"};
 
-Outcome check_memory_fragmentation(const Facts& facts) {
+struct MemoryFragmentation {
+  analysis::MemorySample peak;
+  std::int64_t unused = 0;
+  std::int64_t grown = 0;
+  std::int64_t free_when_grown = 0;
+  std::uint64_t times = 0;
+};
+
+std::optional<MemoryFragmentation> measure_memory_fragmentation(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   // The pool grew during the recording though it had as much free memory as it asked for. A pool
   // that is merely large may have been larger needed before the recording.
@@ -33,7 +43,12 @@ Outcome check_memory_fragmentation(const Facts& facts) {
   const auto& peak = device->samples[device->peak];
   const std::int64_t unused = peak.reserved - peak.allocated;
   if (times == 0 || share_of(unused, peak.reserved) < 0.2 || unused < (std::int64_t{256} << 20))
-    return Quiet{};
+    return std::nullopt;
+  return MemoryFragmentation{peak, unused, grown, free_when_grown, times};
+}
+
+Finding tell_memory_fragmentation(const Facts& facts, const MemoryFragmentation& measured) {
+  const auto& [peak, unused, grown, free_when_grown, times] = measured;
   Finding finding;
   finding.kind = FindingKind::kMemory;
   finding.verdict =
@@ -45,7 +60,7 @@ Outcome check_memory_fragmentation(const Facts& facts) {
                   "{} [time|times] it took new memory, {} in all, for blocks that were smaller "
                   "than what it had free (up to {})",
                   {count(times), bytes(grown), bytes(free_when_grown)}));
-  finding.try_next = {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+  finding.try_next = {"set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                       "keep shapes the same from step to step; allocate the largest ones first"};
   finding.confidence = times >= 5 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = times;
@@ -60,7 +75,7 @@ extern constinit const Rule memory_fragmentation_rule = {
     .question = "does the allocator hold much more than tensors take?",
     .order = 380,
     .needs = {need::kMemoryRecords, need::kGpuMemoryRecords, kPoolTotals},
-    .run = check_memory_fragmentation,
+    .run = measure_and_tell<measure_memory_fragmentation, tell_memory_fragmentation>,
 };
 
 }  // namespace lanescope::explain::rules

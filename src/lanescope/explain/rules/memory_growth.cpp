@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -16,7 +17,13 @@ namespace {
 
 constexpr std::int64_t kLeastBytes = 64 * 1024;  // a step; a list of loss values stays below it
 
-Outcome check_memory_growth(const Facts& facts) {
+struct MemoryGrowth {
+  std::vector<MemoryStep> steps;
+  std::size_t growing = 0;
+  std::int64_t growth = 0;
+};
+
+Measurement<MemoryGrowth> measure_memory_growth(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   std::vector<MemoryStep> steps = analysis::compute_memory_steps(*facts.trace, *device);
   if (steps.size() < 4)
@@ -36,7 +43,12 @@ Outcome check_memory_growth(const Facts& facts) {
   if (growing * 10 < steps.size() * 8 || growth < kLeastBytes) return Quiet{};
   // A buffer that each step replaces by a larger one grows, too, but nothing is lost.
   if (device->has_blocks && never_freed * 2 < growth) return Quiet{};
+  return MemoryGrowth{std::move(steps), growing, growth};
+}
 
+Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
+  const auto& [steps, growing, growth] = measured;
+  const MemoryDevice* device = main_memory(facts);
   Finding finding;
   finding.kind = device->has_blocks ? FindingKind::kEnds : FindingKind::kMemory;
   finding.verdict =
@@ -67,10 +79,10 @@ Outcome check_memory_growth(const Facts& facts) {
                   [](const auto& owner) { return owner.frame != kNone<StringId>; });
   if (!device->has_blocks)
     finding.try_next.push_back(
-        "record with a newer torch: addresses tell which blocks are never freed");
+        "record with a newer torch: addresses show which blocks are never freed");
   else if (!any_line && !has_python_frames(*facts.trace))
     finding.try_next.push_back(
-        "record with with_stack=True: the program's functions that allocate are named then");
+        "record with with_stack=True to see which functions of the program allocate");
   finding.confidence =
       steps.size() >= 6 && device->has_blocks ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps.size();
@@ -87,7 +99,7 @@ extern constinit const Rule memory_growth_rule = {
     .question = "does GPU memory grow from step to step?",
     .order = 360,
     .needs = {need::kMemoryRecords},
-    .run = check_memory_growth,
+    .run = measure_and_tell<measure_memory_growth, tell_memory_growth>,
 };
 
 }  // namespace lanescope::explain::rules

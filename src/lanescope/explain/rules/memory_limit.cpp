@@ -10,7 +10,15 @@ using analysis::MemoryDevice;
 
 namespace {
 
-Outcome check_memory_limit(const Facts& facts) {
+struct MemoryLimit {
+  const MemoryDevice* device = nullptr;
+  std::uint64_t failures = 0;
+  std::int64_t asked = 0;
+  std::int64_t used = 0;
+  std::int64_t most = 0;
+};
+
+Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t failures = 0;
   std::int64_t asked = 0;
@@ -36,7 +44,11 @@ Outcome check_memory_limit(const Facts& facts) {
     return NotChecked{"the allocator's totals (profile_memory=True with a newer torch)"};
   const bool is_near = most > 0 && share_of(used, most) > 0.9;
   if (failures == 0 && !is_near) return Quiet{};
+  return MemoryLimit{device, failures, asked, used, most};
+}
 
+Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
+  const auto& [device, failures, asked, used, most] = measured;
   Finding finding;
   finding.kind = FindingKind::kMemory;
   if (failures > 0)
@@ -56,8 +68,9 @@ Outcome check_memory_limit(const Facts& facts) {
       add_owners(facts, analysis::memory_held(*device, device->peak).shares, finding);
   }
   finding.try_next = {
-      "activation checkpointing, a smaller micro-batch, or lower precision of what holds the peak",
-      "lanescope memory TRACE lists what was live at the peak"};
+      "use activation checkpointing, a smaller micro-batch, or lower precision for the largest "
+      "tensors at the peak",
+      "run lanescope memory TRACE to list what was allocated at the peak"};
   finding.brief = failures > 0
                       ? say_counted(facts, "GPU memory ran out {} [time|times]", {count(failures)})
                       : say("GPU memory is nearly full: {} of {}", {bytes(used), bytes(most)});
@@ -74,7 +87,7 @@ extern constinit const Rule memory_limit_rule = {
     .id = "memory-limit",
     .question = "is GPU memory nearly full?",
     .order = 370,
-    .run = check_memory_limit,
+    .run = measure_and_tell<measure_memory_limit, tell_memory_limit>,
 };
 
 }  // namespace lanescope::explain::rules

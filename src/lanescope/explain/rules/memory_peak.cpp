@@ -1,6 +1,8 @@
 // The peak of GPU memory: is it short and made of temporaries?
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -18,7 +20,15 @@ constexpr Need kAddressesAndTotals = {
     },
     "addresses and totals of memory records (profile_memory=True, newer torch)"};
 
-Outcome check_memory_peak(const Facts& facts) {
+struct MemoryPeak {
+  std::int64_t short_bytes = 0;
+  std::int64_t first_ns = 0;
+  std::int64_t last_ns = 0;
+  std::int64_t step_ns = 0;
+  std::vector<MemoryShare> shares;
+};
+
+std::optional<MemoryPeak> measure_memory_peak(const Facts& facts) {
   const MemoryDevice* device = main_memory(facts);
   const auto& samples = device->samples;
   const auto& peak = samples[device->peak];
@@ -44,30 +54,36 @@ Outcome check_memory_peak(const Facts& facts) {
     ++share.blocks;
   }
   if (peak.allocated < (std::int64_t{256} << 20) || share_of(short_bytes, peak.allocated) < 0.3)
-    return Quiet{};
+    return std::nullopt;
   std::vector<MemoryShare> shares;
   for (const auto& [owner, share] : by_owner) shares.push_back(share);
   std::stable_sort(shares.begin(), shares.end(),
                    [](const MemoryShare& a, const MemoryShare& b) { return a.bytes > b.bytes; });
+  return MemoryPeak{short_bytes, first_ns, last_ns, step_ns, std::move(shares)};
+}
+
+Finding tell_memory_peak(const Facts& facts, const MemoryPeak& measured) {
+  const auto& [short_bytes, first_ns, last_ns, step_ns, shares] = measured;
+  const MemoryDevice* device = main_memory(facts);
+  const auto& peak = device->samples[device->peak];
   Finding finding;
   finding.kind = FindingKind::kMemory;
   finding.verdict =
-      say("The peak of {}, {}, is short: {} of it ({}) are blocks that live less than a "
+      say("The peak of {}, {}, is short: {} of it ({}) are blocks that exist for less than a "
           "twentieth of a step.",
           {text(memory_name(*device)), bytes(peak.allocated), bytes(short_bytes),
            ratio(short_bytes, peak.allocated)});
   finding.arithmetic.push_back(
-      say("on the CPU's clock they live for {} around the peak, of {}; without them {} would be "
-          "allocated there",
+      say("these blocks exist for {} of CPU time around the peak, in a step (or recording) of {}; "
+          "without them {} would be allocated there",
           {ns(last_ns - first_ns), ns(step_ns), bytes(peak.allocated - short_bytes)}));
   add_owners(facts, shares, finding);
   finding.try_next = {
       "compute these in pieces (chunks of the batch or of the vocabulary), in place, or in one "
-      "fused "
-      "kernel",
-      "lanescope memory TRACE lists all that was live at the peak"};
+      "fused kernel",
+      "run lanescope memory TRACE to list all that was allocated at the peak"};
   finding.confidence = Confidence::kMedium;
-  finding.sample_count = samples.size();
+  finding.sample_count = device->samples.size();
   finding.sample_noun = "record";
   return finding;
 }
@@ -79,7 +95,7 @@ extern constinit const Rule memory_peak_rule = {
     .question = "is the peak of GPU memory made of temporaries?",
     .order = 390,
     .needs = {need::kMemoryRecords, kAddressesAndTotals},
-    .run = check_memory_peak,
+    .run = measure_and_tell<measure_memory_peak, tell_memory_peak>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // The GPU is busy with operators that move bytes as fast as its memory can.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -17,25 +18,41 @@ bool computes_half_the_time(const Facts& facts) {
   return kernels_decide(facts) && part.compute_ns * 2 >= part.wall_ns;
 }
 
-Outcome check_memory_roof(const Facts& facts) {
+constexpr Need kMostlyKnownOperators = {[](const Facts& facts) {
+                                          const auto& roofline = kernel_facts(facts).roofline;
+                                          return roofline.of(RooflineClass::kUnknown).time_ns * 2 <=
+                                                 roofline.busy_ns;
+                                        },
+                                        kNeedsOperators};
+
+struct MemoryRoof {
+  analysis::RooflineTotals memory;
+  double achieved = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<MemoryRoof> measure_memory_roof(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& roofline = kernels.roofline;
   const auto& memory = roofline.of(RooflineClass::kMemory);
   const double achieved =
       memory.time_ns > 0 ? memory.floor_ns / static_cast<double>(memory.time_ns) : 0;
-  if (roofline.of(RooflineClass::kUnknown).time_ns * 2 > roofline.busy_ns)
-    return NotChecked{kNeedsOperators};
-  if (memory.time_ns * 2 < roofline.busy_ns || achieved < 0.6) return Quiet{};
+  if (memory.time_ns * 2 < roofline.busy_ns || achieved < 0.6) return std::nullopt;
   const analysis::RooflineCall* longest = nullptr;
   for (const auto& call : roofline.calls)
     if (call.kind == RooflineClass::kMemory && (!longest || call.time_ns > longest->time_ns))
       longest = &call;
+  return MemoryRoof{memory, achieved, longest->kernel};
+}
+
+Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
+  const auto& [memory, achieved, longest] = measured;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say("The GPU is limited by its memory: {} of its time goes to operators that only move data "
-          "or nearly so, at {} of the bandwidth.",
-          {ratio(memory.time_ns, roofline.busy_ns),
+      say("The GPU is limited by its memory: {} of its time goes to operators that do little more "
+          "than move data, at {} of the bandwidth.",
+          {ratio(memory.time_ns, kernel_facts(facts).roofline.busy_ns),
            ratio(std::llround(std::min(achieved, 1.0) * 1000), 1000)});
   finding.arithmetic.push_back(
       say_counted(facts, "{} [call reads and writes|calls read and write] at least {} in {}",
@@ -43,9 +60,9 @@ Outcome check_memory_roof(const Facts& facts) {
                    ns(memory.time_ns)}));
   finding.at_stake_ns = facts.per_step(memory.time_ns);
   finding.at_stake_ratio = wall_share(facts, memory.time_ns);
-  finding.evidence.push_back(longest_of(facts, longest->kernel));
-  finding.try_next = {"fewer passes over the data: fusion (torch.compile), in-place operators",
-                      "fewer bytes: bf16 instead of float32, smaller activations"};
+  finding.evidence.push_back(longest_of(facts, longest));
+  finding.try_next = {"make fewer passes over the data: fusion (torch.compile), in-place operators",
+                      "move fewer bytes: bf16 instead of float32, smaller activations"};
   finding.confidence = facts.confidence();
   finding.sample_count = memory.calls;
   finding.sample_noun = "call";
@@ -60,8 +77,8 @@ extern constinit const Rule memory_roof_rule = {
     .order = 580,
     .needs = {need::kGpuWork},
     .only_if = computes_half_the_time,
-    .then_needs = {need::kShapes, need::kPeakBandwidth},
-    .run = check_memory_roof,
+    .then_needs = {need::kShapes, need::kPeakBandwidth, kMostlyKnownOperators},
+    .run = measure_and_tell<measure_memory_roof, tell_memory_roof>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -56,7 +56,15 @@ std::vector<Pass> backward_passes(const Trace& trace) {
   return passes;
 }
 
-Outcome check_micro_step_sync(const Facts& facts) {
+struct MicroStepSync {
+  std::size_t passes_a_step = 0;
+  std::size_t messages = 0;
+  std::int64_t early_ns = 0;
+  std::int64_t exposed_ns = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(trace, facts.links, timeline);
@@ -116,9 +124,15 @@ Outcome check_micro_step_sync(const Facts& facts) {
     if (first == kNone<SliceId>) first = from->first_call;
   }
   if (passes_a_step < 2) return Quiet{};
-  // What is hidden costs up to its length, too: by how much it slows the kernels beside it.
+  // What is hidden costs up to its length, too: by how much it slows the kernels that run at the
+  // same time.
   early.finish();
   const std::int64_t early_ns = early.length_ns();
+  return MicroStepSync{passes_a_step, messages, early_ns, exposed_ns, first};
+}
+
+Finding tell_micro_step_sync(const Facts& facts, const MicroStepSync& measured) {
+  const auto& [passes_a_step, messages, early_ns, exposed_ns, first] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
@@ -128,14 +142,14 @@ Outcome check_micro_step_sync(const Facts& facts) {
            count(passes_a_step * messages)});
   finding.at_stake_ns = facts.per_step(early_ns);
   finding.at_stake_ratio = share_of(early_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "all passes but the last one communicate for {} per step, {} of it with nothing computing "
-      "beside it; the rest slows the kernels it runs beside",
-      {ns(facts.per_step(early_ns)), ns(facts.per_step(exposed_ns))}));
-  finding.evidence.push_back({first, say("the first all-reduce of a pass that need not have any")});
+  finding.arithmetic.push_back(
+      say("all passes but the last one communicate for {} per step, during {} of it nothing "
+          "computes, and the rest slows the kernels that run at the same time",
+          {ns(facts.per_step(early_ns)), ns(facts.per_step(exposed_ns))}));
+  finding.evidence.push_back({first, say("the first all-reduce that is not needed")});
   finding.try_next = {
-      "DDP: run all micro-steps but the last under model.no_sync(); FSDP: "
-      "set_requires_gradient_sync(False)"};
+      "run all micro-steps but the last under model.no_sync() (DDP), or after "
+      "set_requires_gradient_sync(False) (FSDP)"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   finding.brief = say("{} of {} gradient all-reduces per step are not needed",
@@ -151,7 +165,7 @@ extern constinit const Rule micro_step_sync_rule = {
     .question = "does gradient accumulation communicate in each micro-step?",
     .order = 440,
     .needs = {need::kGpuWork},
-    .run = check_micro_step_sync,
+    .run = measure_and_tell<measure_micro_step_sync, tell_micro_step_sync>,
 };
 
 }  // namespace lanescope::explain::rules

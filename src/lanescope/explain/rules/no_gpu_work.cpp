@@ -8,7 +8,17 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_no_gpu_work(const Facts& facts) {
+constexpr Need kUsedGpu = {used_gpu,
+                           "calls to a GPU or records of its memory: without them the trace does "
+                           "not show whether the program used one"};
+
+struct UnrecordedGpu {
+  std::uint64_t launches = 0;
+  std::uint64_t records = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+UnrecordedGpu measure_no_gpu_work(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::uint64_t launches = 0, records = 0;
   SliceId first = kNone<SliceId>;
@@ -20,32 +30,34 @@ Outcome check_no_gpu_work(const Facts& facts) {
   }
   for (const auto& device : facts.memory.devices)
     if (device.is_accelerator()) records += device.samples.size();
-  if (launches == 0 && records == 0)
-    return NotChecked{
-        "calls to a GPU or records of its memory: without them nobody can tell "
-        "whether the program used one"};
+  return UnrecordedGpu{launches, records, first};
+}
+
+Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [launches, records, first] = measured;
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.confidence = Confidence::kHigh;
   if (is_truncated(trace)) {
     finding.verdict = say(
         "The end of the file is missing, and what is left holds no GPU work, though the program "
-        "used a GPU: torch writes the CPU's events first, so the GPU's may have stood in the part "
-        "that is missing.");
+        "used a GPU: torch writes the CPU's events first, so the GPU's may have been in the "
+        "missing part.");
     finding.try_next = {"write the file again, and let the program end before copying it"};
     finding.sample_count = launches > 0 ? launches : records;
     finding.sample_noun = launches > 0 ? "launch call" : "record";
   } else if (launches > 0) {
     finding.verdict =
-        say("The program launched {} kernels and the trace holds none of them: the GPU's side was "
-            "not recorded, so nothing can be said about GPU time or idle gaps.",
+        say("The program launched {} kernels and the trace holds none of them: the GPU's work was "
+            "not recorded, so the trace shows neither GPU time nor idle gaps.",
             {count(launches)});
     finding.evidence.push_back({first, say("the first launch")});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: with the CPU alone "
         "torch.profiler still records these calls",
-        "lanescope doctor: is CUPTI allowed here, and does another profiler (nsys, DCGM, a second "
-        "torch.profiler) hold it?",
+        "run lanescope doctor to see whether CUPTI is allowed here; another profiler (nsys, DCGM, "
+        "a second torch.profiler) may be using it",
         "keep the profiler open until the GPU is done: torch.cuda.synchronize() before it stops"};
     finding.sample_count = launches;
     finding.sample_noun = "launch call";
@@ -56,7 +68,7 @@ Outcome check_no_gpu_work(const Facts& facts) {
             {count(records)});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "
-        "tells whether the GPU can be recorded here"};
+        "shows whether the GPU can be recorded here"};
     finding.sample_count = records;
     finding.sample_noun = "record";
   }
@@ -70,7 +82,10 @@ extern constinit const Rule no_gpu_work_rule = {
     .question = "why is there no GPU work in the trace?",
     .order = 250,
     .only_if = has_no_gpu_work,
-    .run = check_no_gpu_work,
+    .then_needs = {kUsedGpu},
+    .run = [](const Facts& facts) -> Outcome {
+      return tell_no_gpu_work(facts, measure_no_gpu_work(facts));
+    },
 };
 
 }  // namespace lanescope::explain::rules

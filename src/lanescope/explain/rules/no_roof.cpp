@@ -1,5 +1,6 @@
 // The GPU is busy nearly all the time and reaches little of what it can do.
 #include <cmath>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
@@ -15,8 +16,13 @@ bool computes_nearly_always(const Facts& facts) {
   return kernels_decide(facts) && part.compute_ns * 10 >= part.wall_ns * 9;
 }
 
-Outcome check_no_roof(const Facts& facts) {
-  const auto& part = facts.wall.partition;
+struct NoRoof {
+  Savings found;
+  double floor_ns = 0;
+  SliceId worst = kNone<SliceId>;
+};
+
+Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& roofline = kernels.roofline;
   Savings found;
@@ -40,18 +46,25 @@ Outcome check_no_roof(const Facts& facts) {
   if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
   if (!worst || found.time_ns() * 10 < roofline.busy_ns * 7) return NotChecked{kNeedsOperators};
   if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
+  return NoRoof{std::move(found), floor_ns, worst->kernel};
+}
+
+Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
+  const auto& [found, floor_ns, worst] = measured;
+  const auto& part = facts.wall.partition;
+  const auto& roofline = kernel_facts(facts).roofline;
   Finding finding;
   finding.verdict =
-      say("Busy is not useful: the GPU computes {} of the time, at {} of what it can do.",
+      say("The GPU is busy but slow: it computes {} of the time, at {} of what it can do.",
           {ratio(part.compute_ns, part.wall_ns), ratio(std::llround(floor_ns), found.time_ns())});
   finding.arithmetic.push_back(say("the operators with known work took {} and need at least {}",
                                    {ns(found.time_ns()), ns(std::llround(floor_ns))}));
   const auto& small = roofline.of(RooflineClass::kShort);
   finding.arithmetic.push_back(say("{} of it in calls shorter than 5 us", {ns(small.time_ns)}));
   rate_finding(facts, found, finding);
-  finding.evidence.push_back(longest_of(facts, worst->kernel));
-  finding.try_next = {"larger work per kernel: batch, fusion (torch.compile)",
-                      "see few-blocks, slow-gemm and conv-layout for kernels to begin with"};
+  finding.evidence.push_back(longest_of(facts, worst));
+  finding.try_next = {"give each kernel more work: a larger batch, fusion (torch.compile)",
+                      "see the rules few-blocks, slow-gemm and conv-layout for single kernels"};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
   finding.action = say("Give each kernel more work: a larger batch, torch.compile");
@@ -67,7 +80,7 @@ extern constinit const Rule no_roof_rule = {
     .needs = {need::kGpuWork},
     .only_if = computes_nearly_always,
     .then_needs = {need::kShapes, need::kPeakRates},
-    .run = check_no_roof,
+    .run = measure_and_tell<measure_no_roof, tell_no_roof>,
     .covered_from = 0.6,
 };
 

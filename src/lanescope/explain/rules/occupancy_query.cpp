@@ -1,6 +1,8 @@
 // Libraries ask the driver how many blocks fit before they choose a launch.
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -10,7 +12,16 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_occupancy_query(const Facts& facts) {
+struct OccupancyQueries {
+  std::uint64_t queries = 0;
+  std::uint64_t before_launch = 0;
+  std::int64_t query_ns = 0;
+  std::int64_t cpu_ns = 0;
+  std::map<std::string_view, std::uint64_t> by_op;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<OccupancyQueries> measure_occupancy_query(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu = facts.steady_cpu_windows();
   std::uint64_t queries = 0, before_launch = 0;
@@ -39,15 +50,20 @@ Outcome check_occupancy_query(const Facts& facts) {
       break;
     }
   }
-  if (queries < 3 || before_launch * 2 < queries) return Quiet{};
+  if (queries < 3 || before_launch * 2 < queries) return std::nullopt;
   std::int64_t cpu_ns = 0;
   for (const auto& window : cpu) cpu_ns += window.end_ns - window.start_ns;
+  return OccupancyQueries{queries, before_launch, query_ns, cpu_ns, std::move(by_op), longest};
+}
+
+Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measured) {
+  const auto& [queries, before_launch, query_ns, cpu_ns, by_op, longest] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict = say(
-      "The occupancy queries are a library choosing its launches: {} of {} stand directly before "
-      "one; they cost {} of CPU time per step.",
-      {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
+  finding.verdict =
+      say("The occupancy queries are a library choosing its launches: {} of {} come directly "
+          "before a launch; they cost {} of CPU time per step.",
+          {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
   std::vector<std::pair<std::string_view, std::uint64_t>> ranked(by_op.begin(), by_op.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -58,10 +74,9 @@ Outcome check_occupancy_query(const Facts& facts) {
   finding.evidence.push_back(std::move(evidence));
   if (share_of(query_ns, cpu_ns) > 0.05)
     finding.try_next = {
-        "they are more than 5 % of the CPU's time: fewer different launches, CUDA "
-        "graphs, or fixed shapes"};
+        "use CUDA graphs or fixed shapes: the queries take more than 5 % of the CPU's time"};
   else
-    finding.try_next = {"nothing: a few microseconds, and they choose a better launch"};
+    finding.try_next = {"leave them: they cost little and choose a better launch"};
   finding.confidence = facts.confidence();
   finding.sample_count = queries;
   finding.sample_noun = "query";
@@ -75,7 +90,7 @@ extern constinit const Rule occupancy_query_rule = {
     .question = "what is the occupancy query before a launch?",
     .order = 650,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_occupancy_query,
+    .run = measure_and_tell<measure_occupancy_query, tell_occupancy_query>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -13,11 +13,21 @@ using analysis::Phase;
 
 namespace {
 
-Outcome check_optimizer_loop(const Facts& facts) {
+struct OptimizerLoop {
+  PhaseWork work;
+  std::uint64_t kernels = 0;
+  std::uint64_t parameters = 0;
+  std::int64_t busy_ns = 0;
+  std::int64_t kept_ns = 0;
+  std::int64_t waiting_ns = 0;
+  std::int64_t saved_ns = 0;
+};
+
+Measurement<OptimizerLoop> measure_optimizer_loop(const Facts& facts) {
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
-    return is_training(phases) ? Outcome(NotChecked{kNeedsOptimizer}) : Outcome(Quiet{});
+    return is_training(phases) ? Measurement<OptimizerLoop>(NotChecked{kNeedsOptimizer}) : Quiet{};
   std::uint64_t kernels = 0, elementwise = 0, most = 0;
   KernelNames names(*facts.trace);
   for (const auto& [label, op] : work.ops) {
@@ -44,8 +54,15 @@ Outcome check_optimizer_loop(const Facts& facts) {
   const std::int64_t saved_ns = wait.time_ns + busy_ns - kept_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  return OptimizerLoop{work, kernels, parameters, busy_ns, kept_ns, wait.time_ns, saved_ns};
+}
+
+Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
+  const auto& [work, kernels, parameters, busy_ns, kept_ns, waiting_ns, saved_ns] = measured;
+  const std::uint64_t steps = steps_of(facts);
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  const std::int64_t waits_ns = facts.per_step(wait.time_ns);
+  const std::int64_t waits_ns = facts.per_step(waiting_ns);
   finding.verdict =
       say("The optimizer loops over its tensors: {} kernels per step in Optimizer.step, {} of GPU "
           "time",
@@ -68,8 +85,8 @@ Outcome check_optimizer_loop(const Facts& facts) {
   finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
-      "fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",
-      "or torch.compile(optimizer.step)"};
+      "pass fused=True where the optimizer has it (Adam, AdamW, SGD, Adagrad), else foreach=True",
+      "or use torch.compile(optimizer.step)"};
   finding.confidence = facts.confidence();
   finding.sample_count = kernels;
   finding.sample_noun = "kernel";
@@ -86,7 +103,7 @@ extern constinit const Rule optimizer_loop_rule = {
     .question = "does the optimizer loop over its tensors?",
     .order = 750,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_optimizer_loop,
+    .run = measure_and_tell<measure_optimizer_loop, tell_optimizer_loop>,
 };
 
 }  // namespace lanescope::explain::rules

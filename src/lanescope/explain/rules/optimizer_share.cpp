@@ -10,19 +10,31 @@ using analysis::Phase;
 
 namespace {
 
-Outcome check_optimizer_share(const Facts& facts) {
+struct OptimizerShare {
+  PhaseWork work;
+  std::int64_t optimizer_ns = 0;
+  std::int64_t busy_ns = 0;
+};
+
+Measurement<OptimizerShare> measure_optimizer_share(const Facts& facts) {
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kOptimizer);
   if (!work.any_range)
-    return is_training(phases) ? Outcome(NotChecked{kNeedsOptimizer}) : Outcome(Quiet{});
+    return is_training(phases) ? Measurement<OptimizerShare>(NotChecked{kNeedsOptimizer}) : Quiet{};
   const std::int64_t optimizer_ns = union_ns(work.works);
   const std::int64_t busy_ns = facts.wall.partition.busy_ns();
   if (is_thin(facts) || share_of(optimizer_ns, busy_ns) < 0.15) return Quiet{};
+  return OptimizerShare{work, optimizer_ns, busy_ns};
+}
+
+Finding tell_optimizer_share(const Facts& facts, const OptimizerShare& measured) {
+  const auto& [work, optimizer_ns, busy_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
       say("The optimizer takes {} of the GPU's busy time, {} per step: its kernels read and write "
-          "every parameter, gradient and state once or more, whatever the batch is.",
+          "every parameter, gradient and state at least once, and that does not depend on the "
+          "batch size.",
           {ratio(optimizer_ns, busy_ns), ns(facts.per_step(optimizer_ns))});
   finding.at_stake_ns = facts.per_step(optimizer_ns);
   finding.at_stake_ratio = share_of(optimizer_ns, facts.wall.partition.wall_ns);
@@ -31,9 +43,9 @@ Outcome check_optimizer_share(const Facts& facts) {
       {count(work.works.size() / steps_of(facts)), count(work.multi_tensor / steps_of(facts))}));
   add_ops(work, finding);
   finding.try_next = {
-      "more samples per optimizer step (a larger batch, accumulated gradients): its time stays, "
-      "its share falls",
-      "fused=True; states in fewer bits; sharded states with several GPUs (FSDP, ZeRO)"};
+      "process more samples per optimizer step (a larger batch, accumulated gradients): the "
+      "optimizer's time stays, its share falls",
+      "use fused=True, states in fewer bits, or with several GPUs sharded states (FSDP, ZeRO)"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;
@@ -46,7 +58,7 @@ extern constinit const Rule optimizer_share_rule = {
     .question = "is the optimizer a large part of the step?",
     .order = 760,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_optimizer_share,
+    .run = measure_and_tell<measure_optimizer_share, tell_optimizer_share>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,8 @@
 // What runs outside of the CUDA graphs: whole steps, or a part of each.
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -19,13 +21,25 @@ bool is_replayed(const Facts& facts, SliceId work) {
   return launch != kNone<SliceId> && analysis::is_graph_launch(*facts.trace, launch);
 }
 
-Outcome check_outside_graphs(const Facts& facts) {
-  struct Outside {
-    std::uint64_t runs = 0;
-    std::int64_t gpu_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  std::map<std::string, Outside> by_name;
+struct OutsideKernel {
+  std::uint64_t runs = 0;
+  std::int64_t gpu_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+struct OutsideGraphs {
+  std::map<std::string, OutsideKernel> by_name;
+  std::uint64_t replayed = 0;
+  std::uint64_t kernels = 0;
+  std::uint64_t bare_steps = 0;
+  SliceId bare = kNone<SliceId>;
+  std::int64_t waiting = 0;  // of the GPU in the bare steps
+  std::int64_t outside_ns = 0;
+  bool by_step = false;
+};
+
+std::optional<OutsideGraphs> measure_outside_graphs(const Facts& facts) {
+  std::map<std::string, OutsideKernel> by_name;
   std::vector<const DeviceWork*> outside;
   std::uint64_t replayed = 0, kernels = 0;
   struct StepCounts {
@@ -46,14 +60,14 @@ Outcome check_outside_graphs(const Facts& facts) {
     ++kernels;
     ++counts[step].outside;
     outside.push_back(work);
-    Outside& entry = by_name[std::string(facts.trace->name(work->slice))];
+    OutsideKernel& entry = by_name[std::string(facts.trace->name(work->slice))];
     ++entry.runs;
     entry.gpu_ns += work->end_ns - work->start_ns;
     if (entry.longest == kNone<SliceId> ||
         work->end_ns - work->start_ns > facts.trace->dur_ns(entry.longest))
       entry.longest = work->slice;
   }
-  if (replayed == 0 || kernels == 0) return Quiet{};
+  if (replayed == 0 || kernels == 0) return std::nullopt;
   std::uint64_t bare_steps = 0;
   SliceId bare = kNone<SliceId>;
   std::vector<Window> bare_windows;
@@ -66,19 +80,28 @@ Outcome check_outside_graphs(const Facts& facts) {
   const std::int64_t outside_ns = union_ns(outside);
   const std::int64_t busy_ns = facts.wall.partition.busy_ns();
   const bool by_step = facts.steps.marked && bare_steps > 0 && bare_steps < facts.steady.size();
-  if (!by_step && (share_of(outside_ns, busy_ns) < 0.1 || kernels < 10)) return Quiet{};
-  Finding finding;
-  if (by_step) {
-    std::int64_t waiting = 0;
+  if (!by_step && (share_of(outside_ns, busy_ns) < 0.1 || kernels < 10)) return std::nullopt;
+  std::int64_t waiting = 0;
+  if (by_step)
     for (const HostStretch& part : parts_within(host_late_stretches(facts), bare_windows))
       waiting += part.end_ns - part.start_ns;
+  return OutsideGraphs{std::move(by_name), replayed, kernels, bare_steps, bare, waiting,
+                       outside_ns,         by_step};
+}
+
+Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
+  const auto& [by_name, replayed, kernels, bare_steps, bare, waiting, outside_ns, by_step] =
+      measured;
+  const std::int64_t busy_ns = facts.wall.partition.busy_ns();
+  Finding finding;
+  if (by_step) {
     finding.verdict =
         say("{} of {} steps ran without the CUDA graph that the others replay: a shape, or a "
             "branch, that was not captured.",
             {count(bare_steps), count(facts.steady.size())});
     if (waiting > 0) {
-      finding.verdict.pattern += bare_steps == 1 ? " In it the GPU waited {} for the CPU."
-                                                 : " In those the GPU waited {} for the CPU.";
+      finding.verdict.pattern += bare_steps == 1 ? " In this step the GPU waited {} for the CPU."
+                                                 : " In these steps the GPU waited {} for the CPU.";
       finding.verdict.values.push_back(ns(waiting));
     }
     finding.at_stake_ns = facts.per_step(waiting);
@@ -96,10 +119,10 @@ Outcome check_outside_graphs(const Facts& facts) {
         {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
          ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
     finding.try_next = {
-        "usual where only parts are captured (attention, sampling, or prefill outside); a shape "
-        "that was not captured looks the same"};
+        "check that every shape was captured; kernels outside are usual where only parts are "
+        "captured (attention, sampling or prefill run outside)"};
   }
-  std::vector<std::pair<std::string, Outside>> ranked(by_name.begin(), by_name.end());
+  std::vector<std::pair<std::string, OutsideKernel>> ranked(by_name.begin(), by_name.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
@@ -119,7 +142,7 @@ extern constinit const Rule outside_graphs_rule = {
     .question = "what runs outside of the CUDA graphs?",
     .order = 740,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_outside_graphs,
+    .run = measure_and_tell<measure_outside_graphs, tell_outside_graphs>,
 };
 
 }  // namespace lanescope::explain::rules

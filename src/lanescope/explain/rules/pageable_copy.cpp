@@ -1,6 +1,7 @@
 // Copies between the GPU and memory that is not pinned: they hold up the CPU and run below the
 // bus's speed.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -25,28 +26,36 @@ bool is_upload(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable ->") != std::string_view::npos;
 }
 
-// A value that comes to the CPU is waited for by whoever asked: host-sync tells of it, and pinned
+// A value that comes to the CPU is waited for by whoever asked: host-sync reports it, and pinned
 // memory gains nothing. One that goes to the GPU may be a batch's labels, copied as the batch is.
 bool is_pageable_copy(const Trace& trace, SliceId work) {
   return trace.name(work).find("Pageable") != std::string_view::npos &&
          (is_upload(trace, work) || !is_value(trace, work));
 }
 
-Outcome check_pageable_copy(const Facts& facts) {
+struct CopyDirection {
+  std::uint64_t copies = 0;
+  std::int64_t bytes = 0, gpu_ns = 0, cpu_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+struct PageableCopy {
+  CopyDirection to_device;
+  CopyDirection from_device;
+  std::int64_t exposed = 0;
+  std::int64_t held_up = 0;
+};
+
+std::optional<PageableCopy> measure_pageable_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  struct Direction {
-    std::uint64_t copies = 0;
-    std::int64_t bytes = 0, gpu_ns = 0, cpu_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  Direction to_device, from_device;
+  CopyDirection to_device, from_device;
   bool any_data = false;
   std::vector<Window> intervals;  // disjoint
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy || !inside(facts.steady_windows, work.start_ns)) continue;
     if (!is_pageable_copy(trace, work.slice)) continue;
     any_data = any_data || !is_value(trace, work.slice);
-    Direction& way = is_upload(trace, work.slice) ? to_device : from_device;
+    CopyDirection& way = is_upload(trace, work.slice) ? to_device : from_device;
     ++way.copies;
     way.bytes += trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0);
     way.gpu_ns += work.end_ns - work.start_ns;
@@ -63,7 +72,7 @@ Outcome check_pageable_copy(const Facts& facts) {
   for (const Window& each : intervals)
     exposed += facts.device().timeline.time_within(
         each.start_ns, each.end_ns)[static_cast<std::size_t>(WorkClass::kCopy)];
-  // The CPU stands in the copy's call, or comes from it to an empty queue.
+  // The CPU is in the copy's call, or has returned from it to an empty queue.
   const auto is_pageable_call = [&](SliceId call) {
     for (const SliceId work : facts.links.launched_by(call))
       if (is_pageable_copy(trace, work)) return true;
@@ -84,8 +93,14 @@ Outcome check_pageable_copy(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
-  if (!any_data || share_of(lost, wall_ns) < 0.01) return Quiet{};
+  if (!any_data || share_of(lost, wall_ns) < 0.01) return std::nullopt;
+  return PageableCopy{to_device, from_device, exposed, held_up};
+}
 
+Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
+  const auto& [to_device, from_device, exposed, held_up] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::int64_t lost = exposed + held_up;
   Finding finding;
   finding.verdict = say_counted(
       facts,
@@ -95,11 +110,11 @@ Outcome check_pageable_copy(const Facts& facts) {
        bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
-  finding.arithmetic.push_back(say(
-      "{} per step in which only these copies ran, {} in which the GPU was idle because the CPU "
-      "was in such a call or came from it",
-      {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
-  const auto describe_way = [&](const Direction& way, const char* direction) {
+  finding.arithmetic.push_back(
+      say("{} per step in which only these copies ran, {} in which the GPU was idle because the "
+          "CPU was in the call of such a copy or had just returned from one",
+          {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
+  const auto describe_way = [&](const CopyDirection& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(
         {way.longest,
@@ -110,9 +125,9 @@ Outcome check_pageable_copy(const Facts& facts) {
   describe_way(to_device, "host to device");
   describe_way(from_device, "device to host");
   finding.try_next = {
-      "input: DataLoader(pin_memory=True) or tensor.pin_memory(), then .to(device, "
+      "use DataLoader(pin_memory=True) or tensor.pin_memory() for inputs, then .to(device, "
       "non_blocking=True)",
-      "results: copy into a pinned buffer with non_blocking=True and look at it a step later"};
+      "copy results into a pinned buffer with non_blocking=True and read it a step later"};
   finding.confidence = facts.confidence();
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
@@ -123,7 +138,7 @@ Outcome check_pageable_copy(const Facts& facts) {
        count(facts.steady.size())});
   finding.action =
       to_device.copies > 0
-          ? say("DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
+          ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
           : say("Copy results into pinned memory with non_blocking=True; read them a step later");
   return finding;
 }
@@ -135,7 +150,7 @@ extern constinit const Rule pageable_copy_rule = {
     .question = "do copies go through memory that is not pinned?",
     .order = 90,
     .needs = {need::kGpuWork},
-    .run = check_pageable_copy,
+    .run = measure_and_tell<measure_pageable_copy, tell_pageable_copy>,
 };
 
 }  // namespace lanescope::explain::rules

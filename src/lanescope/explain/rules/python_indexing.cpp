@@ -6,7 +6,9 @@
 // them.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
@@ -126,10 +128,18 @@ void join(std::vector<Window>& windows) {
   windows = std::move(joined);
 }
 
-Outcome check_python_indexing(const Facts& facts) {
+struct PythonIndexing {
+  std::vector<std::pair<Key, Loops>> ranked;
+  std::uint64_t calls = 0;
+  std::uint64_t pieces = 0;
+  std::int64_t waiting_ns = 0;
+  std::int64_t small_ns = 0;
+};
+
+std::optional<PythonIndexing> measure_python_indexing(const Facts& facts) {
   const Trace& trace = *facts.trace;
   FoundIndexing found = loops_of(facts);
-  if (found.by_key.empty()) return Quiet{};
+  if (found.by_key.empty()) return std::nullopt;
   for (auto& [thread, windows] : found.windows) join(windows);
 
   const auto waits = host_late_stretches(facts);
@@ -156,7 +166,7 @@ Outcome check_python_indexing(const Facts& facts) {
   }
   small.finish();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (share_of(waiting_ns, wall_ns) < 0.05) return Quiet{};
+  if (share_of(waiting_ns, wall_ns) < 0.05) return std::nullopt;
 
   std::vector<std::pair<Key, Loops>> ranked(found.by_key.begin(), found.by_key.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
@@ -165,21 +175,29 @@ Outcome check_python_indexing(const Facts& facts) {
   });
   std::uint64_t calls = 0;
   for (const auto& [key, loops] : ranked) calls += loops.calls;
+  return PythonIndexing{std::move(ranked), calls, pieces, waiting_ns, small.length_ns()};
+}
+
+Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [ranked, calls, pieces, waiting_ns, small_ns] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(facts.steady.size());
-  const std::int64_t at_stake_ns = waiting_ns + small.length_ns();
+  const std::int64_t at_stake_ns = waiting_ns + small_ns;
   Finding finding;
-  finding.verdict = say(
-      "A Python loop takes tensors apart: {} calls per step of {} and the like, each at another "
-      "index, launch {} pieces of GPU work, and the GPU waits {} per step ({}) in it.",
-      {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
-       count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
+  finding.verdict =
+      say("A Python loop indexes tensors piece by piece: {} calls per step of {} and similar "
+          "operators, each at another index, launch {} pieces of GPU work, and the GPU waits {} "
+          "per step ({}) for the loop.",
+          {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
+           count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
-  finding.arithmetic.push_back(say(
-      "one call over the whole tensor in place of the loop: waiting {} + work in pieces shorter "
-      "than 10 us {} = at most {} per step",
-      {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small.length_ns())),
-       ns(facts.per_step(at_stake_ns))}));
+  finding.arithmetic.push_back(
+      say("one call over the whole tensor instead of the loop saves: waiting {} + work in pieces "
+          "shorter than 10 us {} = at most {} per step",
+          {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small_ns)),
+           ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Loops& loops = ranked[i].second;
     Sentence line =
@@ -194,10 +212,9 @@ Outcome check_python_indexing(const Facts& facts) {
   }
   finding.try_next = {
       "index with all rows at once: table[indices], x.unbind() once, torch.stack or a batched "
-      "operator in place of the loop",
-      "where each turn needs the one before: one fused operator (nn.LSTM, nn.GRU), torch.compile "
-      "or "
-      "a CUDA graph"};
+      "operator instead of the loop",
+      "use one fused operator (nn.LSTM, nn.GRU), torch.compile or a CUDA graph where each "
+      "iteration needs the result of the one before"};
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
@@ -213,10 +230,10 @@ Outcome check_python_indexing(const Facts& facts) {
 
 extern constinit const Rule python_indexing_rule = {
     .id = "python-indexing",
-    .question = "does a Python loop take tensors apart?",
+    .question = "does a Python loop index tensors piece by piece?",
     .order = 130,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
-    .run = check_python_indexing,
+    .run = measure_and_tell<measure_python_indexing, tell_python_indexing>,
 };
 
 }  // namespace lanescope::explain::rules

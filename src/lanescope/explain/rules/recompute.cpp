@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -16,7 +17,14 @@ using analysis::Phase;
 
 namespace {
 
-Outcome check_recompute(const Facts& facts) {
+struct Recompute {
+  std::int64_t again_ns = 0;
+  std::uint64_t ops = 0;
+  SliceId first = kNone<SliceId>;
+  std::map<std::string, std::int64_t> by_op;
+};
+
+Measurement<Recompute> measure_recompute(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   const auto windows = facts.steady_cpu_windows();
@@ -77,11 +85,17 @@ Outcome check_recompute(const Facts& facts) {
   }
   const std::int64_t again_ns = union_ns(works), wall_ns = facts.wall.partition.wall_ns;
   if (ops == 0 || is_thin(facts) || share_of(again_ns, wall_ns) < 0.03) return Quiet{};
+  return Recompute{again_ns, ops, first, std::move(by_op)};
+}
+
+Finding tell_recompute(const Facts& facts, const Recompute& measured) {
+  const auto& [again_ns, ops, first, by_op] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(
-      "The backward pass runs forward work again, {} per step ({}), as activation checkpointing "
-      "does: memory saved for time.",
-      {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
+  finding.verdict =
+      say("The backward pass runs forward work again, {} per step ({}), as activation "
+          "checkpointing does: it saves memory and costs time.",
+          {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(again_ns);
   finding.at_stake_ratio = share_of(again_ns, wall_ns);
   finding.arithmetic.push_back(say_counted(
@@ -102,7 +116,7 @@ Outcome check_recompute(const Facts& facts) {
   finding.try_next = {
       "if the peak leaves room, checkpoint fewer layers, or only cheap operators (selective "
       "checkpointing)",
-      "normal where it is what makes the model fit"};
+      "leave it where the model does not fit without it"};
   finding.confidence = facts.confidence();
   finding.sample_count = ops;
   finding.sample_noun = "operator";
@@ -118,7 +132,7 @@ extern constinit const Rule recompute_rule = {
     .question = "does the backward pass run forward work again?",
     .order = 790,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_recompute,
+    .run = measure_and_tell<measure_recompute, tell_recompute>,
 };
 
 }  // namespace lanescope::explain::rules

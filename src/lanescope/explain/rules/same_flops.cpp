@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -29,7 +30,13 @@ std::int64_t median(std::vector<const KernelCall*>& calls) {
   return calls[(calls.size() - 1) / 2]->dur_ns();
 }
 
-Outcome check_same_flops(const Facts& facts) {
+struct SameFlops {
+  Savings found;
+  EqualCalls slow_calls;
+  EqualCalls fast_calls;
+};
+
+Measurement<SameFlops> measure_same_flops(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   // Equal operations of one type, limited by them: (type, operations) -> (model, kernel) -> calls.
   std::map<std::pair<std::string_view, double>,
@@ -71,16 +78,21 @@ Outcome check_same_flops(const Facts& facts) {
     found.add(*kernel, kernel->dur_ns() - worst.fast->median_ns);
   found.finish();
   if (wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
-  const KernelCall& slow = *worst.slow->calls[(worst.slow->calls.size() - 1) / 2];
-  const KernelCall& fast = *worst.fast->calls[(worst.fast->calls.size() - 1) / 2];
+  return SameFlops{std::move(found), *worst.slow, *worst.fast};
+}
+
+Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
+  const auto& [found, slow_calls, fast_calls] = measured;
+  const KernelCall& slow = *slow_calls.calls[(slow_calls.calls.size() - 1) / 2];
+  const KernelCall& fast = *fast_calls.calls[(fast_calls.calls.size() - 1) / 2];
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
   finding.verdict = say_counted(
       facts,
       "Matmuls of equal work take different times: {} [call|calls] of {} GFLOP at {} each, {} "
       "[other|others] at {}.",
-      {count(worst.slow->calls.size()), whole(std::llround(slow.work->flops / 1e9)),
-       ns(worst.slow->median_ns), count(worst.fast->calls.size()), ns(worst.fast->median_ns)});
+      {count(slow_calls.calls.size()), whole(std::llround(slow.work->flops / 1e9)),
+       ns(slow_calls.median_ns), count(fast_calls.calls.size()), ns(fast_calls.median_ns)});
   for (const KernelCall* each : {&slow, &fast})
     finding.arithmetic.push_back(
         say("{}: [{} x {}] by [{} x {}], {}",
@@ -90,10 +102,11 @@ Outcome check_same_flops(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
-  finding.try_next = {"another tile or transposition was picked: store the weight transposed",
-                      "torch.compile(mode=\"max-autotune\"), which measures before it picks"};
+  finding.try_next = {
+      "store the weight transposed: the slow ones may have got another tile or transposition",
+      "use torch.compile(mode=\"max-autotune\"), which measures before it picks"};
   finding.brief = say("Matmuls of equal size take different times: {} or {}",
-                      {ns(worst.slow->median_ns), ns(worst.fast->median_ns)});
+                      {ns(slow_calls.median_ns), ns(fast_calls.median_ns)});
   finding.action = say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
@@ -107,7 +120,7 @@ extern constinit const Rule same_flops_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakRates},
-    .run = check_same_flops,
+    .run = measure_and_tell<measure_same_flops, tell_same_flops>,
 };
 
 }  // namespace lanescope::explain::rules

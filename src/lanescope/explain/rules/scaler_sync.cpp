@@ -1,5 +1,6 @@
 // GradScaler.step and clip_grad_norm_ may ask the GPU for a number before the optimizer runs.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -15,7 +16,15 @@ using analysis::Window;
 
 namespace {
 
-Outcome check_scaler_sync(const Facts& facts) {
+struct ScalerSync {
+  bool scaler = false;
+  std::size_t waits = 0;
+  std::int64_t idle_ns = 0;
+  std::int64_t waited_ns = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   struct Mark {
@@ -39,7 +48,7 @@ Outcome check_scaler_sync(const Facts& facts) {
   }
   std::stable_sort(marks.begin(), marks.end(),
                    [](const Mark& a, const Mark& b) { return a.time_ns < b.time_ns; });
-  // From the first check or norm behind the backward pass to the optimizer's start.
+  // From the first check or norm after the backward pass to the optimizer's start.
   std::vector<bool> by_scaler;
   std::vector<Window> spans;
   std::int64_t from = 0;
@@ -57,7 +66,7 @@ Outcome check_scaler_sync(const Facts& facts) {
     open = true;
     checked = checked || mark.kind == Mark::Kind::kScaler;
   }
-  if (spans.empty()) return Quiet{};
+  if (spans.empty()) return std::nullopt;
   std::int64_t idle_ns = 0, waited_ns = 0;
   std::set<std::uint32_t> waits;
   SliceId longest = kNone<SliceId>;
@@ -78,38 +87,44 @@ Outcome check_scaler_sync(const Facts& facts) {
       longest = part.blame;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  // Without the waits the CPU runs ahead, but it cannot hide behind more work than there is.
+  // Without the waits the CPU runs ahead, but it cannot hide in more work than there is.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
   // clip_grad_norm_ reads one number; a loop of .item() over the gradients is host-sync's.
-  if (!scaler && waits.size() > 2 * facts.steady.size()) return Quiet{};
-  if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return Quiet{};
+  if (!scaler && waits.size() > 2 * facts.steady.size()) return std::nullopt;
+  if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
+  return ScalerSync{scaler, waits.size(), idle_ns, waited_ns, longest};
+}
+
+Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
+  const auto& [scaler, waits, idle_ns, waited_ns, longest] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
       say_counted(facts,
                   "{} asks the GPU for a number before each optimizer step: {} [wait|waits] in the "
-                  "steady steps, after which the GPU stands idle {} per step ({}).",
+                  "steady steps, after which the GPU is idle for {} per step ({}).",
                   {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
-                   count(waits.size()), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+                   count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("without the waits the CPU would run ahead and hide its work behind the GPU's; the waits "
+      say("without the waits the CPU would run ahead and work while the GPU is busy; the waits "
           "themselves take {} per step",
           {ns(facts.per_step(waited_ns))}));
   Sentence where = say("the longest of these waits");
   add_line(facts, longest, where);
   finding.evidence.push_back({longest, std::move(where)});
-  finding.try_next = {
-      scaler
-          ? "bf16 needs no gradient scaler; with fp16, fused=True optimizers check on the GPU"
-          : "clip_grad_norm_(..., error_if_nonfinite=False, foreach=True) needs no wait; log the "
-            "norm every n steps"};
+  finding.try_next = {scaler ? "use bf16, which needs no gradient scaler; with fp16 use an "
+                               "optimizer with fused=True, which checks on the GPU"
+                             : "call clip_grad_norm_(..., error_if_nonfinite=False, foreach=True), "
+                               "which needs no wait; log the norm every n steps"};
   finding.confidence = facts.confidence();
-  finding.sample_count = waits.size();
+  finding.sample_count = waits;
   finding.sample_noun = "wait";
   finding.explains.push_back({"host-sync", finding.at_stake_ns});
-  finding.action = scaler ? say("Use bf16 without a scaler, or an optimizer with fused=True")
-                          : say("clip_grad_norm_(error_if_nonfinite=False); log it every n steps");
+  finding.action =
+      scaler ? say("Use bf16 without a scaler, or an optimizer with fused=True")
+             : say("Call clip_grad_norm_(error_if_nonfinite=False); log the norm every n steps");
   finding.brief = say("{} waits for the GPU before each optimizer step",
                       {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm")});
   return finding;
@@ -122,7 +137,7 @@ extern constinit const Rule scaler_sync_rule = {
     .question = "does the gradient scaler or clipping wait for the GPU?",
     .order = 810,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_scaler_sync,
+    .run = measure_and_tell<measure_scaler_sync, tell_scaler_sync>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -22,7 +22,14 @@ struct OpTimes {
 constexpr double kLeastFactor = 1.2;
 constexpr std::size_t kMostChildren = 3;
 
-Outcome check_self_total(const Facts& facts) {
+struct SelfTotal {
+  std::string_view label;
+  OpTimes times;
+  std::int64_t totals_ns = 0;
+  std::int64_t once_ns = 0;
+};
+
+Measurement<SelfTotal> measure_self_total(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto windows = facts.main_device ? facts.steady_cpu_windows() : facts.steady_windows;
   const analysis::SliceNesting nesting = analysis::compute_slice_nesting(trace);
@@ -52,15 +59,18 @@ Outcome check_self_total(const Facts& facts) {
       std::max_element(by_name.begin(), by_name.end(), [](const auto& a, const auto& b) {
         return a.second.total_ns - a.second.self_ns < b.second.total_ns - b.second.self_ns;
       });
-  const OpTimes& times = most->second;
+  return SelfTotal{most->first, most->second, totals_ns, once_ns};
+}
 
+Finding tell_self_total(const Facts& facts, const SelfTotal& measured) {
+  const auto& [label, times, totals_ns, once_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict = say(
       "A total holds what the row called, Self does not: {} takes {} in total per step, {} of it "
       "itself. The totals of all operators add up to {}, {} times the {} that threads were in "
       "operators at all.",
-      {name(most->first), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
+      {name(label), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
        ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
   std::vector<std::pair<std::string_view, std::int64_t>> children(times.children.begin(),
                                                                   times.children.end());
@@ -78,7 +88,7 @@ Outcome check_self_total(const Facts& facts) {
   }
   if (others_ns > 0) append(sum, say(" + others {}", {ns(facts.per_step(others_ns))}));
   finding.arithmetic.push_back(std::move(sum));
-  finding.evidence.push_back({times.longest, say("the longest {}", {name(most->first)})});
+  finding.evidence.push_back({times.longest, say("the longest {}", {name(label)})});
   finding.try_next = {
       "add up and compare Self: each moment counts once (lanescope table --sort-by "
       "self_cpu_time_total)",
@@ -95,7 +105,7 @@ extern constinit const Rule self_total_rule = {
     .id = "self-total",
     .question = "what is the difference between Self and total time?",
     .order = 900,
-    .run = check_self_total,
+    .run = measure_and_tell<measure_self_total, tell_self_total>,
     .only_by_id = true,
 };
 

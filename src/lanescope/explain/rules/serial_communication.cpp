@@ -1,5 +1,6 @@
-// Communication never runs beside compute: one stream, or waits on both sides of it.
+// Communication hardly overlaps with compute: one stream, or waits on both sides of it.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -12,7 +13,17 @@ using analysis::WorkClass;
 
 namespace {
 
-Outcome check_serial_communication(const Facts& facts) {
+struct SerialCommunication {
+  std::int64_t total_ns = 0;
+  std::int64_t exposed_ns = 0;
+  std::uint64_t calls = 0;
+  std::uint64_t on_compute_stream = 0;
+  SliceId longest = kNone<SliceId>;
+  std::int64_t longest_ns = 0;
+  bool one_stream = false;
+};
+
+std::optional<SerialCommunication> measure_serial_communication(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   std::set<std::uint32_t> compute_tracks;
@@ -42,21 +53,36 @@ Outcome check_serial_communication(const Facts& facts) {
   const auto& part = facts.wall.partition;
   if (calls < 3 || share_of(exposed_ns, total_ns) < 0.9 ||
       share_of(exposed_ns, part.wall_ns) < 0.05 || part.compute_ns == 0)
-    return Quiet{};
-  const bool one_stream = on_compute_stream * 2 > calls;
+    return std::nullopt;
+  return SerialCommunication{total_ns,
+                             exposed_ns,
+                             calls,
+                             on_compute_stream,
+                             longest,
+                             longest_ns,
+                             on_compute_stream * 2 > calls};
+}
+
+Finding tell_serial_communication(const Facts& facts, const SerialCommunication& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [total_ns, exposed_ns, calls, on_compute_stream, longest, longest_ns, one_stream] =
+      measured;
+  const auto& part = facts.wall.partition;
   Finding finding;
   finding.verdict = say(
-      "Communication never runs beside compute: of {} per step {} are exposed. {}",
+      "Communication hardly overlaps with compute: of {} per step {} are exposed. {}",
       {ns(facts.per_step(total_ns)), ratio(exposed_ns, total_ns),
-       text(one_stream ? "It is on the stream that computes, so the two cannot overlap."
-                       : "It has a stream of its own, so waits on both sides keep them apart.")});
+       text(
+           one_stream
+               ? "It is on the stream that computes, so the two cannot overlap."
+               : "It has a stream of its own, so waits before and after it prevent the overlap.")});
   // All of one or all of the other can be hidden, whichever is less.
   const std::int64_t stake_ns = std::min(exposed_ns, part.compute_ns);
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, part.wall_ns);
   finding.arithmetic.push_back(
-      say("compute takes {} per step: no more than that can hide communication; what runs beside "
-          "communication gets slower itself",
+      say("compute takes {} per step and can hide at most as much communication; kernels that "
+          "overlap with communication take longer themselves",
           {ns(facts.per_step(part.compute_ns))}));
   finding.arithmetic.push_back(say_counted(
       facts, "{} of {} communication [kernel runs|kernels run] on a stream that also computes",
@@ -69,14 +95,14 @@ Outcome check_serial_communication(const Facts& facts) {
             "on a stream of its own"
           : "start it earlier (DDP buckets while backward runs, FSDP backward_prefetch) and "
             "wait() only where the result is needed",
-      "tensor-parallel layers need their sum at once: there, overlap works across micro-batches"};
+      "overlap tensor-parallel layers across micro-batches: each layer needs its sum at once"};
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
   finding.action = one_stream
                        ? say("Call it with async_op=True, and wait() where its result is needed")
                        : say("Start it earlier: smaller DDP buckets, FSDP backward_prefetch");
-  finding.brief = say("Communication never runs beside compute");
+  finding.brief = say("Communication hardly overlaps with compute");
   return finding;
 }
 
@@ -87,7 +113,7 @@ extern constinit const Rule serial_communication_rule = {
     .question = "why does communication not overlap with compute?",
     .order = 410,
     .needs = {need::kGpuWork},
-    .run = check_serial_communication,
+    .run = measure_and_tell<measure_serial_communication, tell_serial_communication>,
 };
 
 }  // namespace lanescope::explain::rules

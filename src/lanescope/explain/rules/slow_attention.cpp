@@ -1,5 +1,7 @@
 // Fused attention over long sequences that reaches less than 40 % of the GPU's peak.
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -9,7 +11,14 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_slow_attention(const Facts& facts) {
+struct SlowAttention {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  double flops = 0;
+  std::int64_t time_ns = 0;
+};
+
+std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -26,7 +35,12 @@ Outcome check_slow_attention(const Facts& facts) {
     if (!longest || call.time_ns > longest->call->time_ns) longest = &kernel;
   }
   found.finish();
-  if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
+  if (!longest || wall_share(facts, found.time_ns()) < 0.05) return std::nullopt;
+  return SlowAttention{std::move(found), longest, flops, time_ns};
+}
+
+Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
+  const auto& [found, longest, flops, time_ns] = measured;
   Finding finding;
   finding.verdict = say_counted(facts,
                                 "Fused attention is far below the peak: {} [call|calls] of 1 GFLOP "
@@ -42,9 +56,9 @@ Outcome check_slow_attention(const Facts& facts) {
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   finding.try_next = {
-      "another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention 3 "
-      "on Hopper",
-      "a head size of 64 or 128; is_causal=True in place of a dense causal mask"};
+      "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention "
+      "3 on Hopper",
+      "use a head size of 64 or 128, and is_causal=True instead of a dense causal mask"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.action = say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3; head size 64 or 128");
   finding.brief = say("Fused attention runs far below the GPU's peak");
@@ -60,7 +74,7 @@ extern constinit const Rule slow_attention_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakRates},
-    .run = check_slow_attention,
+    .run = measure_and_tell<measure_slow_attention, tell_slow_attention>,
 };
 
 }  // namespace lanescope::explain::rules

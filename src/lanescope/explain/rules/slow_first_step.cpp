@@ -1,4 +1,6 @@
 // The first recorded step takes longer than the others: warm-up, of the program or the recording.
+#include <optional>
+
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
 
@@ -12,37 +14,48 @@ constexpr Need kThreeWholeSteps = {[](const Facts& facts) {
                                    },
                                    need::kRecordSteps};
 
-Outcome check_slow_first_step(const Facts& facts) {
+struct SlowFirstStep {
+  std::int64_t first = 0;
+  std::int64_t median = 0;
+  std::size_t whole_steps = 0;
+  std::int64_t profiler = 0;
+  bool is_profiler = false;
+};
+
+std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.cut_steps.size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
   const std::int64_t first = lengths[0];
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
-  if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return Quiet{};
-
-  Finding finding;
-  finding.kind = FindingKind::kOnce;
+  if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return std::nullopt;
   std::int64_t profiler = 0;
   if (facts.main_device) profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
-  const bool is_profiler = profiler * 2 > first - median;
+  return SlowFirstStep{first, median, lengths.size(), profiler, profiler * 2 > first - median};
+}
+
+Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) {
+  const auto& [first, median, whole_steps, profiler, is_profiler] = measured;
+  Finding finding;
+  finding.kind = FindingKind::kOnce;
   finding.verdict = say("The first step took {}, {} times the median of the other {} ({}): {}.",
-                        {ns(first), factor(first, median), count(lengths.size() - 1), ns(median),
+                        {ns(first), factor(first, median), count(whole_steps - 1), ns(median),
                          text(is_profiler ? "most of it is the profiler's own start"
                                           : "start-up, not a usual step")});
   finding.at_stake_ns = first - median;
   if (profiler > 0)
-    finding.arithmetic.push_back(say("idle in the profiler's own work during it: {} of the {} more",
-                                     {ns(profiler), ns(first - median)}));
+    finding.arithmetic.push_back(
+        say("the GPU was idle for {} during the profiler's own work, of {} more than usual",
+            {ns(profiler), ns(first - median)}));
   // What the CPU did while the profiler held it up would blame the innocent.
   if (!is_profiler) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {
-      "leave it out of averages; give the profiler's schedule a warmup of a step or "
-      "more",
-      "libraries load kernels, pick algorithms and fill caches on first use: run a "
-      "few steps before measuring"};
-  finding.sample_count = lengths.size();
-  finding.confidence = lengths.size() >= 4 ? Confidence::kHigh : Confidence::kMedium;
+      "do not count it in averages; give the profiler's schedule a warmup of a step or more",
+      "run a few steps before measuring: libraries load kernels, pick algorithms and fill caches "
+      "on first use"};
+  finding.sample_count = whole_steps;
+  finding.confidence = whole_steps >= 4 ? Confidence::kHigh : Confidence::kMedium;
   return finding;
 }
 
@@ -53,7 +66,7 @@ extern constinit const Rule slow_first_step_rule = {
     .question = "why is the first step slow?",
     .order = 170,
     .needs = {kThreeWholeSteps},
-    .run = check_slow_first_step,
+    .run = measure_and_tell<measure_slow_first_step, tell_slow_first_step>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Large matmuls that reach less than 40 % of the GPU's peak.
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -10,7 +11,14 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_slow_gemm(const Facts& facts) {
+struct SlowGemm {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  double flops = 0;
+  double flop_time_ns = 0;
+};
+
+Measurement<SlowGemm> measure_slow_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -26,6 +34,11 @@ Outcome check_slow_gemm(const Facts& facts) {
   found.finish();
   if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
   if (!longest || wall_share(facts, found.time_ns()) < 0.05) return Quiet{};
+  return SlowGemm{std::move(found), longest, flops, flop_time_ns};
+}
+
+Finding tell_slow_gemm(const Facts& facts, const SlowGemm& measured) {
+  const auto& [found, longest, flops, flop_time_ns] = measured;
   const auto& gemm = *longest->work->gemm;
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
@@ -43,11 +56,11 @@ Outcome check_slow_gemm(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {
-      "see few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
-      "a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
+      "see the rules few-blocks, wave-tail, unaligned-dims and fp32-matmul for a reason",
+      "use a larger batch, or torch.compile(mode=\"max-autotune\"), which tries other kernels"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Large matmuls run far below the GPU's peak");
-  finding.action = say("A larger batch, or torch.compile(mode=\"max-autotune\")");
+  finding.action = say("Use a larger batch, or torch.compile(mode=\"max-autotune\")");
   return finding;
 }
 
@@ -60,7 +73,7 @@ extern constinit const Rule slow_gemm_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakRates},
-    .run = check_slow_gemm,
+    .run = measure_and_tell<measure_slow_gemm, tell_slow_gemm>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Launch calls that take the CPU longer than such calls do.
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_set>
 
 #include "lanescope/explain/rules/queued_launches.h"
@@ -62,7 +63,17 @@ std::vector<QueuedLaunch> queued_launches(const Facts& facts) {
 
 namespace {
 
-Outcome check_slow_launches(const Facts& facts) {
+struct SlowLaunches {
+  bool all_slow = false;
+  std::int64_t median_ns = 0;
+  std::int64_t stake_ns = 0;
+  std::int64_t excess_ns = 0;
+  std::uint64_t slow = 0;
+  std::size_t launch_count = 0;
+  SliceId longest = kNone<SliceId>;
+};
+
+std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   const std::vector<QueuedLaunch> launches = queued_launches(facts);
@@ -74,7 +85,7 @@ Outcome check_slow_launches(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   for (const QueuedLaunch& launch : launches)
     if (launch.queued < kFullQueue) lengths.push_back(length_of(launch.call));
-  if (lengths.size() < 100) return Quiet{};
+  if (lengths.size() < 100) return std::nullopt;
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
   const std::int64_t limit_ns = all_slow ? kUsualLaunchNs : 50 * median_ns;
@@ -94,24 +105,31 @@ Outcome check_slow_launches(const Facts& facts) {
     if (longest == kNone<SliceId> || length > length_of(longest)) longest = launch.call;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return Quiet{};
+  if (slow == 0 || share_of(stake_ns, wall_ns) < 0.02) return std::nullopt;
+  return SlowLaunches{all_slow, median_ns, stake_ns, excess_ns, slow, lengths.size(), longest};
+}
+
+Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [all_slow, median_ns, stake_ns, excess_ns, slow, launch_count, longest] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   if (all_slow)
     finding.verdict =
-        say("Launch calls are slow here: {} each in the median, where a few us are usual; the GPU "
-            "was idle for {} per step in what they took too long.",
+        say("Launch calls are slow: {} each in the median, where a few us are usual; during the "
+            "excess time the GPU was idle for {} per step.",
             {ns(median_ns), ns(facts.per_step(stake_ns))});
   else
     finding.verdict =
-        say("{} of {} launch calls took more than 50 times the median of {}: {} per step, in which "
-            "the GPU was idle for {}.",
-            {count(slow), count(lengths.size()), ns(median_ns), ns(facts.per_step(excess_ns)),
+        say("{} of {} launch calls took more than 50 times the median of {}: {} more per step, "
+            "during which the GPU was idle for {}.",
+            {count(slow), count(launch_count), ns(median_ns), ns(facts.per_step(excess_ns)),
              ns(facts.per_step(stake_ns))});
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("per call the part above {}, and of that at most the time in which no stream ran: {} of "
-          "{} per step",
+      say("counted is the part of each call above {}, and of that at most the time in which no "
+          "stream ran: {} of {} per step",
           {ns(all_slow ? kUsualLaunchNs : median_ns), ns(facts.per_step(stake_ns)),
            ns(facts.per_step(excess_ns))}));
   finding.evidence.push_back(
@@ -121,12 +139,15 @@ Outcome check_slow_launches(const Facts& facts) {
                  "fight for cores (OMP_NUM_THREADS, data loader workers)"
                : "look at what interrupted these calls: other threads, a driver that loads modules "
                  "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
-      "fewer launches: torch.compile, CUDA graphs, fused operators"};
+      "make fewer launches: torch.compile, CUDA graphs, fused operators"};
   finding.brief = all_slow
                       ? say("Launch calls are slow: {} each", {ns(median_ns)})
                       : say("{} launch calls took more than 50 times the median", {count(slow)});
+  finding.action =
+      all_slow ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
+               : say("Look at what interrupted these calls: other threads, loading of modules");
   finding.confidence = facts.confidence();
-  finding.sample_count = lengths.size();
+  finding.sample_count = launch_count;
   finding.sample_noun = "launch call";
   return finding;
 }
@@ -138,7 +159,7 @@ extern constinit const Rule slow_launches_rule = {
     .question = "do launch calls take too long?",
     .order = 340,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_slow_launches,
+    .run = measure_and_tell<measure_slow_launches, tell_slow_launches>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
-// Kernels take longer while communication runs beside them.
+// Kernels take longer while communication runs at the same time.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/kernel_groups.h"
@@ -15,11 +16,25 @@ using analysis::WorkClass;
 namespace {
 
 struct KernelTimes {
-  std::vector<std::int64_t> alone, beside;
+  std::vector<std::int64_t> alone, overlapped;
   SliceId slowest = kNone<SliceId>;
 };
 
-Outcome check_slowed_compute(const Facts& facts) {
+struct SlowedKernel {
+  std::int64_t usual_ns, overlapped_ns, extra_ns;
+  std::size_t calls = 0;
+  SliceId slowest = kNone<SliceId>;
+};
+
+struct SlowedCompute {
+  std::int64_t usual_ns = 0;
+  std::int64_t overlapped_ns = 0;
+  std::int64_t hidden_ns = 0;
+  std::uint64_t calls = 0;
+  std::vector<SlowedKernel> rows;
+};
+
+Measurement<SlowedCompute> measure_slowed_compute(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& timeline = facts.device().timeline;
   analysis::IntervalUnion communication;
@@ -40,76 +55,82 @@ Outcome check_slowed_compute(const Facts& facts) {
     if (shared == 0) {
       group.alone.push_back(length);  // of any step: few run alone where overlap is good
     } else if (shared * 2 > length && inside(facts.steady_windows, work.start_ns)) {
-      group.beside.push_back(length);
+      group.overlapped.push_back(length);
       if (group.slowest == kNone<SliceId> || length > trace.dur_ns(group.slowest))
         group.slowest = work.slice;
     }
   }
   if (!has_shapes)
-    return NotChecked{"input shapes, to tell equal calls of a kernel (record_shapes=True)"};
-  // What the calls beside communication take more than the median of those alone; calls that are
+    return NotChecked{"input shapes, to recognise equal calls of a kernel (record_shapes=True)"};
+  // What the calls during communication take more than the median of those alone; calls that are
   // quicker count against it.
-  struct Row {
-    std::int64_t usual_ns, beside_ns, extra_ns;
-    std::size_t calls;
-    SliceId slowest;
-  };
-  std::vector<Row> rows;
-  std::int64_t usual_ns = 0, beside_ns = 0;
+  std::vector<SlowedKernel> rows;
+  std::int64_t usual_ns = 0, overlapped_ns = 0;
   std::uint64_t calls = 0;
   for (auto& [key, group] : groups) {
-    if (group.alone.size() < 2 || group.beside.size() < 3) continue;
+    if (group.alone.size() < 2 || group.overlapped.size() < 3) continue;
     const std::int64_t usual = analysis::lower_median(group.alone);
-    Row row{usual, analysis::lower_median(group.beside), 0, group.beside.size(), group.slowest};
-    for (const std::int64_t length : group.beside) {
+    SlowedKernel row{usual, analysis::lower_median(group.overlapped), 0, group.overlapped.size(),
+                     group.slowest};
+    for (const std::int64_t length : group.overlapped) {
       row.extra_ns += length - usual;
       usual_ns += usual;
-      beside_ns += length;
+      overlapped_ns += length;
       ++calls;
     }
     rows.push_back(row);
   }
-  const std::int64_t extra_ns = beside_ns - usual_ns;
+  const std::int64_t extra_ns = overlapped_ns - usual_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (beside_ns * 100 <= usual_ns * 115 || share_of(extra_ns, wall_ns) < 0.01) return Quiet{};
+  if (overlapped_ns * 100 <= usual_ns * 115 || share_of(extra_ns, wall_ns) < 0.01) return Quiet{};
   std::int64_t hidden_ns = 0;
   for (const auto& window : facts.steady_windows)
     hidden_ns += communication.length_within_ns(window.start_ns, window.end_ns);
   hidden_ns -= facts.wall.partition.exposed_communication_ns;
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {
+  std::stable_sort(rows.begin(), rows.end(), [&](const SlowedKernel& a, const SlowedKernel& b) {
     return a.extra_ns != b.extra_ns ? a.extra_ns > b.extra_ns
                                     : trace.name(a.slowest) < trace.name(b.slowest);
   });
+  return SlowedCompute{usual_ns, overlapped_ns, hidden_ns, calls, std::move(rows)};
+}
+
+Finding tell_slowed_compute(const Facts& facts, const SlowedCompute& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [usual_ns, overlapped_ns, hidden_ns, calls, rows] = measured;
+  const std::int64_t extra_ns = overlapped_ns - usual_ns;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict = say(
-      "Kernels take {} times as long while communication runs beside them: {} per step more, "
-      "while it hides {} of communication.",
-      {factor(beside_ns, usual_ns), ns(facts.per_step(extra_ns)), ns(facts.per_step(hidden_ns))});
+      "Kernels take {} times as long while communication runs at the same time: {} more per step, "
+      "and the overlap hides {} of communication.",
+      {factor(overlapped_ns, usual_ns), ns(facts.per_step(extra_ns)),
+       ns(facts.per_step(hidden_ns))});
   finding.at_stake_ns = facts.per_step(extra_ns);
   finding.at_stake_ratio = share_of(extra_ns, wall_ns);
-  finding.arithmetic.push_back(say_counted(
-      facts,
-      "equal kernels (name, grid, block, input shapes), {} [call|calls] beside communication for "
-      "more than half of their time against the median of two calls or more without any",
-      {count(calls)}));
+  finding.arithmetic.push_back(
+      say_counted(facts,
+                  "compared are equal kernels (name, grid, block, input shapes): {} [call|calls] "
+                  "with communication during more than half of their time, against the median of "
+                  "two or more calls without any",
+                  {count(calls)}));
   finding.arithmetic.push_back(say(hidden_ns > extra_ns
                                        ? "overlap still wins: without it the step would be longer"
                                        : "overlap does not pay here: it costs what it hides"));
   for (std::size_t i = 0; i < rows.size() && i < 3 && rows[i].extra_ns * 20 > extra_ns; ++i)
     finding.evidence.push_back(
         {rows[i].slowest,
-         say_counted(facts, "{}: {} beside communication, {} alone; {} [call|calls]",
-                     {kernel(trace.name(rows[i].slowest)), ns(rows[i].beside_ns),
+         say_counted(facts, "{}: {} with communication, {} alone; {} [call|calls]",
+                     {kernel(trace.name(rows[i].slowest)), ns(rows[i].overlapped_ns),
                       ns(rows[i].usual_ns), count(rows[i].calls)})});
   finding.try_next = {
-      "fewer blocks for communication (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), if the links allow",
+      "give communication fewer blocks (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), if the links allow",
       "do not count all of an exposed collective as time to win by overlap"};
   finding.confidence = calls >= 20 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = calls;
   finding.sample_noun = "call";
   finding.action = say("Give communication fewer blocks, if the links allow: NCCL_MAX_CTAS");
-  finding.brief =
-      say("Kernels take {} times as long beside communication", {factor(beside_ns, usual_ns)});
+  finding.brief = say("Kernels take {} times as long while communication runs",
+                      {factor(overlapped_ns, usual_ns)});
   return finding;
 }
 
@@ -117,10 +138,10 @@ Outcome check_slowed_compute(const Facts& facts) {
 
 extern constinit const Rule slowed_compute_rule = {
     .id = "slowed-compute",
-    .question = "does communication slow the kernels beside it?",
+    .question = "does communication slow the kernels that run at the same time?",
     .order = 430,
     .needs = {need::kGpuWork},
-    .run = check_slowed_compute,
+    .run = measure_and_tell<measure_slowed_compute, tell_slowed_compute>,
 };
 
 }  // namespace lanescope::explain::rules

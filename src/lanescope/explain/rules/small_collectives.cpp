@@ -1,6 +1,7 @@
 // Many collectives of small messages: each pays the latency of the network, not its bandwidth.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -20,7 +21,14 @@ struct CollectiveGroup {
   SliceId longest = kNone<SliceId>;
 };
 
-Outcome check_small_collectives(const Facts& facts) {
+struct SmallCollectives {
+  std::map<std::string_view, CollectiveGroup> groups;
+  std::uint64_t all = 0;
+  std::uint64_t small = 0;
+  std::int64_t exposed_ns = 0;
+};
+
+Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
   std::map<std::string_view, CollectiveGroup> groups;
@@ -58,18 +66,25 @@ Outcome check_small_collectives(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
   if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
+  return SmallCollectives{std::move(groups), all, small, exposed_ns};
+}
+
+Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measured) {
+  const auto& [groups, all, small, exposed_ns] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
   Finding finding;
   finding.verdict = say_counted(
       facts,
-      "{} of {} collectives in {} [step|steps] carry less than 1 MB each: they pay for the latency "
-      "of {} calls, {} per step with nothing computing beside them.",
+      "{} of {} collectives in {} [step|steps] carry less than 1 MiB each: they pay the latency of "
+      "{} calls, and for {} per step nothing computes meanwhile.",
       {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(exposed_ns);
   finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
   finding.arithmetic.push_back(
       say_counted(facts,
-                  "the part of these {} [call|calls] per step in which only communication ran; "
-                  "what the same bytes take in few calls stays",
+                  "counted is the part of these {} [call|calls] per step in which only "
+                  "communication ran; the same bytes in few calls still take time",
                   {count(small / steps)}));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
@@ -84,13 +99,13 @@ Outcome check_small_collectives(const Facts& facts) {
                    });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {
-      "larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "
+      "use larger buckets (DDP bucket_cap_mb, FSDP units of more layers), or one coalesced call "
       "(torch.distributed._coalescing_manager, a flattened tensor)"};
   finding.confidence = facts.confidence();
   finding.sample_count = small;
   finding.sample_noun = "collective";
-  finding.brief = say("{} of {} collectives carry less than 1 MB", {count(small), count(all)});
-  finding.action = say("Larger buckets (DDP bucket_cap_mb, larger FSDP units)");
+  finding.brief = say("{} of {} collectives carry less than 1 MiB", {count(small), count(all)});
+  finding.action = say("Use larger buckets (DDP bucket_cap_mb, larger FSDP units)");
   return finding;
 }
 
@@ -101,7 +116,7 @@ extern constinit const Rule small_collectives_rule = {
     .question = "are there many collectives of small messages?",
     .order = 400,
     .needs = {need::kGpuWork},
-    .run = check_small_collectives,
+    .run = measure_and_tell<measure_small_collectives, tell_small_collectives>,
 };
 
 }  // namespace lanescope::explain::rules

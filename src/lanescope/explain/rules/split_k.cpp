@@ -1,4 +1,7 @@
 // A second small kernel adds up the parts of a matmul whose sum several blocks shared.
+#include <optional>
+#include <utility>
+
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -7,7 +10,13 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_split_k(const Facts& facts) {
+struct SplitK {
+  Savings reduce;
+  std::uint64_t split = 0;
+  const KernelCall* example = nullptr;
+};
+
+std::optional<SplitK> measure_split_k(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings reduce;
   std::uint64_t split = 0;
@@ -22,7 +31,12 @@ Outcome check_split_k(const Facts& facts) {
   }
   reduce.finish();
   if (reduce.calls() == 0 || share_of(reduce.time_ns(), facts.wall.partition.compute_ns) < 0.01)
-    return Quiet{};
+    return std::nullopt;
+  return SplitK{std::move(reduce), split, example};
+}
+
+Finding tell_split_k(const Facts& facts, const SplitK& measured) {
+  const auto& [reduce, split, example] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict =
@@ -38,11 +52,10 @@ Outcome check_split_k(const Facts& facts) {
                                      {whole(gemm.m), whole(gemm.n), whole(gemm.k)}));
   }
   if (split > 0)
-    finding.arithmetic.push_back(
-        say_counted(facts, "{} matmul [kernel names it itself|kernels name it themselves] (splitK)",
-                    {count(split)}));
+    finding.arithmetic.push_back(say_counted(
+        facts, "{} matmul [kernel has|kernels have] splitK in the name", {count(split)}));
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
-  finding.try_next = {"nothing by itself; a larger batch gives more tiles"};
+  finding.try_next = {"leave it, or use a larger batch, which gives more tiles"};
   finding.confidence = facts.confidence();
   finding.sample_count = reduce.calls();
   finding.sample_noun = "call";
@@ -56,7 +69,7 @@ extern constinit const Rule split_k_rule = {
     .question = "what is the splitKreduce kernel after a matmul?",
     .order = 660,
     .needs = {need::kGpuWork},
-    .run = check_split_k,
+    .run = measure_and_tell<measure_split_k, tell_split_k>,
 };
 
 }  // namespace lanescope::explain::rules

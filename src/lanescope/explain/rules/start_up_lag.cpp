@@ -1,6 +1,7 @@
 // The GPU's lane begins late: the first call to the GPU had to wait for the recorder's own set-up.
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -20,13 +21,20 @@ std::int64_t first_cpu_event_ns(const Facts& facts) {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-Outcome check_start_up_lag(const Facts& facts) {
+struct StartUpLag {
+  std::int64_t late_ns = 0;
+  std::int64_t profiler_ns = 0;
+  SliceId request = kNone<SliceId>;
+  SliceId first = kNone<SliceId>;
+};
+
+std::optional<StartUpLag> measure_start_up_lag(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& first = facts.device().timeline.work.front();
   // Work from before the recording: the lane does not begin late.
   if (facts.links.launch_of[raw(first.slice)] == kNone<SliceId> ||
       facts.main_thread == kNone<TrackId>)
-    return Quiet{};
+    return std::nullopt;
   std::int64_t profiler_ns = 0;
   SliceId request = kNone<SliceId>;
   std::int64_t from_ns = first_cpu_event_ns(facts);
@@ -40,21 +48,27 @@ Outcome check_start_up_lag(const Facts& facts) {
     if (request == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(request)) request = id;
   }
   const std::int64_t late_ns = first.start_ns - from_ns;
-  if (profiler_ns < kShortestLagNs || profiler_ns * 2 < late_ns) return Quiet{};
+  if (profiler_ns < kShortestLagNs || profiler_ns * 2 < late_ns) return std::nullopt;
+  return StartUpLag{late_ns, profiler_ns, request, first.slice};
+}
+
+Finding tell_start_up_lag(const Facts& facts, const StartUpLag& measured) {
+  const Trace& trace = *facts.trace;
+  const auto& [late_ns, profiler_ns, request, first] = measured;
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
       say("The GPU's lane begins {} after the CPU's, because the recorder was setting up for {} of "
-          "it: no part of the program, and gone after the first calls.",
+          "it: this is no part of the program, and it ends after the first calls.",
           {ns(late_ns), ns(std::min(profiler_ns, late_ns))});
   finding.at_stake_ns = std::min(profiler_ns, late_ns);
   finding.arithmetic.push_back(
       say("from the first event of the launching thread, or this overhead where it comes first, to "
           "the first GPU work"));
   finding.evidence.push_back({request, say("{}", {name(trace.name(request))})});
-  finding.evidence.push_back({first.slice, say("the first GPU work")});
+  finding.evidence.push_back({first, say("the first GPU work")});
   finding.try_next = {
-      "leave the first step out; schedule(wait=1, warmup=1, active=5) gives the recorder a step to "
+      "ignore the first step; schedule(wait=1, warmup=1, active=5) gives the recorder a step to "
       "set up"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = 1;
@@ -69,7 +83,7 @@ extern constinit const Rule start_up_lag_rule = {
     .question = "why does the GPU's lane begin so late?",
     .order = 310,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_start_up_lag,
+    .run = measure_and_tell<measure_start_up_lag, tell_start_up_lag>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -50,23 +50,21 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   finding.at_stake_ns = facts.per_step(found.waiting_ns);
   finding.at_stake_ratio = share_of(found.waiting_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
-      say("median kernel {}; {} of {} kernels ran shorter than their own "
-          "launch call took",
+      say("median kernel {}; {} of {} kernels ran shorter than their own launch call took",
           {ns(launches.median_kernel_ns), count(launches.shorter_than_launch_count),
            count(launches.kernel_count)}));
   finding.arithmetic.push_back(say(
       "{} launch calls per step take {} of CPU time, the operators around them take the rest",
       {count(launches.launch_call_count / steps), ns(facts.per_step(launches.launch_call_ns))}));
   finding.try_next = {
-      "fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger "
-      "batch",
-      "a CUDA graph launches the whole step at once"};
+      "run fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger batch",
+      "capture a CUDA graph, which launches the whole step at once"};
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
   finding.brief = say("The GPU waits for launches: {} kernels per step, {} shorter than 10 us",
                       {per_step, tiny});
-  finding.action = say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
+  finding.action = say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
   return finding;
 }
 

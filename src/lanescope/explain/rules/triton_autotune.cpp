@@ -2,8 +2,10 @@
 // then one of them only; or kernels that ran while torch.compile was compiling.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
@@ -20,7 +22,7 @@ constexpr std::size_t kRunsToTime = 5;  // triton.testing.do_bench runs a kernel
 
 using Build = std::tuple<std::uint32_t, std::int64_t, std::int64_t>;  // block, registers, shared
 struct Run {
-  const DeviceWork* work;
+  const DeviceWork* work = nullptr;
   Build build;
 };
 
@@ -161,7 +163,14 @@ std::map<std::uint32_t, std::vector<Stretch>> stretches_by_kernel(
   return found;
 }
 
-Outcome check_triton_autotune(const Facts& facts) {
+struct TritonAutotune {
+  std::size_t trials = 0;
+  std::int64_t gpu_ns = 0;
+  std::vector<Window> tuning;
+  std::map<std::string, Named> by_name;
+};
+
+std::optional<TritonAutotune> measure_triton_autotune(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
   KernelNames names(trace);
@@ -193,28 +202,33 @@ Outcome check_triton_autotune(const Facts& facts) {
       tuning.push_back(stretch->window());
     }
   const std::int64_t gpu_ns = union_ns(trials);
-  if (trials.size() < 10 || gpu_ns < 100'000) return Quiet{};
+  if (trials.size() < 10 || gpu_ns < 100'000) return std::nullopt;
+  return TritonAutotune{trials.size(), gpu_ns, std::move(tuning), std::move(by_name)};
+}
+
+Finding tell_triton_autotune(const Facts& facts, const TritonAutotune& measured) {
+  const auto& [trials, gpu_ns, tuning, by_name] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   const std::int64_t whole_ns = total_length(tuning);
   finding.verdict =
       say("Kernels were autotuned during the recording: {} trial runs, {} of GPU time, in {}. The "
-          "winner is kept, so it is no part of a usual step.",
-          {count(trials.size()), ns(gpu_ns), ns(whole_ns)});
+          "fastest version is kept, so a usual step does not do this.",
+          {count(trials), ns(gpu_ns), ns(whole_ns)});
   finding.at_stake_ns = whole_ns;
   explain_long_step(facts, {}, tuning, finding);
   finding.arithmetic.push_back(
       say("kernels that were tuned: {}; counted is the time from the first trial of a kernel to "
-          "the last in the same step, with what is done between them: clearing the cache, waiting "
-          "for a time, building the next one",
+          "the last in the same step, with what happens between them: clearing the cache, reading "
+          "the timing, building the next version",
           {count(by_name.size())}));
   add_named(facts, by_name, finding);
   finding.try_next = {
       "warm up before recording: every shape once. Inductor keeps its choice in its cache "
       "directory; @triton.autotune tunes anew in each process and for each new key",
-      "if it comes back with each new size: a key with few values, such as sizes rounded up"};
+      "use a key with few values, such as sizes rounded up, if it comes back with each new size"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = trials.size();
+  finding.sample_count = trials;
   finding.sample_noun = "run";
   finding.brief = say("Kernels were tuned during the recording: {}", {ns(whole_ns)});
   finding.action = say("Warm up every shape once before you record");
@@ -228,7 +242,7 @@ extern constinit const Rule triton_autotune_rule = {
     .question = "were kernels autotuned during the recording?",
     .order = 860,
     .needs = {need::kGpuWork},
-    .run = check_triton_autotune,
+    .run = measure_and_tell<measure_triton_autotune, tell_triton_autotune>,
 };
 
 }  // namespace lanescope::explain::rules

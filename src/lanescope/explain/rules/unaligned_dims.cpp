@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -27,7 +28,14 @@ std::int64_t unaligned_length(const analysis::OperatorWork& work) {
   return 0;
 }
 
-Outcome check_unaligned_dims(const Facts& facts) {
+struct UnalignedDims {
+  Savings found;
+  const analysis::RooflineCall* longest = nullptr;
+  std::int64_t length = 0;
+  std::optional<double> best_aligned;
+};
+
+Measurement<UnalignedDims> measure_unaligned_dims(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   // What aligned matmuls of the same type reach in this program.
   std::map<std::string_view, double> best;
@@ -59,7 +67,16 @@ Outcome check_unaligned_dims(const Facts& facts) {
   found.finish();
   if (!longest && !gemms_are_known(kernels)) return NotChecked{kNeedsGemmShapes};
   if (!longest || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
-  const auto& work = kernels.roofline.works[longest->work];
+  const auto& type = kernels.roofline.works[longest->work].type;
+  std::optional<double> best_aligned;
+  if (const auto neighbour = best.find(type); neighbour != best.end())
+    best_aligned = neighbour->second;
+  return UnalignedDims{std::move(found), longest, length, best_aligned};
+}
+
+Finding tell_unaligned_dims(const Facts& facts, const UnalignedDims& measured) {
+  const auto& [found, longest, length, best_aligned] = measured;
+  const auto& work = kernel_facts(facts).roofline.works[longest->work];
   Finding finding;
   finding.verdict =
       say_counted(facts,
@@ -73,9 +90,9 @@ Outcome check_unaligned_dims(const Facts& facts) {
                                     count(static_cast<std::uint64_t>(work.gemm->k)),
                                     count(static_cast<std::uint64_t>(work.gemm->n)),
                                     ratio(std::llround(longest->achieved_ratio() * 1000), 1000)}));
-  if (const auto neighbour = best.find(work.type); neighbour != best.end())
+  if (best_aligned)
     finding.arithmetic.push_back(say("aligned matmuls of the same type reached up to {}",
-                                     {ratio(std::llround(neighbour->second * 1000), 1000)}));
+                                     {ratio(std::llround(*best_aligned * 1000), 1000)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, found.longest()));
   finding.try_next = {
@@ -98,7 +115,7 @@ extern constinit const Rule unaligned_dims_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
     .then_needs = {need::kShapes, need::kPeakRates},
-    .run = check_unaligned_dims,
+    .run = measure_and_tell<measure_unaligned_dims, tell_unaligned_dims>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -196,7 +196,7 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
   Finding finding;
   finding.verdict = say("Steps come in two lengths: {} of {} take {}, the others {}.",
                         {count(slow.size()), count(steps), ns(high), ns(low)});
-  if (found.every) append(finding.verdict, say(" One of {} is slow.", {count(*found.every)}));
+  if (found.every) append(finding.verdict, say(" One step in {} is slow.", {count(*found.every)}));
   finding.at_stake_ns = facts.per_step(found.over_ns);
   finding.at_stake_ratio = share_of(found.over_ns, facts.steady_wall_ns());
   finding.arithmetic.push_back(
@@ -204,9 +204,9 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
           {text(numbers_text(facts, slow)), ns(finding.at_stake_ns)}));
   add_extras(facts, found, finding);
   finding.try_next = {
-      "logging, evaluation, checkpoints, garbage collection: do them less often, or beside the "
-      "step",
-      "inputs of varying size: sort or pad them"};
+      "do logging, evaluation, checkpoints and garbage collection less often, or outside of the "
+      "steps",
+      "sort or pad inputs of varying size"};
   finding.confidence = slow.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = steps;
   finding.brief = say("{} of {} steps take {}, the others {}",

@@ -1,7 +1,7 @@
-// Elementwise kernels of one size, one behind the other: each writes a tensor that the next reads
+// Elementwise kernels of one size, one after the other: each writes a tensor that the next reads
 // back, where one generated kernel would keep it in registers.
 //
-// Problem: how much could fusing give at most? Idea: one kernel in place of n must still read and
+// Problem: how much could fusing give at most? Idea: one kernel instead of n must still read and
 // write at least what the cheapest of the n does, so no more than the sum minus the shortest can go
 // away. Where the shapes, the types and the GPU's data sheet are known, it must also read the
 // chain's first input and write its last output from memory, which takes bytes / bandwidth.
@@ -86,10 +86,10 @@ class Sizes {
 };
 
 struct Link {
-  const DeviceWork* work;
-  SliceId op;
+  const DeviceWork* work = nullptr;
+  SliceId op = kNone<SliceId>;
   Size size;
-  std::size_t step;  // that launched it
+  std::size_t step = 0;  // that launched it
   std::int64_t duration() const { return work->end_ns - work->start_ns; }
 };
 
@@ -209,7 +209,39 @@ class Chains {
   std::map<std::string, ChainGroup> groups_;
 };
 
-Outcome check_unfused_chain(const Facts& facts) {
+// Of all streams together.
+std::map<std::string, ChainGroup> groups_of_all(std::map<std::uint32_t, Chains>& streams) {
+  std::map<std::string, ChainGroup> groups;
+  for (auto& [track, chains] : streams) {
+    chains.close();
+    for (const auto& [label, group] : chains.groups()) {
+      ChainGroup& all = groups[label];
+      const bool longer = group.longest_ns > all.longest_ns;
+      const ChainGroup sum{all.chains + group.chains,
+                           all.gpu_ns + group.gpu_ns,
+                           all.saved_ns + group.saved_ns,
+                           all.waits_ns + group.waits_ns,
+                           group.length,
+                           group.elements,
+                           longer ? group.longest : all.longest,
+                           longer ? group.op : all.op,
+                           std::max(group.longest_ns, all.longest_ns)};
+      all = sum;
+    }
+  }
+  return groups;
+}
+
+struct UnfusedChains {
+  std::map<std::string, ChainGroup> groups;
+  std::uint64_t chains = 0;
+  std::int64_t gpu_ns = 0;
+  std::int64_t saved_ns = 0;
+  std::int64_t waits_ns = 0;
+  bool bandwidth_is_known = false;
+};
+
+Measurement<UnfusedChains> measure_unfused_chain(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   KernelNames names(trace);
@@ -251,24 +283,7 @@ Outcome check_unfused_chain(const Facts& facts) {
   }
   if (elementwise >= 3 && with_shapes * 2 < elementwise)
     return NotChecked{"the operators' shapes (record_shapes=True)"};
-  std::map<std::string, ChainGroup> groups;
-  for (auto& [track, chains] : streams) {
-    chains.close();
-    for (const auto& [label, group] : chains.groups()) {
-      ChainGroup& all = groups[label];
-      const bool longer = group.longest_ns > all.longest_ns;
-      const ChainGroup sum{all.chains + group.chains,
-                           all.gpu_ns + group.gpu_ns,
-                           all.saved_ns + group.saved_ns,
-                           all.waits_ns + group.waits_ns,
-                           group.length,
-                           group.elements,
-                           longer ? group.longest : all.longest,
-                           longer ? group.op : all.op,
-                           std::max(group.longest_ns, all.longest_ns)};
-      all = sum;
-    }
-  }
+  std::map<std::string, ChainGroup> groups = groups_of_all(streams);
   std::int64_t gpu_ns = 0, saved_ns = 0, waits_ns = 0;
   std::uint64_t chains = 0;
   for (const auto& [label, group] : groups) {
@@ -279,46 +294,12 @@ Outcome check_unfused_chain(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.03) return Quiet{};
-  const bool is_even = chains % facts.steady.size() == 0;
-  const std::uint64_t told = is_even ? chains / facts.steady.size() : chains;
-  Finding finding;
-  const std::int64_t kernels_ns = facts.per_step(gpu_ns), between_ns = facts.per_step(waits_ns);
-  const std::int64_t at_most_ns = facts.per_step(saved_ns);
-  finding.verdict =
-      say_counted(facts,
-                  "Elementwise kernels run one behind the other on tensors of the same size: {} "
-                  "[chain|chains] of two or more{} [takes|take] {} per step",
-                  {count(told),
-                   text(!facts.steps.marked ? ""
-                        : is_even           ? " in each step"
-                                            : fmt::format(" in {} steps", facts.steady.size())),
-                   ns(kernels_ns)});
-  if (between_ns > 0) {
-    finding.verdict.pattern += told == 1 ? ", and the GPU waits {} inside it for launches"
-                                         : ", and the GPU waits {} inside them for launches";
-    finding.verdict.values.push_back(ns(between_ns));
-  }
-  finding.verdict.pattern += "; one kernel for each chain would save at most {} per step.";
-  finding.verdict.values.push_back(ns(at_most_ns));
-  finding.at_stake_ns = at_most_ns;
-  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  Sentence sum = say("{} of kernels", {ns(kernels_ns)});
-  if (between_ns > 0) {
-    sum.pattern += " + {} in which the GPU waited between them";
-    sum.values.push_back(ns(between_ns));
-  }
-  sum.pattern += " - {} that stays = {}";
-  sum.values.push_back(ns(kernels_ns + between_ns - at_most_ns));
-  sum.values.push_back(ns(at_most_ns));
-  finding.arithmetic.push_back(std::move(sum));
-  finding.arithmetic.push_back(
-      memory.bandwidth > 0
-          ? say("of each chain stays at least its shortest kernel, and where its tensors exceed "
-                "the "
-                "cache, reading the first input and writing the last output at the data sheet's "
-                "bandwidth")
-          : say("of each chain stays at least its shortest kernel; this GPU's bandwidth is not "
-                "known, so the bound is loose"));
+  return UnfusedChains{std::move(groups), chains, gpu_ns, saved_ns, waits_ns, memory.bandwidth > 0};
+}
+
+// The three with most to save, as evidence.
+void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& groups,
+                Finding& finding) {
   std::vector<std::pair<std::string, ChainGroup>> ranked(groups.begin(), groups.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.saved_ns > b.second.saved_ns;
@@ -338,15 +319,61 @@ Outcome check_unfused_chain(const Facts& facts) {
     add_line(facts, group.op, line);
     finding.evidence.push_back({group.longest, std::move(line)});
   }
+}
+
+Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
+  const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const bool is_even = chains % facts.steady.size() == 0;
+  const std::uint64_t shown = is_even ? chains / facts.steady.size() : chains;
+  Finding finding;
+  const std::int64_t kernels_ns = facts.per_step(gpu_ns), between_ns = facts.per_step(waits_ns);
+  const std::int64_t at_most_ns = facts.per_step(saved_ns);
+  finding.verdict =
+      say_counted(facts,
+                  "Elementwise kernels run one after the other on tensors of the same size: {} "
+                  "[chain|chains] of two or more{} [takes|take] {} per step",
+                  {count(shown),
+                   text(!facts.steps.marked ? ""
+                        : is_even           ? " in each step"
+                                            : fmt::format(" in {} steps", facts.steady.size())),
+                   ns(kernels_ns)});
+  if (between_ns > 0) {
+    finding.verdict.pattern += shown == 1
+                                   ? ", and the GPU waits {} between its kernels for launches"
+                                   : ", and the GPU waits {} between their kernels for launches";
+    finding.verdict.values.push_back(ns(between_ns));
+  }
+  finding.verdict.pattern += "; one kernel for each chain would save at most {} per step.";
+  finding.verdict.values.push_back(ns(at_most_ns));
+  finding.at_stake_ns = at_most_ns;
+  finding.at_stake_ratio = share_of(saved_ns, wall_ns);
+  Sentence sum = say("{} of kernels", {ns(kernels_ns)});
+  if (between_ns > 0) {
+    sum.pattern += " + {} in which the GPU waited between them";
+    sum.values.push_back(ns(between_ns));
+  }
+  sum.pattern += " - {} that stays = {}";
+  sum.values.push_back(ns(kernels_ns + between_ns - at_most_ns));
+  sum.values.push_back(ns(at_most_ns));
+  finding.arithmetic.push_back(std::move(sum));
+  finding.arithmetic.push_back(
+      bandwidth_is_known
+          ? say("one kernel takes at least as long as the shortest of its chain, and where the "
+                "tensors exceed the cache, as long as reading the first input and writing the last "
+                "output at the data sheet's bandwidth")
+          : say("one kernel takes at least as long as the shortest of its chain; this GPU's "
+                "bandwidth is not known, so the bound is loose"));
+  add_chains(facts, groups, finding);
   finding.try_next = {
       "torch.compile the function that holds the chain: Inductor writes one kernel for it",
-      "or a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
+      "or use a fused operator where torch has one (gelu, silu, addcmul, rms_norm, ...)"};
   finding.confidence = facts.confidence();
   finding.sample_count = chains;
   finding.sample_noun = "chain";
   finding.brief = say_counted(
       facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
-      {count(told)});
+      {count(shown)});
   finding.action = say("torch.compile the function that holds them");
   return finding;
 }
@@ -355,10 +382,10 @@ Outcome check_unfused_chain(const Facts& facts) {
 
 extern constinit const Rule unfused_chain_rule = {
     .id = "unfused-chain",
-    .question = "do elementwise kernels run one by one that could be one?",
+    .question = "do elementwise kernels run one by one that could be fused into one?",
     .order = 670,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_unfused_chain,
+    .run = measure_and_tell<measure_unfused_chain, tell_unfused_chain>,
 };
 
 }  // namespace lanescope::explain::rules

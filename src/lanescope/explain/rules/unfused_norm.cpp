@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -18,8 +20,8 @@ namespace {
 // What a stream runs, one operator a kernel. Casts ("copy") come and go with the types and may
 // stand anywhere inside. `?` need not be there, "a|b" is either, an empty one ends it.
 struct Pattern {
-  const char* what;
-  const char* instead;
+  const char* what = nullptr;
+  const char* instead = nullptr;
   std::array<std::string_view, 12> ops;
 };
 constexpr Pattern kPatterns[] = {
@@ -61,9 +63,9 @@ bool is_one_of(std::string_view choices, std::string_view op) {
 }
 
 struct NormEntry {
-  const DeviceWork* work;
+  const DeviceWork* work = nullptr;
   std::string_view op;
-  SliceId op_slice;
+  SliceId op_slice = kNone<SliceId>;
 };
 
 struct FoundNorm {
@@ -102,7 +104,16 @@ void match(const Pattern& pattern, std::span<const NormEntry> entries, std::size
   }
 }
 
-Outcome check_unfused_norm(const Facts& facts) {
+struct UnfusedNorm {
+  std::array<FoundNorm, std::size(kPatterns)> found;
+  std::uint64_t runs = 0;
+  std::int64_t gpu_ns = 0;
+  std::int64_t saved_ns = 0;
+  std::int64_t waits_ns = 0;
+  std::vector<std::size_t> ranked;
+};
+
+std::optional<UnfusedNorm> measure_unfused_norm(const Facts& facts) {
   const Trace& trace = *facts.trace;
   KernelNames names(trace);
   std::map<std::uint32_t, std::vector<NormEntry>> streams;
@@ -157,7 +168,19 @@ Outcome check_unfused_norm(const Facts& facts) {
       at = taken.empty() ? at + 1 : taken.back() + 1;
     }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return std::nullopt;
+  std::vector<std::size_t> ranked;
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (found[k].runs > 0) ranked.push_back(k);
+  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
+    return found[a].saved_ns > found[b].saved_ns;
+  });
+  return UnfusedNorm{found, runs, gpu_ns, saved_ns, waits_ns, std::move(ranked)};
+}
+
+Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
+  const auto& [found, runs, gpu_ns, saved_ns, waits_ns, ranked] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   const std::int64_t gpu = facts.per_step(gpu_ns), waits = facts.per_step(waits_ns);
   const std::int64_t saved = facts.per_step(saved_ns);
@@ -167,7 +190,7 @@ Outcome check_unfused_norm(const Facts& facts) {
       "[takes|take] {} of GPU time",
       {count(runs / facts.steady.size()), ns(gpu)});
   if (waits > 0) {
-    finding.verdict.pattern += ", and the GPU waits {} inside for launches";
+    finding.verdict.pattern += ", and the GPU waits {} between their kernels for launches";
     finding.verdict.values.push_back(ns(waits));
   }
   finding.verdict.pattern += "; fused kernels would save at most {} per step.";
@@ -176,17 +199,11 @@ Outcome check_unfused_norm(const Facts& facts) {
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
   Sentence sum = sum_of({{"kernels", gpu}, {"waits of the GPU between them", waits}});
   sum.pattern +=
-      " - {} that stays = {}: of each run stays its shortest pass over the tensor, half "
-      "of it where types change inside";
+      " - {} that stays = {}: a fused kernel takes at least the shortest pass over the tensor, or "
+      "half of it where types change inside";
   sum.values.push_back(ns(gpu + waits - saved));
   sum.values.push_back(ns(saved));
   finding.arithmetic.push_back(std::move(sum));
-  std::vector<std::size_t> ranked;
-  for (std::size_t k = 0; k < found.size(); ++k)
-    if (found[k].runs > 0) ranked.push_back(k);
-  std::stable_sort(ranked.begin(), ranked.end(), [&](std::size_t a, std::size_t b) {
-    return found[a].saved_ns > found[b].saved_ns;
-  });
   for (const std::size_t k : ranked) {
     Sentence line = say("{} x{}: {} per step; instead: {}",
                         {text(kPatterns[k].what), count(found[k].runs),
@@ -194,7 +211,7 @@ Outcome check_unfused_norm(const Facts& facts) {
     add_line(facts, found[k].op, line);
     finding.evidence.push_back({found[k].example, std::move(line)});
   }
-  finding.try_next = {"the fused operator named above, or torch.compile the module",
+  finding.try_next = {"use the fused operator named above, or torch.compile the module",
                       "a fused kernel also keeps the sums in fp32 without writing them to memory"};
   finding.confidence = facts.confidence();
   finding.sample_count = runs;
@@ -214,7 +231,7 @@ extern constinit const Rule unfused_norm_rule = {
     .question = "do norms, softmax or rotary embeddings run operator by operator?",
     .order = 680,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_unfused_norm,
+    .run = measure_and_tell<measure_unfused_norm, tell_unfused_norm>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -11,7 +12,13 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_wave_tail(const Facts& facts) {
+struct WaveTail {
+  Savings found;
+  const KernelCall* longest = nullptr;
+  std::optional<analysis::LaunchShape> longest_shape;
+};
+
+Measurement<WaveTail> measure_wave_tail(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings found;
   const KernelCall* longest = nullptr;
@@ -34,18 +41,21 @@ Outcome check_wave_tail(const Facts& facts) {
       longest_shape = shape;
     }
   }
-  if (!has_shape && !kernels.kernels.empty() && !kernels.roofline.device.sm_count)
-    return NotChecked{"the number of multiprocessors (deviceProperties)"};
   if (has_matrix && !has_shape) return NotChecked{kNeedsGrids};
   found.finish();
   if (!longest || wall_share(facts, found.time_ns()) < 0.02 ||
       wall_share(facts, found.saved_ns()) < 0.01)
     return Quiet{};
+  return WaveTail{std::move(found), longest, std::move(longest_shape)};
+}
+
+Finding tell_wave_tail(const Facts& facts, const WaveTail& measured) {
+  const auto& [found, longest, longest_shape] = measured;
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "The last wave of blocks leaves the GPU part empty: {} matrix [kernel|kernels], {} per step.",
-      {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say_counted(facts,
+                                "The last wave of blocks leaves the GPU partly empty: {} matrix "
+                                "[kernel|kernels], {} per step.",
+                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   const Value things = text(longest_shape->is_persistent ? "tiles" : "blocks");
   const Value waves = text(fmt::format("{:.2f}", longest_shape->waves()));
@@ -55,11 +65,11 @@ Outcome check_wave_tail(const Facts& facts) {
                   {whole(longest_shape->items), things, whole(longest_shape->slots), waves}));
   const std::int64_t sms = longest_shape->sm_count;
   if (longest_shape->is_persistent || longest_shape->slots <= sms)
-    finding.arithmetic.push_back(say("{} of the places of these waves are used", {used}));
+    finding.arithmetic.push_back(say("these waves fill {} of their places", {used}));
   else  // what counts is how many the fullest one gets
     finding.arithmetic.push_back(
-        say("several share a multiprocessor: the fullest gets {}, the mean is {}, so {} of them is "
-            "used",
+        say("several share a multiprocessor: the fullest gets {}, the mean is {}, so the GPU is "
+            "filled to {}",
             {whole((longest_shape->items + sms - 1) / sms),
              text(fmt::format(
                  "{:.2f}", static_cast<double>(longest_shape->items) / static_cast<double>(sms))),
@@ -71,9 +81,9 @@ Outcome check_wave_tail(const Facts& facts) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
-  finding.try_next = {"a batch or size whose tiles just fill whole waves",
-                      "torch.compile(mode=\"max-autotune\"), which tries other tiles"};
-  finding.action = say("Pick a batch whose tiles fill whole waves, or mode=\"max-autotune\"");
+  finding.try_next = {"pick a batch or size whose tiles just fill whole waves",
+                      "use torch.compile(mode=\"max-autotune\"), which tries other tiles"};
+  finding.action = say("Pick a batch whose tiles fill whole waves, or use mode=\"max-autotune\"");
   finding.brief = say("The last wave of blocks leaves the GPU partly empty");
   return finding;
 }
@@ -82,11 +92,12 @@ Outcome check_wave_tail(const Facts& facts) {
 
 extern constinit const Rule wave_tail_rule = {
     .id = "wave-tail",
-    .question = "does the last wave of blocks leave the GPU half empty?",
+    .question = "does the last wave of blocks leave the GPU partly empty?",
     .order = 550,
     .needs = {need::kGpuWork},
     .only_if = kernels_decide,
-    .run = check_wave_tail,
+    .then_needs = {need::kMultiprocessors},
+    .run = measure_and_tell<measure_wave_tail, tell_wave_tail>,
 };
 
 }  // namespace lanescope::explain::rules

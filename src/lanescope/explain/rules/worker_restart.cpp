@@ -6,6 +6,7 @@
 // __next__ waits for them. So two waits for a batch follow each other with a pause and no work in
 // between, but for the few operators that draw the workers' seed and the order of the samples.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -68,10 +69,20 @@ Waits find_waits(const Trace& trace) {
   return found;
 }
 
-Outcome check_worker_restart(const Facts& facts) {
+struct WorkerRestart {
+  std::size_t restarts = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t at_stake = 0;
+  std::int64_t longest_ns = 0;
+  SliceId longest = kNone<SliceId>;
+  std::int64_t median = 0;
+  std::size_t wait_count = 0;
+};
+
+std::optional<WorkerRestart> measure_worker_restart(const Facts& facts) {
   constexpr std::int64_t kShortestNs = 5'000'000;
   const Waits waits = find_waits(*facts.trace);
-  if (waits.lengths.empty()) return Quiet{};
+  if (waits.lengths.empty()) return std::nullopt;
   const std::int64_t median = analysis::lower_median(waits.lengths);
   std::vector<Window> windows;
   std::int64_t longest_ns = 0;
@@ -84,14 +95,20 @@ Outcome check_worker_restart(const Facts& facts) {
     longest_ns = length;
     longest = pair.first_wait;
   }
-  if (windows.empty()) return Quiet{};
+  if (windows.empty()) return std::nullopt;
   const std::int64_t total_ns = total_length(windows);
   const std::int64_t at_stake = facts.main_device ? device_idle_during(facts, windows) : total_ns;
+  return WorkerRestart{windows.size(),      total_ns, at_stake, longest_ns, longest, median,
+                       waits.lengths.size()};
+}
+
+Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
+  const auto& [restarts, total_ns, at_stake, longest_ns, longest, median, wait_count] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
       say_counted(facts, "The DataLoader started its workers again {} [time|times], which took {}",
-                  {count(windows.size()), ns(total_ns)});
+                  {count(restarts), ns(total_ns)});
   if (facts.main_device) {
     finding.verdict.pattern += " ({} of it with the GPU idle)";
     finding.verdict.values.push_back(ns(at_stake));
@@ -106,12 +123,14 @@ Outcome check_worker_restart(const Facts& facts) {
   Sentence where = say("the wait that ended an epoch");
   add_line(facts, longest, where);
   finding.evidence.push_back({longest, std::move(where)});
-  finding.try_next = {"DataLoader(persistent_workers=True) keeps them from epoch to epoch"};
-  finding.confidence = windows.size() > 1 ? Confidence::kHigh : Confidence::kMedium;
-  finding.sample_count = waits.lengths.size();
+  finding.try_next = {
+      "set DataLoader(persistent_workers=True), which keeps them from epoch to epoch"};
+  finding.action = say("Keep the workers between epochs: DataLoader(persistent_workers=True)");
+  finding.confidence = restarts > 1 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = wait_count;
   finding.sample_noun = "wait";
   finding.brief = say_counted(facts, "The DataLoader started its workers again {} [time|times]: {}",
-                              {count(windows.size()), ns(total_ns)});
+                              {count(restarts), ns(total_ns)});
   return finding;
 }
 
@@ -121,7 +140,7 @@ extern constinit const Rule worker_restart_rule = {
     .id = "worker-restart",
     .question = "are the DataLoader's workers started again?",
     .order = 870,
-    .run = check_worker_restart,
+    .run = measure_and_tell<measure_worker_restart, tell_worker_restart>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -11,17 +11,25 @@ using analysis::Phase;
 
 namespace {
 
-Outcome check_zero_grad_fills(const Facts& facts) {
+struct ZeroGradFills {
+  PhaseWork work;
+  std::size_t additions = 0;
+  std::int64_t fill_ns = 0;
+  std::int64_t add_ns = 0;
+  std::int64_t waiting_ns = 0;
+};
+
+Measurement<ZeroGradFills> measure_zero_grad_fills(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto phases = phases_of(facts);
   const PhaseWork work = work_of(facts, phases, Phase::kZeroGrad);
   if (!work.any_range)
-    return is_training(phases)
-               ? Outcome(NotChecked{"optimizer.zero_grad() inside the recorded steps (its range; "
-                                    "model.zero_grad() has none)"})
-               : Outcome(Quiet{});
+    return is_training(phases) ? Measurement<ZeroGradFills>(NotChecked{
+                                     "optimizer.zero_grad() inside the recorded steps (its range; "
+                                     "model.zero_grad() has none)"})
+                               : Quiet{};
   if (work.works.empty()) return Quiet{};
-  // A gradient that is there is added to, one that is None takes the new one over.
+  // A gradient that exists is added to; one that is None becomes the new one.
   std::vector<const DeviceWork*> adds;
   for (const DeviceWork* each : steady_work(facts)) {
     const SliceId op = facts.links.op_of[raw(each->slice)];
@@ -34,16 +42,23 @@ Outcome check_zero_grad_fills(const Facts& facts) {
       waiting_while(facts, [&](SliceId slice) { return phases[raw(slice)] == Phase::kZeroGrad; });
   const std::int64_t saved_ns = fill_ns + add_ns + wait.time_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const std::uint64_t steps = steps_of(facts);
   if (is_thin(facts) || share_of(saved_ns, wall_ns) < 0.01) return Quiet{};
+  return ZeroGradFills{work, adds.size(), fill_ns, add_ns, wait.time_ns};
+}
+
+Finding tell_zero_grad_fills(const Facts& facts, const ZeroGradFills& measured) {
+  const auto& [work, additions, fill_ns, add_ns, waiting_ns] = measured;
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::uint64_t steps = steps_of(facts);
+  const std::int64_t saved_ns = fill_ns + add_ns + waiting_ns;
   Finding finding;
   finding.verdict =
       say_counted(facts,
                   "zero_grad fills the gradients with zeros: {} [fill|fills] per step ({}), {} "
                   "[addition|additions] onto those zeros in the backward pass ({})",
                   {count(work.works.size() / steps), ns(facts.per_step(fill_ns)),
-                   count(adds.size() / steps), ns(facts.per_step(add_ns))});
-  const std::int64_t waits = facts.per_step(wait.time_ns);
+                   count(additions / steps), ns(facts.per_step(add_ns))});
+  const std::int64_t waits = facts.per_step(waiting_ns);
   finding.verdict.pattern += waits > 0 ? ", and the GPU waits {} meanwhile." : ".";
   if (waits > 0) finding.verdict.values.push_back(ns(waits));
   finding.at_stake_ns = facts.per_step(saved_ns);
@@ -52,19 +67,19 @@ Outcome check_zero_grad_fills(const Facts& facts) {
                          {"additions", facts.per_step(add_ns)},
                          {"waits", waits}});
   sum.pattern =
-      "with set_to_none=True there is nothing to fill, and the first gradient is taken "
-      "over in place of added: " +
+      "with set_to_none=True there is nothing to fill, and the first gradient is stored instead of "
+      "added: " +
       sum.pattern + " per step at most";
   finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {
-      "zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated over "
-      "several backward passes are still added"};
+      "call zero_grad(set_to_none=True), torch's default since 2.0; gradients that are accumulated "
+      "over several backward passes are still added"};
   finding.confidence = facts.confidence();
   finding.sample_count = work.works.size();
   finding.sample_noun = "fill";
   finding.brief = say("zero_grad() fills gradients with zeros");
-  finding.action = say("zero_grad(set_to_none=True), torch's default since 2.0");
+  finding.action = say("Call zero_grad(set_to_none=True), torch's default since 2.0");
   return finding;
 }
 
@@ -75,7 +90,7 @@ extern constinit const Rule zero_grad_fills_rule = {
     .question = "does zero_grad fill gradients with zeros?",
     .order = 770,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_zero_grad_fills,
+    .run = measure_and_tell<measure_zero_grad_fills, tell_zero_grad_fills>,
 };
 
 }  // namespace lanescope::explain::rules
