@@ -26,17 +26,21 @@ constexpr Need kNotOnlyTheFirstStep = {
     [](const Facts& facts) { return !facts.steps.marked || has_marked_steps<2>(facts); },
     need::kRecordSteps};
 
-Outcome check_allocator_calls(const Facts& facts) {
+struct AllocatorCalls {
+  std::map<std::string, Named> by_name;
+  std::uint64_t calls = 0;
+  std::int64_t cpu_ns = 0;
+  std::uint64_t allocations = 0;
+  bool is_cache_off = false;
+  std::int64_t launches_late_ns = 0;  // on threads that launch GPU work
+  std::int64_t during_ns = 0;         // idle time of the GPU during the calls
+  std::int64_t at_stake_ns = 0;
+};
+
+Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
-  struct Calls {
-    std::uint64_t calls = 0;
-    std::int64_t cpu_ns = 0;
-    SliceId longest = kNone<SliceId>;
-  };
-  std::map<std::string, Calls> by_name;
-  // With torch's cache each kind of call comes in runs (a flush frees all at once, the next step
-  // allocates anew); without it a free follows nearly every allocation.
+  std::map<std::string, Named> by_name;
   std::uint64_t calls = 0, frees = 0, turns = 0;
   std::optional<bool> last_was_free;
   std::int64_t cpu_ns = 0;
@@ -49,11 +53,7 @@ Outcome check_allocator_calls(const Facts& facts) {
     if (!call.does(api_effect::kAllocates | api_effect::kFrees) ||
         !inside(cpu_windows, trace.start_ns(id)))
       continue;
-    Calls& entry = by_name[std::string(trace.name(id))];
-    ++entry.calls;
-    entry.cpu_ns += trace.dur_ns(id);
-    if (entry.longest == kNone<SliceId> || trace.dur_ns(id) > trace.dur_ns(entry.longest))
-      entry.longest = id;
+    by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
     ++calls;
     const bool freed = call.does(api_effect::kFrees);
     frees += freed ? 1 : 0;
@@ -80,35 +80,29 @@ Outcome check_allocator_calls(const Facts& facts) {
   const std::int64_t during_ns = device_idle_during(facts, std::move(all));
   const std::int64_t at_stake_ns = std::min(
       launches_late.length_ns() + device_idle_during(facts, std::move(elsewhere)), idle_ns);
-  Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      facts.steps.marked ? "Memory is allocated or freed at the driver while the loop runs: {} "
-                           "[call|calls] in {} [step|steps], {} of CPU time per step."
-                         : "Memory is allocated or freed at the driver: {} [call|calls] in {} "
-                           "[step|steps], {} of CPU time.",
-      {count(calls), count(facts.steady.size()), ns(facts.per_step(cpu_ns))});
-  finding.at_stake_ns = facts.per_step(at_stake_ns);
-  finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("without these calls launches come earlier by their time, {} per step, as far as the GPU "
-          "was idle at all, {}; it was idle {} during them",
-          {ns(facts.per_step(launches_late.length_ns())), ns(facts.per_step(idle_ns)),
-           ns(facts.per_step(during_ns))}));
-  if (!facts.steps.marked)
-    finding.arithmetic.push_back(say("no steps are marked: calls of the start-up are among them"));
-  for (const auto& [label, entry] : by_name)
-    finding.evidence.push_back(
-        {entry.longest, say("{} x{}: {}", {name(label), count(entry.calls), ns(entry.cpu_ns)})});
-  const bool is_rocm = find_api_call(by_name.begin()->first).runtime() == ApiRuntime::kHip;
-  // Without the cache there is an allocation for nearly each operator's result.
-  if (calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
-      (calls - frees) * 4 > facts.launches.linked_count) {
+  // With torch's cache each kind of call comes in runs (a flush frees all at once, the next step
+  // allocates anew). Without it there is an allocation for nearly each operator's result, and a
+  // free follows nearly every one.
+  const bool is_cache_off = calls >= 40 && turns * 4 > calls && frees * 3 > calls &&
+                            (calls - frees) * 4 > facts.launches.linked_count;
+  return AllocatorCalls{.by_name = std::move(by_name),
+                        .calls = calls,
+                        .cpu_ns = cpu_ns,
+                        .allocations = calls - frees,
+                        .is_cache_off = is_cache_off,
+                        .launches_late_ns = launches_late.length_ns(),
+                        .during_ns = during_ns,
+                        .at_stake_ns = at_stake_ns};
+}
+
+void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
+  const bool is_rocm = find_api_call(found.by_name.begin()->first).runtime() == ApiRuntime::kHip;
+  if (found.is_cache_off) {
     finding.arithmetic.push_back(
         say_counted(facts,
                     "{} allocations for {} [piece|pieces] of GPU work, and they take turns with "
                     "frees: as when torch's cache of memory is off",
-                    {count(calls - frees), count(facts.launches.linked_count)}));
+                    {count(found.allocations), count(facts.launches.linked_count)}));
     finding.try_next.push_back(
         is_rocm ? "if PYTORCH_NO_HIP_MEMORY_CACHING (or PYTORCH_NO_CUDA_MEMORY_CACHING) is set, "
                   "unset it: the cache takes nearly all of these calls away"
@@ -121,19 +115,44 @@ Outcome check_allocator_calls(const Facts& facts) {
   finding.try_next.push_back(
       "no torch.cuda.empty_cache() inside the loop; leave some memory free, so that the cache need "
       "not give back");
+  finding.action = found.is_cache_off ? say("Unset {}: the cache of memory is off",
+                                            {text(is_rocm ? "PYTORCH_NO_HIP_MEMORY_CACHING"
+                                                          : "PYTORCH_NO_CUDA_MEMORY_CACHING")})
+                   : is_rocm          ? say("Keep shapes the same from step to step")
+                                      : say("Keep shapes the same, or set "
+                                                     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const std::int64_t idle_ns = facts.wall.partition.idle_ns;
+  Finding finding;
+  finding.verdict = say_counted(
+      facts,
+      facts.steps.marked ? "Memory is allocated or freed at the driver while the loop runs: {} "
+                           "[call|calls] in {} [step|steps], {} of CPU time per step."
+                         : "Memory is allocated or freed at the driver: {} [call|calls] in {} "
+                           "[step|steps], {} of CPU time.",
+      {count(found.calls), count(facts.steady.size()), ns(facts.per_step(found.cpu_ns))});
+  finding.at_stake_ns = facts.per_step(found.at_stake_ns);
+  finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
+  finding.arithmetic.push_back(
+      say("without these calls launches come earlier by their time, {} per step, as far as the GPU "
+          "was idle at all, {}; it was idle {} during them",
+          {ns(facts.per_step(found.launches_late_ns)), ns(facts.per_step(idle_ns)),
+           ns(facts.per_step(found.during_ns))}));
+  if (!facts.steps.marked)
+    finding.arithmetic.push_back(say("no steps are marked: calls of the start-up are among them"));
+  for (const auto& [label, entry] : found.by_name)
+    finding.evidence.push_back(
+        {entry.longest, say("{} x{}: {}", {name(label), count(entry.count), ns(entry.time_ns)})});
+  add_cache_advice(facts, found, finding);
   finding.confidence = facts.confidence();
-  finding.sample_count = calls;
+  finding.sample_count = found.calls;
   finding.sample_noun = "call";
-  const bool is_cache_off = finding.try_next.size() > 2;
-  finding.action = is_cache_off ? say("Unset {}: the cache of memory is off",
-                                      {text(is_rocm ? "PYTORCH_NO_HIP_MEMORY_CACHING"
-                                                    : "PYTORCH_NO_CUDA_MEMORY_CACHING")})
-                   : is_rocm    ? say("Keep shapes the same from step to step")
-                                : say("Keep shapes the same, or set "
-                                         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   finding.brief = say_counted(
       facts, "GPU memory is allocated or freed at the driver, {} [time|times] in {} [step|steps]",
-      {count(calls), count(facts.steady.size())});
+      {count(found.calls), count(facts.steady.size())});
   return finding;
 }
 
@@ -144,7 +163,7 @@ extern constinit const Rule allocator_calls_rule = {
     .question = "is GPU memory allocated or freed in steady steps?",
     .order = 100,
     .needs = {need::kGpuWork, kNotOnlyTheFirstStep},
-    .run = check_allocator_calls,
+    .run = measure_and_tell<measure_allocator_calls, tell_allocator_calls>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // The GPU runs dry between the last work of the forward pass and the first of the backward pass.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/rules/step_work.h"
@@ -16,9 +17,19 @@ namespace {
 // programs on an H200; up to twice that is nobody's mistake.
 constexpr std::int64_t kHandOverNs = 500'000;
 
-Outcome check_backward_gap(const Facts& facts) {
+struct LateBackward {
+  std::uint64_t turns = 0;
+  std::int64_t idle_ns = 0;  // of the GPU, at these turns
+  std::int64_t most_ns = 0;
+  std::int64_t usual_ns = 0;  // the usual wait before a piece of work
+  SliceId worst = kNone<SliceId>;
+  std::vector<HostStretch> stretches;
+};
+
+std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
   const auto phases = phases_of(facts);
-  if (std::find(phases.begin(), phases.end(), Phase::kBackward) == phases.end()) return Quiet{};
+  if (std::find(phases.begin(), phases.end(), Phase::kBackward) == phases.end())
+    return std::nullopt;
   // Turns: a forward piece directly followed by a backward one, in order of launch.
   std::vector<std::pair<std::int64_t, const DeviceWork*>> order;
   for (const DeviceWork* work : steady_work(facts))
@@ -68,28 +79,38 @@ Outcome check_backward_gap(const Facts& facts) {
   const auto each = static_cast<std::int64_t>(turns);
   if (idle_ns < kHandOverNs * each || idle_ns < 3 * usual_ns * each ||
       idle_ns * 5 < facts.waiting_for_cpu_ns())
-    return Quiet{};
-  if (turns == 0 || is_thin(facts) || share_of(idle_ns, wall_ns) < 0.03) return Quiet{};
+    return std::nullopt;
+  if (turns == 0 || is_thin(facts) || share_of(idle_ns, wall_ns) < 0.03) return std::nullopt;
+  return LateBackward{.turns = turns,
+                      .idle_ns = idle_ns,
+                      .most_ns = most_ns,
+                      .usual_ns = usual_ns,
+                      .worst = worst,
+                      .stretches = std::move(stretches)};
+}
+
+Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
       say("At the turn from forward to backward the GPU waits {} per step ({}): the first backward "
           "work is launched late.",
-          {ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
-  finding.at_stake_ns = facts.per_step(idle_ns);
-  finding.at_stake_ratio = share_of(idle_ns, wall_ns);
+          {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(found.idle_ns);
+  finding.at_stake_ratio = share_of(found.idle_ns, wall_ns);
   finding.arithmetic.push_back(
       say("turns in the steady steps: {}, the longest wait is {}; the usual wait before a piece of "
           "work is {}",
-          {count(turns), ns(most_ns), ns(usual_ns)}));
-  finding.evidence.push_back({worst, say("the first backward work after the longest wait")});
-  add_host_evidence(facts, host_shares(facts, stretches), finding);
+          {count(found.turns), ns(found.most_ns), ns(found.usual_ns)}));
+  finding.evidence.push_back({found.worst, say("the first backward work after the longest wait")});
+  add_host_evidence(facts, host_shares(facts, found.stretches), finding);
   finding.try_next = {
       "nothing that waits for the GPU between loss and backward(): no .item(), no print of the "
       "loss",
       "fewer Python hooks and custom autograd Functions at the end of the model; if launches lag "
       "everywhere, see host-bound"};
   finding.confidence = facts.confidence();
-  finding.sample_count = turns;
+  finding.sample_count = found.turns;
   finding.sample_noun = "turn";
   finding.brief = say("The GPU waits for the first backward kernel");
   finding.action = say("No .item() and no print of the loss between loss and backward()");
@@ -103,7 +124,7 @@ extern constinit const Rule backward_gap_rule = {
     .question = "does the GPU wait at the turn from forward to backward?",
     .order = 780,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_backward_gap,
+    .run = measure_and_tell<measure_backward_gap, tell_backward_gap>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // GPU work begins before the call that launched it: the two clocks of the file do not agree.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -10,7 +11,17 @@ namespace {
 // Files with whole microseconds may be off by one at either end.
 constexpr std::int64_t kRoundingNs = 1'000;
 
-Outcome check_clock_offset(const Facts& facts) {
+struct EarlyWork {
+  std::uint64_t early_count = 0;
+  std::uint64_t pairs = 0;
+  std::int64_t most_ns = 0;
+  std::int64_t median_ns = 0;
+  std::int64_t first_half = 0;
+  std::int64_t second_half = 0;
+  SliceId worst = kNone<SliceId>;
+};
+
+std::optional<EarlyWork> measure_clock_offset(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Pair {
     std::int64_t time_ns, early_ns;
@@ -28,7 +39,7 @@ Outcome check_clock_offset(const Facts& facts) {
     }
   }
   // One pair alone may be a correlation id that was used twice.
-  if (early.size() < 3 || early.size() * 1000 <= pairs) return Quiet{};
+  if (early.size() < 3 || early.size() * 1000 <= pairs) return std::nullopt;
   const auto most = std::max_element(early.begin(), early.end(), [](const Pair& a, const Pair& b) {
     return a.early_ns < b.early_ns;
   });
@@ -41,6 +52,16 @@ Outcome check_clock_offset(const Facts& facts) {
     std::int64_t& half = pair.time_ns < middle ? first_half : second_half;
     half = std::max(half, pair.early_ns);
   }
+  return EarlyWork{.early_count = early.size(),
+                   .pairs = pairs,
+                   .most_ns = most->early_ns,
+                   .median_ns = analysis::lower_median(std::move(lengths)),
+                   .first_half = first_half,
+                   .second_half = second_half,
+                   .worst = most->work};
+}
+
+Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
@@ -48,27 +69,27 @@ Outcome check_clock_offset(const Facts& facts) {
                   "{} of {} [piece|pieces] of GPU work [begins|begin] before the call that "
                   "launched them, by up to {}: the clocks of CPU and GPU do not agree in this "
                   "file. Gaps and latencies shorter than that cannot be trusted.",
-                  {count(early.size()), count(pairs), ns(most->early_ns)});
-  finding.at_stake_ns = most->early_ns;
+                  {count(found.early_count), count(found.pairs), ns(found.most_ns)});
+  finding.at_stake_ns = found.most_ns;
   finding.arithmetic.push_back(
       say("the GPU's times would have to move by {} or more to come after their launches; half of "
           "these pairs need {} or more",
-          {ns(most->early_ns), ns(analysis::lower_median(std::move(lengths)))}));
+          {ns(found.most_ns), ns(found.median_ns)}));
   finding.arithmetic.push_back(
       say("first half of the recording up to {}, second half up to {}: {}",
-          {ns(first_half), ns(second_half),
-           text(first_half > 2 * second_half || second_half > 2 * first_half
+          {ns(found.first_half), ns(found.second_half),
+           text(found.first_half > 2 * found.second_half || found.second_half > 2 * found.first_half
                     ? "the clocks drift apart"
                     : "the difference stays about the same")}));
   finding.evidence.push_back(
-      {most->work, say("begins {} before its launch", {ns(most->early_ns)})});
+      {found.worst, say("begins {} before its launch", {ns(found.most_ns)})});
   finding.try_next = {
       "use durations and the order on one side; do not compare times of the two sides below this "
       "size",
       "record again with a newer driver or torch; suspend and clock changes of the host can cause "
       "it"};
-  finding.confidence = early.size() >= 20 ? Confidence::kHigh : Confidence::kMedium;
-  finding.sample_count = pairs;
+  finding.confidence = found.early_count >= 20 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = found.pairs;
   finding.sample_noun = "pair";
   return finding;
 }
@@ -80,7 +101,7 @@ extern constinit const Rule clock_offset_rule = {
     .question = "do the clocks of CPU and GPU agree?",
     .order = 260,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_clock_offset,
+    .run = measure_and_tell<measure_clock_offset, tell_clock_offset>,
 };
 
 }  // namespace lanescope::explain::rules

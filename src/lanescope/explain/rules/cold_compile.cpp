@@ -11,33 +11,44 @@ using analysis::Window;
 
 namespace {
 
-Outcome check_cold_compile(const Facts& facts) {
-  const CompiledFacts compiled = compiled_facts_of(facts);
+struct ColdCompile {
+  CompiledFacts compiled;  // holds what `compiling` points to
+  Compiling compiling;
+  std::int64_t first_ns = 0;  // of the steps before the steady ones
+};
+
+Measurement<ColdCompile> measure_cold_compile(const Facts& facts) {
+  CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
   if (!facts.steps.marked || facts.steps.first_steady == 0) return NotChecked{need::kRecordSteps};
   std::vector<Window> first;
   for (std::size_t i = 0; i < facts.steps.first_steady; ++i)
     first.push_back({facts.steps.steps[i].cpu_start_ns, facts.steps.steps[i].cpu_end_ns});
-  const Compiling found = compiling_within(compiled.code, first);
-  if (found.time_ns < 1'000'000) return Quiet{};
+  Compiling compiling = compiling_within(compiled.code, first);
+  if (compiling.time_ns < 1'000'000) return Quiet{};
   std::int64_t first_ns = 0;
   for (const Window& window : first) first_ns += window.length_ns();
+  return ColdCompile{
+      .compiled = std::move(compiled), .compiling = std::move(compiling), .first_ns = first_ns};
+}
+
+Finding tell_cold_compile(const Facts& facts, const ColdCompile& found) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict =
-      say("torch.compile compiled inside the first recorded step: {} of its {} ({}).",
-          {ns(found.time_ns), ns(first_ns), ratio(std::min(found.time_ns, first_ns), first_ns)});
-  finding.at_stake_ns = found.time_ns;
-  add_runs(facts, found, finding);
+  finding.verdict = say("torch.compile compiled inside the first recorded step: {} of its {} ({}).",
+                        {ns(found.compiling.time_ns), ns(found.first_ns),
+                         ratio(std::min(found.compiling.time_ns, found.first_ns), found.first_ns)});
+  finding.at_stake_ns = found.compiling.time_ns;
+  add_runs(facts, found.compiling, finding);
   finding.try_next = {
       "call the compiled function with each shape once before the recorded steps",
       "a second process finds Inductor's code in its cache (TORCHINDUCTOR_CACHE_DIR), but still "
       "traces and loads it"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = found.runs.size();
+  finding.sample_count = found.compiling.runs.size();
   finding.sample_noun = "compilation";
   finding.brief = say("torch.compile compiled during the first step: {} of {}",
-                      {ns(found.time_ns), ns(first_ns)});
+                      {ns(found.compiling.time_ns), ns(found.first_ns)});
   return finding;
 }
 
@@ -47,7 +58,7 @@ extern constinit const Rule cold_compile_rule = {
     .id = "cold-compile",
     .question = "did torch.compile compile inside the first step?",
     .order = 820,
-    .run = check_cold_compile,
+    .run = measure_and_tell<measure_cold_compile, tell_cold_compile>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,4 +1,6 @@
 // Most kernels come out of graph replays: the trace does not name their operators.
+#include <optional>
+
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -11,16 +13,26 @@ using analysis::GraphReplay;
 
 namespace {
 
-Outcome check_collapsed_graph(const Facts& facts) {
+struct GraphKernels {
+  std::uint64_t kernels = 0;
+  std::uint64_t replayed = 0;
+  std::size_t replay_count = 0;
+  std::vector<analysis::BorrowedName> names;
+  std::int64_t all_ns = 0;
+  std::int64_t borrowed_ns = 0;
+  std::int64_t generated_ns = 0;
+};
+
+std::optional<GraphKernels> measure_collapsed_graph(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto replays = analysis::find_graph_replays(trace, facts.links);
-  if (replays.empty()) return Quiet{};
+  if (replays.empty()) return std::nullopt;
   std::uint64_t kernels = 0, replayed = 0;
   for (const DeviceWork& work : facts.device().timeline.work)
     kernels += trace.kind(work.slice) == CategoryKind::kKernel ? 1 : 0;
   for (const GraphReplay& replay : replays) replayed += replay.kernel_count;
-  if (replayed * 2 < kernels || replayed == 0) return Quiet{};
-  const auto names = analysis::borrow_operator_names(trace, facts.links, replays);
+  if (replayed * 2 < kernels || replayed == 0) return std::nullopt;
+  auto names = analysis::borrow_operator_names(trace, facts.links, replays);
   std::int64_t all_ns = 0, borrowed_ns = 0, generated_ns = 0;
   for (const auto& entry : names) {
     all_ns += entry.gpu_ns;
@@ -29,30 +41,41 @@ Outcome check_collapsed_graph(const Facts& facts) {
     else if (trace.text(entry.kernel).starts_with("triton_"))
       generated_ns += entry.gpu_ns;
   }
+  return GraphKernels{.kernels = kernels,
+                      .replayed = replayed,
+                      .replay_count = replays.size(),
+                      .names = std::move(names),
+                      .all_ns = all_ns,
+                      .borrowed_ns = borrowed_ns,
+                      .generated_ns = generated_ns};
+}
+
+Finding tell_collapsed_graph(const Facts& facts, const GraphKernels& found) {
+  const Trace& trace = *facts.trace;
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict = say_counted(
       facts,
       "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace names their "
       "graph, not their operators, shapes or lines, so what is said per operator leaves them out.",
-      {count(replayed), count(kernels), count(replays.size())});
+      {count(found.replayed), count(found.kernels), count(found.replay_count)});
   finding.at_stake_ns = 0;
-  if (borrowed_ns > 0)
+  if (found.borrowed_ns > 0)
     finding.arithmetic.push_back(
         say("{} of their GPU time is in kernels that an operator outside of the graph launched in "
             "the same shape, which tells where they come from",
-            {ratio(borrowed_ns, all_ns)}));
+            {ratio(found.borrowed_ns, found.all_ns)}));
   else
     finding.arithmetic.push_back(
         say("no operator outside of the graphs launched one of these kernels in the same shape"));
-  if (generated_ns > 0)
+  if (found.generated_ns > 0)
     finding.arithmetic.push_back(
         say("{} is in generated kernels, whose own names list their operators",
-            {ratio(generated_ns, all_ns)}));
+            {ratio(found.generated_ns, found.all_ns)}));
   std::size_t shown = 0;
-  for (const auto& entry : names) {
+  for (const auto& entry : found.names) {
     if (shown == 3) break;
-    if (entry.op.empty() && shown == 2 && borrowed_ns > 0) continue;
+    if (entry.op.empty() && shown == 2 && found.borrowed_ns > 0) continue;
     ++shown;
     finding.evidence.push_back(
         {entry.example, entry.op.empty()
@@ -66,7 +89,7 @@ Outcome check_collapsed_graph(const Facts& facts) {
       "record one step without the graph in the same trace: equal kernels then get their "
       "operators' names"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = replays.size();
+  finding.sample_count = found.replay_count;
   finding.sample_noun = "replay";
   return finding;
 }
@@ -78,7 +101,7 @@ extern constinit const Rule collapsed_graph_rule = {
     .question = "which operators do a CUDA graph's kernels come from?",
     .order = 890,
     .needs = {need::kGpuWork},
-    .run = check_collapsed_graph,
+    .run = measure_and_tell<measure_collapsed_graph, tell_collapsed_graph>,
 };
 
 }  // namespace lanescope::explain::rules

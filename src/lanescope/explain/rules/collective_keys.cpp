@@ -1,6 +1,7 @@
 // Collectives that cannot be matched across ranks: no name, or a sequence number twice.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include "lanescope/analysis/collective_calls.h"
@@ -11,7 +12,16 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_collective_keys(const Facts& facts) {
+struct UnmatchedKeys {
+  std::uint64_t all = 0;
+  std::uint64_t nameless = 0;
+  std::uint64_t foreign = 0;  // nameless ones that are no kernels of NCCL or RCCL
+  std::uint64_t twice = 0;    // sequence numbers
+  SliceId first = kNone<SliceId>;
+  SliceId second = kNone<SliceId>;
+};
+
+std::optional<UnmatchedKeys> measure_collective_keys(const Facts& facts) {
   const auto calls =
       analysis::find_collective_calls(*facts.trace, facts.links, facts.device().timeline);
   std::uint64_t all = 0, nameless = 0, foreign = 0, twice = 0;
@@ -28,26 +38,36 @@ Outcome check_collective_keys(const Facts& facts) {
         twice++ == 0)
       second = call.work.slice;
   }
-  if (all < 5 || (nameless * 10 <= all && twice * 10 <= all)) return Quiet{};
+  if (all < 5 || (nameless * 10 <= all && twice * 10 <= all)) return std::nullopt;
+  return UnmatchedKeys{.all = all,
+                       .nameless = nameless,
+                       .foreign = foreign,
+                       .twice = twice,
+                       .first = first,
+                       .second = second};
+}
+
+Finding tell_collective_keys(const Facts& facts, const UnmatchedKeys& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      nameless * 10 > all
+      found.nameless * 10 > found.all
           ? say_counted(facts,
                         "{} of {} communication kernels do not say which collective they are: "
                         "across ranks they can be matched by order only.",
-                        {count(nameless), count(all)})
+                        {count(found.nameless), count(found.all)})
           : say_counted(
                 facts,
                 "{} sequence [number of collectives occurs|numbers of collectives occur] twice in "
                 "one process group: across ranks they do not tell which call is which.",
-                {count(twice)});
+                {count(found.twice)});
   finding.arithmetic.push_back(say(
       "kernels that were launched before the recording are not counted: they never have names"));
-  if (first != kNone<SliceId> && nameless * 10 > all)
-    finding.evidence.push_back({first, say("the first without a name")});
-  if (second != kNone<SliceId>) finding.evidence.push_back({second, say("the first repeated one")});
-  if (foreign * 2 > nameless)
+  if (found.first != kNone<SliceId> && found.nameless * 10 > found.all)
+    finding.evidence.push_back({found.first, say("the first without a name")});
+  if (found.second != kNone<SliceId>)
+    finding.evidence.push_back({found.second, say("the first repeated one")});
+  if (found.foreign * 2 > found.nameless)
     finding.try_next = {
         "nothing: most are no kernels of NCCL or RCCL (symmetric memory, a server's own "
         "all-reduce), and no recording names those"};
@@ -56,7 +76,7 @@ Outcome check_collective_keys(const Facts& facts) {
         "record with a newer torch, and with record_shapes=True: record_param_comms writes names, "
         "sizes and groups"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = all;
+  finding.sample_count = found.all;
   finding.sample_noun = "collective";
   return finding;
 }
@@ -68,7 +88,7 @@ extern constinit const Rule collective_keys_rule = {
     .question = "can collectives be matched across ranks?",
     .order = 470,
     .needs = {need::kGpuWork},
-    .run = check_collective_keys,
+    .run = measure_and_tell<measure_collective_keys, tell_collective_keys>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Collectives run while nothing computes beside them.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lanescope/explain/rules/bound.h"
@@ -14,11 +15,17 @@ using analysis::WorkClass;
 
 namespace {
 
-Outcome check_communication_bound(const Facts& facts) {
+struct ExposedCommunication {
+  std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;  // exposed time, the run
+  std::uint64_t calls = 0;
+  Bound bound;
+};
+
+std::optional<ExposedCommunication> measure_communication_bound(const Facts& facts) {
   const auto& part = facts.wall.partition;
   const std::int64_t exposed = part.exposed_communication_ns;
   if (is_thin(facts) || share_of(exposed, part.wall_ns) <= kBoundingCommunicationRatio)
-    return Quiet{};
+    return std::nullopt;
 
   // The kernel whose runs were exposed longest.
   std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;
@@ -37,33 +44,39 @@ Outcome check_communication_bound(const Facts& facts) {
       slice = work.slice;
     }
   }
+  return ExposedCommunication{
+      .by_name = std::move(by_name), .calls = calls, .bound = find_bound(facts)};
+}
+
+Finding tell_communication_bound(const Facts& facts, const ExposedCommunication& found) {
+  const auto& part = facts.wall.partition;
+  const std::int64_t exposed = part.exposed_communication_ns;
   Finding finding;
   // A step that computes, or in which the GPU is idle, for longer has another limit.
-  const Bound bound = find_bound(facts);
-  const bool bounds = bound == Bound::kCommunication;
+  const bool bounds = found.bound == Bound::kCommunication;
   finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
   finding.verdict = say(
       bounds ? "Communication-bound: {} of a step's {} ({}) went to communication with nothing "
                "computing beside it."
              : "{} of a step's {} ({}) went to communication with nothing computing beside it; the "
                "GPU " +
-                   std::string(bound == Bound::kCompute ? "computed" : "was idle") +
+                   std::string(found.bound == Bound::kCompute ? "computed" : "was idle") +
                    " for longer: {}.",
       {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
        ratio(exposed, part.wall_ns)});
   if (!bounds)
     finding.verdict.values.push_back(
-        ratio(bound == Bound::kCompute ? part.compute_ns : part.idle_ns, part.wall_ns));
+        ratio(found.bound == Bound::kCompute ? part.compute_ns : part.idle_ns, part.wall_ns));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
   finding.arithmetic.push_back(say_counted(
       facts, "{} communication [kernel|kernels] in {} [step|steps]; compute {}, idle {} per step",
-      {count(calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
+      {count(found.calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
        ns(facts.per_step(part.idle_ns))}));
   finding.arithmetic.push_back(
       say("a communication kernel also waits for the slowest rank: one rank's trace cannot tell "
           "slow links from late partners"));
-  for (const auto& [label, entry] : by_name)
+  for (const auto& [label, entry] : found.by_name)
     if (entry.second != kNone<SliceId> && entry.first > 0)
       finding.evidence.push_back(
           {entry.second,
@@ -90,7 +103,7 @@ extern constinit const Rule communication_bound_rule = {
     .question = "is the step waiting for communication?",
     .order = 30,
     .needs = {need::kGpuWork},
-    .run = check_communication_bound,
+    .run = measure_and_tell<measure_communication_bound, tell_communication_bound>,
     .bounds_step = true,
 };
 

@@ -1,5 +1,6 @@
 // The rows around a call of compiled code: what they are.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/rules.h"
@@ -11,20 +12,34 @@ using analysis::CompileLayer;
 
 namespace {
 
-Outcome check_compile_layers(const Facts& facts) {
+struct LayersOfCalls {
+  LayerTimes times;
+  std::uint64_t calls = 0;
+  std::size_t graph_count = 0;
+  SliceId first_call = kNone<SliceId>;
+};
+
+std::optional<LayersOfCalls> measure_compile_layers(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
-  if (calls == 0) return Quiet{};
-  const LayerTimes times = layer_times(facts, compiled, windows);
-  const auto each = [&](CompileLayer layer) {
-    return ns(times[static_cast<std::size_t>(layer)] / static_cast<std::int64_t>(calls));
-  };
+  if (calls == 0) return std::nullopt;
   const auto steady_call =
       std::find_if(compiled.code.calls.begin(), compiled.code.calls.end(), [&](const auto& call) {
         return !facts.steps.marked || inside(windows, facts.trace->start_ns(call.slice));
       });
+  return LayersOfCalls{.times = layer_times(facts, compiled, windows),
+                       .calls = calls,
+                       .graph_count = compiled.code.graphs.size(),
+                       .first_call = steady_call->slice};
+}
+
+Finding tell_compile_layers(const Facts& facts, const LayersOfCalls& found) {
   Finding finding;
+  const auto each = [&](CompileLayer layer) {
+    return ns(found.times[static_cast<std::size_t>(layer)] /
+              static_cast<std::int64_t>(found.calls));
+  };
   finding.kind = FindingKind::kNormal;
   finding.verdict = say(
       "The rows around a compiled call are how torch.compile runs it, not compiling: per call the "
@@ -33,18 +48,18 @@ Outcome check_compile_layers(const Facts& facts) {
       "(CompiledFxGraph).",
       {each(CompileLayer::kCacheLookup), each(CompileLayer::kRegion), each(CompileLayer::kPrologue),
        each(CompileLayer::kGraph)});
-  finding.arithmetic.push_back(
-      say("own CPU time, without the operators and launches inside; calls: {}", {count(calls)}));
-  if (!compiled.code.graphs.empty())
+  finding.arithmetic.push_back(say(
+      "own CPU time, without the operators and launches inside; calls: {}", {count(found.calls)}));
+  if (found.graph_count > 0)
     finding.arithmetic.push_back(
         say("the text behind CompiledFxGraph is the graph's key in Inductor's cache: the same key "
             "in every step is the same code; keys in this trace: {}",
-            {count(compiled.code.graphs.size())}));
+            {count(found.graph_count)}));
   Sentence first = say("the first compiled call of a usual step");
-  add_line(facts, steady_call->slice, first);
-  finding.evidence.push_back({steady_call->slice, std::move(first)});
+  add_line(facts, found.first_call, first);
+  finding.evidence.push_back({found.first_call, std::move(first)});
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = calls;
+  finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
   return finding;
 }
@@ -55,7 +70,7 @@ extern constinit const Rule compile_layers_rule = {
     .id = "compile-layers",
     .question = "what are the rows around a compiled call?",
     .order = 880,
-    .run = check_compile_layers,
+    .run = measure_and_tell<measure_compile_layers, tell_compile_layers>,
 };
 
 }  // namespace lanescope::explain::rules

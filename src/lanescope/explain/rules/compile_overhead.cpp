@@ -1,5 +1,6 @@
 // The GPU waits for the layers around calls of compiled code: guards and wrappers.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/compiling.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -12,29 +13,41 @@ using analysis::CompileLayer;
 
 namespace {
 
-Outcome check_compile_overhead(const Facts& facts) {
+struct WaitForLayers {
+  WaitTime wait;
+  LayerTimes times;
+  std::uint64_t calls = 0;
+};
+
+std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
-  if (calls == 0 || is_thin(facts)) return Quiet{};
+  if (calls == 0 || is_thin(facts)) return std::nullopt;
   // Of calls that a graph break cuts into pieces, graph-breaks speaks.
   const std::vector<bool> broken = inside_broken_calls(facts, compiled);
   const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
     return is_own_time(facts, compiled, slice) && !broken[raw(slice)];
   });
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (share_of(wait.time_ns, wall_ns) < 0.05) return Quiet{};
-  const LayerTimes times = layer_times(facts, compiled, windows);
-  const auto of = [&](CompileLayer layer) { return times[static_cast<std::size_t>(layer)]; };
-  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  if (share_of(wait.time_ns, wall_ns) < 0.05) return std::nullopt;
+  return WaitForLayers{
+      .wait = wait, .times = layer_times(facts, compiled, windows), .calls = calls};
+}
+
+Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
+  const auto of = [&](CompileLayer layer) { return found.times[static_cast<std::size_t>(layer)]; };
+  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
   finding.verdict =
       say("The GPU waits {} per step ({}) while the CPU is in torch.compile's own layers; compiled "
           "calls per "
           "step: {}.",
-          {ns(facts.per_step(wait.time_ns)), ratio(wait.time_ns, wall_ns), count(calls / steps)});
-  finding.at_stake_ns = facts.per_step(wait.time_ns);
-  finding.at_stake_ratio = share_of(wait.time_ns, wall_ns);
+          {ns(facts.per_step(found.wait.time_ns)), ratio(found.wait.time_ns, wall_ns),
+           count(found.calls / steps)});
+  finding.at_stake_ns = facts.per_step(found.wait.time_ns);
+  finding.at_stake_ratio = share_of(found.wait.time_ns, wall_ns);
   finding.arithmetic.push_back(
       say("own CPU time per step: guards (cache lookup) {}, region {}, prologue {}, Inductor's "
           "wrapper code {}",
@@ -42,19 +55,19 @@ Outcome check_compile_overhead(const Facts& facts) {
            ns(facts.per_step(of(CompileLayer::kRegion))),
            ns(facts.per_step(of(CompileLayer::kPrologue))),
            ns(facts.per_step(of(CompileLayer::kGraph)))}));
-  Sentence where = say("longest at once: in {}", {name(facts.trace->name(wait.longest))});
-  add_line(facts, wait.longest, where);
-  finding.evidence.push_back({wait.longest, std::move(where)});
+  Sentence where = say("longest at once: in {}", {name(facts.trace->name(found.wait.longest))});
+  add_line(facts, found.wait.longest, where);
+  finding.evidence.push_back({found.wait.longest, std::move(where)});
   finding.try_next = {
       "compile one larger function in place of many small ones: each call pays its guards",
       "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph in place of the wrapper code",
       "if nothing was fused (compiled-code), leave this function uncompiled"};
   finding.confidence = facts.confidence();
-  finding.sample_count = calls;
+  finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
   finding.brief = say_counted(
       facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] per step",
-      {count(calls / steps)});
+      {count(found.calls / steps)});
   finding.action =
       say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
   return finding;
@@ -67,7 +80,7 @@ extern constinit const Rule compile_overhead_rule = {
     .question = "does the GPU wait for torch.compile's own layers?",
     .order = 710,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_compile_overhead,
+    .run = measure_and_tell<measure_compile_overhead, tell_compile_overhead>,
 };
 
 }  // namespace lanescope::explain::rules

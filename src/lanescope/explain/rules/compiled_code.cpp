@@ -1,6 +1,7 @@
 // What torch.compile made of the program: regions, fused kernels, or nothing on the GPU.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -21,50 +22,87 @@ struct Fused {
   SliceId longest = kNone<SliceId>;
 };
 
-Outcome check_compiled_code(const Facts& facts) {
+struct CompiledWork {
+  std::set<std::string_view> regions;  // names
+  SliceId first_region = kNone<SliceId>;
+  std::size_t graph_count = 0;
+  std::map<std::string, Fused> fused;  // generated kernels by name
+  std::uint64_t kernels = 0, fused_calls = 0;
+  std::int64_t fused_ns = 0, other_ns = 0, in_graphs_ns = 0;  // of kernels
+};
+
+void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork& found) {
+  const Trace& trace = *facts.trace;
+  std::unordered_map<std::uint32_t, analysis::KernelName> names;
+  for (const DeviceWork& work : facts.device().timeline.work) {
+    if (trace.kind(work.slice) != CategoryKind::kKernel ||
+        !inside(facts.steady_windows, work.start_ns))
+      continue;
+    ++found.kernels;
+    const StringId id = trace.slices().name[raw(work.slice)];
+    auto [entry, is_new] = names.try_emplace(raw(id));
+    if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
+    const std::int64_t dur_ns = work.end_ns - work.start_ns;
+    const SliceId launch = facts.links.launch_of[raw(work.slice)];
+    if (launch != kNone<SliceId> &&
+        compiled.code.layer[raw(launch)] == analysis::CompileLayer::kGraph)
+      found.in_graphs_ns += dur_ns;
+    if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
+      found.other_ns += dur_ns;
+      continue;
+    }
+    Fused& kernel = found.fused[std::string(trace.text(id))];
+    ++kernel.calls;
+    kernel.operators = entry->second.fused.size();
+    kernel.gpu_ns += dur_ns;
+    if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
+      kernel.longest = work.slice;
+    found.fused_ns += dur_ns;
+    ++found.fused_calls;
+  }
+}
+
+std::optional<CompiledWork> measure_compiled_code(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
-  std::set<std::string_view> regions;
-  SliceId region = kNone<SliceId>;
+  CompiledWork found;
+  found.graph_count = compiled.code.graphs.size();
+  SliceId& first = found.first_region;
   for (const analysis::CompiledCall& call : compiled.code.calls) {
-    regions.insert(trace.name(call.slice));
-    if (region == kNone<SliceId> || trace.start_ns(call.slice) < trace.start_ns(region))
-      region = call.slice;
+    found.regions.insert(trace.name(call.slice));
+    if (first == kNone<SliceId> || trace.start_ns(call.slice) < trace.start_ns(first))
+      first = call.slice;
   }
-  const auto& graphs = compiled.code.graphs;
-  std::map<std::string, Fused> fused;
-  std::unordered_map<std::uint32_t, analysis::KernelName> names;
-  std::uint64_t kernels = 0, fused_calls = 0;
-  std::int64_t fused_ns = 0, other_ns = 0, in_graphs_ns = 0;
-  if (facts.main_device)
-    for (const DeviceWork& work : facts.device().timeline.work) {
-      if (trace.kind(work.slice) != CategoryKind::kKernel ||
-          !inside(facts.steady_windows, work.start_ns))
-        continue;
-      ++kernels;
-      const StringId id = trace.slices().name[raw(work.slice)];
-      auto [entry, is_new] = names.try_emplace(raw(id));
-      if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
-      const std::int64_t dur_ns = work.end_ns - work.start_ns;
-      const SliceId launch = facts.links.launch_of[raw(work.slice)];
-      if (launch != kNone<SliceId> &&
-          compiled.code.layer[raw(launch)] == analysis::CompileLayer::kGraph)
-        in_graphs_ns += dur_ns;
-      if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
-        other_ns += dur_ns;
-        continue;
-      }
-      Fused& kernel = fused[std::string(trace.text(id))];
-      ++kernel.calls;
-      kernel.operators = entry->second.fused.size();
-      kernel.gpu_ns += dur_ns;
-      if (kernel.longest == kNone<SliceId> || dur_ns > trace.dur_ns(kernel.longest))
-        kernel.longest = work.slice;
-      fused_ns += dur_ns;
-      ++fused_calls;
-    }
-  if (regions.empty() && graphs.empty() && fused.empty()) return Quiet{};
+  if (facts.main_device) add_kernels(facts, compiled, found);
+  if (found.regions.empty() && found.graph_count == 0 && found.fused.empty()) return std::nullopt;
+  return found;
+}
 
+void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding) {
+  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  std::uint64_t operators = 0;
+  for (const auto& [label, kernel] : found.fused) operators += kernel.operators;
+  finding.verdict = say(
+      "torch.compile fused: generated kernels {}, operators in their names {}, runs per step {}; "
+      "they take {} of the kernels' time.",
+      {count(found.fused.size()), count(operators), count(found.fused_calls / steps),
+       ratio(found.fused_ns, found.fused_ns + found.other_ns)});
+  std::vector<std::pair<std::string, Fused>> ranked(found.fused.begin(), found.fused.end());
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    const Fused& each = ranked[i].second;
+    const Value time = ns(facts.per_step(each.gpu_ns));
+    finding.evidence.push_back(
+        {each.longest, each.operators == 0
+                           ? say("{}: {} per step", {kernel(ranked[i].first), time})
+                           : say("{}: {} {}, {} per step",
+                                 {kernel(ranked[i].first), count(each.operators),
+                                  text(each.operators == 1 ? "operator" : "operators"), time})});
+  }
+}
+
+Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
   const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
@@ -72,55 +110,35 @@ Outcome check_compiled_code(const Facts& facts) {
     finding.verdict =
         say("torch.compile ran, compiled regions: {}. Without GPU work in the trace it "
             "cannot be told what was fused.",
-            {count(regions.size())});
-  } else if (fused.empty()) {
+            {count(found.regions.size())});
+  } else if (found.fused.empty()) {
     finding.verdict =
         say_counted(facts,
                     "torch.compile ran and fused nothing on the GPU: no kernel is a generated one, "
                     "what ran per step: {} [library kernel|library kernels].",
-                    {count(kernels / steps)});
+                    {count(found.kernels / steps)});
     finding.try_next = {
         "a single matmul or one addmm has nothing to fuse: compile larger regions, "
         "or use mode=\"reduce-overhead\" if the CPU is the limit"};
   } else {
-    std::uint64_t operators = 0;
-    for (const auto& [label, kernel] : fused) operators += kernel.operators;
-    finding.verdict = say(
-        "torch.compile fused: generated kernels {}, operators in their names {}, runs per step {}; "
-        "they take {} of the kernels' time.",
-        {count(fused.size()), count(operators), count(fused_calls / steps),
-         ratio(fused_ns, fused_ns + other_ns)});
-    std::vector<std::pair<std::string, Fused>> ranked(fused.begin(), fused.end());
-    std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-      return a.second.gpu_ns > b.second.gpu_ns;
-    });
-    for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-      const Fused& each = ranked[i].second;
-      const Value time = ns(facts.per_step(each.gpu_ns));
-      finding.evidence.push_back(
-          {each.longest, each.operators == 0
-                             ? say("{}: {} per step", {kernel(ranked[i].first), time})
-                             : say("{}: {} {}, {} per step",
-                                   {kernel(ranked[i].first), count(each.operators),
-                                    text(each.operators == 1 ? "operator" : "operators"), time})});
-    }
+    tell_fused(facts, found, finding);
   }
-  if (!regions.empty())
+  if (!found.regions.empty())
     finding.arithmetic.push_back(say(
         "compiled regions: {} ({}), compiled graphs: {}; the layers around a call are guards and "
         "wrappers of the compiler, on the CPU",
-        {count(regions.size()), name(*regions.begin()), count(graphs.size())}));
-  const std::int64_t kernels_ns = fused_ns + other_ns;
-  if (!graphs.empty() && kernels_ns > 0 && has_launches(facts)) {
+        {count(found.regions.size()), name(*found.regions.begin()), count(found.graph_count)}));
+  const std::int64_t kernels_ns = found.fused_ns + found.other_ns;
+  if (found.graph_count > 0 && kernels_ns > 0 && has_launches(facts)) {
     finding.arithmetic.push_back(
         say("compiled graphs launched {} of the kernels' time, eager code the rest",
-            {ratio(in_graphs_ns, kernels_ns)}));
-    if (in_graphs_ns * 2 < kernels_ns)
+            {ratio(found.in_graphs_ns, kernels_ns)}));
+    if (found.in_graphs_ns * 2 < kernels_ns)
       finding.try_next.push_back(
           "most of the GPU's time is launched by code that is not compiled: compile more of it");
   }
-  if (region != kNone<SliceId> && finding.evidence.empty())
-    finding.evidence.push_back({region, say("the first compiled region")});
+  if (found.first_region != kNone<SliceId> && finding.evidence.empty())
+    finding.evidence.push_back({found.first_region, say("the first compiled region")});
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;
@@ -132,7 +150,7 @@ extern constinit const Rule compiled_code_rule = {
     .id = "compiled-code",
     .question = "did torch.compile fuse anything?",
     .order = 160,
-    .run = check_compiled_code,
+    .run = measure_and_tell<measure_compiled_code, tell_compiled_code>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,4 +1,5 @@
 // A convolution adds a bias that the batch norm behind it takes away again.
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -74,10 +75,15 @@ std::unordered_set<std::uint32_t> wasted_biases(const Facts& facts) {
   return convs;
 }
 
-Outcome check_conv_bias(const Facts& facts) {
+struct BiasKernels {
+  Savings kernels;
+  std::uint64_t backward = 0;  // kernels that sum the gradient of a bias
+};
+
+std::optional<BiasKernels> measure_conv_bias(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto convs = wasted_biases(facts);
-  if (convs.empty()) return Quiet{};
+  if (convs.empty()) return std::nullopt;
   const auto is_wasted = [&](SliceId op) {
     for (int i = 0; i < 8 && op != kNone<SliceId>; ++i) {
       if (convs.contains(raw(op))) return true;
@@ -85,7 +91,7 @@ Outcome check_conv_bias(const Facts& facts) {
     }
     return false;
   };
-  Savings found;
+  Savings kernels;
   std::uint64_t backward = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
     const SliceId op = facts.links.op_of[raw(work.slice)];
@@ -94,28 +100,33 @@ Outcome check_conv_bias(const Facts& facts) {
       continue;
     const std::string_view label = trace.name(op);
     if (label == "aten::add_" && is_wasted(op)) {
-      found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
+      kernels.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
     } else if (label == "aten::sum" || label == "aten::sum_out") {
       // The bias's gradient: a sum inside the backward operator of such a convolution.
       SliceId node = find_around(facts, op, "ConvolutionBackward0");
       const SliceId forward = node == kNone<SliceId> ? node : facts.links.forward_of[raw(node)];
       if (forward == kNone<SliceId> || !is_wasted(forward)) continue;
-      found.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
+      kernels.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
       ++backward;
     }
   }
-  found.finish();
-  if (found.calls() == 0 || wall_share(facts, found.time_ns()) < 0.01) return Quiet{};
+  kernels.finish();
+  if (kernels.calls() == 0 || wall_share(facts, kernels.time_ns()) < 0.01) return std::nullopt;
+  return BiasKernels{.kernels = std::move(kernels), .backward = backward};
+}
+
+Finding tell_conv_bias(const Facts& facts, const BiasKernels& found) {
   Finding finding;
-  finding.verdict = say_counted(facts,
-                                "Biases of convolutions are added and then taken away by batch "
-                                "norm: {} [kernel|kernels], {} per step.",
-                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict =
+      say_counted(facts,
+                  "Biases of convolutions are added and then taken away by batch "
+                  "norm: {} [kernel|kernels], {} per step.",
+                  {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
   finding.arithmetic.push_back(
       say_counted(facts, "{} [kernel adds|kernels add] the bias, {} [sums|sum] its gradient",
-                  {count(found.calls() - backward), count(backward)}));
-  rate_finding(facts, found, finding);
-  finding.evidence.push_back(longest_of(facts, found.longest()));
+                  {count(found.kernels.calls() - found.backward), count(found.backward)}));
+  rate_finding(facts, found.kernels, finding);
+  finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   finding.try_next = {
       "bias=False in a convolution that a batch norm follows: its mean swallows the bias"};
   finding.brief = say("Batch norm removes the bias that the convolution before it adds");
@@ -132,7 +143,7 @@ extern constinit const Rule conv_bias_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
     .then_needs = {need::kShapes},
-    .run = check_conv_bias,
+    .run = measure_and_tell<measure_conv_bias, tell_conv_bias>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,4 +1,6 @@
 // cuDNN turns tensors from channels-first to channels-last and back around its kernels.
+#include <optional>
+
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -7,10 +9,16 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_conv_layout(const Facts& facts) {
+struct LayoutKernels {
+  Savings conversions;
+  std::uint64_t to_last_count = 0;  // conversions to channels-last
+  std::uint64_t convolutions = 0;
+};
+
+std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  Savings found;
-  std::uint64_t forward = 0, convolutions = 0;
+  Savings conversions;
+  std::uint64_t to_last_count = 0, convolutions = 0;
   for (const KernelCall& kernel : kernels.kernels) {
     const std::string_view label = facts.trace->name(kernel.slice);
     const auto has = [&](std::string_view word) {
@@ -23,26 +31,34 @@ Outcome check_conv_layout(const Facts& facts) {
       convolutions += kernel.is_convolution() ? 1 : 0;
       continue;
     }
-    found.add(kernel, kernel.dur_ns());
-    forward += to_last ? 1 : 0;
+    conversions.add(kernel, kernel.dur_ns());
+    to_last_count += to_last ? 1 : 0;
   }
-  found.finish();
-  if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  conversions.finish();
+  if (conversions.calls() == 0 || wall_share(facts, conversions.saved_ns()) < 0.02)
+    return std::nullopt;
+  return LayoutKernels{.conversions = std::move(conversions),
+                       .to_last_count = to_last_count,
+                       .convolutions = convolutions};
+}
+
+Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
   Finding finding;
   finding.verdict = say_counted(
       facts,
       "Convolutions shuffle their tensors between layouts: {} [kernel|kernels], {} of a step's {}.",
-      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+      {count(found.conversions.calls()), ns(facts.per_step(found.conversions.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
-  finding.arithmetic.push_back(
-      say_counted(facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
-                  {count(forward), count(found.calls() - forward), count(convolutions)}));
-  rate_finding(facts, found, finding);
-  finding.evidence.push_back(longest_of(facts, found.longest()));
+  finding.arithmetic.push_back(say_counted(
+      facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
+      {count(found.to_last_count), count(found.conversions.calls() - found.to_last_count),
+       count(found.convolutions)}));
+  rate_finding(facts, found.conversions, finding);
+  finding.evidence.push_back(longest_of(facts, found.conversions.longest()));
   finding.try_next = {"model.to(memory_format=torch.channels_last), and the input too"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.brief =
-      say("Convolutions convert their tensors between layouts: {} kernels", {count(found.calls())});
+  finding.brief = say("Convolutions convert their tensors between layouts: {} kernels",
+                      {count(found.conversions.calls())});
   return finding;
 }
 
@@ -54,7 +70,7 @@ extern constinit const Rule conv_layout_rule = {
     .order = 610,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
-    .run = check_conv_layout,
+    .run = measure_and_tell<measure_conv_layout, tell_conv_layout>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // addmm copies the matrix that it adds into its output before the GEMM adds to it.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -78,7 +79,14 @@ std::int64_t slower_gemm_ns(const Facts& facts, const KernelFacts& kernels, std:
   return std::clamp<std::int64_t>(above_ns, 0, copy.end_ns - copy.start_ns);
 }
 
-Outcome check_copy_before_gemm(const Facts& facts) {
+struct CopiesBeforeGemms {
+  Savings copies;
+  std::int64_t size_bytes = 0;
+  std::int64_t slower_ns = 0;  // of the matmuls, without the copies, at most
+  bool matters = false;
+};
+
+std::optional<CopiesBeforeGemms> measure_copy_before_gemm(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto& works = facts.device().timeline.work;
   Savings copies;
@@ -95,38 +103,46 @@ Outcome check_copy_before_gemm(const Facts& facts) {
     size_bytes += facts.trace->slice_args(works[i].slice).integer(ArgKey::kBytes).value_or(0);
   }
   copies.finish();
-  if (copies.calls() == 0) return Quiet{};
-  Finding finding;
+  if (copies.calls() == 0) return std::nullopt;
   const bool matters = !is_host_bound(facts) && wall_share(facts, copies.time_ns()) >= 0.01;
-  finding.kind = matters ? FindingKind::kCost : FindingKind::kNormal;
-  finding.verdict = say_counted(facts,
-                                "The copy before a matmul is addmm's own: {} [time|times] it first "
-                                "copied the matrix that it adds into its output, {} per step.",
-                                {count(copies.calls()), ns(facts.per_step(copies.time_ns()))});
-  if (size_bytes > 0)
+  return CopiesBeforeGemms{.copies = std::move(copies),
+                           .size_bytes = size_bytes,
+                           .slower_ns = slower_ns,
+                           .matters = matters};
+}
+
+Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found) {
+  Finding finding;
+  finding.kind = found.matters ? FindingKind::kCost : FindingKind::kNormal;
+  finding.verdict =
+      say_counted(facts,
+                  "The copy before a matmul is addmm's own: {} [time|times] it first "
+                  "copied the matrix that it adds into its output, {} per step.",
+                  {count(found.copies.calls()), ns(facts.per_step(found.copies.time_ns()))});
+  if (found.size_bytes > 0)
     finding.arithmetic.push_back(
-        say("{} copied, in {}", {bytes(size_bytes), ns(copies.time_ns())}));
-  rate_finding(facts, copies, finding);
-  if (matters) {
+        say("{} copied, in {}", {bytes(found.size_bytes), ns(found.copies.time_ns())}));
+  rate_finding(facts, found.copies, finding);
+  if (found.matters) {
     const std::int64_t saved_ns =
-        std::min(copies.time_ns() + slower_ns, facts.wall.partition.busy_ns());
+        std::min(found.copies.time_ns() + found.slower_ns, facts.wall.partition.busy_ns());
     finding.at_stake_ns = facts.per_step(saved_ns);
     finding.at_stake_ratio = wall_share(facts, saved_ns);
     finding.arithmetic.push_back(
         say("copies {} + reading the copied matrices in the matmuls at most {} = at most {} per "
             "step: reading takes no longer than the copy, which read and wrote as much, nor than "
             "what the matmul's time exceeds that of its operations by",
-            {ns(facts.per_step(copies.time_ns())), ns(facts.per_step(slower_ns)),
+            {ns(facts.per_step(found.copies.time_ns())), ns(facts.per_step(found.slower_ns)),
              ns(facts.per_step(saved_ns))}));
   }
-  finding.evidence.push_back(longest_of(facts, copies.longest()));
+  finding.evidence.push_back(longest_of(facts, found.copies.longest()));
   finding.try_next = {
       "a bias of one dimension, contiguous and as long as a row (nn.Linear's own), is added inside "
       "the matmul and needs no copy",
       "or add the matrix in an element-wise operator that follows anyway"};
-  finding.explains.push_back({"exposed-copy", facts.per_step(copies.time_ns())});
+  finding.explains.push_back({"exposed-copy", facts.per_step(found.copies.time_ns())});
   finding.brief = say_counted(facts, "addmm copies the matrix that it adds, {} [time|times]",
-                              {count(copies.calls())});
+                              {count(found.copies.calls())});
   finding.action = say("Add a bias vector (nn.Linear's own), or add the matrix after the matmul");
   return finding;
 }
@@ -138,7 +154,7 @@ extern constinit const Rule copy_before_gemm_rule = {
     .question = "why is there a copy before the matmul?",
     .order = 480,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_copy_before_gemm,
+    .run = measure_and_tell<measure_copy_before_gemm, tell_copy_before_gemm>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // GPU work begins long after its launch because the CPU runs ahead: normal, not a gap.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -8,14 +9,19 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_cpu_ahead(const Facts& facts) {
+struct LateStarts {
+  SliceId latest = kNone<SliceId>;
+  std::int64_t most_ns = 0;  // from launch to start
+};
+
+std::optional<LateStarts> measure_cpu_ahead(const Facts& facts) {
   const auto& launches = facts.launches;
   const auto& part = facts.wall.partition;
   // Work of one graph begins one after the other and says nothing about the CPU.
   if (is_thin(facts) || launches.graph_work_count * 2 > launches.linked_count ||
       launches.median_latency_ns < 500'000 || launches.deepest_queue < 16 ||
       share_of(part.idle_ns, part.wall_ns) > 0.1)
-    return Quiet{};
+    return std::nullopt;
   const Trace& trace = *facts.trace;
   SliceId latest = kNone<SliceId>;
   std::int64_t most_ns = 0;
@@ -27,19 +33,26 @@ Outcome check_cpu_ahead(const Facts& facts) {
     most_ns = lag_ns;
     latest = work.slice;
   }
-  if (latest == kNone<SliceId>) return Quiet{};
+  if (latest == kNone<SliceId>) return std::nullopt;
+  return LateStarts{.latest = latest, .most_ns = most_ns};
+}
+
+Finding tell_cpu_ahead(const Facts& facts, const LateStarts& found) {
+  const auto& launches = facts.launches;
+  const auto& part = facts.wall.partition;
   Finding finding;
   finding.kind = FindingKind::kNormal;
   finding.verdict =
       say("GPU work begins {} after its launch in the median, up to {}: the CPU is that far ahead, "
           "and the GPU is hardly ever out of work. That is normal and costs nothing.",
-          {ns(launches.median_latency_ns), ns(most_ns)});
+          {ns(launches.median_latency_ns), ns(found.most_ns)});
   finding.arithmetic.push_back(
       say_counted(facts,
                   "up to {} [piece of work was|pieces of work were] waiting in the queue; the GPU "
                   "was idle {} of the wall",
                   {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
-  finding.evidence.push_back({latest, say("launched {} before it began", {ns(most_ns)})});
+  finding.evidence.push_back(
+      {found.latest, say("launched {} before it began", {ns(found.most_ns)})});
   finding.try_next = {
       "nothing; do not read a step's time from the CPU's lane, nor a kernel's step from where it "
       "stands under the CPU's steps"};
@@ -56,7 +69,7 @@ extern constinit const Rule cpu_ahead_rule = {
     .question = "why does GPU work begin long after its launch?",
     .order = 320,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_cpu_ahead,
+    .run = measure_and_tell<measure_cpu_ahead, tell_cpu_ahead>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -44,13 +45,24 @@ struct BuiltTensors {
   SliceId slice = kNone<SliceId>;
 };
 
-Outcome check_cpu_built_tensor(const Facts& facts) {
+// The operator just before this one on the thread, on the same level.
+SliceId op_before(const Facts& facts, SliceId op) {
   const Trace& trace = *facts.trace;
-  const auto& timeline = facts.device().timeline;
+  const std::uint32_t at = raw(op);
+  for (std::uint32_t i = at; i > trace.track(op).first_slice && at - i < 64;) {
+    const SliceId id{--i};
+    if (trace.kind(id) == CategoryKind::kCpuOp && facts.nesting.depth[i] == facts.nesting.depth[at])
+      return id;
+  }
+  return kNone<SliceId>;
+}
+
+// Each aten::to with a copy to the GPU below it, in order of time.
+std::vector<std::pair<SliceId, Move>> moves_to_gpu(const Facts& facts) {
+  const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
-  // aten::to with a copy to the GPU below it.
   std::map<std::uint32_t, Move> moves;
-  for (const auto& work : timeline.work) {
+  for (const auto& work : facts.device().timeline.work) {
     if (work.work != WorkClass::kCopy ||
         trace.name(work.slice).find("HtoD") == std::string_view::npos)
       continue;
@@ -63,33 +75,35 @@ Outcome check_cpu_built_tensor(const Facts& facts) {
         move.bytes, trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0));
     move.end_ns = std::max(move.end_ns, work.end_ns);
   }
-  std::map<std::string_view, BuiltTensors> groups;
-  std::uint64_t pairs = 0;
-  std::int64_t cost_ns = 0, moving_ns = 0, counted_until = 0;
   std::vector<std::pair<SliceId, Move>> in_order;
   for (const auto& [op, move] : moves) in_order.emplace_back(SliceId{op}, move);
   std::stable_sort(in_order.begin(), in_order.end(), [&](const auto& a, const auto& b) {
     return trace.start_ns(a.first) < trace.start_ns(b.first);
   });
+  return in_order;
+}
+
+struct BuiltOnCpu {
+  std::map<std::string_view, BuiltTensors> groups;  // by the operator that makes them
+  std::uint64_t pairs = 0;
+  std::int64_t cost_ns = 0;
+  std::int64_t moving_ns = 0;
+};
+
+std::optional<BuiltOnCpu> measure_cpu_built_tensor(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto& timeline = facts.device().timeline;
+  std::map<std::string_view, BuiltTensors> groups;
+  std::uint64_t pairs = 0;
+  std::int64_t cost_ns = 0, moving_ns = 0, counted_until = 0;
   // Making it on the GPU needs none of this time: neither the idle time nor the copy alone.
   const auto without_compute = [&](std::int64_t from, std::int64_t until) {
     const auto busy = timeline.time_within(from, until);
     return until - from - busy[static_cast<std::size_t>(WorkClass::kCompute)] -
            busy[static_cast<std::size_t>(WorkClass::kCommunication)];
   };
-  for (const auto& [to, move] : in_order) {
-    // The operator just before it on the thread, beside it in the tree.
-    const std::uint32_t at = raw(to);
-    const Track& track = trace.track(to);
-    SliceId before = kNone<SliceId>;
-    for (std::uint32_t i = at; i > track.first_slice && at - i < 64;) {
-      const SliceId id{--i};
-      if (trace.kind(id) != CategoryKind::kCpuOp ||
-          facts.nesting.depth[i] != facts.nesting.depth[at])
-        continue;
-      before = id;
-      break;
-    }
+  for (const auto& [to, move] : moves_to_gpu(facts)) {
+    const SliceId before = op_before(facts, to);
     if (before == kNone<SliceId> || !is_factory(trace.name(before)) ||
         trace.start_ns(to) - trace.end_ns(before) > std::max(kPauseNs, trace.dur_ns(before) / 10))
       continue;
@@ -109,19 +123,25 @@ Outcome check_cpu_built_tensor(const Facts& facts) {
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (pairs < std::max<std::size_t>(3, facts.steady.size()) || share_of(cost_ns, wall_ns) < 0.01)
-    return Quiet{};
+    return std::nullopt;
+  return BuiltOnCpu{
+      .groups = std::move(groups), .pairs = pairs, .cost_ns = cost_ns, .moving_ns = moving_ns};
+}
+
+Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict = say(
       "{} tensors were made on the CPU and moved to the GPU at once: {} per step in which the GPU "
       "computes nothing.",
-      {count(pairs), ns(facts.per_step(cost_ns))});
-  finding.at_stake_ns = facts.per_step(cost_ns);
-  finding.at_stake_ratio = share_of(cost_ns, wall_ns);
-  finding.explains.push_back({"pageable-copy", facts.per_step(moving_ns)});
+      {count(found.pairs), ns(facts.per_step(found.cost_ns))});
+  finding.at_stake_ns = facts.per_step(found.cost_ns);
+  finding.at_stake_ratio = share_of(found.cost_ns, wall_ns);
+  finding.explains.push_back({"pageable-copy", facts.per_step(found.moving_ns)});
   finding.arithmetic.push_back(
       say("from the begin of the operator that makes one to the end of its copy, as far as nothing "
           "else ran on the GPU; making it there costs a launch"));
-  for (const auto& [label, group] : groups)
+  for (const auto& [label, group] : found.groups)
     finding.evidence.push_back(
         {group.slice, say("{} x{}, then moved: {} in all; {} per step without compute",
                           {name(label), count(group.pairs), bytes(group.bytes),
@@ -135,11 +155,11 @@ Outcome check_cpu_built_tensor(const Facts& facts) {
       "make it where it is used: torch.zeros(n, device=x.device), or x.new_zeros(n)",
       "make constants once, before the loop"};
   finding.confidence = facts.confidence();
-  finding.sample_count = pairs;
+  finding.sample_count = found.pairs;
   finding.sample_noun = "tensor";
   finding.brief =
       say_counted(facts, "{} [tensor is|tensors are] made on the CPU and then copied to the GPU",
-                  {count(pairs)});
+                  {count(found.pairs)});
   finding.action = say("Make them on the GPU, device=x.device; make constants before the loop");
   return finding;
 }
@@ -151,7 +171,7 @@ extern constinit const Rule cpu_built_tensor_rule = {
     .question = "are tensors made on the CPU and moved at once?",
     .order = 450,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_cpu_built_tensor,
+    .run = measure_and_tell<measure_cpu_built_tensor, tell_cpu_built_tensor>,
 };
 
 }  // namespace lanescope::explain::rules

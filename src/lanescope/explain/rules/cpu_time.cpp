@@ -1,5 +1,6 @@
 // A recording without GPU work: what the thread that runs the steps does in them.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "lanescope/explain/python_frames.h"
@@ -74,28 +75,37 @@ constexpr Need kCpuEvents = {
     [](const Facts& facts) { return facts.cpu && facts.cpu_wall.wall_ns > 0; },
     "operators or annotations of the CPU (ProfilerActivity.CPU)"};
 
-Outcome check_cpu_time(const Facts& facts) {
+struct CpuParts {
+  HostPart most;
+  std::vector<HostShare> shares;
+};
+
+std::optional<CpuParts> measure_cpu_time(const Facts& facts) {
   const analysis::HostWall& wall = facts.cpu_wall;
   const auto most = static_cast<HostPart>(
       std::max_element(std::begin(wall.part_ns), std::end(wall.part_ns)) - wall.part_ns);
   std::vector<HostStretch> stretches;
   for (const analysis::Window& window : facts.steady_windows)
     stretches.push_back({facts.cpu->thread, window.start_ns, window.end_ns, kNone<SliceId>});
-  const std::vector<HostShare> shares = host_shares(facts, stretches);
+  return CpuParts{.most = most, .shares = host_shares(facts, stretches)};
+}
 
+Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
+  const analysis::HostWall& wall = facts.cpu_wall;
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict = say(wall.of(most) * 2 > wall.wall_ns
+  finding.verdict = say(wall.of(found.most) * 2 > wall.wall_ns
                             ? "On the CPU a step takes {}; most of it, {}, is {}."
                             : "On the CPU a step takes {}; the largest part, {}, is {}.",
-                        {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(most), wall.wall_ns),
-                         text(words_of(most).in_sentence)});
-  const auto top = std::find_if(shares.begin(), shares.end(), [](const HostShare& share) {
-    // Rows of torch.compile are of this kind, too; operators have a namespace.
-    return share.kind == CategoryKind::kCpuOp && share.name.find("::") != std::string::npos;
-  });
+                        {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(found.most), wall.wall_ns),
+                         text(words_of(found.most).in_sentence)});
+  const auto top =
+      std::find_if(found.shares.begin(), found.shares.end(), [](const HostShare& share) {
+        // Rows of torch.compile are of this kind, too; operators have a namespace.
+        return share.kind == CategoryKind::kCpuOp && share.name.find("::") != std::string::npos;
+      });
   constexpr std::int64_t kTells = 50;  // below 2 % an operator explains nothing
-  if (top != shares.end() && top->time_ns * kTells >= wall.wall_ns) {
+  if (top != found.shares.end() && top->time_ns * kTells >= wall.wall_ns) {
     finding.verdict.pattern += " The operator with most time of its own is {}, {}.";
     finding.verdict.values.push_back(name(top->name));
     finding.verdict.values.push_back(ratio(top->time_ns, wall.wall_ns));
@@ -107,15 +117,15 @@ Outcome check_cpu_time(const Facts& facts) {
   sum.pattern += " = {} per step";
   sum.values.push_back(ns(facts.per_step(wall.wall_ns)));
   finding.arithmetic.push_back(std::move(sum));
-  for (std::size_t i = 0; i < shares.size() && i < 5; ++i) {
-    if (shares[i].time_ns * kTells < wall.wall_ns) break;
-    Sentence line = describe(shares[i]);
+  for (std::size_t i = 0; i < found.shares.size() && i < 5; ++i) {
+    if (found.shares[i].time_ns * kTells < wall.wall_ns) break;
+    Sentence line = describe(found.shares[i]);
     line.pattern += ": {} per step, {}";
-    line.values.push_back(ns(facts.per_step(shares[i].time_ns)));
-    line.values.push_back(ratio(shares[i].time_ns, wall.wall_ns));
-    finding.evidence.push_back({shares[i].longest, std::move(line)});
+    line.values.push_back(ns(facts.per_step(found.shares[i].time_ns)));
+    line.values.push_back(ratio(found.shares[i].time_ns, wall.wall_ns));
+    finding.evidence.push_back({found.shares[i].longest, std::move(line)});
   }
-  finding.try_next = advice_for(facts, most, shares);
+  finding.try_next = advice_for(facts, found.most, found.shares);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;
@@ -129,7 +139,7 @@ extern constinit const Rule cpu_time_rule = {
     .order = 50,
     .only_if = has_no_gpu_work,
     .then_needs = {kCpuEvents},
-    .run = check_cpu_time,
+    .run = measure_and_tell<measure_cpu_time, tell_cpu_time>,
     .is_cpu_headline = true,
     .survives_cut = false,
 };

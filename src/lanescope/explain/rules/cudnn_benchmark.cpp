@@ -1,6 +1,7 @@
 // cuDNN or MIOpen tried out its algorithms for a convolution: many kinds of kernels in one call.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "lanescope/explain/rules/plurals.h"
@@ -14,7 +15,17 @@ using analysis::Window;
 
 namespace {
 
-Outcome check_cudnn_benchmark(const Facts& facts) {
+struct Trials {
+  std::int64_t cpu_ns = 0;
+  std::int64_t gpu_ns = 0;
+  std::vector<Window> windows;  // calls on the CPU
+  std::vector<Window> on_device;
+  std::map<std::string, Named> by_name;
+  bool again = false;    // in two steps or more
+  bool is_late = false;  // after the first step
+};
+
+std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
   const Trace& trace = *facts.trace;
   struct Call {
     std::set<std::uint32_t> names;
@@ -58,33 +69,41 @@ Outcome check_cudnn_benchmark(const Facts& facts) {
           steps.insert(i);
     }
   }
-  if (!enough || trial_works.empty()) return Quiet{};
+  if (!enough || trial_works.empty()) return std::nullopt;
   const std::int64_t gpu_ns = union_ns(trial_works), cpu_ns = total_length(windows);
-  if (std::max(gpu_ns, cpu_ns) < 500'000) return Quiet{};
-  const bool again = facts.steps.marked && steps.size() >= 2;
+  if (std::max(gpu_ns, cpu_ns) < 500'000) return std::nullopt;
+  std::vector<Window> on_device;
+  for (const DeviceWork* work : trial_works) on_device.push_back({work->start_ns, work->end_ns});
+  return Trials{.cpu_ns = cpu_ns,
+                .gpu_ns = gpu_ns,
+                .windows = std::move(windows),
+                .on_device = std::move(on_device),
+                .by_name = std::move(by_name),
+                .again = facts.steps.marked && steps.size() >= 2,
+                .is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0};
+}
+
+Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say_counted(
       facts,
       "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds in place of "
       "their usual few, {} of CPU time and {} of GPU time{}.",
-      {count(windows.size()), ns(cpu_ns), ns(gpu_ns),
-       text(again ? "; it came back in a later step, as with shapes that change" : "")});
-  finding.at_stake_ns = std::max(gpu_ns, cpu_ns);
-  std::vector<Window> on_device;
-  for (const DeviceWork* work : trial_works) on_device.push_back({work->start_ns, work->end_ns});
-  explain_long_step(facts, windows, std::move(on_device), finding);
-  add_named(facts, by_name, finding);
-  const bool is_late = facts.steps.marked && !steps.empty() && *steps.rbegin() > 0;
+      {count(found.windows.size()), ns(found.cpu_ns), ns(found.gpu_ns),
+       text(found.again ? "; it came back in a later step, as with shapes that change" : "")});
+  finding.at_stake_ns = std::max(found.gpu_ns, found.cpu_ns);
+  explain_long_step(facts, found.windows, found.on_device, finding);
+  add_named(facts, found.by_name, finding);
   finding.try_next = {
-      is_late ? "keep shapes fixed (pad, drop the last small batch), or set "
-                "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
-              : "nothing if it was the first step; warm up with each shape before measuring",
+      found.is_late ? "keep shapes fixed (pad, drop the last small batch), or set "
+                      "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
+                    : "nothing if it was the first step; warm up with each shape before measuring",
   };
-  finding.confidence = windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
-  finding.sample_count = windows.size();
+  finding.confidence = found.windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = found.windows.size();
   finding.sample_noun = "call";
-  finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(cpu_ns)});
+  finding.brief = say("Convolutions tried out algorithms: {} of CPU time", {ns(found.cpu_ns)});
   return finding;
 }
 
@@ -95,7 +114,7 @@ extern constinit const Rule cudnn_benchmark_rule = {
     .question = "did convolutions try out algorithms?",
     .order = 850,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_cudnn_benchmark,
+    .run = measure_and_tell<measure_cudnn_benchmark, tell_cudnn_benchmark>,
 };
 
 }  // namespace lanescope::explain::rules

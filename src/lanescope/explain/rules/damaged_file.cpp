@@ -1,6 +1,7 @@
 // The file itself is damaged: its end is missing, or events in it could not be read.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -15,14 +16,23 @@ constexpr std::array kLosses = {
     ImportIssue::kMissingField,  ImportIssue::kChecksumMismatch, ImportIssue::kBadTime,
 };
 
-Outcome check_damaged_file(const Facts& facts) {
+struct DamagedFile {
+  std::uint64_t cases = 0;  // of events that were lost
+};
+
+std::optional<DamagedFile> measure_damaged_file(const Facts& facts) {
+  DamagedFile found;
+  for (const ImportIssue issue : kLosses) found.cases += facts.trace->import_stats()[issue].count;
+  if (found.cases == 0) return std::nullopt;
+  return found;
+}
+
+Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
   const ImportStats& stats = facts.trace->import_stats();
   Finding finding;
-  std::uint64_t cases = 0;
   for (const ImportIssue issue : kLosses) {
     const auto& counter = stats[issue];
     if (counter.count == 0) continue;
-    cases += counter.count;
     const ImportIssueInfo& info = import_issue_info(issue);
     Evidence evidence{kNone<SliceId>, say("{} x{}: {}", {text(info.name), count(counter.count),
                                                          text(info.description)})};
@@ -32,7 +42,6 @@ Outcome check_damaged_file(const Facts& facts) {
     }
     finding.evidence.push_back(std::move(evidence));
   }
-  if (cases == 0) return Quiet{};
   const bool cut = is_truncated(*facts.trace);
   finding.kind = FindingKind::kTrust;
   finding.verdict =
@@ -42,7 +51,7 @@ Outcome check_damaged_file(const Facts& facts) {
                         {count(stats.events)})
           : say("Parts of the file could not be read ({} {}); {} {} could, and what is said "
                 "here is said of those.",
-                {count(cases), text(cases == 1 ? "case" : "cases"), count(stats.events),
+                {count(found.cases), text(found.cases == 1 ? "case" : "cases"), count(stats.events),
                  text(stats.events == 1 ? "event" : "events")});
   finding.arithmetic.push_back(
       cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "
@@ -50,11 +59,11 @@ Outcome check_damaged_file(const Facts& facts) {
           : say("lanescope info lists everything that was lost or mended"));
   finding.try_next = {"write the file again, and let the program end before copying it"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = cases;
+  finding.sample_count = found.cases;
   finding.sample_noun = "case";
   finding.brief = cut ? say("the end of the file is missing; the numbers are of what is left")
                       : say("{} {} of the file could not be read; the numbers are of the rest",
-                            {count(cases), text(cases == 1 ? "place" : "places")});
+                            {count(found.cases), text(found.cases == 1 ? "place" : "places")});
   return finding;
 }
 
@@ -64,7 +73,7 @@ extern constinit const Rule damaged_file_rule = {
     .id = "damaged-file",
     .question = "is the file whole?",
     .order = 280,
-    .run = check_damaged_file,
+    .run = measure_and_tell<measure_damaged_file, tell_damaged_file>,
 };
 
 }  // namespace lanescope::explain::rules

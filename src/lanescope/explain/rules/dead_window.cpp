@@ -16,7 +16,14 @@ struct Entry {
   SliceId range{}, first_child{};
 };
 
-Outcome check_dead_window(const Facts& facts) {
+struct LateFirstOperator {
+  Entry entry;                // with the longest wait
+  std::int64_t usual_ns = 0;  // the median of the later ones
+  std::int64_t lost_ns = 0;   // of the wait, in which the GPU was idle
+  std::uint64_t samples = 0;
+};
+
+Measurement<LateFirstOperator> measure_dead_window(const Facts& facts) {
   const Trace& trace = *facts.trace;
   // The first child of each range, of those that have one.
   std::map<std::uint32_t, Entry> first_child;  // by raw range
@@ -59,16 +66,24 @@ Outcome check_dead_window(const Facts& facts) {
   const std::int64_t lost_ns =
       facts.main_device ? device_idle_during(facts, {lead}) : worst->lead_ns;
   if (lost_ns < kShortestWindowNs) return Quiet{};  // the GPU had work meanwhile
+  return LateFirstOperator{
+      .entry = *worst, .usual_ns = usual_ns, .lost_ns = lost_ns, .samples = samples};
+}
+
+Finding tell_dead_window(const Facts& facts, const LateFirstOperator& found) {
+  const Trace& trace = *facts.trace;
+  const Entry& worst = found.entry;
+  const analysis::Window lead{worst.start_ns, worst.start_ns + worst.lead_ns};
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
       "{} was entered {} before its first operator {} began; later it takes {}: host time in which "
       "no operator ran.",
-      {name(trace.name(worst->range)), ns(worst->lead_ns), name(trace.name(worst->first_child)),
-       ns(usual_ns)});
-  finding.at_stake_ns = std::min(lost_ns, worst->lead_ns - usual_ns);
+      {name(trace.name(worst.range)), ns(worst.lead_ns), name(trace.name(worst.first_child)),
+       ns(found.usual_ns)});
+  finding.at_stake_ns = std::min(found.lost_ns, worst.lead_ns - found.usual_ns);
   explain_long_step(facts, {lead}, {}, finding);
-  finding.evidence.push_back({worst->range, say("the first time the range is entered")});
+  finding.evidence.push_back({worst.range, say("the first time the range is entered")});
   finding.arithmetic.push_back(
       say("work that a library does inside its operator would lie inside that operator: this lies "
           "before it, in Python, in dispatch, or in the recording's own first use of the thread"));
@@ -77,9 +92,9 @@ Outcome check_dead_window(const Facts& facts) {
                                            "the Python frames inside tell what it was: lanescope "
                                            "tree --stacks",
                                            "the Python frames tell what happens inside")};
-  finding.sample_count = samples;
+  finding.sample_count = found.samples;
   finding.sample_noun = "entry";
-  finding.confidence = samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
+  finding.confidence = found.samples >= 10 ? Confidence::kHigh : Confidence::kMedium;
   return finding;
 }
 
@@ -89,7 +104,7 @@ extern constinit const Rule dead_window_rule = {
     .id = "dead-window",
     .question = "what is the wait before the first operator of a range?",
     .order = 190,
-    .run = check_dead_window,
+    .run = measure_and_tell<measure_dead_window, tell_dead_window>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,6 @@
 // GPU work at the start of the trace that was launched before the recording began.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/plurals.h"
@@ -9,32 +10,41 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_earlier_work(const Facts& facts) {
+struct EarlierWork {
   std::uint64_t works = 0;
-  std::int64_t total_ns = 0, last_end_ns = 0;
+  std::int64_t total_ns = 0;
+  SliceId first = kNone<SliceId>;
+};
+
+std::optional<EarlierWork> measure_earlier_work(const Facts& facts) {
+  std::uint64_t works = 0;
+  std::int64_t total_ns = 0;
   SliceId first = kNone<SliceId>;
   for (const auto& work : facts.device().timeline.work) {
     if (!work.before_recording) continue;
     if (works++ == 0) first = work.slice;
     total_ns += work.end_ns - work.start_ns;
-    last_end_ns = std::max(last_end_ns, work.end_ns);
   }
-  if (works == 0) return Quiet{};
+  if (works == 0) return std::nullopt;
+  return EarlierWork{.works = works, .total_ns = total_ns, .first = first};
+}
+
+Finding tell_earlier_work(const Facts& facts, const EarlierWork& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict = say_counted(
       facts,
       "{} of {} [piece of GPU work was|pieces of GPU work were] launched before the recording "
       "began ({} of GPU time): left over from earlier steps, not part of these.",
-      {count(works), count(facts.device().timeline.work.size()), ns(total_ns)});
-  finding.at_stake_ns = total_ns;
+      {count(found.works), count(facts.device().timeline.work.size()), ns(found.total_ns)});
+  finding.at_stake_ns = found.total_ns;
   finding.arithmetic.push_back(say(
       "the first step is counted from where this work ends; sums over all kernels of the trace, "
       "divided by its steps, are too large by it"));
-  finding.evidence.push_back({first, say("the first of them")});
+  finding.evidence.push_back({found.first, say("the first of them")});
   finding.try_next = {"nothing; or synchronize before the recorded steps for a clean start"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = works;
+  finding.sample_count = found.works;
   finding.sample_noun = "piece";
   return finding;
 }
@@ -46,7 +56,7 @@ extern constinit const Rule earlier_work_rule = {
     .question = "is there GPU work that was launched before the recording?",
     .order = 240,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kWholeFile},
-    .run = check_earlier_work,
+    .run = measure_and_tell<measure_earlier_work, tell_earlier_work>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,15 +1,20 @@
 // A long gap right after the first recorded work: the GPU did things that the recording missed.
+#include <optional>
+
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_edge_gap(const Facts& facts) {
+std::optional<analysis::Gap> measure_edge_gap(const Facts& facts) {
   const analysis::Gap* gap = find_edge_gap(facts);
-  if (!gap) return Quiet{};
+  return gap ? std::optional(*gap) : std::nullopt;
+}
+
+Finding tell_edge_gap(const Facts& facts, const analysis::Gap& gap) {
   const auto& part = facts.wall.partition;
-  const std::int64_t gap_ns = gap->end_ns - gap->start_ns;
+  const std::int64_t gap_ns = gap.end_ns - gap.start_ns;
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
@@ -22,9 +27,9 @@ Outcome check_edge_gap(const Facts& facts) {
       say("busy {} of the wall with the gap, {} without it",
           {ratio(part.busy_ns(), part.wall_ns), ratio(part.busy_ns(), part.wall_ns - gap_ns)}));
   finding.evidence.push_back(
-      {gap->next_work, say("the gap ends with {}, launched {} earlier",
-                           {kernel(facts.trace->name(gap->next_work)),
-                            ns(gap->end_ns - facts.trace->start_ns(gap->launch))})});
+      {gap.next_work, say("the gap ends with {}, launched {} earlier",
+                          {kernel(facts.trace->name(gap.next_work)),
+                           ns(gap.end_ns - facts.trace->start_ns(gap.launch))})});
   finding.try_next = {
       "do not count this gap as idle; start the recording earlier, or synchronize "
       "before it"};
@@ -41,7 +46,7 @@ extern constinit const Rule edge_gap_rule = {
     .question = "is the gap at the edge of the recording real?",
     .order = 200,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_edge_gap,
+    .run = measure_and_tell<measure_edge_gap, tell_edge_gap>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // Copies and memsets run while nothing computes beside them.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -34,10 +35,15 @@ void add_evidence(const Facts& facts, const std::string& label, const Kind& kind
   finding.evidence.push_back(std::move(evidence));
 }
 
-Outcome check_exposed_copy(const Facts& facts) {
+struct ExposedCopies {
+  std::map<std::string, Kind> kinds;
+  std::uint64_t copies = 0;
+};
+
+std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& part = facts.wall.partition;
-  if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < 0.03) return Quiet{};
+  if (is_thin(facts) || share_of(part.exposed_copy_ns, part.wall_ns) < 0.03) return std::nullopt;
   std::map<std::string, Kind> kinds;
   std::uint64_t copies = 0;
   for (const DeviceWork& work : facts.device().timeline.work) {
@@ -51,6 +57,11 @@ Outcome check_exposed_copy(const Facts& facts) {
     if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
       kind.longest = work.slice;
   }
+  return ExposedCopies{.kinds = std::move(kinds), .copies = copies};
+}
+
+Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
+  const auto& part = facts.wall.partition;
   Finding finding;
   finding.verdict =
       say("Copies hold up the GPU: {} of a step's {} ({}) go to copies and memsets with nothing "
@@ -59,7 +70,7 @@ Outcome check_exposed_copy(const Facts& facts) {
            ratio(part.exposed_copy_ns, part.wall_ns)});
   finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
   finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
-  std::vector<std::pair<std::string, Kind>> ranked(kinds.begin(), kinds.end());
+  std::vector<std::pair<std::string, Kind>> ranked(found.kinds.begin(), found.kinds.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.exposed_ns > b.second.exposed_ns;
   });
@@ -70,7 +81,7 @@ Outcome check_exposed_copy(const Facts& facts) {
       "copies of input: a side stream, pinned memory and non_blocking=True, one step ahead",
       "copies inside the device: the operator named above makes them"};
   finding.confidence = facts.confidence();
-  finding.sample_count = copies;
+  finding.sample_count = found.copies;
   finding.sample_noun = "copy";
   finding.brief = say("Copies hold up the GPU: nothing computes beside them");
   finding.action =
@@ -89,7 +100,7 @@ extern constinit const Rule exposed_copy_rule = {
     .question = "do copies hold up the GPU?",
     .order = 70,
     .needs = {need::kGpuWork},
-    .run = check_exposed_copy,
+    .run = measure_and_tell<measure_exposed_copy, tell_exposed_copy>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,5 +1,7 @@
 // Numbers per step that rest on one or two steps.
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "lanescope/explain/rules/rules.h"
 
@@ -7,23 +9,36 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_few_steps(const Facts& facts) {
-  if (!facts.steps.marked || facts.one_step_chosen || facts.steady.size() >= 3) return Quiet{};
-  const std::size_t all = facts.steps.steps.size() - facts.cut_steps.size();
-  const char* as_a_whole = facts.cut_steps.empty() ? "" : " as a whole";
-  const auto length = [&](std::size_t i) { return facts.step_window(facts.steady[i]).length_ns(); };
+struct FewSteps {
+  std::size_t whole = 0;  // recorded as a whole, start-up and all
+  std::vector<std::int64_t> steady_lengths_ns;
+};
+
+std::optional<FewSteps> measure_few_steps(const Facts& facts) {
+  if (!facts.steps.marked || facts.one_step_chosen || facts.steady.size() >= 3) return std::nullopt;
+  FewSteps found{.whole = facts.steps.steps.size() - facts.cut_steps.size(),
+                 .steady_lengths_ns = {}};
+  for (const std::size_t step : facts.steady)
+    found.steady_lengths_ns.push_back(facts.step_window(step).length_ns());
+  const auto& lengths = found.steady_lengths_ns;
   // Two that agree within a tenth are few, but say what a step is like.
-  if (facts.steady.size() == 2 &&
-      std::max(length(0), length(1)) * 10 <= std::min(length(0), length(1)) * 11)
-    return Quiet{};
+  if (lengths.size() == 2 &&
+      std::max(lengths[0], lengths[1]) * 10 <= std::min(lengths[0], lengths[1]) * 11)
+    return std::nullopt;
+  return found;
+}
+
+Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
+  const char* as_a_whole = facts.cut_steps.empty() ? "" : " as a whole";
+  const auto& lengths = found.steady_lengths_ns;
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  if (all == 1)
+  if (found.whole == 1)
     finding.verdict =
         say("Only one step was recorded{}: it may hold start-up work, and nothing tells whether it "
             "is a usual one.",
             {text(as_a_whole)});
-  else if (facts.steady.size() < 2)
+  else if (lengths.size() < 2)
     finding.verdict =
         say("Only two steps were recorded{}, and the first is left out as start-up: every number "
             "per step rests on one.",
@@ -32,11 +47,11 @@ Outcome check_few_steps(const Facts& facts) {
     finding.verdict =
         say("The only two{} steps behind the first one took {} and {}: which of them is a usual "
             "one cannot be told.",
-            {text(facts.cut_steps.empty() ? "" : " whole"), ns(length(0)), ns(length(1))});
+            {text(facts.cut_steps.empty() ? "" : " whole"), ns(lengths[0]), ns(lengths[1])});
   finding.try_next = {
       "record five steps or more: schedule(wait=1, warmup=1, active=5), prof.step() after each"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = lengths.size();
   return finding;
 }
 
@@ -47,7 +62,7 @@ extern constinit const Rule few_steps_rule = {
     .question = "were enough steps recorded?",
     .order = 290,
     .needs = {need::kAnyWork},
-    .run = check_few_steps,
+    .run = measure_and_tell<measure_few_steps, tell_few_steps>,
 };
 
 }  // namespace lanescope::explain::rules

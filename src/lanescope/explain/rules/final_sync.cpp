@@ -1,6 +1,7 @@
 // The wait for the device at the end of the recording looks like the largest call and is none of
 // the program's business.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/cut_steps.h"
@@ -10,9 +11,14 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_final_sync(const Facts& facts) {
+struct FinalSync {
+  SliceId sync = kNone<SliceId>;
+  std::int64_t busy = 0;  // of the GPU, during the call
+};
+
+std::optional<FinalSync> measure_final_sync(const Facts& facts) {
   // Where GPU work is missing nobody knows what this call waited for.
-  if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace)) return Quiet{};
+  if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace)) return std::nullopt;
   const Trace& trace = *facts.trace;
   SliceId sync = kNone<SliceId>;
   std::int64_t last_launch_ns = 0;
@@ -26,23 +32,28 @@ Outcome check_final_sync(const Facts& facts) {
   }
   if (sync == kNone<SliceId> || trace.start_ns(sync) < last_launch_ns ||
       trace.dur_ns(sync) < 100'000)
-    return Quiet{};
+    return std::nullopt;
   const auto times = facts.device().timeline.time_within(trace.start_ns(sync), trace.end_ns(sync));
   const std::int64_t busy = times[0] + times[1] + times[2];
-  const bool backlog = busy * 10 > trace.dur_ns(sync) * 9;
+  return FinalSync{.sync = sync, .busy = busy};
+}
+
+Finding tell_final_sync(const Facts& facts, const FinalSync& found) {
+  const Trace& trace = *facts.trace;
   Finding finding;
+  const bool backlog = found.busy * 10 > trace.dur_ns(found.sync) * 9;
   finding.kind = FindingKind::kNormal;
   finding.verdict =
       say("{} of {} at the end is normal: {}.",
-          {name(trace.name(sync)), ns(trace.dur_ns(sync)),
+          {name(trace.name(found.sync)), ns(trace.dur_ns(found.sync)),
            text(backlog ? "the CPU was ahead and waits until the GPU has done what was launched"
-                : busy * 2 > trace.dur_ns(sync)
+                : found.busy * 2 > trace.dur_ns(found.sync)
                     ? "mostly the wait for what was launched before"
                     : "the recording ends with it, and the GPU has next to nothing left to do")});
-  finding.arithmetic.push_back(
-      say("the GPU worked {} of these {} ({})",
-          {ns(busy), ns(trace.dur_ns(sync)), ratio(busy, trace.dur_ns(sync))}));
-  finding.evidence.push_back({sync, say("after the last launch of the trace")});
+  finding.arithmetic.push_back(say(
+      "the GPU worked {} of these {} ({})",
+      {ns(found.busy), ns(trace.dur_ns(found.sync)), ratio(found.busy, trace.dur_ns(found.sync))}));
+  finding.evidence.push_back({found.sync, say("after the last launch of the trace")});
   finding.try_next = {"nothing: leave it out of a step's time"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = 1;
@@ -57,7 +68,7 @@ extern constinit const Rule final_sync_rule = {
     .question = "what is the long synchronize at the end?",
     .order = 220,
     .needs = {need::kGpuWork},
-    .run = check_final_sync,
+    .run = measure_and_tell<measure_final_sync, tell_final_sync>,
 };
 
 }  // namespace lanescope::explain::rules

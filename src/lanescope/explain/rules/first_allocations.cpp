@@ -1,5 +1,6 @@
 // The caching allocator asks the driver for memory in the first step and not again.
 #include <fmt/format.h>
+#include <optional>
 
 #include <map>
 
@@ -18,7 +19,15 @@ bool inside_collective(const Facts& facts, SliceId call) {
          ancestor_named(facts, call, "nccl:") != kNone<SliceId>;
 }
 
-Outcome check_first_allocations(const Facts& facts) {
+struct FirstAllocations {
+  std::uint64_t calls = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t idle_ns = 0;
+  std::uint64_t later = 0;  // calls in later steps
+  std::map<std::string, Named> by_name;
+};
+
+std::optional<FirstAllocations> measure_first_allocations(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const auto& first = facts.steps.steps.front();
   std::vector<Window> windows;
@@ -36,24 +45,33 @@ Outcome check_first_allocations(const Facts& facts) {
   }
   const std::int64_t total_ns = total_length(windows);
   const std::uint64_t later_each = later / (facts.steps.steps.size() - 1);
-  if (windows.size() < 3 || total_ns < 200'000 || later_each * 10 > windows.size()) return Quiet{};
+  if (windows.size() < 3 || total_ns < 200'000 || later_each * 10 > windows.size())
+    return std::nullopt;
   const std::int64_t idle_ns = device_idle_during(facts, windows);
+  return FirstAllocations{.calls = windows.size(),
+                          .total_ns = total_ns,
+                          .idle_ns = idle_ns,
+                          .later = later,
+                          .by_name = std::move(by_name)};
+}
+
+Finding tell_first_allocations(const Facts& facts, const FirstAllocations& found) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
       say("The first step asked the driver for memory {} times ({}); the {} {} after it {} in all: "
           "torch's cache filled up, as it should.",
-          {count(windows.size()), ns(total_ns), count(facts.steps.steps.size() - 1),
+          {count(found.calls), ns(found.total_ns), count(facts.steps.steps.size() - 1),
            text(facts.steps.steps.size() == 2 ? "step" : "steps"),
-           text(later == 1 ? "once" : fmt::format("{} times", later))});
-  finding.at_stake_ns = idle_ns;
-  finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(idle_ns)}));
-  add_named(facts, by_name, finding);
+           text(found.later == 1 ? "once" : fmt::format("{} times", found.later))});
+  finding.at_stake_ns = found.idle_ns;
+  finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(found.idle_ns)}));
+  add_named(facts, found.by_name, finding);
   finding.try_next = {
       "nothing; leave the first step out of averages. Calls that go on in later steps are "
       "allocator-calls"};
   finding.confidence = Confidence::kHigh;
-  finding.sample_count = windows.size();
+  finding.sample_count = found.calls;
   finding.sample_noun = "call";
   return finding;
 }
@@ -65,7 +83,7 @@ extern constinit const Rule first_allocations_rule = {
     .question = "did the first step fill the memory cache?",
     .order = 840,
     .needs = {need::kGpuWork, need::kTwoMarkedSteps},
-    .run = check_first_allocations,
+    .run = measure_and_tell<measure_first_allocations, tell_first_allocations>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // The first collective of a process group creates its communicator, and holds the CPU meanwhile.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -10,13 +11,15 @@ namespace {
 
 constexpr std::int64_t kShortestSetupNs = 5'000'000;
 
-}  // namespace
-
-namespace {
+struct FirstCollective {
+  std::int64_t first_ns = 0, usual_ns = 0, longest_ns = 0;  // usual, longest: of the others
+  std::size_t others = 0;
+  SliceId slice = kNone<SliceId>;
+};
 
 // Kernels are not looked at: on the GPU a first collective is as often long because another rank
 // came late, and one rank's trace cannot tell.
-Outcome check_first_collective(const Facts& facts) {
+std::optional<FirstCollective> measure_first_collective(const Facts& facts) {
   const Trace& trace = *facts.trace;
   std::map<std::uint32_t, std::vector<SliceId>> by_group;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
@@ -26,11 +29,7 @@ Outcome check_first_collective(const Facts& facts) {
     if (!args.has(ArgKey::kCollectiveName)) continue;
     by_group[raw(args.text(ArgKey::kProcessGroupName).value_or(kNone<StringId>))].push_back(id);
   }
-  struct Found {
-    std::int64_t first_ns = 0, usual_ns = 0, longest_ns = 0;
-    std::size_t others = 0;
-    SliceId slice = kNone<SliceId>;
-  } worst;
+  FirstCollective worst;
   for (auto& [group, calls] : by_group) {
     std::stable_sort(calls.begin(), calls.end(),
                      [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
@@ -50,26 +49,31 @@ Outcome check_first_collective(const Facts& facts) {
       continue;
     worst = {first_ns, usual_ns, longest_ns, calls.size() - 1, calls.front()};
   }
-  if (worst.slice == kNone<SliceId>) return Quiet{};
+  if (worst.slice == kNone<SliceId>) return std::nullopt;
+  return worst;
+}
+
+Finding tell_first_collective(const Facts& facts, const FirstCollective& found) {
+  const Trace& trace = *facts.trace;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say(
       "The first collective of a process group held the CPU for {}, the later ones for {}: most "
       "likely its communicator was created there.",
-      {ns(worst.first_ns), ns(worst.usual_ns)});
-  finding.at_stake_ns = worst.first_ns - worst.usual_ns;
+      {ns(found.first_ns), ns(found.usual_ns)});
+  finding.at_stake_ns = found.first_ns - found.usual_ns;
   finding.arithmetic.push_back(
       say_counted(facts, "against {} later [call|calls] of the same group: median {}, longest {}",
-                  {count(worst.others), ns(worst.usual_ns), ns(worst.longest_ns)}));
-  finding.evidence.push_back({worst.slice, say("{}", {name(trace.name(worst.slice))})});
+                  {count(found.others), ns(found.usual_ns), ns(found.longest_ns)}));
+  finding.evidence.push_back({found.slice, say("{}", {name(trace.name(found.slice))})});
   finding.try_next = {
       "leave the first step out; where start-up counts, make one small collective before the loop, "
       "or connect at once with init_process_group(device_id=...)"};
   finding.confidence = Confidence::kMedium;
-  finding.sample_count = worst.others + 1;
+  finding.sample_count = found.others + 1;
   finding.sample_noun = "collective";
   finding.brief = say("The first collective of a process group took {}, later ones {}",
-                      {ns(worst.first_ns), ns(worst.usual_ns)});
+                      {ns(found.first_ns), ns(found.usual_ns)});
   return finding;
 }
 
@@ -79,7 +83,7 @@ extern constinit const Rule first_collective_rule = {
     .id = "first-collective",
     .question = "why is the first collective slow?",
     .order = 420,
-    .run = check_first_collective,
+    .run = measure_and_tell<measure_first_collective, tell_first_collective>,
 };
 
 }  // namespace lanescope::explain::rules

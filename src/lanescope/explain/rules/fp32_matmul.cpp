@@ -10,7 +10,15 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_fp32_matmul(const Facts& facts) {
+struct Fp32Kernels {
+  Savings kernels;
+  double better = 0;  // peak of the tensor cores; 0: not known
+  double fp32 = 0;    // peak of the float32 units; 0: not known
+  bool has_tf32 = false;
+  bool eightfold = false;  // by the compute capability alone
+};
+
+Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const GpuSpec* spec = kernels.roofline.spec;
   const auto major = kernels.roofline.device.compute_major;
@@ -26,7 +34,7 @@ Outcome check_fp32_matmul(const Facts& facts) {
   const bool eightfold =
       !spec && major &&
       ((*major == 7 && (minor == 0 || minor == 5)) || (*major == 8 && minor == 0));
-  Savings found;
+  Savings savings;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.matrix_units != analysis::MatrixUnits::kNotUsed || kernel.input_type() != "f32" ||
         (!kernel.is_gemm() && !kernel.is_convolution()) || kernel.name->operation == "GEMV")
@@ -41,34 +49,42 @@ Outcome check_fp32_matmul(const Facts& facts) {
     } else if (better > 0) {
       floor_ns = static_cast<double>(kernel.dur_ns()) * fp32 / better;
     }
-    found.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
+    savings.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
   }
-  found.finish();
-  if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.03) return Quiet{};
+  savings.finish();
+  if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.03) return Quiet{};
   // Whether this GPU has tensor cores is only known of a device that the trace describes.
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
+  return Fp32Kernels{.kernels = std::move(savings),
+                     .better = better,
+                     .fp32 = fp32,
+                     .has_tf32 = has_tf32,
+                     .eightfold = eightfold};
+}
+
+Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
   Finding finding;
   finding.verdict = say_counted(
       facts,
       "float32 matrix work runs off the tensor cores: {} [kernel|kernels], {} of a step's {}.",
-      {count(found.calls()), ns(facts.per_step(found.time_ns())),
+      {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
-  if (better > 0 && fp32 > 0)
+  if (found.better > 0 && found.fp32 > 0)
     finding.arithmetic.push_back(
         say("the peak of {} is {} times that of its float32 units",
-            {text(has_tf32 ? "TF32" : "float16"),
-             factor(std::llround(better / 1e9), std::llround(fp32 / 1e9))}));
-  else if (eightfold)
+            {text(found.has_tf32 ? "TF32" : "float16"),
+             factor(std::llround(found.better / 1e9), std::llround(found.fp32 / 1e9))}));
+  else if (found.eightfold)
     finding.arithmetic.push_back(
         say("the GPU's rates are not known here; by its compute capability the tensor cores do 8 "
             "times as many {} operations",
-            {text(has_tf32 ? "TF32" : "float16")}));
+            {text(found.has_tf32 ? "TF32" : "float16")}));
   else
     finding.arithmetic.push_back(say("the GPU's rates are not known here: all of it is at stake"));
-  rate_finding(facts, found, finding);
-  finding.evidence.push_back(longest_of(facts, found.longest()));
-  if (has_tf32)
+  rate_finding(facts, found.kernels, finding);
+  finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
+  if (found.has_tf32)
     finding.try_next = {
         "torch.set_float32_matmul_precision(\"high\") for matmuls, "
         "torch.backends.cudnn.allow_tf32 for convolutions: 10 bits of mantissa",
@@ -78,9 +94,10 @@ Outcome check_fp32_matmul(const Facts& facts) {
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Matrix work runs in float32, without tensor cores");
-  finding.action = has_tf32 ? say("torch.autocast(\"cuda\", torch.bfloat16), or "
-                                  "torch.set_float32_matmul_precision(\"high\")")
-                            : say("torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
+  finding.action = found.has_tf32
+                       ? say("torch.autocast(\"cuda\", torch.bfloat16), or "
+                             "torch.set_float32_matmul_precision(\"high\")")
+                       : say("torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
   return finding;
 }
 
@@ -92,7 +109,7 @@ extern constinit const Rule fp32_matmul_rule = {
     .order = 490,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
-    .run = check_fp32_matmul,
+    .run = measure_and_tell<measure_fp32_matmul, tell_fp32_matmul>,
 };
 
 }  // namespace lanescope::explain::rules

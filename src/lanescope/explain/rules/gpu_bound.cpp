@@ -1,4 +1,6 @@
 // The GPU works all the time: what the CPU does is hidden behind it.
+#include <optional>
+
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
@@ -7,21 +9,29 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_gpu_bound(const Facts& facts) {
-  if (find_bound(facts) != Bound::kCompute) return Quiet{};
-  const analysis::WallPartition part = wall_without_edge_gap(facts);
-  const analysis::Gap* edge = find_edge_gap(facts);
+struct GpuBound {
+  analysis::WallPartition part;
+  bool has_edge_gap = false;
+};
 
+std::optional<GpuBound> measure_gpu_bound(const Facts& facts) {
+  if (find_bound(facts) != Bound::kCompute) return std::nullopt;
+  return GpuBound{.part = wall_without_edge_gap(facts),
+                  .has_edge_gap = find_edge_gap(facts) != nullptr};
+}
+
+Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict = say("GPU-bound: the GPU was busy {} of a step's {}, {} of it computing{}.",
-                        {ratio(part.busy_ns(), part.wall_ns), ns(facts.per_step(part.wall_ns)),
-                         ratio(part.compute_ns, part.busy_ns()),
-                         text(edge ? "; a gap at the edge of the recording is left out" : "")});
+  finding.verdict =
+      say("GPU-bound: the GPU was busy {} of a step's {}, {} of it computing{}.",
+          {ratio(found.part.busy_ns(), found.part.wall_ns), ns(facts.per_step(found.part.wall_ns)),
+           ratio(found.part.compute_ns, found.part.busy_ns()),
+           text(found.has_edge_gap ? "; a gap at the edge of the recording is left out" : "")});
   finding.arithmetic.push_back(
       say("busy {} + idle {} = {} per step",
-          {ns(facts.per_step(part.busy_ns())), ns(facts.per_step(part.idle_ns)),
-           ns(facts.per_step(part.wall_ns))}));
+          {ns(facts.per_step(found.part.busy_ns())), ns(facts.per_step(found.part.idle_ns)),
+           ns(facts.per_step(found.part.wall_ns))}));
   if (facts.launches.linked_count > 0)
     finding.arithmetic.push_back(say_counted(
         facts, "up to {} [launch was|launches were] queued ahead of the GPU; median kernel {}",
@@ -44,7 +54,7 @@ extern constinit const Rule gpu_bound_rule = {
     .question = "is the GPU itself the limit?",
     .order = 20,
     .needs = {need::kGpuWork},
-    .run = check_gpu_bound,
+    .run = measure_and_tell<measure_gpu_bound, tell_gpu_bound>,
     .bounds_step = true,
 };
 

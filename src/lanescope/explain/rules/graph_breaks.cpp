@@ -1,6 +1,7 @@
 // torch.compile left its graph in the middle of a function: a compiled region inside another one.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "lanescope/explain/rules/compiling.h"
@@ -39,13 +40,20 @@ std::string eager_before(const Trace& trace, const CompiledFacts& compiled,
   return {};
 }
 
-Outcome check_graph_breaks(const Facts& facts) {
+struct GraphBreaks {
+  std::map<std::string, Break> breaks;  // by the inner region's name
+  std::uint64_t break_count = 0;
+  std::uint64_t outermost = 0;  // compiled calls
+  WaitTime wait;
+};
+
+std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
   const Trace& trace = *facts.trace;
   const CompiledFacts compiled = compiled_facts_of(facts);
   const bool whole = !facts.steps.marked;
   const auto windows = facts.steady_cpu_windows();
   std::map<std::string, Break> breaks;  // by the inner region's name
-  std::uint64_t found = 0, outermost = 0;
+  std::uint64_t break_count = 0, outermost = 0;
   for (const CompiledCall& call : compiled.code.calls) {
     if (!whole && !inside(windows, trace.start_ns(call.slice))) continue;
     if (call.around == kNone<SliceId>) {
@@ -57,9 +65,9 @@ Outcome check_graph_breaks(const Facts& facts) {
       entry.first = call.slice;
       entry.before = eager_before(trace, compiled, call);
     }
-    ++found;
+    ++break_count;
   }
-  if (found == 0) return Quiet{};
+  if (break_count == 0) return std::nullopt;
 
   // Between the pieces: guards, wrappers and eager code, not the compiled graphs themselves.
   const std::vector<bool> broken = inside_broken_calls(facts, compiled);
@@ -68,6 +76,14 @@ Outcome check_graph_breaks(const Facts& facts) {
     return broken[raw(slice)] && layer != CompileLayer::kGraph && layer != CompileLayer::kCompiling;
   });
 
+  return GraphBreaks{.breaks = std::move(breaks),
+                     .break_count = break_count,
+                     .outermost = outermost,
+                     .wait = wait};
+}
+
+Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
+  const bool whole = !facts.steps.marked;
   Finding finding;
   const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
   finding.verdict =
@@ -76,18 +92,18 @@ Outcome check_graph_breaks(const Facts& facts) {
                   "compiled [call|calls]" +
                       std::string(whole ? "" : " ({} per step)") +
                       "; at each the CPU returns to Python, and nothing is fused across it.",
-                  {count(found), count(outermost)});
-  if (!whole) finding.verdict.values.push_back(count(found / steps));
-  finding.at_stake_ns = facts.per_step(wait.time_ns);
-  finding.at_stake_ratio = share_of(wait.time_ns, facts.wall.partition.wall_ns);
+                  {count(found.break_count), count(found.outermost)});
+  if (!whole) finding.verdict.values.push_back(count(found.break_count / steps));
+  finding.at_stake_ns = facts.per_step(found.wait.time_ns);
+  finding.at_stake_ratio = share_of(found.wait.time_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(
         say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
             "calls; what fusion across a break could save is not in it",
-            {ns(facts.per_step(wait.time_ns))}));
+            {ns(facts.per_step(found.wait.time_ns))}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
-  std::vector<std::pair<std::string, Break>> ranked(breaks.begin(), breaks.end());
+  std::vector<std::pair<std::string, Break>> ranked(found.breaks.begin(), found.breaks.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
@@ -105,10 +121,11 @@ Outcome check_graph_breaks(const Facts& facts) {
       "error",
       "usual causes: .item(), print, data-dependent branches, calls that Dynamo does not know"};
   finding.confidence = facts.main_device ? facts.confidence() : Confidence::kMedium;
-  finding.sample_count = outermost;
+  finding.sample_count = found.outermost;
   finding.sample_noun = "compiled call";
-  finding.brief = say_counted(
-      facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces", {count(found)});
+  finding.brief =
+      say_counted(facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces",
+                  {count(found.break_count)});
   finding.action = say("TORCH_LOGS=graph_breaks names the lines: remove .item() and print there");
   return finding;
 }
@@ -119,7 +136,7 @@ extern constinit const Rule graph_breaks_rule = {
     .id = "graph-breaks",
     .question = "does torch.compile leave its graph?",
     .order = 690,
-    .run = check_graph_breaks,
+    .run = measure_and_tell<measure_graph_breaks, tell_graph_breaks>,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,6 +1,7 @@
 // The CPU is the limit and every step launches the same work: a CUDA graph could launch it at once.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
@@ -160,68 +161,57 @@ constexpr Need kTwoSteadySteps = {
     [](const Facts& facts) { return facts.steps.marked && facts.steady.size() >= 2; },
     need::kRecordSteps};
 
-Outcome check_graph_opportunity(const Facts& facts) {
+struct GraphOpportunity {
+  StepSequence first;                 // of the steady steps
+  std::optional<StepSequence> other;  // the first step that launches something else
+  std::size_t difference = 0;         // the first piece of work that differs
+  // Where all steps launch the same:
+  std::map<std::string, Blocker> blocking;
+  std::int64_t waiting = 0;  // of the GPU for the CPU
+  Loop loop;
+};
+
+std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
   if (!is_host_bound(facts) || facts.launches.graph_work_count * 2 > facts.launches.linked_count)
-    return Quiet{};
+    return std::nullopt;
   const auto steps = sequences(facts);
-  const StepSequence& first = steps.front();
-  if (first.works.size() < 5) return Quiet{};
-  std::size_t other = 0, at = 0;
-  for (std::size_t i = 1; i < steps.size() && other == 0; ++i)
-    if (first_difference(first, steps[i]) < std::max(first.works.size(), steps[i].works.size())) {
-      other = i;
-      at = first_difference(first, steps[i]);
-    }
-  Finding finding;
-  finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
-  if (other != 0) {
-    finding.kind = FindingKind::kWhere;
-    finding.verdict =
-        say("No CUDA graph of the whole step as it is: the CPU is the limit, but the steps do not "
-            "launch the same work. Piece {} of a step is the first to differ ({} and {} pieces).",
-            {count(at + 1), count(first.works.size()), count(steps[other].works.size())});
-    for (const StepSequence* step : {&first, &steps[other]})
-      if (at < step->slices.size())
-        finding.evidence.push_back(
-            {step->slices[at],
-             say("one step has {} there", {kernel(facts.trace->name(step->slices[at]))})});
-    finding.try_next = {
-        "fix shapes and branches, or graph only the part that stays the same: "
-        "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
-    return finding;
+  GraphOpportunity found;
+  found.first = steps.front();
+  if (found.first.works.size() < 5) return std::nullopt;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    found.difference = first_difference(found.first, steps[i]);
+    if (found.difference >= std::max(found.first.works.size(), steps[i].works.size())) continue;
+    found.other = steps[i];
+    return found;
   }
   const std::vector<Window> spans = launch_spans(steps);
-  const auto blocking = blockers(facts, spans);
-  const std::int64_t waiting = waiting_inside(facts, spans);
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (share_of(waiting, wall_ns) < 0.1) return Quiet{};
+  found.blocking = blockers(facts, spans);
+  found.waiting = waiting_inside(facts, spans);
+  if (share_of(found.waiting, facts.wall.partition.wall_ns) < 0.1) return std::nullopt;
+  found.loop = find_loop(facts, found.first);
+  return found;
+}
+
+void tell_difference(const Facts& facts, const GraphOpportunity& found, Finding& finding) {
+  finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
-          "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
-          "between them.",
-          {text(blocking.empty() ? "" : ", once what is in its way is gone"), count(steps.size()),
-           count(first.works.size()), ns(facts.per_step(waiting)), ratio(waiting, wall_ns)});
-  // What is in the way, and a loop, have rules of their own, and come first.
-  const Loop loop = find_loop(facts, first);
-  if (!blocking.empty() || loop.pieces > 0) finding.kind = FindingKind::kWhere;
-  if (loop.pieces > 0)
-    finding.arithmetic.push_back(
-        loop.optimizer
-            ? say("{} of the pieces are the optimizer's: a fused optimizer is the simpler change",
-                  {count(loop.pieces)})
-            : say("{} of the pieces are {}: one call in place of a loop is the simpler change",
-                  {count(loop.pieces), kernel(facts.trace->name(loop.example))}));
-  finding.at_stake_ns = facts.per_step(waiting);
-  finding.at_stake_ratio = share_of(waiting, wall_ns);
-  finding.arithmetic.push_back(
-      say("counted is what the GPU waited for the CPU between a step's first and last launch, the "
-          "DataLoader left out"));
-  if (blocking.empty())
-    finding.arithmetic.push_back(
-        say("no wait, pageable copy or allocation was found between them: nothing that a capture "
-            "forbids"));
-  std::vector<std::pair<std::string, Blocker>> ranked(blocking.begin(), blocking.end());
+      say("No CUDA graph of the whole step as it is: the CPU is the limit, but the steps do not "
+          "launch the same work. Piece {} of a step is the first to differ ({} and {} pieces).",
+          {count(found.difference + 1), count(found.first.works.size()),
+           count(found.other->works.size())});
+  for (const StepSequence* step : {&found.first, &*found.other})
+    if (found.difference < step->slices.size())
+      finding.evidence.push_back(
+          {step->slices[found.difference],
+           say("one step has {} there",
+               {kernel(facts.trace->name(step->slices[found.difference]))})});
+  finding.try_next = {
+      "fix shapes and branches, or graph only the part that stays the same: "
+      "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
+}
+
+void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& finding) {
+  std::vector<std::pair<std::string, Blocker>> ranked(found.blocking.begin(), found.blocking.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 5; ++i) {
@@ -232,7 +222,45 @@ Outcome check_graph_opportunity(const Facts& facts) {
     finding.evidence.push_back({ranked[i].second.first, std::move(line)});
   }
   if (finding.evidence.empty())
-    finding.evidence.push_back({first.slices.front(), say("the first piece of a usual step")});
+    finding.evidence.push_back(
+        {found.first.slices.front(), say("the first piece of a usual step")});
+}
+
+Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  Finding finding;
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.steady.size();
+  if (found.other) {
+    tell_difference(facts, found, finding);
+    return finding;
+  }
+  finding.verdict =
+      say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
+          "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
+          "between them.",
+          {text(found.blocking.empty() ? "" : ", once what is in its way is gone"),
+           count(facts.steady.size()), count(found.first.works.size()),
+           ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
+  // What prevents a capture, and a loop, have rules of their own, which come first.
+  if (!found.blocking.empty() || found.loop.pieces > 0) finding.kind = FindingKind::kWhere;
+  if (found.loop.pieces > 0)
+    finding.arithmetic.push_back(
+        found.loop.optimizer
+            ? say("{} of the pieces are the optimizer's: a fused optimizer is the simpler change",
+                  {count(found.loop.pieces)})
+            : say("{} of the pieces are {}: one call in place of a loop is the simpler change",
+                  {count(found.loop.pieces), kernel(facts.trace->name(found.loop.example))}));
+  finding.at_stake_ns = facts.per_step(found.waiting);
+  finding.at_stake_ratio = share_of(found.waiting, wall_ns);
+  finding.arithmetic.push_back(
+      say("counted is what the GPU waited for the CPU between a step's first and last launch, the "
+          "DataLoader left out"));
+  if (found.blocking.empty())
+    finding.arithmetic.push_back(
+        say("no wait, pageable copy or allocation was found between them: nothing that a capture "
+            "forbids"));
+  add_blockers(facts, found, finding);
   finding.try_next = {
       "torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
       "torch.cuda.CUDAGraph around the step",
@@ -244,7 +272,7 @@ Outcome check_graph_opportunity(const Facts& facts) {
         "asks for 11 eager iterations before a capture (torch's notes on CUDA graphs)");
   finding.brief =
       say_counted(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
-                  {count(first.works.size())});
+                  {count(found.first.works.size())});
   finding.action = say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
@@ -256,7 +284,7 @@ extern constinit const Rule graph_opportunity_rule = {
     .question = "can I use CUDA graphs?",
     .order = 720,
     .needs = {need::kGpuWork, need::kLaunchCalls, kTwoSteadySteps},
-    .run = check_graph_opportunity,
+    .run = measure_and_tell<measure_graph_opportunity, tell_graph_opportunity>,
 };
 
 }  // namespace lanescope::explain::rules

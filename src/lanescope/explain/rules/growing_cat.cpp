@@ -52,20 +52,9 @@ struct Buffer {
   std::uint64_t growths = 0, other_changes = 0;
 };
 
-Outcome check_growing_cat(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  std::vector<SliceId> calls;
-  bool has_shapes = false;
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id) != "aten::cat") continue;
-    calls.push_back(id);
-    has_shapes = has_shapes || trace.slice_args(id).has(ArgKey::kInputDims);
-  }
-  if (calls.size() < 4) return Quiet{};
-  if (!has_shapes) return NotChecked{"shapes of the inputs of aten::cat (record_shapes=True)"};
-  std::stable_sort(calls.begin(), calls.end(),
-                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+// By the shape of what they join; the calls are in order of time.
+std::map<std::string, Buffer> buffers_by_shape(const Trace& trace,
+                                               const std::vector<SliceId>& calls) {
   std::unordered_map<std::uint32_t, std::optional<Join>> parsed;  // by the text's id
   std::map<std::string, Buffer> buffers;
   for (const SliceId call : calls) {
@@ -86,15 +75,41 @@ Outcome check_growing_cat(const Facts& facts) {
     buffer.piece = join.piece;
     buffer.calls.push_back(call);
   }
+  return buffers;
+}
+
+struct GrowingCat {
+  std::string shape;  // of the buffer with most calls
+  Buffer buffer;
+  std::uint64_t call_count = 0;  // of all that grow
+  std::int64_t copies_ns = 0;    // of the GPU
+  SliceId longest = kNone<SliceId>;
+};
+
+Measurement<GrowingCat> measure_growing_cat(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<SliceId> calls;
+  bool has_shapes = false;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id) != "aten::cat") continue;
+    calls.push_back(id);
+    has_shapes = has_shapes || trace.slice_args(id).has(ArgKey::kInputDims);
+  }
+  if (calls.size() < 4) return Quiet{};
+  if (!has_shapes) return NotChecked{"shapes of the inputs of aten::cat (record_shapes=True)"};
+  std::stable_sort(calls.begin(), calls.end(),
+                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  const auto buffers = buffers_by_shape(trace, calls);
   // The kernels that these calls launched.
   std::unordered_map<std::uint32_t, bool> grows;  // aten::cat -> it is one of those
   const std::pair<const std::string, Buffer>* most = nullptr;
-  std::uint64_t count_of_calls = 0;
+  std::uint64_t call_count = 0;
   for (const auto& entry : buffers) {
     const Buffer& buffer = entry.second;
     if (buffer.growths < 3 || buffer.growths < 4 * buffer.other_changes) continue;
     for (const SliceId call : buffer.calls) grows[raw(call)] = true;
-    count_of_calls += buffer.calls.size();
+    call_count += buffer.calls.size();
     if (!most || buffer.calls.size() > most->second.calls.size()) most = &entry;
   }
   if (!most) return Quiet{};
@@ -112,26 +127,36 @@ Outcome check_growing_cat(const Facts& facts) {
   copies.finish();
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(copies.length_ns(), wall_ns) < 0.01) return Quiet{};
-  const Buffer& buffer = most->second;
+  return GrowingCat{.shape = most->first,
+                    .buffer = most->second,
+                    .call_count = call_count,
+                    .copies_ns = copies.length_ns(),
+                    .longest = longest};
+}
+
+Finding tell_growing_cat(const Facts& facts, const GrowingCat& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict = say(
       "torch.cat copies a buffer that grows a piece at a time: {} calls, of shape {} from {} to "
       "{}; all that was there is copied again each time, {} of GPU time per step.",
-      {count(count_of_calls), text(most->first), count(static_cast<std::uint64_t>(buffer.first)),
-       count(static_cast<std::uint64_t>(buffer.longest)), ns(facts.per_step(copies.length_ns()))});
-  finding.at_stake_ns = facts.per_step(copies.length_ns());
-  finding.at_stake_ratio = share_of(copies.length_ns(), wall_ns);
-  finding.arithmetic.push_back(
-      say_counted(facts,
-                  "{} [time|times] the next call's buffer was longer by just the piece that was "
-                  "added ({}); over a whole sequence the copies grow with its square",
-                  {count(buffer.growths), count(static_cast<std::uint64_t>(buffer.piece))}));
-  finding.evidence.push_back({longest, say("the longest copy")});
+      {count(found.call_count), text(found.shape),
+       count(static_cast<std::uint64_t>(found.buffer.first)),
+       count(static_cast<std::uint64_t>(found.buffer.longest)),
+       ns(facts.per_step(found.copies_ns))});
+  finding.at_stake_ns = facts.per_step(found.copies_ns);
+  finding.at_stake_ratio = share_of(found.copies_ns, wall_ns);
+  finding.arithmetic.push_back(say_counted(
+      facts,
+      "{} [time|times] the next call's buffer was longer by just the piece that was "
+      "added ({}); over a whole sequence the copies grow with its square",
+      {count(found.buffer.growths), count(static_cast<std::uint64_t>(found.buffer.piece))}));
+  finding.evidence.push_back({found.longest, say("the longest copy")});
   finding.try_next = {
       "allocate the buffer once at its full length and write each piece into its place (a static "
       "key-value cache); fixed shapes also allow CUDA graphs"};
-  finding.confidence = buffer.growths >= 10 ? Confidence::kHigh : Confidence::kMedium;
-  finding.sample_count = count_of_calls;
+  finding.confidence = found.buffer.growths >= 10 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = found.call_count;
   finding.sample_noun = "call";
   finding.brief = say("torch.cat copies a growing buffer again on each call");
   finding.action = say("Allocate it once at full length and write into it (a static KV cache)");
@@ -145,7 +170,7 @@ extern constinit const Rule growing_cat_rule = {
     .question = "is a growing buffer copied again and again?",
     .order = 460,
     .needs = {need::kGpuWork},
-    .run = check_growing_cat,
+    .run = measure_and_tell<measure_growing_cat, tell_growing_cat>,
 };
 
 }  // namespace lanescope::explain::rules

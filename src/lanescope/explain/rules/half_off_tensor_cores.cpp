@@ -10,11 +10,17 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-Outcome check_half_off_tensor_cores(const Facts& facts) {
+struct HalfKernels {
+  Savings kernels;
+  std::uint64_t unaligned = 0;
+  std::uint64_t with_shape = 0;
+};
+
+Measurement<HalfKernels> measure_half_off_tensor_cores(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   const auto major = kernels.roofline.device.compute_major;
   if (major && *major < 7) return Quiet{};
-  Savings found;
+  Savings savings;
   std::uint64_t unaligned = 0, with_shape = 0;
   for (const KernelCall& kernel : kernels.kernels) {
     const std::string_view type = kernel.input_type();
@@ -32,24 +38,29 @@ Outcome check_half_off_tensor_cores(const Facts& facts) {
         unaligned += gemm->n % 8 != 0 || gemm->k % 8 != 0 ? 1 : 0;
       }
     }
-    found.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
+    savings.add(kernel, kernel.dur_ns() - std::llround(std::min(floor_ns, 1e18)));
   }
-  found.finish();
-  if (found.calls() == 0 || wall_share(facts, found.saved_ns()) < 0.02) return Quiet{};
+  savings.finish();
+  if (savings.calls() == 0 || wall_share(facts, savings.saved_ns()) < 0.02) return Quiet{};
   if (!major)
     return NotChecked{"what GPU it was (deviceProperties), to know whether it has tensor cores"};
+  return HalfKernels{
+      .kernels = std::move(savings), .unaligned = unaligned, .with_shape = with_shape};
+}
+
+Finding tell_half_off_tensor_cores(const Facts& facts, const HalfKernels& found) {
   Finding finding;
   finding.verdict = say_counted(
       facts,
       "Half-precision matrix work runs off the tensor cores: {} [kernel|kernels], {} per step.",
-      {count(found.calls()), ns(facts.per_step(found.time_ns()))});
-  if (with_shape > 0)
+      {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
+  if (found.with_shape > 0)
     finding.arithmetic.push_back(
         say_counted(facts, "{} of {} [matmul has|matmuls have] a size that is no multiple of 8",
-                    {count(unaligned), count(with_shape)}));
-  rate_finding(facts, found, finding);
-  finding.evidence.push_back(longest_of(facts, found.longest()));
-  const std::string_view longest_name = facts.trace->name(found.longest());
+                    {count(found.unaligned), count(found.with_shape)}));
+  rate_finding(facts, found.kernels, finding);
+  finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
+  const std::string_view longest_name = facts.trace->name(found.kernels.longest());
   if (longest_name.find("depthwise") != longest_name.npos)
     finding.try_next = {
         "a depthwise convolution does little with each byte: what helps is cuDNN's "
@@ -71,7 +82,7 @@ extern constinit const Rule half_off_tensor_cores_rule = {
     .order = 500,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
-    .run = check_half_off_tensor_cores,
+    .run = measure_and_tell<measure_half_off_tensor_cores, tell_half_off_tensor_cores>,
 };
 
 }  // namespace lanescope::explain::rules

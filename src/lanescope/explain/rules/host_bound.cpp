@@ -1,5 +1,6 @@
 // The GPU runs out of work because the CPU has not launched the next piece yet.
 #include <algorithm>
+#include <optional>
 
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/python_frames.h"
@@ -159,23 +160,36 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
           : say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
-Outcome check_host_bound(const Facts& facts) {
-  if (find_bound(facts) != Bound::kHost) return Quiet{};
+struct HostBound {
+  std::int64_t waiting = 0;       // of the GPU for the CPU
+  std::vector<HostShare> shares;  // of the CPU meanwhile
+  MainCause mostly;
+  LongGaps long_gaps;
+};
+
+std::optional<HostBound> measure_host_bound(const Facts& facts) {
+  if (find_bound(facts) != Bound::kHost) return std::nullopt;
+  const std::int64_t waiting = facts.waiting_for_cpu_ns();
+  std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+  const MainCause mostly = main_cause_of(facts, shares, waiting);
+  return HostBound{.waiting = waiting,
+                   .shares = std::move(shares),
+                   .mostly = mostly,
+                   .long_gaps = find_long_gaps(facts)};
+}
+
+Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
-  const std::int64_t waiting = facts.waiting_for_cpu_ns();
-
   Finding finding;
   finding.kind = FindingKind::kBound;
-  const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
-  const MainCause mostly = main_cause_of(facts, shares, waiting);
-  finding.verdict = say(verdict_pattern(mostly.what),
+  finding.verdict = say(verdict_pattern(found.mostly.what),
                         {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
-                         ns(facts.per_step(waiting)), ratio(waiting, part.wall_ns)});
-  if (mostly.what == Mostly::kBatches || mostly.what == Mostly::kAllocating)
-    finding.verdict.values.push_back(ns(facts.per_step(mostly.time_ns)));
-  finding.at_stake_ns = facts.per_step(waiting);
-  finding.at_stake_ratio = share_of(waiting, part.wall_ns);
+                         ns(facts.per_step(found.waiting)), ratio(found.waiting, part.wall_ns)});
+  if (found.mostly.what == Mostly::kBatches || found.mostly.what == Mostly::kAllocating)
+    finding.verdict.values.push_back(ns(facts.per_step(found.mostly.time_ns)));
+  finding.at_stake_ns = facts.per_step(found.waiting);
+  finding.at_stake_ratio = share_of(found.waiting, part.wall_ns);
   finding.explains = {{"gpu-idle", facts.per_step(part.idle_ns)}};
   const auto idle = [&](analysis::IdleCause cause) {
     return facts.per_step(facts.wall.idle_by(cause));
@@ -195,25 +209,25 @@ Outcome check_host_bound(const Facts& facts) {
         say("median kernel {}, median launch call {}, from launch to start {}",
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
-  add_host_evidence(facts, shares, finding);
-  const LongGaps long_gaps = find_long_gaps(facts);
-  if (long_gaps.waiting_ns * 2 > waiting) {
+  add_host_evidence(facts, found.shares, finding);
+  if (found.long_gaps.waiting_ns * 2 > found.waiting) {
     finding.arithmetic.push_back(
         say("most of it, {}, lies in gaps longer than 500 us, {} in all: not the launches take the "
             "time, but what the CPU does there",
-            {ratio(long_gaps.waiting_ns, waiting), count(long_gaps.gap_count)}));
-    if (long_gaps.longest->next_work != kNone<SliceId>)
-      finding.evidence.push_back({long_gaps.longest->next_work,
-                                  say("the longest gap, {}, ends with {}",
-                                      {ns(long_gaps.longest->end_ns - long_gaps.longest->start_ns),
-                                       kernel(facts.trace->name(long_gaps.longest->next_work))})});
-    finding.try_next = advice_for(facts, mostly.what);
+            {ratio(found.long_gaps.waiting_ns, found.waiting), count(found.long_gaps.gap_count)}));
+    if (found.long_gaps.longest->next_work != kNone<SliceId>)
+      finding.evidence.push_back(
+          {found.long_gaps.longest->next_work,
+           say("the longest gap, {}, ends with {}",
+               {ns(found.long_gaps.longest->end_ns - found.long_gaps.longest->start_ns),
+                kernel(facts.trace->name(found.long_gaps.longest->next_work))})});
+    finding.try_next = advice_for(facts, found.mostly.what);
   } else {
     finding.try_next = advice_about_launches(facts);
   }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
-  add_first_screen(mostly.what, long_gaps.waiting_ns * 2 > waiting, finding);
+  add_first_screen(found.mostly.what, found.long_gaps.waiting_ns * 2 > found.waiting, finding);
   return finding;
 }
 
@@ -224,7 +238,7 @@ extern constinit const Rule host_bound_rule = {
     .question = "is the GPU waiting for the CPU?",
     .order = 10,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_host_bound,
+    .run = measure_and_tell<measure_host_bound, tell_host_bound>,
     .bounds_step = true,
 };
 

@@ -36,7 +36,7 @@ bool copies_to_device(const Facts& facts, SliceId call) {
 
 // Idle time after a wait in which the CPU allocated or freed memory at the driver or waited for a
 // batch: that holds the device up by itself, and is allocator-calls' or dataloader-wait's business.
-std::int64_t told_elsewhere(const Facts& facts, const IdlePart& part) {
+std::int64_t explained_elsewhere(const Facts& facts, const IdlePart& part) {
   std::int64_t total = 0;
   if (part.thread == kNone<TrackId>) return total;
   const Trace& trace = *facts.trace;
@@ -105,110 +105,144 @@ struct SyncGroup {
   SliceId longest = kNone<SliceId>;
 };
 
-Outcome check_host_sync(const Facts& facts) {
-  const Trace& trace = *facts.trace;
-  const auto cpu_windows = facts.steady_cpu_windows();
+// Calls that wait, and the operators and calls that copied to the GPU (sorted).
+struct BlockingCalls {
+  std::vector<SliceId> calls, uploads;
   std::int64_t last_launch_ns = 0;
-  std::vector<SliceId> calls, uploads;  // uploads: operators and calls that copied to the GPU
+};
+
+BlockingCalls find_blocking_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  BlockingCalls found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     if (!is_api_call(trace.kind(id))) continue;
     if (analysis::launches_work(trace, facts.links, id))
-      last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
-    if (copies_to_device(facts, id)) uploads.push_back(outermost_operator(facts, id));
+      found.last_launch_ns = std::max(found.last_launch_ns, trace.start_ns(id));
+    if (copies_to_device(facts, id)) found.uploads.push_back(outermost_operator(facts, id));
     if (analysis::is_blocking_call(trace, facts.links, id) && !inside_convolution(facts, id))
-      calls.push_back(id);
+      found.calls.push_back(id);
   }
-  if (calls.empty() && !launches_by_known_calls(facts)) return NotChecked{kNeedsKnownCalls};
-  std::map<std::string_view, SyncGroup> groups;
-  std::vector<SliceId> askers;
-  std::int64_t waited_ns = 0;
-  std::uint64_t found = 0;
-  for (const SliceId call : calls) {
+  std::sort(found.uploads.begin(), found.uploads.end());
+  return found;
+}
+
+struct HostSyncs {
+  std::map<std::string_view, SyncGroup> groups;                // by what asked for the wait
+  std::vector<std::pair<std::string_view, SyncGroup>> ranked;  // the same, the worst first
+  std::vector<SliceId> askers;                                 // sorted, each once
+  std::uint64_t waits = 0;
+  std::int64_t waited_ns = 0, askers_ns = 0;  // of the CPU
+  // Of the GPU: idle after a wait, the part of it after copies to the GPU, the part that other
+  // rules explain (not in idle_ns).
+  std::int64_t idle_ns = 0, after_uploads_ns = 0, elsewhere_ns = 0;
+  std::int64_t busy_ns = 0, copies_ns = 0, at_stake_ns = 0;
+};
+
+void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
+  const Trace& trace = *facts.trace;
+  const auto cpu_windows = facts.steady_cpu_windows();
+  for (const SliceId call : blocking.calls) {
     // A wait after the last launch ends the recording, or is all that a last step does.
-    if (!inside(cpu_windows, trace.start_ns(call)) || trace.start_ns(call) > last_launch_ns)
+    if (!inside(cpu_windows, trace.start_ns(call)) ||
+        trace.start_ns(call) > blocking.last_launch_ns)
       continue;
-    askers.push_back(outermost_operator(facts, call));
-    SyncGroup& group = groups[trace.name(askers.back())];
+    found.askers.push_back(outermost_operator(facts, call));
+    SyncGroup& group = found.groups[trace.name(found.askers.back())];
     ++group.calls;
-    ++found;
+    ++found.waits;
     const std::int64_t own_ns = outside_long_step(facts, trace.start_ns(call), trace.end_ns(call));
     group.waited_ns += own_ns;
-    waited_ns += own_ns;
+    found.waited_ns += own_ns;
     if (trace.dur_ns(call) > group.longest_ns) {
       group.longest_ns = trace.dur_ns(call);
       group.longest = call;
     }
   }
-  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   // An operator may wait several times.
-  std::sort(askers.begin(), askers.end());
-  askers.erase(std::unique(askers.begin(), askers.end()), askers.end());
-  std::sort(uploads.begin(), uploads.end());
-  std::int64_t after_uploads_ns = 0, told_elsewhere_ns = 0;
-  std::int64_t idle_ns = 0, askers_ns = 0;
-  for (const SliceId asker : askers)
-    askers_ns += outside_long_step(facts, trace.start_ns(asker), trace.end_ns(asker));
+  std::sort(found.askers.begin(), found.askers.end());
+  found.askers.erase(std::unique(found.askers.begin(), found.askers.end()), found.askers.end());
+  for (const SliceId asker : found.askers)
+    found.askers_ns += outside_long_step(facts, trace.start_ns(asker), trace.end_ns(asker));
+}
+
+void add_idle_after_waits(const Facts& facts, const std::vector<SliceId>& uploads,
+                          HostSyncs& found) {
   for (const IdlePart& part : facts.device().gaps.parts) {
     if (part.cause != IdleCause::kAfterSync || !inside(facts.steady_windows, part.start_ns))
       continue;
     const SliceId asker = outermost_operator(facts, part.blame);
-    const auto group = groups.find(trace.name(asker));
-    if (group == groups.end()) continue;
-    const std::int64_t elsewhere_ns = told_elsewhere(facts, part);
+    const auto group = found.groups.find(facts.trace->name(asker));
+    if (group == found.groups.end()) continue;
+    const std::int64_t elsewhere_ns = explained_elsewhere(facts, part);
     const std::int64_t lost_ns = part.end_ns - part.start_ns - elsewhere_ns;
-    told_elsewhere_ns += elsewhere_ns;
-    if (std::binary_search(uploads.begin(), uploads.end(), asker)) after_uploads_ns += lost_ns;
-    idle_ns += lost_ns;
+    found.elsewhere_ns += elsewhere_ns;
+    if (std::binary_search(uploads.begin(), uploads.end(), asker))
+      found.after_uploads_ns += lost_ns;
+    found.idle_ns += lost_ns;
     group->second.idle_ns += lost_ns;
   }
+}
+
+Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
+  const BlockingCalls blocking = find_blocking_calls(facts);
+  if (blocking.calls.empty() && !launches_by_known_calls(facts))
+    return NotChecked{kNeedsKnownCalls};
+  HostSyncs found;
+  add_waits(facts, blocking, found);
+  add_idle_after_waits(facts, blocking.uploads, found);
   // Without the waits the CPU runs ahead: its own work between them hides behind the device's, and
   // what asked for the values goes. It cannot hide behind more than the device does.
-  const std::int64_t busy_ns = wall_ns - facts.wall.partition.idle_ns;
-  const std::int64_t gaps_ns = std::min(idle_ns, busy_ns + askers_ns);
-  const std::int64_t copies_ns = idle_ns == 0 ? 0 : copies_asked_by(facts, askers);
-  const std::int64_t at_stake = gaps_ns + copies_ns;
-  if (found == 0 || share_of(at_stake, wall_ns) < 0.01) return Quiet{};
+  const auto& wall = facts.wall.partition;
+  found.busy_ns = wall.wall_ns - wall.idle_ns;
+  found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);
+  found.at_stake_ns = std::min(found.idle_ns, found.busy_ns + found.askers_ns) + found.copies_ns;
+  if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
+  found.ranked.assign(found.groups.begin(), found.groups.end());
+  std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
+                                                : a.second.waited_ns > b.second.waited_ns;
+  });
+  return found;
+}
 
+Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
       say_counted(facts,
                   "The CPU waits for the GPU in the middle of the work: {} [wait|waits] in {} "
                   "[step|steps], after which the GPU stood idle {} per step ({}).",
-                  {count(found), count(facts.steady.size()), ns(facts.per_step(idle_ns)),
-                   ratio(idle_ns, wall_ns)});
-  finding.at_stake_ns = facts.per_step(at_stake);
-  finding.at_stake_ratio = share_of(at_stake, wall_ns);
+                  {count(found.waits), count(facts.steady.size()),
+                   ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.at_stake_ns = facts.per_step(found.at_stake_ns);
+  finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   finding.arithmetic.push_back(say(
       "without the waits the CPU runs ahead and hides its work behind the GPU's: the gaps, {} per "
       "step, as far as the GPU's work ({}) and the operators that wait ({}) reach; and the copies "
       "that only bring a value to the CPU: {}; all waits together take {}",
-      {ns(facts.per_step(idle_ns)), ns(facts.per_step(busy_ns)), ns(facts.per_step(askers_ns)),
-       ns(facts.per_step(copies_ns)), ns(facts.per_step(waited_ns))}));
-  if (told_elsewhere_ns > 0)
+      {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
+       ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
+       ns(facts.per_step(found.waited_ns))}));
+  if (found.elsewhere_ns > 0)
     finding.arithmetic.push_back(say(
         "not counted: {} per step after a wait in which the CPU allocated or freed memory at the "
         "driver, or waited for a batch",
-        {ns(facts.per_step(told_elsewhere_ns))}));
-  std::vector<std::pair<std::string_view, SyncGroup>> ranked(groups.begin(), groups.end());
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-    return a.second.idle_ns != b.second.idle_ns ? a.second.idle_ns > b.second.idle_ns
-                                                : a.second.waited_ns > b.second.waited_ns;
-  });
-  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
-    if (i > 0 && ranked[i].second.idle_ns == 0) break;  // it cost nothing
+        {ns(facts.per_step(found.elsewhere_ns))}));
+  for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
+    if (i > 0 && found.ranked[i].second.idle_ns == 0) break;  // it cost nothing
     Sentence text = say("{} x{}: waited {} per step, GPU idle afterwards {}",
-                        {name(ranked[i].first), count(ranked[i].second.calls),
-                         ns(facts.per_step(ranked[i].second.waited_ns)),
-                         ns(facts.per_step(ranked[i].second.idle_ns))});
-    add_line(facts, ranked[i].second.longest, text);
-    finding.evidence.push_back({ranked[i].second.longest, std::move(text)});
+                        {name(found.ranked[i].first), count(found.ranked[i].second.calls),
+                         ns(facts.per_step(found.ranked[i].second.waited_ns)),
+                         ns(facts.per_step(found.ranked[i].second.idle_ns))});
+    add_line(facts, found.ranked[i].second.longest, text);
+    finding.evidence.push_back({found.ranked[i].second.longest, std::move(text)});
   }
-  if (after_uploads_ns * 4 > idle_ns)
+  if (found.after_uploads_ns * 4 > found.idle_ns)
     finding.try_next.push_back(
         "for copies to the GPU: pinned memory (DataLoader(pin_memory=True), tensor.pin_memory()) "
         "and .to(device, non_blocking=True) do not wait");
-  if (after_uploads_ns * 4 < idle_ns * 3) {
+  if (found.after_uploads_ns * 4 < found.idle_ns * 3) {
     finding.try_next.push_back(
         "keep values on the GPU; read a loss or a metric every n steps in place of every step");
     finding.try_next.push_back(
@@ -216,14 +250,16 @@ Outcome check_host_sync(const Facts& facts) {
         "launch");
   }
   finding.confidence = facts.confidence();
-  finding.sample_count = found;
+  finding.sample_count = found.waits;
   finding.sample_noun = "wait";
-  finding.brief = say_counted(
-      facts, "{} makes the CPU wait for the GPU, {} [time|times] in {} [step|steps]",
-      {name(ranked.front().first), count(ranked.front().second.calls), count(facts.steady.size())});
-  const ApiCall asker = find_api_call(ranked.front().first);  // where no operator is around it
+  finding.brief =
+      say_counted(facts, "{} makes the CPU wait for the GPU, {} [time|times] in {} [step|steps]",
+                  {name(found.ranked.front().first), count(found.ranked.front().second.calls),
+                   count(facts.steady.size())});
+  const ApiCall asker =
+      find_api_call(found.ranked.front().first);  // where no operator is around it
   finding.action =
-      after_uploads_ns * 4 > idle_ns * 3
+      found.after_uploads_ns * 4 > found.idle_ns * 3
           ? say("Pinned memory and .to(device, non_blocking=True) do not wait")
       : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")
@@ -238,7 +274,7 @@ extern constinit const Rule host_sync_rule = {
     .question = "does the program wait for the GPU in the middle of a step?",
     .order = 80,
     .needs = {need::kGpuWork, need::kLaunchCalls},
-    .run = check_host_sync,
+    .run = measure_and_tell<measure_host_sync, tell_host_sync>,
 };
 
 }  // namespace lanescope::explain::rules
