@@ -71,7 +71,7 @@ void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares,
   std::int64_t all = 0;
   for (const HostShare& share : shares) all += share.time_ns;
   for (std::size_t i = 0; i < shares.size() && i < 3; ++i) {
-    if (shares[i].time_ns * 20 < all) break;  // below 5 % it explains nothing
+    if (wide(shares[i].time_ns) * 20 < all) break;  // below 5 % it explains nothing
     Sentence text = describe(shares[i]);
     text.pattern = "CPU meanwhile: " + text.pattern + ": {} per step, {}";
     text.values.push_back(ns(facts.per_step(shares[i].time_ns)));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
 

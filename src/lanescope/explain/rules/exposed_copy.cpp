@@ -75,7 +75,8 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
     return a.second.exposed_ns > b.second.exposed_ns;
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
-    if (i == 0 || ranked[i].second.exposed_ns * 50 > part.exposed_copy_ns)  // the rest is noise
+    if (i == 0 ||
+        wide(ranked[i].second.exposed_ns) * 50 > part.exposed_copy_ns)  // the rest is noise
       add_evidence(facts, ranked[i].first, ranked[i].second, finding);
   finding.try_next = {
       "copies of input: a side stream, pinned memory and non_blocking=True, one step ahead",

@@ -23,7 +23,7 @@ std::optional<FewSteps> measure_few_steps(const Facts& facts) {
   const auto& lengths = found.steady_lengths_ns;
   // Two that agree within a tenth are few, but say what a step is like.
   if (lengths.size() == 2 &&
-      std::max(lengths[0], lengths[1]) * 10 <= std::min(lengths[0], lengths[1]) * 11)
+      wide(std::max(lengths[0], lengths[1])) * 10 <= wide(std::min(lengths[0], lengths[1])) * 11)
     return std::nullopt;
   return found;
 }

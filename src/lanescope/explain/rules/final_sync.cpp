@@ -41,7 +41,7 @@ std::optional<FinalSync> measure_final_sync(const Facts& facts) {
 Finding tell_final_sync(const Facts& facts, const FinalSync& found) {
   const Trace& trace = *facts.trace;
   Finding finding;
-  const bool backlog = found.busy * 10 > trace.dur_ns(found.sync) * 9;
+  const bool backlog = wide(found.busy) * 10 > wide(trace.dur_ns(found.sync)) * 9;
   finding.kind = FindingKind::kNormal;
   finding.verdict =
       say("{} of {} at the end is normal: {}.",

@@ -44,8 +44,8 @@ std::optional<FirstCollective> measure_first_collective(const Facts& facts) {
     const std::int64_t first_ns = trace.dur_ns(calls.front());
     const std::int64_t longest_ns = *std::max_element(others.begin(), others.end());
     const std::int64_t usual_ns = analysis::lower_median(std::move(others));
-    if (first_ns < kShortestSetupNs || first_ns < 10 * usual_ns || first_ns < 3 * longest_ns ||
-        first_ns <= worst.first_ns)
+    if (first_ns < kShortestSetupNs || first_ns < 10 * wide(usual_ns) ||
+        first_ns < 3 * wide(longest_ns) || first_ns <= worst.first_ns)
       continue;
     worst = {first_ns, usual_ns, longest_ns, calls.size() - 1, calls.front()};
   }

@@ -121,7 +121,8 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
   finding.at_stake_ns = facts.per_step(part.idle_ns);
   finding.at_stake_ratio = share_of(part.idle_ns, part.wall_ns);
   for (std::size_t i = 0; i < idle.size(); ++i)
-    if (idle[i] * 100 >= part.idle_ns && idle[i] > 0)  // the wall's table has the small ones too
+    if (wide(idle[i]) * 100 >= part.idle_ns &&
+        idle[i] > 0)  // the wall's table has the small ones too
       finding.arithmetic.push_back(
           say("{} per step: {}",
               {ns(facts.per_step(idle[i])), text(cause_text(static_cast<IdleCause>(i)))}));

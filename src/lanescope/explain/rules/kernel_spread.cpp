@@ -113,7 +113,7 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
     spread.p95_ns = length((works.size() - 1) * 95 / 100);
     for (std::size_t i = works.size() / 2; i < works.size(); ++i)
       spread.excess_ns += length(i) - spread.median_ns;
-    if (spread.p95_ns * 10 < spread.median_ns * 13) continue;
+    if (wide(spread.p95_ns) * 10 < wide(spread.median_ns) * 13) continue;
     if (!worst_works || spread.excess_ns > worst.excess_ns ||
         (spread.excess_ns == worst.excess_ns &&
          trace.name(works[0].slice) < trace.name(worst_works->front().slice))) {
@@ -129,7 +129,7 @@ Measurement<KernelSpread> measure_kernel_spread(const Facts& facts) {
   const OtherWork others(trace, timeline.work);
   std::uint64_t slow = 0, slow_overlapped = 0, usual_overlapped = 0;
   for (const DeviceWork& work : works) {
-    const bool is_slow = (work.end_ns - work.start_ns) * 10 > worst.median_ns * 13;
+    const bool is_slow = wide(work.end_ns - work.start_ns) * 10 > wide(worst.median_ns) * 13;
     const bool overlaps = others.any_overlaps(work);
     slow += is_slow ? 1 : 0;
     (is_slow ? slow_overlapped : usual_overlapped) += overlaps ? 1 : 0;

@@ -73,7 +73,7 @@ std::optional<LoneGap> measure_lone_gap(const Facts& facts) {
     const std::int64_t median = analysis::lower_median(std::move(others));
     // The first step's start-up has a rule of its own.
     if (longest->step == 0 || !longest->gap || longest->gap_ns < 100'000 ||
-        longest->gap_ns * 20 < usual_step_ns || longest->gap_ns < 10 * median ||
+        wide(longest->gap_ns) * 20 < usual_step_ns || longest->gap_ns < 10 * wide(median) ||
         longest->gap_ns < 3 * second)
       continue;
     if (lone && longest->gap_ns <= lone->gap_ns) continue;

@@ -28,7 +28,7 @@ void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_n
   std::vector<std::pair<std::string_view, Named>> ranked;
   for (auto& [label, named] : more) {
     named.time_ns -= facts.per_step(usual[label]);
-    if (named.time_ns * 20 >= excess_ns) ranked.emplace_back(label, named);
+    if (wide(named.time_ns) * 20 >= excess_ns) ranked.emplace_back(label, named);
   }
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
     return a.second.time_ns > b.second.time_ns;

@@ -44,7 +44,7 @@ std::optional<MemoryPeak> measure_memory_peak(const Facts& facts) {
         *block.last <= device->peak)
       continue;
     const std::int64_t from = samples[block.first].time_ns, until = samples[*block.last].time_ns;
-    if ((until - from) * 20 > step_ns) continue;
+    if (wide(until - from) * 20 > step_ns) continue;
     short_bytes = analysis::add_bytes(short_bytes, block.bytes);
     first_ns = std::min(first_ns, from);
     last_ns = std::max(last_ns, until);

@@ -13,7 +13,7 @@ namespace {
 
 bool computes_nearly_always(const Facts& facts) {
   const auto& part = facts.wall.partition;
-  return kernels_decide(facts) && part.compute_ns * 10 >= part.wall_ns * 9;
+  return kernels_decide(facts) && wide(part.compute_ns) * 10 >= wide(part.wall_ns) * 9;
 }
 
 struct NoRoof {
@@ -44,7 +44,8 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   found.finish();
   // What has no model may be what the GPU is good at.
   if (floor_ns >= 0.3 * static_cast<double>(roofline.busy_ns)) return Quiet{};
-  if (!worst || found.time_ns() * 10 < roofline.busy_ns * 7) return NotChecked{kNeedsOperators};
+  if (!worst || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
+    return NotChecked{kNeedsOperators};
   if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
   return NoRoof{std::move(found), floor_ns, worst->kernel};
 }

@@ -64,7 +64,8 @@ Measurement<SameFlops> measure_same_flops(const Facts& facts) {
     }
     if (!fast) continue;
     for (const auto& [model, group] : groups) {
-      if (group.calls.size() < kFewestCalls || group.median_ns * 10 < fast->median_ns * 13)
+      if (group.calls.size() < kFewestCalls ||
+          wide(group.median_ns) * 10 < wide(fast->median_ns) * 13)
         continue;
       const auto calls = static_cast<std::int64_t>(group.calls.size());
       const std::int64_t saved = calls * (group.median_ns - fast->median_ns);

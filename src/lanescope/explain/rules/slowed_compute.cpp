@@ -82,7 +82,8 @@ Measurement<SlowedCompute> measure_slowed_compute(const Facts& facts) {
   }
   const std::int64_t extra_ns = overlapped_ns - usual_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (overlapped_ns * 100 <= usual_ns * 115 || share_of(extra_ns, wall_ns) < 0.01) return Quiet{};
+  if (wide(overlapped_ns) * 100 <= wide(usual_ns) * 115 || share_of(extra_ns, wall_ns) < 0.01)
+    return Quiet{};
   std::int64_t hidden_ns = 0;
   for (const auto& window : facts.steady_windows)
     hidden_ns += communication.length_within_ns(window.start_ns, window.end_ns);
@@ -116,7 +117,7 @@ Finding tell_slowed_compute(const Facts& facts, const SlowedCompute& measured) {
   finding.arithmetic.push_back(say(hidden_ns > extra_ns
                                        ? "overlap still wins: without it the step would be longer"
                                        : "overlap does not pay here: it costs what it hides"));
-  for (std::size_t i = 0; i < rows.size() && i < 3 && rows[i].extra_ns * 20 > extra_ns; ++i)
+  for (std::size_t i = 0; i < rows.size() && i < 3 && wide(rows[i].extra_ns) * 20 > extra_ns; ++i)
     finding.evidence.push_back(
         {rows[i].slowest,
          say_counted(facts, "{}: {} with communication, {} alone; {} [call|calls]",

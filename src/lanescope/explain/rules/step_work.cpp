@@ -247,7 +247,7 @@ void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t exce
   std::stable_sort(more.begin(), more.end(),
                    [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
   for (std::size_t i = 0; i < more.size() && i < 3; ++i) {
-    if (more[i].time_ns * 20 < excess_ns) break;
+    if (wide(more[i].time_ns) * 20 < excess_ns) break;
     Sentence text = describe(more[i]);
     text.pattern = "{} more than usual: " + text.pattern;
     text.values.insert(text.values.begin(), ns(more[i].time_ns));

@@ -35,7 +35,7 @@ std::size_t find_cut(const std::vector<std::int64_t>& lengths) {
   }
   if (cut == 0) return 0;
   const auto [low, high] = medians_of(lengths, cut);
-  return high * 10 >= low * 12 && widest > lengths[cut - 1] - lengths.front() &&
+  return wide(high) * 10 >= wide(low) * 12 && widest > lengths[cut - 1] - lengths.front() &&
                  widest > lengths.back() - lengths[cut]
              ? cut
              : 0;
@@ -94,7 +94,7 @@ class StepContents {
     for (const auto& [key, entry] : entries_) {
       const Extra extra{key.first, entry.time_ns[0] / usual_steps, entry.time_ns[1] / slow_steps,
                         entry.in_slow};
-      if ((extra.slow_ns - extra.usual_ns) * 10 > difference_ns) extras.push_back(extra);
+      if (wide(extra.slow_ns - extra.usual_ns) * 10 > difference_ns) extras.push_back(extra);
     }
     std::stable_sort(extras.begin(), extras.end(), [&](const Extra& a, const Extra& b) {
       const std::int64_t left = a.slow_ns - a.usual_ns, right = b.slow_ns - b.usual_ns;
