@@ -39,7 +39,7 @@ TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->try_next.at(0), ::testing::HasSubstr("long gaps"));
   EXPECT_THAT(find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
-              ::testing::HasSubstr("per launch"));
+              ::testing::HasSubstr("each launch"));
 }
 
 // A step of launches that the GPU waits for, from inside of compiled code or in one replay.
@@ -231,11 +231,11 @@ TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
 
 // A step of 1040: 1000 of loading, then four launches of 10 each. The first kernel begins 3 + 4 + 2
 // after the loading, four times 50 end at 1209, and the next step's loading lasts until 2040.
-ProgramSketch loading(std::string_view range) {
+ProgramSketch loading(std::string_view range, std::int64_t us = 1000) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {
     program.step().begin(range);
-    program.cpu_op("aten::stack", 1000).end();
+    program.cpu_op("aten::stack", us).end();
     for (int k = 0; k < 4; ++k) program.launch({.us = 50});
     program.end();
   }
@@ -252,7 +252,19 @@ TEST(HostBoundTest, IsInputBoundWhenMostOfTheWaitIsForTheNextBatch) {
   EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see dataloader-wait"));
 }
 
-// The same 1000 in one call to the driver in place of the loading.
+// 400 of loading: no gap is longer than 500, but faster launches would not help either.
+TEST(HostBoundTest, AdvisesAboutBatchesWhenEachWaitForOneIsShort) {
+  const auto finding = find_by_rule(
+      loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 400).trace(),
+      "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("Input-bound"));
+  EXPECT_EQ(finding->brief.pattern, "The GPU waits for the next batch");
+  EXPECT_EQ(finding->try_next.size(), 1u);
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see dataloader-wait"));
+}
+
+// The same 1000 in one call to the driver instead of the loading.
 TEST(HostBoundTest, SaysWhenMostOfTheWaitIsForMemory) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

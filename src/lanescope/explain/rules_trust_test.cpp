@@ -263,7 +263,7 @@ TEST(FullQueueTest, SpeaksWhenNoCallFoundRoom) {
   const auto finding = find_by_rule(program.trace(), "full-queue");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer, 60);
-  EXPECT_THAT(finding->arithmetic.at(0).pattern, HasSubstr("none of the steady steps"));
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, HasSubstr("no call of the steady steps"));
 }
 
 TEST(FullQueueTest, IsQuietWhenCallsAreQuickOrTheQueueHasRoom) {

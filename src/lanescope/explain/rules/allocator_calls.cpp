@@ -100,22 +100,22 @@ void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& 
   if (found.is_cache_off) {
     finding.arithmetic.push_back(
         say_counted(facts,
-                    "{} allocations for {} [piece|pieces] of GPU work, and they take turns with "
-                    "frees: as when torch's cache of memory is off",
+                    "{} allocations for {} [piece|pieces] of GPU work, and they alternate with "
+                    "frees: this is what happens when torch's memory cache is off",
                     {count(found.allocations), count(facts.launches.linked_count)}));
     finding.try_next.push_back(
         is_rocm ? "if PYTORCH_NO_HIP_MEMORY_CACHING (or PYTORCH_NO_CUDA_MEMORY_CACHING) is set, "
-                  "unset it: the cache takes nearly all of these calls away"
-                : "if PYTORCH_NO_CUDA_MEMORY_CACHING is set, unset it: the cache takes nearly all "
-                  "of these calls away");
+                  "unset it: with the cache nearly all of these calls disappear"
+                : "if PYTORCH_NO_CUDA_MEMORY_CACHING is set, unset it: with the cache nearly all "
+                  "of these calls disappear");
   }
   finding.try_next.push_back(is_rocm ? "keep shapes the same from step to step"
                                      : "keep shapes the same from step to step, or set "
                                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   finding.try_next.push_back(
-      "no torch.cuda.empty_cache() inside the loop; leave some memory free, so that the cache need "
-      "not give back");
-  finding.action = found.is_cache_off ? say("Unset {}: the cache of memory is off",
+      "do not call torch.cuda.empty_cache() inside the loop; leave some GPU memory free, so that "
+      "the cache does not have to return any to the driver");
+  finding.action = found.is_cache_off ? say("Unset {}: the memory cache is off",
                                             {text(is_rocm ? "PYTORCH_NO_HIP_MEMORY_CACHING"
                                                           : "PYTORCH_NO_CUDA_MEMORY_CACHING")})
                    : is_rocm          ? say("Keep shapes the same from step to step")
@@ -137,12 +137,14 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("without these calls launches come earlier by their time, {} per step, as far as the GPU "
-          "was idle at all, {}; it was idle {} during them",
+      say("on threads that launch GPU work these calls take {} per step, by which launches would "
+          "come earlier without them; the saving is at most the GPU's idle time of {} per step; "
+          "during the calls the GPU was idle for {}",
           {ns(facts.per_step(found.launches_late_ns)), ns(facts.per_step(idle_ns)),
            ns(facts.per_step(found.during_ns))}));
   if (!facts.steps.marked)
-    finding.arithmetic.push_back(say("no steps are marked: calls of the start-up are among them"));
+    finding.arithmetic.push_back(
+        say("no steps are marked, so calls of the start-up are counted too"));
   for (const auto& [label, entry] : found.by_name)
     finding.evidence.push_back(
         {entry.longest, say("{} x{}: {}", {name(label), count(entry.count), ns(entry.time_ns)})});

@@ -93,27 +93,28 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.verdict =
-      say("At the turn from forward to backward the GPU waits {} per step ({}): the first backward "
+      say("Between the forward and the backward pass the GPU waits {} per step ({}): the first "
+          "backward "
           "work is launched late.",
           {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.idle_ns);
   finding.at_stake_ratio = share_of(found.idle_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("turns in the steady steps: {}, the longest wait is {}; the usual wait before a piece of "
-          "work is {}",
+      say("changes from forward to backward in the steady steps: {}; the longest wait there is {}, "
+          "the usual wait before a piece of work is {}",
           {count(found.turns), ns(found.most_ns), ns(found.usual_ns)}));
   finding.evidence.push_back({found.worst, say("the first backward work after the longest wait")});
   add_host_evidence(facts, host_shares(facts, found.stretches), finding);
   finding.try_next = {
-      "nothing that waits for the GPU between loss and backward(): no .item(), no print of the "
-      "loss",
-      "fewer Python hooks and custom autograd Functions at the end of the model; if launches lag "
-      "everywhere, see host-bound"};
+      "call nothing that waits for the GPU between the loss and backward(): no .item(), no print "
+      "of the loss",
+      "use fewer Python hooks and custom autograd Functions at the end of the model; if launches "
+      "are late everywhere, see host-bound"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.turns;
   finding.sample_noun = "turn";
   finding.brief = say("The GPU waits for the first backward kernel");
-  finding.action = say("No .item() and no print of the loss between loss and backward()");
+  finding.action = say("Remove .item() and prints of the loss between the loss and backward()");
   return finding;
 }
 
@@ -121,7 +122,7 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
 
 extern constinit const Rule backward_gap_rule = {
     .id = "backward-gap",
-    .question = "does the GPU wait at the turn from forward to backward?",
+    .question = "does the GPU wait between the forward and the backward pass?",
     .order = 780,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_backward_gap, tell_backward_gap>,

@@ -84,10 +84,10 @@ Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
   finding.evidence.push_back(
       {found.worst, say("begins {} before its launch", {ns(found.most_ns)})});
   finding.try_next = {
-      "use durations and the order on one side; do not compare times of the two sides below this "
-      "size",
-      "record again with a newer driver or torch; suspend and clock changes of the host can cause "
-      "it"};
+      "use durations, and the order of events on the CPU or on the GPU; do not compare times of "
+      "CPU and GPU that differ by less than this",
+      "record again with a newer driver or torch; suspending the machine or changing its clock can "
+      "cause this"};
   finding.confidence = found.early_count >= 20 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = found.pairs;
   finding.sample_noun = "pair";

@@ -54,20 +54,22 @@ Finding tell_collapsed_graph(const Facts& facts, const GraphKernels& found) {
   const Trace& trace = *facts.trace;
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict = say_counted(
-      facts,
-      "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace names their "
-      "graph, not their operators, shapes or lines, so what is said per operator leaves them out.",
-      {count(found.replayed), count(found.kernels), count(found.replay_count)});
+  finding.verdict =
+      say_counted(facts,
+                  "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace "
+                  "names their graph, but not their operators, shapes or lines, so numbers per "
+                  "operator do not include them.",
+                  {count(found.replayed), count(found.kernels), count(found.replay_count)});
   finding.at_stake_ns = 0;
   if (found.borrowed_ns > 0)
     finding.arithmetic.push_back(
-        say("{} of their GPU time is in kernels that an operator outside of the graph launched in "
-            "the same shape, which tells where they come from",
+        say("{} of their GPU time is in kernels that an operator outside of the graph also "
+            "launched, with the same grid and block: the graph's kernels come from that operator",
             {ratio(found.borrowed_ns, found.all_ns)}));
   else
     finding.arithmetic.push_back(
-        say("no operator outside of the graphs launched one of these kernels in the same shape"));
+        say("no operator outside of the graphs launched one of these kernels with the same grid "
+            "and block"));
   if (found.generated_ns > 0)
     finding.arithmetic.push_back(
         say("{} is in generated kernels, whose own names list their operators",

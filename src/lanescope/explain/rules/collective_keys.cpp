@@ -59,7 +59,8 @@ Finding tell_collective_keys(const Facts& facts, const UnmatchedKeys& found) {
           : say_counted(
                 facts,
                 "{} sequence [number of collectives occurs|numbers of collectives occur] twice in "
-                "one process group: across ranks they do not tell which call is which.",
+                "one process group: these numbers do not show which calls of different ranks "
+                "belong together.",
                 {count(found.twice)});
   finding.arithmetic.push_back(say(
       "kernels that were launched before the recording are not counted: they never have names"));
@@ -69,7 +70,7 @@ Finding tell_collective_keys(const Facts& facts, const UnmatchedKeys& found) {
     finding.evidence.push_back({found.second, say("the first repeated one")});
   if (found.foreign * 2 > found.nameless)
     finding.try_next = {
-        "nothing: most are no kernels of NCCL or RCCL (symmetric memory, a server's own "
+        "change nothing: most are not kernels of NCCL or RCCL (symmetric memory, a server's own "
         "all-reduce), and no recording names those"};
   else
     finding.try_next = {

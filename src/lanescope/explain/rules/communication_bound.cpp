@@ -56,9 +56,9 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
   const bool bounds = found.bound == Bound::kCommunication;
   finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
   finding.verdict = say(
-      bounds ? "Communication-bound: {} of a step's {} ({}) went to communication with nothing "
-               "computing beside it."
-             : "{} of a step's {} ({}) went to communication with nothing computing beside it; the "
+      bounds ? "Communication-bound: {} of a step's {} ({}) went to communication while the GPU "
+               "computed nothing."
+             : "{} of a step's {} ({}) went to communication while the GPU computed nothing; the "
                "GPU " +
                    std::string(found.bound == Bound::kCompute ? "computed" : "was idle") +
                    " for longer: {}.",
@@ -74,8 +74,8 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
       {count(found.calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
        ns(facts.per_step(part.idle_ns))}));
   finding.arithmetic.push_back(
-      say("a communication kernel also waits for the slowest rank: one rank's trace cannot tell "
-          "slow links from late partners"));
+      say("a communication kernel also waits for the slowest rank: the trace of one rank does not "
+          "show whether the links are slow or another rank is late"));
   for (const auto& [label, entry] : found.by_name)
     if (entry.second != kNone<SliceId> && entry.first > 0)
       finding.evidence.push_back(
@@ -87,7 +87,8 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
                    });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
   finding.try_next = {"compare the other ranks' traces: the rank that waits least is the late one",
-                      "overlap: smaller buckets that start earlier, prefetch, a second stream"};
+                      "overlap communication with compute: smaller buckets that start earlier, "
+                      "prefetch, a second stream"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   finding.brief = say("The GPU waits for communication and computes nothing meanwhile");

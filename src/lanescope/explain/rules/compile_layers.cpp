@@ -52,7 +52,7 @@ Finding tell_compile_layers(const Facts& facts, const LayersOfCalls& found) {
       "own CPU time, without the operators and launches inside; calls: {}", {count(found.calls)}));
   if (found.graph_count > 0)
     finding.arithmetic.push_back(
-        say("the text behind CompiledFxGraph is the graph's key in Inductor's cache: the same key "
+        say("the text after CompiledFxGraph is the graph's key in Inductor's cache: the same key "
             "in every step is the same code; keys in this trace: {}",
             {count(found.graph_count)}));
   Sentence first = say("the first compiled call of a usual step");

@@ -59,9 +59,10 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   add_line(facts, found.wait.longest, where);
   finding.evidence.push_back({found.wait.longest, std::move(where)});
   finding.try_next = {
-      "compile one larger function in place of many small ones: each call pays its guards",
-      "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph in place of the wrapper code",
-      "if nothing was fused (compiled-code), leave this function uncompiled"};
+      "compile one larger function instead of many small ones: each call checks its own guards",
+      "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph instead of running the wrapper "
+      "code",
+      "if nothing was fused (see compiled-code), do not compile this function"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";

@@ -108,18 +108,18 @@ Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
   const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
   if (!facts.main_device) {
     finding.verdict =
-        say("torch.compile ran, compiled regions: {}. Without GPU work in the trace it "
-            "cannot be told what was fused.",
+        say("torch.compile ran, compiled regions: {}. The trace has no GPU work, so it does not "
+            "show what was fused.",
             {count(found.regions.size())});
   } else if (found.fused.empty()) {
     finding.verdict =
         say_counted(facts,
-                    "torch.compile ran and fused nothing on the GPU: no kernel is a generated one, "
-                    "what ran per step: {} [library kernel|library kernels].",
+                    "torch.compile ran and fused nothing on the GPU: no kernel is a generated one; "
+                    "per step {} [library kernel|library kernels] ran.",
                     {count(found.kernels / steps)});
     finding.try_next = {
-        "a single matmul or one addmm has nothing to fuse: compile larger regions, "
-        "or use mode=\"reduce-overhead\" if the CPU is the limit"};
+        "compile larger regions: a single matmul or addmm has nothing to fuse; or use "
+        "mode=\"reduce-overhead\" if the CPU is the limit"};
   } else {
     tell_fused(facts, found, finding);
   }
@@ -135,7 +135,8 @@ Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
             {ratio(found.in_graphs_ns, kernels_ns)}));
     if (found.in_graphs_ns * 2 < kernels_ns)
       finding.try_next.push_back(
-          "most of the GPU's time is launched by code that is not compiled: compile more of it");
+          "compile more of the program: code that is not compiled launches most of the GPU's work, "
+          "by its time");
   }
   if (found.first_region != kNone<SliceId> && finding.evidence.empty())
     finding.evidence.push_back({found.first_region, say("the first compiled region")});

@@ -128,9 +128,10 @@ Finding tell_conv_bias(const Facts& facts, const BiasKernels& found) {
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   finding.try_next = {
-      "bias=False in a convolution that a batch norm follows: its mean swallows the bias"};
+      "set bias=False in a convolution that a batch norm follows: the batch norm subtracts the "
+      "bias with the mean"};
   finding.brief = say("Batch norm removes the bias that the convolution before it adds");
-  finding.action = say("bias=False in a convolution that a batch norm follows");
+  finding.action = say("Set bias=False in a convolution that a batch norm follows");
   return finding;
 }
 

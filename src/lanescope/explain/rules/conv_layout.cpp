@@ -46,7 +46,8 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
   Finding finding;
   finding.verdict = say_counted(
       facts,
-      "Convolutions shuffle their tensors between layouts: {} [kernel|kernels], {} of a step's {}.",
+      "Convolutions convert their tensors between memory layouts: {} [kernel|kernels], {} of a "
+      "step's {}.",
       {count(found.conversions.calls()), ns(facts.per_step(found.conversions.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
   finding.arithmetic.push_back(say_counted(
@@ -55,7 +56,8 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
        count(found.convolutions)}));
   rate_finding(facts, found.conversions, finding);
   finding.evidence.push_back(longest_of(facts, found.conversions.longest()));
-  finding.try_next = {"model.to(memory_format=torch.channels_last), and the input too"};
+  finding.try_next = {
+      "use channels_last for the model and its input: .to(memory_format=torch.channels_last)"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Convolutions convert their tensors between layouts: {} kernels",
                       {count(found.conversions.calls())});
@@ -66,7 +68,7 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
 
 extern constinit const Rule conv_layout_rule = {
     .id = "conv-layout",
-    .question = "do convolutions shuffle their tensors between layouts?",
+    .question = "do convolutions convert their tensors between memory layouts?",
     .order = 610,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

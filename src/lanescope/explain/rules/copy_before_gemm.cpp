@@ -116,7 +116,7 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
   finding.kind = found.matters ? FindingKind::kCost : FindingKind::kNormal;
   finding.verdict =
       say_counted(facts,
-                  "The copy before a matmul is addmm's own: {} [time|times] it first "
+                  "addmm makes the copy before a matmul: {} [time|times] it first "
                   "copied the matrix that it adds into its output, {} per step.",
                   {count(found.copies.calls()), ns(facts.per_step(found.copies.time_ns()))});
   if (found.size_bytes > 0)
@@ -130,20 +130,20 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
     finding.at_stake_ratio = wall_share(facts, saved_ns);
     finding.arithmetic.push_back(
         say("copies {} + reading the copied matrices in the matmuls at most {} = at most {} per "
-            "step: reading takes no longer than the copy, which read and wrote as much, nor than "
-            "what the matmul's time exceeds that of its operations by",
+            "step; the reading takes at most as long as the copy, and at most the time of the "
+            "matmul beyond what its operations need",
             {ns(facts.per_step(found.copies.time_ns())), ns(facts.per_step(found.slower_ns)),
              ns(facts.per_step(saved_ns))}));
   }
   finding.evidence.push_back(longest_of(facts, found.copies.longest()));
   finding.try_next = {
-      "a bias of one dimension, contiguous and as long as a row (nn.Linear's own), is added inside "
-      "the matmul and needs no copy",
+      "use a contiguous bias of one dimension, as long as a row (as in nn.Linear): the matmul adds "
+      "it without a copy",
       "or add the matrix in an element-wise operator that follows anyway"};
   finding.explains.push_back({"exposed-copy", facts.per_step(found.copies.time_ns())});
   finding.brief = say_counted(facts, "addmm copies the matrix that it adds, {} [time|times]",
                               {count(found.copies.calls())});
-  finding.action = say("Add a bias vector (nn.Linear's own), or add the matrix after the matmul");
+  finding.action = say("Use a bias vector (as in nn.Linear), or add the matrix after the matmul");
   return finding;
 }
 

@@ -54,8 +54,8 @@ Finding tell_cpu_ahead(const Facts& facts, const LateStarts& found) {
   finding.evidence.push_back(
       {found.latest, say("launched {} before it began", {ns(found.most_ns)})});
   finding.try_next = {
-      "nothing; do not read a step's time from the CPU's lane, nor a kernel's step from where it "
-      "stands under the CPU's steps"};
+      "change nothing; take a step's time from the GPU, and the step of a kernel from its launch "
+      "call"};
   finding.confidence = facts.confidence();
   finding.sample_count = launches.linked_count;
   finding.sample_noun = "launch call";

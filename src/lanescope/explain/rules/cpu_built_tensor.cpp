@@ -131,16 +131,16 @@ std::optional<BuiltOnCpu> measure_cpu_built_tensor(const Facts& facts) {
 Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(
-      "{} tensors were made on the CPU and moved to the GPU at once: {} per step in which the GPU "
-      "computes nothing.",
-      {count(found.pairs), ns(facts.per_step(found.cost_ns))});
+  finding.verdict =
+      say("{} tensors were made on the CPU and then moved to the GPU: {} per step in which the GPU "
+          "computes nothing.",
+          {count(found.pairs), ns(facts.per_step(found.cost_ns))});
   finding.at_stake_ns = facts.per_step(found.cost_ns);
   finding.at_stake_ratio = share_of(found.cost_ns, wall_ns);
   finding.explains.push_back({"pageable-copy", facts.per_step(found.moving_ns)});
-  finding.arithmetic.push_back(
-      say("from the begin of the operator that makes one to the end of its copy, as far as nothing "
-          "else ran on the GPU; making it there costs a launch"));
+  finding.arithmetic.push_back(say(
+      "counted from the start of the operator that makes a tensor to the end of its copy, where "
+      "the GPU neither computed nor communicated; making the tensor on the GPU costs one launch"));
   for (const auto& [label, group] : found.groups)
     finding.evidence.push_back(
         {group.slice, say("{} x{}, then moved: {} in all; {} per step without compute",
@@ -168,7 +168,7 @@ Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
 
 extern constinit const Rule cpu_built_tensor_rule = {
     .id = "cpu-built-tensor",
-    .question = "are tensors made on the CPU and moved at once?",
+    .question = "are tensors made on the CPU and then moved to the GPU?",
     .order = 450,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_cpu_built_tensor, tell_cpu_built_tensor>,

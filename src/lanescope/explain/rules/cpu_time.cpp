@@ -22,23 +22,22 @@ PartWords words_of(HostPart part) {
               "run the steps that compile before the recording (warm-up); if they come back, "
               "lanescope explain --question recompiles"};
     case HostPart::kLoader:
-      return {
-          "waiting for input data", "input data",
-          "DataLoader(num_workers=...) loads in worker processes; with workers, more of them or "
-          "cheaper decoding"};
+      return {"waiting for input data", "input data",
+              "load in worker processes: DataLoader(num_workers=...); if it has workers, use more "
+              "of them or make decoding cheaper"};
     case HostPart::kBackward:
       return {"the backward pass", "backward",
-              "torch.compile fuses operators on the CPU too, forward and backward; "
-              "torch.get_num_threads() tells how many cores they use"};
+              "use torch.compile: it fuses operators on the CPU too, forward and backward; "
+              "torch.get_num_threads() shows how many cores they use"};
     case HostPart::kOptimizer:
       return {"the optimizer", "optimizer",
-              "foreach=True or fused=True, where the optimizer has them, take all parameters in a "
-              "few calls"};
+              "pass foreach=True or fused=True to the optimizer, if it has them: they update all "
+              "parameters in a few calls"};
     case HostPart::kOperator:
-      return {
-          "operators and compiled code outside of backward and optimizer", "other operators",
-          "torch.compile fuses operators on the CPU too; torch.get_num_threads() tells how many "
-          "cores they use"};
+      return {"operators and compiled code outside of backward and optimizer", "other operators",
+              "use torch.compile: it fuses operators on the CPU too; torch.get_num_threads() shows "
+              "how many "
+              "cores they use"};
     case HostPart::kOutside:
       break;
   }
@@ -50,9 +49,8 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
                                     const std::vector<HostShare>& shares) {
   if (used_gpu(facts))
     return {
-        "the program used a GPU, which this trace does not show: operators may only have "
-        "launched its work, and waits may have been for it; record with "
-        "ProfilerActivity.CUDA"};
+        "record with ProfilerActivity.CUDA: the program used a GPU that this trace does not show, "
+        "so operators may only have launched GPU work or waited for it"};
   const bool compiled = std::any_of(shares.begin(), shares.end(), [](const HostShare& share) {
     return share.name.find("Torch-Compiled Region") != std::string::npos;
   });
@@ -60,9 +58,9 @@ std::vector<std::string> advice_for(const Facts& facts, HostPart most,
   if (!compiled || (most != HostPart::kOperator && most != HostPart::kBackward))
     advice.push_back(most == HostPart::kOutside
                          ? advise_python_frames(*facts.trace,
-                                                "the Python frames tell what runs between the "
+                                                "the Python frames show what runs between the "
                                                 "operators: lanescope tree --stacks",
-                                                "the Python frames tell what runs between the "
+                                                "the Python frames show what runs between the "
                                                 "operators")
                          : words_of(most).advice);
   advice.emplace_back(
@@ -106,7 +104,7 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
       });
   constexpr std::int64_t kTells = 50;  // below 2 % an operator explains nothing
   if (top != found.shares.end() && top->time_ns * kTells >= wall.wall_ns) {
-    finding.verdict.pattern += " The operator with most time of its own is {}, {}.";
+    finding.verdict.pattern += " The operator with the most self time is {}, {}.";
     finding.verdict.values.push_back(name(top->name));
     finding.verdict.values.push_back(ratio(top->time_ns, wall.wall_ns));
   }
@@ -135,7 +133,7 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
 
 extern constinit const Rule cpu_time_rule = {
     .id = "cpu-time",
-    .question = "what does the CPU do in a step, where no GPU works?",
+    .question = "what does the CPU do in a step when there is no GPU work?",
     .order = 50,
     .only_if = has_no_gpu_work,
     .then_needs = {kCpuEvents},

@@ -88,17 +88,18 @@ Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   finding.kind = FindingKind::kOnce;
   finding.verdict = say_counted(
       facts,
-      "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds in place of "
-      "their usual few, {} of CPU time and {} of GPU time{}.",
+      "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds instead of the "
+      "usual few, {} of CPU time and {} of GPU time{}.",
       {count(found.windows.size()), ns(found.cpu_ns), ns(found.gpu_ns),
-       text(found.again ? "; it came back in a later step, as with shapes that change" : "")});
+       text(found.again ? "; it happened in two steps or more, as when shapes change" : "")});
   finding.at_stake_ns = std::max(found.gpu_ns, found.cpu_ns);
   explain_long_step(facts, found.windows, found.on_device, finding);
   add_named(facts, found.by_name, finding);
   finding.try_next = {
-      found.is_late ? "keep shapes fixed (pad, drop the last small batch), or set "
-                      "torch.backends.cudnn.benchmark=False: each new shape is tried out anew"
-                    : "nothing if it was the first step; warm up with each shape before measuring",
+      found.is_late
+          ? "keep shapes fixed (pad, drop the last small batch), or set "
+            "torch.backends.cudnn.benchmark=False: cuDNN tries out algorithms for each new shape"
+          : "change nothing if it was the first step; warm up with each shape before measuring",
   };
   finding.confidence = found.windows.size() >= 3 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = found.windows.size();

@@ -47,16 +47,16 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
   finding.verdict =
       cut ? say_counted(facts,
                         "The file is not whole: its end is missing. {} [event|events] could be "
-                        "read, and what is said here is said of those.",
+                        "read; all numbers here are of those.",
                         {count(stats.events)})
-          : say("Parts of the file could not be read ({} {}); {} {} could, and what is said "
-                "here is said of those.",
+          : say("Parts of the file could not be read ({} {}); {} {} could be read, and all numbers "
+                "here are of those.",
                 {count(found.cases), text(found.cases == 1 ? "case" : "cases"), count(stats.events),
                  text(stats.events == 1 ? "event" : "events")});
   finding.arithmetic.push_back(
       cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "
                 "be missing from a file that was cut")
-          : say("lanescope info lists everything that was lost or mended"));
+          : say("lanescope info lists everything that was lost or repaired"));
   finding.try_next = {"write the file again, and let the program end before copying it"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.cases;

@@ -36,9 +36,9 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
   finding.at_stake_ns = facts.per_step(wait.time_ns);
   finding.at_stake_ratio = share_of(wait.time_ns, wall_ns);
   finding.evidence.push_back({wait.longest, say("the longest such wait")});
-  finding.try_next = {single ? "DataLoader(num_workers=...): load in worker processes"
-                             : "more workers (num_workers), a larger prefetch_factor, cheaper "
-                               "decoding; persistent_workers=True against restarts"};
+  finding.try_next = {single ? "load in worker processes: DataLoader(num_workers=...)"
+                             : "use more workers (num_workers), a larger prefetch_factor or "
+                               "cheaper decoding; persistent_workers=True avoids restarts"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   finding.brief = single ? say("The {} waits for its next batch, loaded in the training process",
@@ -46,7 +46,7 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
                          : say("The {} waits for its next batch, although workers load it",
                                {text(facts.main_device ? "GPU" : "loop")});
   finding.action = single
-                       ? say("DataLoader(num_workers=4, pin_memory=True) loads in worker processes")
+                       ? say("Load in worker processes: DataLoader(num_workers=4, pin_memory=True)")
                        : say("Raise num_workers and prefetch_factor, or make decoding cheaper");
   return finding;
 }

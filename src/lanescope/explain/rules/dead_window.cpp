@@ -76,22 +76,22 @@ Finding tell_dead_window(const Facts& facts, const LateFirstOperator& found) {
   const analysis::Window lead{worst.start_ns, worst.start_ns + worst.lead_ns};
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict = say(
-      "{} was entered {} before its first operator {} began; later it takes {}: host time in which "
-      "no operator ran.",
-      {name(trace.name(worst.range)), ns(worst.lead_ns), name(trace.name(worst.first_child)),
-       ns(found.usual_ns)});
+  finding.verdict =
+      say("{} was entered {} before its first operator {} began; later this takes {}: CPU time in "
+          "which no operator ran.",
+          {name(trace.name(worst.range)), ns(worst.lead_ns), name(trace.name(worst.first_child)),
+           ns(found.usual_ns)});
   finding.at_stake_ns = std::min(found.lost_ns, worst.lead_ns - found.usual_ns);
   explain_long_step(facts, {lead}, {}, finding);
   finding.evidence.push_back({worst.range, say("the first time the range is entered")});
   finding.arithmetic.push_back(
-      say("work that a library does inside its operator would lie inside that operator: this lies "
-          "before it, in Python, in dispatch, or in the recording's own first use of the thread"));
-  finding.try_next = {"it happens once: warm up",
+      say("a library's work inside an operator would be part of that operator; this time is before "
+          "it: in Python, in dispatch, or in the profiler's first use of the thread"));
+  finding.try_next = {"warm up: it happens once",
                       advise_python_frames(trace,
-                                           "the Python frames inside tell what it was: lanescope "
+                                           "the Python frames inside show what it was: lanescope "
                                            "tree --stacks",
-                                           "the Python frames tell what happens inside")};
+                                           "the Python frames show what happens inside")};
   finding.sample_count = found.samples;
   finding.sample_noun = "entry";
   finding.confidence = found.samples >= 10 ? Confidence::kHigh : Confidence::kMedium;

@@ -38,11 +38,11 @@ Finding tell_earlier_work(const Facts& facts, const EarlierWork& found) {
       "began ({} of GPU time): left over from earlier steps, not part of these.",
       {count(found.works), count(facts.device().timeline.work.size()), ns(found.total_ns)});
   finding.at_stake_ns = found.total_ns;
-  finding.arithmetic.push_back(say(
-      "the first step is counted from where this work ends; sums over all kernels of the trace, "
-      "divided by its steps, are too large by it"));
+  finding.arithmetic.push_back(
+      say("the first step is counted from the end of this work; sums over all kernels, divided by "
+          "the number of steps, include it and are too large"));
   finding.evidence.push_back({found.first, say("the first of them")});
-  finding.try_next = {"nothing; or synchronize before the recorded steps for a clean start"};
+  finding.try_next = {"change nothing, or synchronize before the recorded steps for a clean start"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.works;
   finding.sample_noun = "piece";

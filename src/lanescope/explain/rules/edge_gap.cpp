@@ -17,11 +17,11 @@ Finding tell_edge_gap(const Facts& facts, const analysis::Gap& gap) {
   const std::int64_t gap_ns = gap.end_ns - gap.start_ns;
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict =
-      say("One gap of {} beside the first recorded work is {} of all idle time: what ended it had "
-          "been launched long before, so the GPU was most likely busy with work that was not "
-          "recorded.",
-          {ns(gap_ns), ratio(gap_ns, part.idle_ns)});
+  finding.verdict = say(
+      "One gap of {} next to the first recorded work is {} of all idle time: the work that ended "
+      "it had been launched long before, so the GPU was most likely busy with work that was not "
+      "recorded.",
+      {ns(gap_ns), ratio(gap_ns, part.idle_ns)});
   finding.at_stake_ns = gap_ns;
   finding.arithmetic.push_back(
       say("busy {} of the wall with the gap, {} without it",
@@ -43,7 +43,7 @@ Finding tell_edge_gap(const Facts& facts, const analysis::Gap& gap) {
 
 extern constinit const Rule edge_gap_rule = {
     .id = "edge-gap",
-    .question = "is the gap at the edge of the recording real?",
+    .question = "is the gap at the start of the recording real idle time?",
     .order = 200,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_edge_gap, tell_edge_gap>,

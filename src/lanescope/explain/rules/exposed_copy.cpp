@@ -64,8 +64,8 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   const auto& part = facts.wall.partition;
   Finding finding;
   finding.verdict =
-      say("Copies hold up the GPU: {} of a step's {} ({}) go to copies and memsets with nothing "
-          "computing beside them.",
+      say("Copies hold up the GPU: {} of a step's {} ({}) go to copies and memsets while the GPU "
+          "computes nothing.",
           {ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.wall_ns)),
            ratio(part.exposed_copy_ns, part.wall_ns)});
   finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
@@ -79,15 +79,15 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
         wide(ranked[i].second.exposed_ns) * 50 > part.exposed_copy_ns)  // the rest is noise
       add_evidence(facts, ranked[i].first, ranked[i].second, finding);
   finding.try_next = {
-      "copies of input: a side stream, pinned memory and non_blocking=True, one step ahead",
-      "copies inside the device: the operator named above makes them"};
+      "for copies of input: use pinned memory, non_blocking=True and a side stream, one step ahead",
+      "for copies inside the GPU: change the operator named above, which makes them"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.copies;
   finding.sample_noun = "copy";
-  finding.brief = say("Copies hold up the GPU: nothing computes beside them");
+  finding.brief = say("Copies hold up the GPU: it computes nothing meanwhile");
   finding.action =
       ranked.front().first.find("HtoD") != std::string::npos
-          ? say("DataLoader(pin_memory=True), then .to(device, non_blocking=True) a step ahead")
+          ? say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead")
       : ranked.front().first.find("DtoH") != std::string::npos
           ? say("Copy results into pinned memory with non_blocking=True; read them a step later")
           : say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");

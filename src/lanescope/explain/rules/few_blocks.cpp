@@ -72,10 +72,12 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
                                      count(static_cast<std::uint64_t>(group.blocks))})});
   }
   rate_finding(facts, found.calls, finding);
-  finding.try_next = {"a larger batch, or work of several calls in one (grouped, foreach, batched)",
-                      "independent work on a second stream; channels_last for batch norm"};
+  finding.try_next = {
+      "use a larger batch, or put the work of several calls into one (grouped, foreach, batched)",
+      "run independent work on a second stream; use channels_last for batch norm"};
   finding.brief = say("Kernels have too few blocks to fill the GPU");
-  finding.action = say("A larger batch, or several calls in one (grouped, foreach, batched)");
+  finding.action =
+      say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
   return finding;
 }
 

@@ -35,18 +35,18 @@ Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
   finding.kind = FindingKind::kTrust;
   if (found.whole == 1)
     finding.verdict =
-        say("Only one step was recorded{}: it may hold start-up work, and nothing tells whether it "
-            "is a usual one.",
+        say("Only one step was recorded{}: it may contain start-up work, and there is no other "
+            "step to compare it with.",
             {text(as_a_whole)});
   else if (lengths.size() < 2)
     finding.verdict =
-        say("Only two steps were recorded{}, and the first is left out as start-up: every number "
-            "per step rests on one.",
+        say("Only two steps were recorded{}, and the first is not counted because it may be "
+            "start-up: every number per step is of one step.",
             {text(as_a_whole)});
   else
     finding.verdict =
-        say("The only two{} steps behind the first one took {} and {}: which of them is a usual "
-            "one cannot be told.",
+        say("The only two{} steps after the first one took {} and {}: the trace does not show "
+            "which of them is typical.",
             {text(facts.cut_steps.empty() ? "" : " whole"), ns(lengths[0]), ns(lengths[1])});
   finding.try_next = {
       "record five steps or more: schedule(wait=1, warmup=1, active=5), prof.step() after each"};

@@ -48,13 +48,13 @@ Finding tell_final_sync(const Facts& facts, const FinalSync& found) {
           {name(trace.name(found.sync)), ns(trace.dur_ns(found.sync)),
            text(backlog ? "the CPU was ahead and waits until the GPU has done what was launched"
                 : found.busy * 2 > trace.dur_ns(found.sync)
-                    ? "mostly the wait for what was launched before"
-                    : "the recording ends with it, and the GPU has next to nothing left to do")});
+                    ? "most of it is the wait for work that was launched before"
+                    : "the recording ends with it, and the GPU has almost nothing left to do")});
   finding.arithmetic.push_back(say(
       "the GPU worked {} of these {} ({})",
       {ns(found.busy), ns(trace.dur_ns(found.sync)), ratio(found.busy, trace.dur_ns(found.sync))}));
   finding.evidence.push_back({found.sync, say("after the last launch of the trace")});
-  finding.try_next = {"nothing: leave it out of a step's time"};
+  finding.try_next = {"change nothing, and do not count it as part of a step"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = 1;
   finding.sample_noun = "call";

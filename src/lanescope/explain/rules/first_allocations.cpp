@@ -68,7 +68,7 @@ Finding tell_first_allocations(const Facts& facts, const FirstAllocations& found
   finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(found.idle_ns)}));
   add_named(facts, found.by_name, finding);
   finding.try_next = {
-      "nothing; leave the first step out of averages. Calls that go on in later steps are "
+      "change nothing, but exclude the first step from averages; for calls in later steps see "
       "allocator-calls"};
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.calls;

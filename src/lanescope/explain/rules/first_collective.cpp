@@ -62,12 +62,13 @@ Finding tell_first_collective(const Facts& facts, const FirstCollective& found) 
       "likely its communicator was created there.",
       {ns(found.first_ns), ns(found.usual_ns)});
   finding.at_stake_ns = found.first_ns - found.usual_ns;
-  finding.arithmetic.push_back(
-      say_counted(facts, "against {} later [call|calls] of the same group: median {}, longest {}",
-                  {count(found.others), ns(found.usual_ns), ns(found.longest_ns)}));
+  finding.arithmetic.push_back(say_counted(
+      facts, "compared with {} later [call|calls] of the same group: median {}, longest {}",
+      {count(found.others), ns(found.usual_ns), ns(found.longest_ns)}));
   finding.evidence.push_back({found.slice, say("{}", {name(trace.name(found.slice))})});
   finding.try_next = {
-      "leave the first step out; where start-up counts, make one small collective before the loop, "
+      "exclude the first step; if start-up time matters, make one small collective before the "
+      "loop, "
       "or connect at once with init_process_group(device_id=...)"};
   finding.confidence = Confidence::kMedium;
   finding.sample_count = found.others + 1;

@@ -67,7 +67,7 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
   Finding finding;
   finding.verdict = say_counted(
       facts,
-      "float32 matrix work runs off the tensor cores: {} [kernel|kernels], {} of a step's {}.",
+      "float32 matrix work does not use the tensor cores: {} [kernel|kernels], {} of a step's {}.",
       {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
   if (found.better > 0 && found.fp32 > 0)
@@ -81,23 +81,25 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
             "times as many {} operations",
             {text(found.has_tf32 ? "TF32" : "float16")}));
   else
-    finding.arithmetic.push_back(say("the GPU's rates are not known here: all of it is at stake"));
+    finding.arithmetic.push_back(
+        say("the GPU's peak rates are not known: all of this time is counted as at stake"));
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   if (found.has_tf32)
     finding.try_next = {
-        "torch.set_float32_matmul_precision(\"high\") for matmuls, "
-        "torch.backends.cudnn.allow_tf32 for convolutions: 10 bits of mantissa",
-        "torch.autocast to bfloat16"};
+        "call torch.set_float32_matmul_precision(\"high\") for matmuls, and set "
+        "torch.backends.cudnn.allow_tf32 for convolutions (TF32 has 10 bits of mantissa)",
+        "use torch.autocast with bfloat16"};
   else
-    finding.try_next = {"this GPU has no TF32: torch.autocast to float16, with gradient scaling"};
+    finding.try_next = {
+        "use torch.autocast with float16 and gradient scaling (this GPU has no TF32)"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Matrix work runs in float32, without tensor cores");
   finding.action = found.has_tf32
-                       ? say("torch.autocast(\"cuda\", torch.bfloat16), or "
+                       ? say("Use torch.autocast(\"cuda\", torch.bfloat16), or "
                              "torch.set_float32_matmul_precision(\"high\")")
-                       : say("torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
+                       : say("Use torch.autocast(\"cuda\", torch.float16) with a gradient scaler");
   return finding;
 }
 

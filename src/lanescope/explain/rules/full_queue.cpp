@@ -64,12 +64,12 @@ Finding tell_full_queue(const Facts& facts, const FullQueue& found) {
           ? say("these calls took {} per step; with room in the queue one takes {} in the "
                 "median",
                 {ns(facts.per_step(found.held_ns)), ns(found.usual_ns)})
-          : say("these calls took {} per step; none of the steady steps found room in the "
-                "queue, where a few us are usual",
+          : say("these calls took {} per step; no call of the steady steps found room in the "
+                "queue; a launch usually takes a few us",
                 {ns(facts.per_step(found.held_ns))}));
   finding.evidence.push_back(
       {found.longest, say("the longest of them: {}", {name(trace.name(found.longest))})});
-  finding.try_next = {"nothing on the CPU; the GPU is the limit"};
+  finding.try_next = {"change nothing on the CPU: the GPU is the limit"};
   finding.confidence = facts.confidence();
   finding.sample_count = found.held;
   finding.sample_noun = "launch call";

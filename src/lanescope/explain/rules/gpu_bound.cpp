@@ -27,7 +27,7 @@ Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
       say("GPU-bound: the GPU was busy {} of a step's {}, {} of it computing{}.",
           {ratio(found.part.busy_ns(), found.part.wall_ns), ns(facts.per_step(found.part.wall_ns)),
            ratio(found.part.compute_ns, found.part.busy_ns()),
-           text(found.has_edge_gap ? "; a gap at the edge of the recording is left out" : "")});
+           text(found.has_edge_gap ? "; a gap at the start of the recording is not counted" : "")});
   finding.arithmetic.push_back(
       say("busy {} + idle {} = {} per step",
           {ns(facts.per_step(found.part.busy_ns())), ns(facts.per_step(found.part.idle_ns)),
@@ -39,9 +39,8 @@ Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
   finding.try_next = {
       "make the kernels cheaper: lower precision, fewer operations, fusion; the "
       "CPU's time is hidden",
-      "busy is not the same as efficient: lanescope table shows which kernels the "
-      "time goes to"};
-  finding.action = say("make the largest kernels cheaper: lower precision, fusion, smaller shapes");
+      "see which kernels take the time (lanescope table): busy is not the same as efficient"};
+  finding.action = say("Make the largest kernels cheaper: lower precision, fusion, smaller shapes");
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
   return finding;

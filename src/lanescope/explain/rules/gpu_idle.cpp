@@ -16,7 +16,7 @@ const char* cause_text(IdleCause cause) {
     case IdleCause::kHostLate:
       return "the CPU had not launched the next work yet";
     case IdleCause::kAfterSync:
-      return "the CPU had waited for the GPU and had to start feeding it anew";
+      return "the CPU had waited for the GPU and then had to launch new work";
     case IdleCause::kLaunchLatency:
       return "launched work was on its way to the GPU";
     case IdleCause::kBetweenQueued:
@@ -29,7 +29,7 @@ const char* cause_text(IdleCause cause) {
     case IdleCause::kBeforeFirstWork:
       return "the first launch was still to come";
     case IdleCause::kAfterLastWork:
-      return "nothing was launched any more";
+      return "nothing more was launched";
     case IdleCause::kUnknown:
       return "unknown: the work after it has no launch call in the trace";
   }
@@ -41,7 +41,8 @@ const char* advice(IdleCause cause) {
   switch (cause) {
     case IdleCause::kLaunchLatency:
     case IdleCause::kBetweenQueued:
-      return "fewer, longer kernels (fusion, torch.compile), or a CUDA graph, whose kernels follow "
+      return "use fewer, longer kernels (fusion, torch.compile), or a CUDA graph, whose kernels "
+             "follow "
              "each other more closely";
     case IdleCause::kWaiting:
       return "look at what the stream waited for: events of other streams, other ranks, another "
@@ -49,10 +50,10 @@ const char* advice(IdleCause cause) {
     case IdleCause::kProfiler:
       return "do not optimise it: a run without the profiler does not have these gaps";
     case IdleCause::kUnknown:
-      return "record the CPU's side too (ProfilerActivity.CPU): the launch calls tell why";
+      return "record the CPU's side too (ProfilerActivity.CPU): the launch calls show why";
     default:
-      return "look at the evidence's times in the trace; what the CPU did there is what to shorten "
-             "or to move out of the step";
+      return "look at these times in the trace: shorten what the CPU did there, or move it out of "
+             "the step";
   }
 }
 
@@ -65,7 +66,7 @@ void add_first_screen(IdleCause cause, Finding& finding) {
     case IdleCause::kLaunchLatency:
     case IdleCause::kBetweenQueued:
       finding.brief = say("The GPU is idle in short pauses between kernels");
-      finding.action = say("Fewer, longer kernels: torch.compile, or a CUDA graph");
+      finding.action = say("Use fewer, longer kernels: torch.compile, or a CUDA graph");
       return;
     case IdleCause::kWaiting:
       finding.brief = say("The GPU is idle: launched work does not start");
@@ -76,7 +77,7 @@ void add_first_screen(IdleCause cause, Finding& finding) {
       finding.action = say("Change nothing: a run without the profiler has no such gaps");
       return;
     case IdleCause::kUnknown:
-      finding.brief = say("The GPU is idle, and the trace does not tell why");
+      finding.brief = say("The GPU is idle, and the trace does not show why");
       finding.action = say("Record the CPU's side too: ProfilerActivity.CPU");
       return;
     default:

@@ -99,7 +99,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   if (facts.main_device)
     finding.arithmetic.push_back(
         say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
-            "calls; what fusion across a break could save is not in it",
+            "calls; what fusion across a break could save is not included",
             {ns(facts.per_step(found.wait.time_ns))}));
   else
     finding.arithmetic.push_back(say("the trace holds no GPU work: what they cost is not known"));
@@ -117,8 +117,8 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
     finding.evidence.push_back({ranked[i].second.first, std::move(line)});
   }
   finding.try_next = {
-      "TORCH_LOGS=graph_breaks names each with its line; torch.compile(fullgraph=True) makes it an "
-      "error",
+      "run with TORCH_LOGS=graph_breaks to see the line of each break; "
+      "torch.compile(fullgraph=True) makes a break an error",
       "usual causes: .item(), print, data-dependent branches, calls that Dynamo does not know"};
   finding.confidence = facts.main_device ? facts.confidence() : Confidence::kMedium;
   finding.sample_count = found.outermost;
@@ -126,7 +126,8 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   finding.brief =
       say_counted(facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces",
                   {count(found.break_count)});
-  finding.action = say("TORCH_LOGS=graph_breaks names the lines: remove .item() and print there");
+  finding.action =
+      say("Run with TORCH_LOGS=graph_breaks to see the lines; remove .item() and print there");
   return finding;
 }
 
@@ -134,7 +135,7 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
 
 extern constinit const Rule graph_breaks_rule = {
     .id = "graph-breaks",
-    .question = "does torch.compile leave its graph?",
+    .question = "does torch.compile have graph breaks?",
     .order = 690,
     .run = measure_and_tell<measure_graph_breaks, tell_graph_breaks>,
 };

@@ -195,7 +195,7 @@ std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
 void tell_difference(const Facts& facts, const GraphOpportunity& found, Finding& finding) {
   finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say("No CUDA graph of the whole step as it is: the CPU is the limit, but the steps do not "
+      say("One CUDA graph cannot replay the whole step: the CPU is the limit, but the steps do not "
           "launch the same work. Piece {} of a step is the first to differ ({} and {} pieces).",
           {count(found.difference + 1), count(found.first.works.size()),
            count(found.other->works.size())});
@@ -206,7 +206,7 @@ void tell_difference(const Facts& facts, const GraphOpportunity& found, Finding&
            say("one step has {} there",
                {kernel(facts.trace->name(step->slices[found.difference]))})});
   finding.try_next = {
-      "fix shapes and branches, or graph only the part that stays the same: "
+      "fix shapes and branches, or capture only the part that stays the same: "
       "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
 }
 
@@ -215,9 +215,9 @@ void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& fi
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.calls > b.second.calls; });
   for (std::size_t i = 0; i < ranked.size() && i < 5; ++i) {
-    Sentence line =
-        say("in the way: {} x{} ({})", {name(ranked[i].first), count(ranked[i].second.calls),
-                                        name(facts.trace->name(ranked[i].second.first))});
+    Sentence line = say("prevents one graph: {} x{} ({})",
+                        {name(ranked[i].first), count(ranked[i].second.calls),
+                         name(facts.trace->name(ranked[i].second.first))});
     add_line(facts, ranked[i].second.first, line);
     finding.evidence.push_back({ranked[i].second.first, std::move(line)});
   }
@@ -239,7 +239,7 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
       say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
           "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
           "between them.",
-          {text(found.blocking.empty() ? "" : ", once what is in its way is gone"),
+          {text(found.blocking.empty() ? "" : ", once what prevents it is removed"),
            count(facts.steady.size()), count(found.first.works.size()),
            ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
   // What prevents a capture, and a loop, have rules of their own, which come first.
@@ -249,23 +249,23 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
         found.loop.optimizer
             ? say("{} of the pieces are the optimizer's: a fused optimizer is the simpler change",
                   {count(found.loop.pieces)})
-            : say("{} of the pieces are {}: one call in place of a loop is the simpler change",
+            : say("{} of the pieces are {}: one call instead of a loop is the simpler change",
                   {count(found.loop.pieces), kernel(facts.trace->name(found.loop.example))}));
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, wall_ns);
   finding.arithmetic.push_back(
-      say("counted is what the GPU waited for the CPU between a step's first and last launch, the "
-          "DataLoader left out"));
+      say("counted: the GPU's waits for the CPU between a step's first and last launch, without "
+          "waits for the DataLoader"));
   if (found.blocking.empty())
     finding.arithmetic.push_back(
         say("no wait, pageable copy or allocation was found between them: nothing that a capture "
             "forbids"));
   add_blockers(facts, found, finding);
   finding.try_next = {
-      "torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
+      "use torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
       "torch.cuda.CUDAGraph around the step",
-      "inputs are copied into the same tensors each step; .item(), .cpu() and printing move behind "
-      "the replay"};
+      "copy inputs into the same tensors each step; call .item(), .cpu() and print after the "
+      "replay"};
   if (facts.device().timeline.communication_ns > 0)
     finding.try_next.push_back(
         "collectives are among the pieces: NCCL's can be captured, but DistributedDataParallel "

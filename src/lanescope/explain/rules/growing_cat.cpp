@@ -139,7 +139,7 @@ Finding tell_growing_cat(const Facts& facts, const GrowingCat& found) {
   Finding finding;
   finding.verdict = say(
       "torch.cat copies a buffer that grows a piece at a time: {} calls, of shape {} from {} to "
-      "{}; all that was there is copied again each time, {} of GPU time per step.",
+      "{}; each call copies the whole buffer again, {} of GPU time per step.",
       {count(found.call_count), text(found.shape),
        count(static_cast<std::uint64_t>(found.buffer.first)),
        count(static_cast<std::uint64_t>(found.buffer.longest)),
@@ -149,7 +149,7 @@ Finding tell_growing_cat(const Facts& facts, const GrowingCat& found) {
   finding.arithmetic.push_back(say_counted(
       facts,
       "{} [time|times] the next call's buffer was longer by just the piece that was "
-      "added ({}); over a whole sequence the copies grow with its square",
+      "added ({}); over a whole sequence the copied bytes grow with the square of its length",
       {count(found.buffer.growths), count(static_cast<std::uint64_t>(found.buffer.piece))}));
   finding.evidence.push_back({found.longest, say("the longest copy")});
   finding.try_next = {

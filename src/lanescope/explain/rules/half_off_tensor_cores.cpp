@@ -52,22 +52,22 @@ Finding tell_half_off_tensor_cores(const Facts& facts, const HalfKernels& found)
   Finding finding;
   finding.verdict = say_counted(
       facts,
-      "Half-precision matrix work runs off the tensor cores: {} [kernel|kernels], {} per step.",
+      "Half-precision matrix work does not use the tensor cores: {} [kernel|kernels], {} per step.",
       {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
   if (found.with_shape > 0)
     finding.arithmetic.push_back(
-        say_counted(facts, "{} of {} [matmul has|matmuls have] a size that is no multiple of 8",
+        say_counted(facts, "{} of {} [matmul has|matmuls have] a size that is not a multiple of 8",
                     {count(found.unaligned), count(found.with_shape)}));
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   const std::string_view longest_name = facts.trace->name(found.kernels.longest());
   if (longest_name.find("depthwise") != longest_name.npos)
     finding.try_next = {
-        "a depthwise convolution does little with each byte: what helps is cuDNN's "
-        "kernel (torch.backends.cudnn.enabled) or a generated one (torch.compile)"};
+        "use cuDNN's kernel (torch.backends.cudnn.enabled) or a generated one (torch.compile): a "
+        "depthwise convolution does few operations per byte"};
   else
-    finding.try_next = {"sizes and strides that are multiples of 8 elements (16 bytes)",
-                        "contiguous inputs; channels_last for convolutions"};
+    finding.try_next = {"make sizes and strides multiples of 8 elements (16 bytes)",
+                        "make inputs contiguous; use channels_last for convolutions"};
   finding.explains.push_back({"slow-gemm", finding.at_stake_ns});
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Half-precision matrix work runs without tensor cores");

@@ -80,13 +80,13 @@ const char* verdict_pattern(Mostly what) {
 std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
   switch (what) {
     case Mostly::kBatches:
-      return {"most of the wait is for the next batch: see dataloader-wait"};
+      return {"see dataloader-wait: most of the wait is for the next batch"};
     case Mostly::kAllocating:
-      return {"most of the wait is the driver allocating and freeing memory: see allocator-calls"};
+      return {"see allocator-calls: most of the wait is the driver allocating and freeing memory"};
     case Mostly::kLaunching:
       return {
-          "most of the wait is inside launch calls in long gaps, as when kernels are loaded on "
-          "first use: run a few steps before recording, then look again"};
+          "run a few steps before recording, then look again: most of the wait is inside launch "
+          "calls, as when kernels are loaded on first use"};
     case Mostly::kUnknown:
       break;
   }
@@ -94,34 +94,34 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
       "shorten what the CPU does in the long gaps, or move it out of the step: input, logging, "
       "checkpoints, Python",
       advise_python_frames(*facts.trace,
-                           "the Python frames in the long gaps tell what it is: lanescope tree "
+                           "the Python frames in the long gaps show what it is: lanescope tree "
                            "--stacks",
-                           "the Python frames tell what it is where no event does")};
+                           "the Python frames show what it is where no event does")};
 }
 
 // What to do about launches: not what the program does already.
 std::vector<std::string> advice_about_launches(const Facts& facts) {
   static constexpr char kRecordingCosts[] =
-      "time the step without a profiler: recording slows the CPU, so part of the wait is its own";
+      "time the step without a profiler: recording slows the CPU and causes part of the wait";
   const auto replays = analysis::find_graph_replays(*facts.trace, facts.links);
   if (std::any_of(replays.begin(), replays.end(), [&](const analysis::GraphReplay& replay) {
         return inside(facts.steady_windows, replay.start_ns);
       }))
     return {
-        "CUDA graphs are in use: graph-gaps tells what the GPU waits for between replays, "
+        "CUDA graphs are in use: graph-gaps shows what the GPU waits for between replays, "
         "outside-graphs what is launched one by one",
-        "more work per replay: a larger batch; input copies, sampling or several steps in one "
-        "graph",
+        "put more work into one replay: a larger batch; input copies, sampling or several steps in "
+        "one graph",
         kRecordingCosts};
   const CompiledFacts compiled = compiled_facts_of(facts);
   if (!compiled.code.calls.empty() || !compiled.code.graphs.empty())
     return {
-        "torch.compile is in use: more work per launch by a larger batch or larger compiled "
-        "functions; graph-breaks and compile-overhead tell where the CPU is between them",
+        "torch.compile is in use: give each launch more work by a larger batch or larger compiled "
+        "functions; graph-breaks and compile-overhead show where the CPU is between them",
         "mode=\"reduce-overhead\" replays the compiled code as a CUDA graph, if its shapes stay "
         "the same",
         kRecordingCosts};
-  return {"more work per launch: a larger batch, fused operators, torch.compile",
+  return {"give each launch more work: a larger batch, fused operators, torch.compile",
           "replay the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), "
           "torch.cuda.make_graphed_callables) if its shapes stay the same",
           kRecordingCosts};
@@ -131,11 +131,12 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
   switch (what) {
     case Mostly::kBatches:
       finding.brief = say("The GPU waits for the next batch");
-      finding.action = say("DataLoader(num_workers=..., pin_memory=True), or cheaper decoding");
+      finding.action =
+          say("Use DataLoader(num_workers=..., pin_memory=True), or make decoding cheaper");
       return;
     case Mostly::kAllocating:
       finding.brief = say("The GPU waits while memory is allocated or freed at the driver");
-      finding.action = say("Keep shapes the same; no torch.cuda.empty_cache() in the loop");
+      finding.action = say("Keep shapes the same; remove torch.cuda.empty_cache() from the loop");
       return;
     case Mostly::kLaunching:
       if (!in_long_gaps) break;
@@ -154,10 +155,11 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
   const std::string_view advice = finding.try_next.front();
   finding.action =
       advice.starts_with("CUDA graphs are in use")
-          ? say("More work per replay: a larger batch, or several steps in one graph")
+          ? say("Give each replay more work: a larger batch, or several steps in one graph")
       : advice.starts_with("torch.compile is in use")
-          ? say("torch.compile(mode=\"reduce-overhead\") replays a CUDA graph; or a larger batch")
-          : say("torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
+          ? say("Use torch.compile(mode=\"reduce-overhead\"), which replays a CUDA graph, or a "
+                "larger batch")
+          : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
 struct HostBound {
@@ -178,6 +180,23 @@ std::optional<HostBound> measure_host_bound(const Facts& facts) {
                    .long_gaps = find_long_gaps(facts)};
 }
 
+void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding) {
+  const analysis::Gap& longest = *found.long_gaps.longest;
+  finding.arithmetic.push_back(say_counted(
+      facts,
+      found.mostly.what == Mostly::kLaunching
+          ? "most of it, {}, is in {} [gap|gaps] longer than 500 us; more than half of "
+            "the wait is inside launch calls, which are usually much shorter"
+          : "most of it, {}, is in {} [gap|gaps] longer than 500 us: too long for "
+            "launches, the CPU did something else there",
+      {ratio(found.long_gaps.waiting_ns, found.waiting), count(found.long_gaps.gap_count)}));
+  if (longest.next_work != kNone<SliceId>)
+    finding.evidence.push_back(
+        {longest.next_work,
+         say("the longest gap, {}, ends with {}", {ns(longest.end_ns - longest.start_ns),
+                                                   kernel(facts.trace->name(longest.next_work))})});
+}
+
 Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& part = facts.wall.partition;
   const auto& launches = facts.launches;
@@ -194,15 +213,16 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto idle = [&](analysis::IdleCause cause) {
     return facts.per_step(facts.wall.idle_by(cause));
   };
-  Sentence parts = sum_of({{"not yet launched", idle(analysis::IdleCause::kHostLate)},
-                           {"empty after a wait", idle(analysis::IdleCause::kAfterSync)},
-                           {"launch latency", idle(analysis::IdleCause::kLaunchLatency)},
-                           {"before the first and after the last launch of the recording",
-                            facts.per_step(facts.idle_at_ends_ns())}});
+  Sentence parts =
+      sum_of({{"not yet launched", idle(analysis::IdleCause::kHostLate)},
+              {"after the CPU waited for the GPU", idle(analysis::IdleCause::kAfterSync)},
+              {"launch latency", idle(analysis::IdleCause::kLaunchLatency)},
+              {"before the first and after the last launch of the recording",
+               facts.per_step(facts.idle_at_ends_ns())}});
   parts.pattern = "waiting for the CPU = " + parts.pattern;
   finding.arithmetic.push_back(std::move(parts));
   finding.arithmetic.push_back(
-      say("{} of {} kernels, copies and memsets began with nothing queued behind them",
+      say("no other work was queued when {} of {} kernels, copies and memsets began",
           {count(launches.empty_queue_count), count(launches.linked_count)}));
   if (launches.median_kernel_ns > 0)
     finding.arithmetic.push_back(
@@ -210,24 +230,16 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
             {ns(launches.median_kernel_ns), ns(launches.median_launch_ns),
              ns(launches.median_latency_ns)}));
   add_host_evidence(facts, found.shares, finding);
-  if (found.long_gaps.waiting_ns * 2 > found.waiting) {
-    finding.arithmetic.push_back(
-        say("most of it, {}, lies in gaps longer than 500 us, {} in all: not the launches take the "
-            "time, but what the CPU does there",
-            {ratio(found.long_gaps.waiting_ns, found.waiting), count(found.long_gaps.gap_count)}));
-    if (found.long_gaps.longest->next_work != kNone<SliceId>)
-      finding.evidence.push_back(
-          {found.long_gaps.longest->next_work,
-           say("the longest gap, {}, ends with {}",
-               {ns(found.long_gaps.longest->end_ns - found.long_gaps.longest->start_ns),
-                kernel(facts.trace->name(found.long_gaps.longest->next_work))})});
-    finding.try_next = advice_for(facts, found.mostly.what);
-  } else {
-    finding.try_next = advice_about_launches(facts);
-  }
+  const bool in_long_gaps = found.long_gaps.waiting_ns * 2 > found.waiting;
+  if (in_long_gaps) add_long_gaps(facts, found, finding);
+  // Faster launches do not shorten a wait for batches or for the driver.
+  const bool is_not_launching =
+      found.mostly.what == Mostly::kBatches || found.mostly.what == Mostly::kAllocating;
+  finding.try_next = in_long_gaps || is_not_launching ? advice_for(facts, found.mostly.what)
+                                                      : advice_about_launches(facts);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.steady.size();
-  add_first_screen(found.mostly.what, found.long_gaps.waiting_ns * 2 > found.waiting, finding);
+  add_first_screen(found.mostly.what, in_long_gaps, finding);
   return finding;
 }
 

@@ -89,7 +89,7 @@ bool inside_convolution(const Facts& facts, SliceId call) {
 
 // Which calls wait is told by their names, and those of some runtimes are not known.
 constexpr char kNeedsKnownCalls[] =
-    "API calls of a known runtime, such as CUDA or HIP, to tell which of them wait";
+    "API calls of a known runtime, such as CUDA or HIP, to know which of them wait";
 bool launches_by_known_calls(const Facts& facts) {
   for (const analysis::DeviceWork& work : facts.device().timeline.work) {
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
@@ -212,15 +212,15 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.verdict =
       say_counted(facts,
                   "The CPU waits for the GPU in the middle of the work: {} [wait|waits] in {} "
-                  "[step|steps], after which the GPU stood idle {} per step ({}).",
+                  "[step|steps], after which the GPU was idle for {} per step ({}).",
                   {count(found.waits), count(facts.steady.size()),
                    ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   finding.arithmetic.push_back(say(
-      "without the waits the CPU runs ahead and hides its work behind the GPU's: the gaps, {} per "
-      "step, as far as the GPU's work ({}) and the operators that wait ({}) reach; and the copies "
-      "that only bring a value to the CPU: {}; all waits together take {}",
+      "without the waits the CPU works while the GPU does: this saves the idle time after waits, "
+      "{} per step, but at most the GPU's work ({}) + the operators that wait ({}); it also saves "
+      "the copies that only bring a value to the CPU, {}; all waits together take {}",
       {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
        ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
        ns(facts.per_step(found.waited_ns))}));
@@ -240,14 +240,14 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   }
   if (found.after_uploads_ns * 4 > found.idle_ns)
     finding.try_next.push_back(
-        "for copies to the GPU: pinned memory (DataLoader(pin_memory=True), tensor.pin_memory()) "
-        "and .to(device, non_blocking=True) do not wait");
+        "for copies to the GPU: use pinned memory (DataLoader(pin_memory=True), "
+        "tensor.pin_memory()) and .to(device, non_blocking=True), which do not wait");
   if (found.after_uploads_ns * 4 < found.idle_ns * 3) {
     finding.try_next.push_back(
-        "keep values on the GPU; read a loss or a metric every n steps in place of every step");
+        "keep values on the GPU; read a loss or a metric every n steps instead of every step");
     finding.try_next.push_back(
-        "for .item(), .cpu(), nonzero(), masks and prints of tensors: move them behind the last "
-        "launch");
+        "move .item(), .cpu(), nonzero(), masks and prints of tensors after the last launch of the "
+        "step");
   }
   finding.confidence = facts.confidence();
   finding.sample_count = found.waits;
@@ -260,7 +260,7 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
       find_api_call(found.ranked.front().first);  // where no operator is around it
   finding.action =
       found.after_uploads_ns * 4 > found.idle_ns * 3
-          ? say("Pinned memory and .to(device, non_blocking=True) do not wait")
+          ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")
       : asker.does(api_effect::kBlocks) && !asker.does(api_effect::kCopies)
           ? say("Remove torch.cuda.synchronize() from the loop")
           : say("Keep the value on the GPU; read it after the last launch or every n steps");
