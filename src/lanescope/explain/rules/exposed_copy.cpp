@@ -57,6 +57,7 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
     if (kind.longest == kNone<SliceId> || trace.dur_ns(work.slice) > trace.dur_ns(kind.longest))
       kind.longest = work.slice;
   }
+  if (copies == 0) return std::nullopt;  // a copy from before the steady steps reaches into them
   return ExposedCopies{.kinds = std::move(kinds), .copies = copies};
 }
 
