@@ -131,7 +131,7 @@ TEST(ExplainScreenTest, LostGpuWorkStaysVisible) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
   program.sketch().builder().stats().count(ImportIssue::kDroppedRecords, 12);
-  EXPECT_THAT(screen_of(program.trace()), HasSubstr("\nWarning: the recorder dropped "));
+  EXPECT_THAT(screen_of(program.trace()), HasSubstr("\nWarning: The recorder dropped "));
 }
 
 TEST(ExplainScreenTest, ATraceOfTheCpuAloneHasAWallAndTheLargestEvents) {

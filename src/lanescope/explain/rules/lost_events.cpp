@@ -2,6 +2,7 @@
 // without their launch.
 #include <optional>
 
+#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -112,9 +113,10 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
       : stops_early ? say("The GPU was not recorded to the end: the last {} of {} launches have no "
                           "kernel",
                           {count(launches.size() - end), count(launches.size())})
-      : launches_are_lost ? say("{} of {} pieces of GPU work have no launch call",
-                                {count(without_launch), count(works)})
-                          : say("The recorder dropped {} records", {count(dropped)});
+      : launches_are_lost
+          ? say("{} of {} pieces of GPU work have no launch call",
+                {count(without_launch), count(works)})
+          : say_counted(facts, "The recorder dropped {} [record|records]", {count(dropped)});
   finding.try_next = {stops_early && !work_is_lost
                           ? "call torch.cuda.synchronize() before the profiler stops; a killed "
                             "program or a cut file also ends like this"
