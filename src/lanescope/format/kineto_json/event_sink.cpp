@@ -90,8 +90,10 @@ void EventSink::add_timed(const EventFields& event, ArgsId args, std::uint64_t o
                               *event.id, time, builder_.text(event.bind) == "e");
     default:
       if (!event.id) return drop_without_id();
-      chrome_.add_async(phase, builder_.async_track(pid, builder_.text(event.category), *event.id),
-                        category, name, time, args);
+      // A track is one category and id, and an empty category is none there.
+      const std::string_view text = builder_.text(event.category);
+      chrome_.add_async(phase, builder_.async_track(pid, text, *event.id),
+                        text.empty() ? builder_.no_category() : category, name, time, args);
   }
 }
 

@@ -218,6 +218,15 @@ TEST(WriteKinetoJsonTest, AsyncSlicesCountersAndLabelsComeBack) {
 }
 
 // Found by the fuzzer.
+TEST(WriteKinetoJsonTest, AnEmptyCategoryOfAnAsyncSliceIsNone) {
+  const Trace trace = read_text(R"([
+    {"ph":"b","cat":"","name":"a","id":1,"pid":1,"ts":0},{"ph":"e","cat":"","name":"a","id":1,"pid":1,"ts":2},
+    {"ph":"b","name":"b","id":2,"pid":1,"ts":3},{"ph":"e","name":"b","id":2,"pid":1,"ts":4}])");
+  EXPECT_EQ(trace.slices().category[0], trace.slices().category[1]);
+  round_trip(trace);
+}
+
+// Found by the fuzzer.
 TEST(WriteKinetoJsonTest, ArgumentsNamedLikeFieldsOfTheEventStayArguments) {
   round_trip(read_text(
       R"([{"ph":"X","name":"a","ts":1,"dur":1,"args":{"event:al id":3,"x":1,"event:y":2}},
