@@ -188,7 +188,10 @@ bool report_cupti(const std::string& path, ReportWriter& writer) {
       !find(library, "lanescope_cupti_describe", &describe) || abi() != lanescope_record_abi())
     return problem(path + " belongs to another version of lanescope");
   std::string json(std::size_t{1} << 16U, '\0');
-  if (describe(json.data(), json.size()) == 0) writer.write("cupti", json.c_str());
+  if (describe(json.data(), json.size()) == 0) {
+    json.resize(strnlen(json.data(), json.size()));
+    writer.write("cupti", json);
+  }
   char line[512] = "";
   if (install(line, sizeof line) != 0) return problem(line);
   return true;

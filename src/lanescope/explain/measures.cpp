@@ -9,7 +9,6 @@
 namespace lanescope::explain {
 
 using analysis::IdleCause;
-using analysis::WorkClass;
 
 namespace {
 

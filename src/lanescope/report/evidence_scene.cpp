@@ -11,7 +11,6 @@ namespace {
 
 using analysis::DeviceWork;
 using analysis::SliceNesting;
-using analysis::Window;
 using analysis::WorkClass;
 using explain::DeviceFacts;
 using explain::Facts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lanescope/analysis/interval_union.h"
+#include "lanescope/base/wide.h"
 
 namespace lanescope::explain::rules {
 
