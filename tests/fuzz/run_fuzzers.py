@@ -43,7 +43,7 @@ class Run:
         length = f"-runs={options.runs}" if options.runs else f"-max_total_time={options.seconds}"
         command = [binary, length, f"-seed={options.seed}", f"-max_len={LONGEST.get(target, 4096)}",
                    "-entropic=0",  # its bookkeeping took three quarters of the time
-                   "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-", *corpus]
+                   "-rss_limit_mb=2048", "-timeout=60", "-print_final_stats=1", f"-artifact_prefix={findings}/{target}-", *corpus]
         # Any report of a sanitizer ends the run. Short stacks of allocations, and few freed blocks held back, save time.
         environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                        "ASAN_OPTIONS": "malloc_context_size=1:quarantine_size_mb=32"}

@@ -32,7 +32,7 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     const auto shape = kernels.shape(*facts.trace, kernel);
     has_long = true;
     has_grids |= shape.has_value();
-    if (!shape || shape->blocks * 4 > shape->sm_count * 3) continue;
+    if (!shape || wide(shape->blocks) * 4 > wide(shape->sm_count) * 3) continue;
     const double used = static_cast<double>(shape->blocks) / static_cast<double>(shape->sm_count);
     calls.add(kernel, std::llround(static_cast<double>(kernel.dur_ns()) * (1 - used)));
     BlockGroup& group = by_name[facts.trace->name(kernel.slice)];
