@@ -79,13 +79,14 @@ std::optional<LazyLoading> measure_lazy_loading(const Facts& facts) {
     const std::int64_t dur_ns = trace.dur_ns(entry.first);
     const bool is_lone = entry.count < 3;
     // A launch also takes long when the queue is full: then the GPU works.
-    if (is_lone &&
-        (dur_ns < kLoneSlowCallNs || dur_ns < 100 * median ||
-         device_idle_during(facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}}) *
-                 10 <
-             dur_ns * 9))
+    if (is_lone && (dur_ns < kLoneSlowCallNs || dur_ns < 100 * wide(median) ||
+                    wide(device_idle_during(
+                        facts, {{trace.start_ns(entry.first), trace.end_ns(entry.first)}})) *
+                            10 <
+                        wide(dur_ns) * 9))
       continue;
-    if (dur_ns < kSlowCallNs || dur_ns < 10 * median || dur_ns < 5 * entry.longest_later_ns)
+    if (dur_ns < kSlowCallNs || dur_ns < 10 * wide(median) ||
+        dur_ns < 5 * wide(entry.longest_later_ns))
       continue;
     // The profiler's own start holds up whatever is launched then.
     if (std::any_of(profiler.begin(), profiler.end(), [&](const Window& own) {
