@@ -25,8 +25,7 @@ void sort_if_needed(std::vector<Keyed>& entries) {
   if (!std::is_sorted(entries.begin(), entries.end())) std::sort(entries.begin(), entries.end());
 }
 
-// The last entry with that id to start at or before `time_ns`, else the first
-// one.
+// The last entry with that id to start at or before `time_ns`, else the first one.
 SliceId nearest_before(const std::vector<Keyed>& entries, std::int64_t id, std::int64_t time_ns) {
   const Keyed* const found = find_by_id_and_time(std::span<const Keyed>(entries), id, time_ns);
   return found ? found->slice : kNone<SliceId>;

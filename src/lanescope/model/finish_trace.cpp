@@ -1,7 +1,6 @@
-// Problem: importers add events in any order; analyses want sorted columns.
-// Idea: sort once, at the end, by one permutation that is applied column by
-// column. Cost: O(n log n) at worst, O(n) for the usual nearly sorted file; one
-// extra column of memory.
+// Problem: importers add events in any order; analyses want sorted columns. Idea: sort once, at the
+// end, by one permutation that is applied column by column. Cost: O(n log n) at worst, O(n) for the
+// usual nearly sorted file; one extra column of memory.
 #include <algorithm>
 #include <limits>
 #include <numeric>

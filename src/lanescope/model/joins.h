@@ -1,7 +1,6 @@
-// The two steps by which device work finds its operator: a number finds the API
-// call, and the time of the call finds the range around it. Files and
-// recordings keep their rows in different forms, so both use these templates.
-// Where they differ, and why: docs/decisions/launch_joins.md.
+// The two steps by which device work finds its operator: a number finds the API call, and the time
+// of the call finds the range around it. Files and recordings keep their rows in different forms,
+// so both use these templates. Where they differ, and why: docs/decisions/launch_joins.md.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,10 +11,9 @@
 
 namespace lanescope {
 
-// `entries` have an `id` and a `start_ns` and are in order of both. Returns,
-// among those with that id, the last to start at or before the time; if all
-// start later, the first; nullptr: none has the id. Ids repeat (they wrap, and
-// a call may be recorded twice), so time decides.
+// `entries` have an `id` and a `start_ns` and are in order of both. Returns, among those with that
+// id, the last to start at or before the time; if all start later, the first; nullptr: none has the
+// id. Ids repeat (they wrap, and a call may be recorded twice), so time decides.
 template <typename Entry, typename Id>
 const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int64_t time_ns) {
   const auto after = std::upper_bound(entries.begin(), entries.end(), std::pair(id, time_ns),
@@ -26,11 +24,10 @@ const Entry* find_by_id_and_time(std::span<const Entry> entries, Id id, std::int
   return after != entries.end() && after->id == id ? &*after : nullptr;
 }
 
-// The ranges of one thread, pushed in order of start, that are open at moments
-// in order of time. A range that has ended on top is over for all later
-// moments, too, so each is pushed and popped once. Ranges that overlap without
-// nesting may leave ended ones below the top. `EndOf` gives the end of a range
-// in ns; ends are exclusive.
+// The ranges of one thread, pushed in order of start, that are open at moments in order of time. A
+// range that has ended on top is over for all later moments, too, so each is pushed and popped
+// once. Ranges that overlap without nesting may leave ended ones below the top. `EndOf` gives the
+// end of a range in ns; ends are exclusive.
 template <typename Range, typename EndOf>
 class OpenRangeStack {
  public:

@@ -1,5 +1,4 @@
-// Takes events in any order and appends them to the columns; finish_trace.cpp
-// sorts them.
+// Takes events in any order and appends them to the columns; finish_trace.cpp sorts them.
 #include "lanescope/model/trace_builder.h"
 
 #include <utility>

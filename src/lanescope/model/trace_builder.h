@@ -1,7 +1,6 @@
-// The only way to make a Trace. Importers add typed tracks, whole slices and
-// arrows, and steps, in any order; finish() sorts and freezes them. What a
-// format writes in halves (Chrome's begins and ends, the two ends of an arrow),
-// its importer joins first: format/kineto_json/chrome_events.h.
+// The only way to make a Trace. Importers add typed tracks, whole slices and arrows, and steps, in
+// any order; finish() sorts and freezes them. What a format writes in halves (Chrome's begins and
+// ends, the two ends of an arrow), its importer joins first: format/kineto_json/chrome_events.h.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,8 +26,7 @@ class TraceBuilder {
   CategoryKind kind(CategoryId id) const { return trace_.categories_[raw(id)].kind; }
 
   ProcessId process(const Scalar& pid);
-  // Each is made on first use. A thread and a stream may have the same pid and
-  // tid.
+  // Each is made on first use. A thread and a stream may have the same pid and tid.
   TrackId thread_track(const Scalar& pid, const Scalar& tid);
   // Its device and stream are the numbers of pid and tid. Where these are
   // texts, the importer says what they mean with set_stream_numbers().
@@ -38,8 +36,7 @@ class TraceBuilder {
   // For formats whose events do not say which of the two they mean.
   std::optional<TrackId> find_thread(ProcessId process, const Scalar& tid) const;
   std::optional<TrackId> find_stream(ProcessId process, const Scalar& tid) const;
-  // The thread turns out to be a stream. There must be none with its pid and
-  // tid.
+  // The thread turns out to be a stream. There must be none with its pid and tid.
   void make_stream(TrackId thread);
   std::span<const Track> tracks() const { return trace_.tracks_; }
   const Process& process_of(TrackId track) const {
@@ -48,8 +45,7 @@ class TraceBuilder {
 
   ArgsTable& args() { return trace_.args_; }
 
-  // Each is one event (one event_index), in file order. dur < 0 is counted and
-  // read as 0.
+  // Each is one event (one event_index), in file order. dur < 0 is counted and read as 0.
   void add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns,
                  std::int64_t dur_ns, ArgsId args) {
     add_slice_at(event_index_++, track, category, name, start_ns, dur_ns, args);
@@ -63,8 +59,7 @@ class TraceBuilder {
                     std::int64_t start_ns, std::int64_t dur_ns, ArgsId args);
   void add_instant_at(std::uint32_t event_index, TrackId track, CategoryId category, StringId name,
                       std::int64_t time_ns, char scope, ArgsId args);
-  // These count no event. Formats write an arrow as two events or more, several
-  // samples as one.
+  // These count no event. Formats write an arrow as two events or more, several samples as one.
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
   void add_flow(const Flow& flow) { trace_.flows_.push_back(flow); }
   // `row`: the slice's place in slices(), which is the order of adding.
@@ -77,9 +72,8 @@ class TraceBuilder {
   const StringPool& strings() const { return trace_.strings_; }
   // With the rough number of slices to come, the columns need not grow step by step.
   void expect_slices(std::size_t count);
-  // For an event that adds nothing to the columns, or not yet (metadata, a lost
-  // event, half of a slice): it still counts in the file order. Returns its
-  // event_index.
+  // For an event that adds nothing to the columns, or not yet (metadata, a lost event, half of a
+  // slice): it still counts in the file order. Returns its event_index.
   std::uint32_t skip_event() { return event_index_++; }
 
   void set_process_name(const Scalar& pid, StringId name);

@@ -1,7 +1,6 @@
-// What only Chrome's trace format has: slices in two halves (B and E, b and e),
-// arrows in two halves or more (s, t, f), and places that are a pid and a tid
-// and do not say whether a thread or a stream. Joins them into whole slices and
-// arrows on typed tracks.
+// What only Chrome's trace format has: slices in two halves (B and E, b and e), arrows in two
+// halves or more (s, t, f), and places that are a pid and a tid and do not say whether a thread or
+// a stream. Joins them into whole slices and arrows on typed tracks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,9 +11,8 @@
 
 namespace lanescope::format {
 
-// Borrows the builder; one thread. Counts what has no partner:
-// kEndWithoutBegin, kBeginWithoutEnd, kOrphanFlow. Memory: 40 bytes a half
-// slice and 64 a half arrow, until finish().
+// Borrows the builder; one thread. Counts what has no partner: kEndWithoutBegin, kBeginWithoutEnd,
+// kOrphanFlow. Memory: 40 bytes a half slice and 64 a half arrow, until finish().
 class ChromeEvents {
  public:
   explicit ChromeEvents(TraceBuilder& builder) : builder_(builder) {}
@@ -38,13 +36,11 @@ class ChromeEvents {
   void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
                 std::int64_t time_ns, bool binds_enclosing);
 
-  // They name the thread and the stream with that pid and tid, met before or
-  // after.
+  // They name the thread and the stream with that pid and tid, met before or after.
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);
 
-  // Gives the joined slices, arrows, names and steps to the builder. Once,
-  // after the last event.
+  // Gives the joined slices, arrows, names and steps to the builder. Once, after the last event.
   void finish();
 
  private:

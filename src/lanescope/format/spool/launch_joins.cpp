@@ -1,8 +1,7 @@
-// Problem: kernels name their API call only by a number, and API calls name no
-// operator. Idea: one sort and a binary search join kernel and call by the
-// number. The ranges open on the call's thread at its begin are those that made
-// it: one sweep per thread with a stack (model/joins.h). Ranges that overlap
-// without nesting leave ended ones below the top, which are skipped.
+// Problem: kernels name their API call only by a number, and API calls name no operator. Idea: one
+// sort and a binary search join kernel and call by the number. The ranges open on the call's thread
+// at its begin are those that made it: one sweep per thread with a stack (model/joins.h). Ranges
+// that overlap without nesting leave ended ones below the top, which are skipped.
 #include "lanescope/format/spool/launch_joins.h"
 
 #include <algorithm>
