@@ -14,12 +14,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from typing import Dict, List
 
 import pytest
 
 from conftest import SOURCE, clean_environment
+
+sys.path.insert(0, str(SOURCE / "tests"))
+from background import wait_for_results  # noqa: E402
 
 
 STARTED = "20261123T061902Z"
@@ -49,21 +51,6 @@ def record_natively(binary, tmp_path):
         return done
 
     return go
-
-
-def wait_for_results(said: str) -> None:
-    """On a full machine the results are not ready after 10 seconds: the program ends, and says which process writes them."""
-    until = time.monotonic() + 120
-    for process in re.findall(r"is being written by process (\d+)", said):
-        while time.monotonic() < until and is_running(process):
-            time.sleep(0.1)
-
-
-def is_running(process: str) -> bool:
-    try:
-        return " Z " not in pathlib.Path(f"/proc/{process}/stat").read_text()
-    except OSError:
-        return False
 
 
 def files(tmp_path: pathlib.Path) -> List[str]:

@@ -18,6 +18,9 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from background import wait_for_results  # noqa: E402
+
 ROOT = HERE.parents[1]
 SLOTS = 8
 MB = 1_000_000
@@ -159,10 +162,7 @@ class Guest:
         self._reader.join(60)
         self._err.seek(0)
         err = self._err.read().decode(errors="replace")
-        for pid in re.findall(r"is being written by process (\d+)", err):  # it goes on without the program
-            until = time.monotonic() + 300
-            while os.path.exists(f"/proc/{pid}") and time.monotonic() < until:
-                time.sleep(0.05)
+        wait_for_results(err, seconds=300)
         self._over = True
         self._watcher.join()
         self._counters.seek(0)

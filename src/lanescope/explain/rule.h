@@ -60,7 +60,7 @@ struct Rule {
 
   bool bounds_step = false;      // it may name what bounds a step: the headline asks it
   bool is_cpu_headline = false;  // the headline asks it where there is no GPU work
-  // May be said of a file whose end is missing. Whole threads, streams or steps may stand there.
+  // May be said of a file whose end is missing. Whole threads, streams or steps may be there.
   bool survives_cut = true;
   bool only_by_id = false;  // true of nearly every trace: runs only when it is asked by its id
   // Where the GPU is idle, whatever the reason: as general as what bounds the step.

@@ -209,7 +209,7 @@ bool speaks_of_a_mean(const Outcome& outcome) {
                      finding->kind == FindingKind::kWhere);
 }
 
-// Whole threads, streams or steps may stand in the part of a file that is missing: what bounds a
+// Whole threads, streams or steps may be in the part of a file that is missing: what bounds a
 // step and where the GPU or the CPU was idle cannot be told from the rest.
 bool rests_on_lost_work(const Facts& facts, const Rule& rule, const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);

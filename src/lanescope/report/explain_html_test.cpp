@@ -256,7 +256,7 @@ TEST(ExplainHtmlTest, EveryPictureIsThereForNarrowScreensTooAndFits) {
   EXPECT_THAT(kPageStyle, Not(HasSubstr("min-width:700px")));
 }
 
-// Without steps the page speaks of the recording, and says of which part of the file.
+// Without steps the page is about the recording, and names the part of the file that it shows.
 TEST(ExplainHtmlTest, WhatTheRecordingIsStandsBesideWhatWasRecorded) {
   Sketch host;
   host.slice("Trace", "PyTorch Profiler (0)", 0, 200'000).op("aten::mm", 50'000, 117'000);

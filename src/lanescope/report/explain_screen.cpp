@@ -10,7 +10,6 @@
 #include "lanescope/explain/rules/step_work.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
-#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -219,18 +218,7 @@ std::string rounded_percent(double ratio) {
 }
 
 std::string rounded_sentence(const Sentence& sentence, bool markdown) {
-  std::string out;
-  std::string_view rest = sentence.pattern;
-  for (const Value& value : sentence.values) {
-    const std::size_t hole = rest.find("{}");
-    if (hole == std::string_view::npos) break;
-    out += rest.substr(0, hole);
-    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
-                         value.kind == Value::Kind::kText;
-    out += markdown && is_word ? markdown_escaped(value_text(value)) : rounded_value(value);
-    rest.remove_prefix(hole + 2);
-  }
-  return out += rest;
+  return fill_sentence(sentence, markdown, rounded_value);
 }
 
 std::vector<WallLine> wall_lines(const Facts& facts) {

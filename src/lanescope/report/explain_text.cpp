@@ -7,7 +7,6 @@
 
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_words.h"
-#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -21,7 +20,6 @@ using explain::Facts;
 using explain::Finding;
 using explain::FindingKind;
 using explain::RuleRun;
-using explain::Value;
 
 constexpr std::size_t kFullBarWidth = 30, kLabelWidth = 34;
 constexpr std::size_t kMostNamedRules = 8;  // longer lists are only counted
@@ -246,18 +244,7 @@ class ExplanationText {
 }  // namespace
 
 std::string sentence_text(const explain::Sentence& sentence, bool markdown) {
-  std::string out;
-  std::string_view rest = sentence.pattern;
-  for (const Value& value : sentence.values) {
-    const std::size_t hole = rest.find("{}");
-    if (hole == std::string_view::npos) break;
-    out += rest.substr(0, hole);
-    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
-                         value.kind == Value::Kind::kText;
-    out += markdown && is_word ? markdown_escaped(value_text(value)) : value_text(value);
-    rest.remove_prefix(hole + 2);
-  }
-  return out += rest;
+  return fill_sentence(sentence, markdown, value_text);
 }
 
 std::string explanation_text(const Facts& facts, const Explanation& explanation,

@@ -6,6 +6,7 @@
 
 #include "lanescope/analysis/kernel_name.h"
 #include "lanescope/report/explain_text.h"
+#include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -42,6 +43,22 @@ std::string value_text(const Value& value) {
       return shorten(one_line(analysis::readable_kernel_name(value.text)), kNameWidth);
   }
   return {};
+}
+
+std::string fill_sentence(const explain::Sentence& sentence, bool markdown,
+                          std::string (*text_of)(const Value& value)) {
+  std::string out;
+  std::string_view rest = sentence.pattern;
+  for (const Value& value : sentence.values) {
+    const std::size_t hole = rest.find("{}");
+    if (hole == std::string_view::npos) break;
+    out += rest.substr(0, hole);
+    const bool is_word = value.kind == Value::Kind::kName || value.kind == Value::Kind::kKernel ||
+                         value.kind == Value::Kind::kText;
+    out += markdown && is_word ? markdown_escaped(text_of(value)) : text_of(value);
+    rest.remove_prefix(hole + 2);
+  }
+  return out += rest;
 }
 
 const char* idle_cause_text(IdleCause cause) {

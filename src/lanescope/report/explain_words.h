@@ -18,6 +18,10 @@ namespace lanescope::report {
 // their short form, control characters are replaced.
 std::string value_text(const explain::Value& value);
 
+// The sentence with its values as `text_of` writes them. `markdown`: escapes text from the trace.
+std::string fill_sentence(const explain::Sentence& sentence, bool markdown,
+                          std::string (*text_of)(const explain::Value& value));
+
 const char* idle_cause_text(analysis::IdleCause cause);
 const char* host_part_text(analysis::HostPart part);
 

@@ -1,5 +1,5 @@
 // What several rules need of a trace, and the words that say how to record it. A need of one rule
-// stands in that rule's file.
+// is in that rule's file.
 #pragma once
 #include <cstddef>
 

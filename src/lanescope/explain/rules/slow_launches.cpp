@@ -88,7 +88,7 @@ std::optional<SlowLaunches> measure_slow_launches(const Facts& facts) {
   if (lengths.size() < 100) return std::nullopt;
   const std::int64_t median_ns = analysis::lower_median(lengths);
   const bool all_slow = median_ns > kSlowMedianNs;
-  const std::int64_t limit_ns = all_slow ? kUsualLaunchNs : 50 * median_ns;
+  const Wide limit_ns = all_slow ? kUsualLaunchNs : 50 * wide(median_ns);
   // What a call took above the usual counts as far as the GPU was idle in it.
   std::int64_t stake_ns = 0, excess_ns = 0;
   std::uint64_t slow = 0;
