@@ -11,12 +11,12 @@
 #include "bindings.h"
 #include "lanescope/analysis/call_stacks.h"
 #include "lanescope/analysis/dispatch_tree.h"
-#include "lanescope/analysis/event_name.h"
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/analysis/operator_inputs.h"
 #include "lanescope/analysis/torch_events.h"
 #include "lanescope/analysis/trace_info.h"
+#include "lanescope/names/event_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/dispatch_tree_text.h"
 #include "lanescope/report/key_averages_table.h"
 #include "lanescope/report/trace_info_text.h"
@@ -325,13 +325,13 @@ py::str info_of(const Trace& trace, bool json) {
 }
 
 // Texts of a kernel's name as Python has them: absent is None.
-template <std::string analysis::KernelName::*kField>
-std::optional<py::str> text_of_name(const analysis::KernelName& name) {
+template <std::string names::KernelName::*kField>
+std::optional<py::str> text_of_name(const names::KernelName& name) {
   return (name.*kField).empty() ? std::nullopt : std::optional<py::str>(to_str(name.*kField));
 }
 
 void bind_kernel_name(py::module_& m) {
-  using analysis::KernelName;
+  using names::KernelName;
   py::class_<KernelName>(m, "KernelName")
       .def_property_readonly("text", [](const KernelName& name) { return to_str(name.text); })
       .def_property_readonly("known", &KernelName::known)
@@ -368,22 +368,22 @@ void bind_kernel_name(py::module_& m) {
         return to_str("<lanescope.KernelName " + name.text + ">");
       });
   m.def(
-      "kernel_name", [](const std::string& text) { return analysis::parse_kernel_name(text); },
+      "kernel_name", [](const std::string& text) { return names::parse_kernel_name(text); },
       py::arg("text"));
 }
 
-template <std::string analysis::EventName::*kField>
-std::optional<py::str> text_of_event(const analysis::EventName& name) {
+template <std::string names::EventName::*kField>
+std::optional<py::str> text_of_event(const names::EventName& name) {
   return (name.*kField).empty() ? std::nullopt : std::optional<py::str>(to_str(name.*kField));
 }
 
 void bind_event_name(py::module_& m) {
-  using analysis::EventName;
+  using names::EventName;
   py::class_<EventName>(m, "EventName")
       .def_property_readonly("text", [](const EventName& name) { return to_str(name.text); })
       .def_property_readonly("known", &EventName::known)
       .def_property_readonly(
-          "kind", [](const EventName& name) { return analysis::event_kind_name(name.kind); })
+          "kind", [](const EventName& name) { return names::event_kind_name(name.kind); })
       .def_property_readonly("what", &text_of_event<&EventName::what>)
       .def_property_readonly("cpu_waits", &text_of_event<&EventName::cpu_waits>)
       .def_property_readonly("gpu_work", &text_of_event<&EventName::gpu_work>)
@@ -400,7 +400,7 @@ void bind_event_name(py::module_& m) {
       .def("__repr__",
            [](const EventName& name) { return to_str("<lanescope.EventName " + name.text + ">"); });
   m.def(
-      "event_name", [](const std::string& text) { return analysis::explain_event_name(text); },
+      "event_name", [](const std::string& text) { return names::explain_event_name(text); },
       py::arg("text"));
 }
 

@@ -29,8 +29,7 @@ std::unique_ptr<Explained> explain_trace(std::shared_ptr<Trace> trace,
                                          std::optional<std::int64_t> step,
                                          std::vector<std::string> only) {
   return value_or_raise(without_gil([&]() -> Result<std::unique_ptr<Explained>> {
-    LANESCOPE_TRY(explain::Facts facts, explain::gather_facts(*trace, step));
-    explain::leave_out_long_step(facts);
+    LANESCOPE_TRY(explain::Facts facts, explain::gather_facts(*trace, {.step = step}));
     LANESCOPE_TRY(explain::Explanation explanation,
                   explain::run_rules(facts, {std::move(only), {}}));
     return std::make_unique<Explained>(

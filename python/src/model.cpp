@@ -28,7 +28,7 @@ struct Element<T, true> {
 };
 
 template <typename T>
-py::array view(const py::object& owner, const std::vector<T>& column) {
+py::array view(const py::object& owner, const Column<T>& column) {
   using Value = typename Element<T>::Type;
   static_assert(sizeof(Value) == sizeof(T));
   py::array_t<Value> array({static_cast<py::ssize_t>(column.size())},

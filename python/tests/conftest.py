@@ -13,15 +13,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def shared_traces() -> pathlib.Path:
-    """Real traces that are not part of the repository."""
-    folder = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES", ROOT.parent / "shared" / "traces"))
-    if not folder.is_dir():
-        pytest.skip(f"NO SHARED TRACES: {folder} is not there; set LANESCOPE_SHARED_TRACES")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def torch():
     module = pytest.importorskip("torch", reason="torch is not installed")
     from lanescope import _torch

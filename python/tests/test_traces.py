@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import json
+import pathlib
 import threading
 
 import numpy
 import pytest
 
 import lanescope
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data"  # traces of real programs
 
 EVENTS = [
     {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 70, "ts": 10.0, "dur": 5.0,
@@ -142,14 +145,14 @@ def test_events_know_parent_children_and_kernels(path):
         events.column("begin")
 
 
-def test_reading_runs_without_the_interpreter_lock_and_reports_progress(shared_traces):
+def test_reading_runs_without_the_interpreter_lock_and_reports_progress():
     seen = []
-    trace = lanescope.read_trace(shared_traces / "h200" / "llama_prefill.json.gz", progress=lambda *a: seen.append(a))
+    trace = lanescope.read_trace(DATA / "h200" / "llama_prefill.json.gz", progress=lambda *a: seen.append(a))
     assert len(trace) > 1000 and seen and seen[-1][0] <= seen[-1][1]
 
 
-def test_many_threads_read_one_trace(shared_traces):
-    trace = lanescope.read_trace(shared_traces / "h200" / "mlp_train.json.gz")
+def test_many_threads_read_one_trace():
+    trace = lanescope.read_trace(DATA / "h200_mlp_train" / "trace.json.gz")
     tables = []
     threads = [
         threading.Thread(target=lambda: tables.append(lanescope.key_averages(trace).table(sort_by="cuda_time_total")))
@@ -162,11 +165,11 @@ def test_many_threads_read_one_trace(shared_traces):
     assert len(set(tables)) == 1 and len(tables) == 4
 
 
-def test_the_table_of_a_real_trace_is_torchs_text(shared_traces):
-    folder = shared_traces / "h200"
-    trace = lanescope.read_trace(folder / "64_bf16_warm_eager.json")
+def test_the_table_of_a_real_trace_is_torchs_text():
+    folder = DATA / "h200_64_bf16_warm_eager"
+    trace = lanescope.read_trace(folder / "trace.json")
     text = lanescope.key_averages(trace).table(sort_by="cuda_time_total", row_limit=15)
-    assert text.strip() == (folder / "64_bf16_warm_eager.txt").read_text().strip()
+    assert text.strip() == (folder / "torch_table.txt").read_text().strip()
 
 
 def test_import_needs_neither_torch_nor_numpy(run_python):

@@ -16,7 +16,10 @@ from typing import Callable, Dict, List, Optional
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+DATA = SOURCE / "tests" / "data"
+# Real traces that are no part of the repository. What matters is tested on those of DATA too.
 SHARED_TRACES = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES", SOURCE.parent / "shared" / "traces"))
+NEEDS_SHARED_TRACES = f"needs the collection of real traces (LANESCOPE_SHARED_TRACES names its folder; {SHARED_TRACES} is not there)"
 
 
 def find_binary() -> pathlib.Path:
@@ -145,5 +148,5 @@ def matmul_trace(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.fixture
 def shared_traces() -> pathlib.Path:
     if not SHARED_TRACES.is_dir():
-        pytest.skip(f"LOUD: no real traces at {SHARED_TRACES}; set LANESCOPE_SHARED_TRACES")
+        pytest.skip(f"{NEEDS_SHARED_TRACES}; without it: the same test on the shipped traces")
     return SHARED_TRACES

@@ -188,7 +188,7 @@ TEST_F(SpoolLossTest, ASourcesThreadMeetsTheCut) {
       sigset_t all;
       sigfillset(&all);
       pthread_sigmask(SIG_SETMASK, &all, nullptr);
-      spool::Record record;
+      spool::OverheadRecord record{};
       record.kind = static_cast<std::uint8_t>(spool::ActivityKind::kOverhead);
       record.begin_tsc = record.end_tsc = 1;
       while (!end) {

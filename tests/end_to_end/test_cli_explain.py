@@ -7,7 +7,7 @@ import json
 import re
 
 import pytest
-from conftest import SHARED_TRACES, SOURCE
+from conftest import DATA, SOURCE
 
 SMALL = str(SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json")
 TRAIN = str(SOURCE / "tests/data/h200_mlp_train/trace.json.gz")
@@ -57,18 +57,25 @@ def test_what_to_do_first_is_in_json_and_markdown_too(run):
     assert markdown.index("## Wall of a step") < markdown.index("## Do first") < markdown.index("## What bounds it")
 
 
-def test_shared_traces_fit_a_screen(run):
-    if not SHARED_TRACES.is_dir():
-        pytest.skip(f"LOUD: {SHARED_TRACES} is not there; nothing was tested")
+def fit_a_screen(run, folder):
+    """How many traces of the folder were shown, each in 24 lines at most."""
     shown = 0
-    for path in readable(SHARED_TRACES):
+    for path in readable(folder):
         done = run("explain", str(path))
         if done.code != 0:
             continue
         shown += 1
         assert len(done.out.splitlines()) <= 24, path
         assert "{}" not in done.out
-    assert shown >= 25
+    return shown
+
+
+def test_shipped_traces_fit_a_screen(run):
+    assert fit_a_screen(run, DATA) >= 25
+
+
+def test_shared_traces_fit_a_screen(run, shared_traces):
+    assert fit_a_screen(run, shared_traces) >= 25
 
 
 def test_json_adds_up(run):
@@ -167,9 +174,7 @@ def test_mistakes_are_named(run):
 
 def test_ranks_in_one_file_keep_their_steps_apart(run, tmp_path):
     """The busiest device's own steps, each as long as in the file of its rank alone."""
-    folder = SHARED_TRACES / "ddp4" / "straggler"
-    if not folder.is_dir():
-        pytest.skip(f"LOUD: {folder} is not there; nothing was tested")
+    folder = DATA / "ddp4" / "straggler"
     merged, alone = [], {}
     for rank in range(4):
         path = folder / f"rank{rank}.json.gz"

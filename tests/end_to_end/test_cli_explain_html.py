@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from conftest import SOURCE, slice_event, trace_json
+from conftest import DATA, SOURCE, slice_event, trace_json
 
 SMALL = str(SOURCE / "tests/data/h200_64_bf16_warm_eager/trace.json")
 TRAIN = str(SOURCE / "tests/data/h200_mlp_train/trace.json.gz")
@@ -137,14 +137,22 @@ def test_hostile_names_stay_text(run, tmp_path, evil):
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", done.out)
 
 
-def test_real_traces_have_small_well_formed_pages(run, shared_traces):
-    """Every readable trace: a page under 2 MB that parses."""
+def read_pages(run, folder):
+    """How many traces of the folder could be read; each has a page under 2 MB that parses."""
     read = 0
-    for path in sorted(shared_traces.rglob("*.json*")):
+    for path in sorted(folder.rglob("*.json*")):
         done = run("explain", path, "--html", "-")
         if done.code != 0:
             continue
         read += 1
         assert len(done.out_bytes) < 2_000_000, path
         parse(done.out)
-    assert read > 50
+    return read
+
+
+def test_shipped_traces_have_small_well_formed_pages(run):
+    assert sum(read_pages(run, DATA / folder) for folder in ("h200", "ddp4", "h200_mlp_train", "torch213_recompile")) > 15
+
+
+def test_shared_traces_have_small_well_formed_pages(run, shared_traces):
+    assert read_pages(run, shared_traces) > 50

@@ -34,3 +34,16 @@ def test_without_gpu_work_it_says_so(run):
     assert json.loads(run("kernels", CPU_ONLY, "--json").out)["groups"] == []
     assert run("kernels").code == 2
     assert run("kernels", TRAIN, "--step", "99").code == 2
+
+
+def test_a_step_longer_than_all_others_together_is_left_out_as_in_explain(run):
+    trace = str(SOURCE / "tests/data/faults/validation_in_a_step.bad.torch.json.gz")
+    explained = json.loads(run("explain", trace, "--json").out)
+    for command in ("kernels", "roofline"):
+        assert json.loads(run(command, trace, "--json").out)["steady_step_count"] == len(explained["steady_steps"]) == 4
+        head = run(command, trace).out.splitlines()[:2]
+        assert "4 steady steps" in head[0]
+        assert head[1] == "Step 5 took 24.267ms, longer than the other 4 together, and is left out."
+    # A limit holds for every step after the first, and a slow step may be why two means differ.
+    assert "(5 steady steps)" in run("check", trace, "--write-budget", "-").out
+    assert "5 steady steps" in run("diff", trace, trace).out

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from conftest import SHARED_TRACES, SOURCE
+from conftest import DATA, SOURCE
 
 pytest.importorskip("torch", reason="NOT TESTED: torch is not installed")
 pytest.importorskip("lanescope", reason="NOT TESTED: the lanescope package is not on PYTHONPATH")
@@ -31,8 +31,7 @@ import compare as compare_script  # noqa: E402
 import kill9  # noqa: E402
 from trace_json import Containment, Event, TraceJson, check_external_ids, exact_ns  # noqa: E402
 
-REAL = SHARED_TRACES / "h200" / "cnn_train_mistakes.json.gz"
-real_trace = pytest.mark.skipif(not REAL.exists(), reason=f"NOT TESTED: the real trace {REAL} is not here")
+REAL = DATA / "h200" / "cnn_train_mistakes.json.gz"
 
 
 def run(script: str, *arguments: str, timeout: float = 600) -> "subprocess.CompletedProcess[str]":
@@ -99,7 +98,6 @@ def unexplained(result: Dict[str, Any]) -> List[str]:
     return sorted({d["what"] for d in result["differences"] if not d["reason"]})
 
 
-@real_trace
 def test_a_trace_is_equal_to_itself(compare):
     code, result = compare(lambda trace: None)
     assert (code, result["verdict"], result["differences"]) == (0, "equal", [])
@@ -107,7 +105,6 @@ def test_a_trace_is_equal_to_itself(compare):
     assert result["counts"]["external ids torch.profiler"] == [1464, 1464]
 
 
-@real_trace
 def test_what_lanescope_does_not_record_is_explained_by_name(compare):
     def without_queries(trace):
         trace["traceEvents"] = [e for e in trace["traceEvents"] if e.get("name") != "cudaStreamIsCapturing"]
@@ -117,7 +114,6 @@ def test_what_lanescope_does_not_record_is_explained_by_name(compare):
     assert [d["name"] for d in result["differences"]] == ["cudaStreamIsCapturing in every step"]
 
 
-@real_trace
 @pytest.mark.parametrize("change, what", [
     (remove("kernel"), ["kernel launch shapes", "kernels", "op chains"]),
     (remove("gpu_memcpy"), ["copies", "op chains"]),
@@ -169,9 +165,8 @@ def test_times_are_exact_and_containment_finds_the_innermost():
     assert [chain(moment) for moment in moments] == ["a", "ab", "abc", "ab", "abd", "ad", "ade", "ad", "a", ""]
 
 
-@pytest.mark.skipif(not (SHARED_TRACES / "ddp4").exists(), reason="NOT TESTED: no real traces of DDP here")
 def test_ids_of_torch_profiler_are_found_by_containment_with_nccl_too():
-    for path in sorted((SHARED_TRACES / "ddp4").glob("*/*.json.gz")):
+    for path in sorted((DATA / "ddp4").glob("*/*.json.gz")):
         ids = check_external_ids(TraceJson(path))
         assert (ids.agree, ids.differ, ids.missing) == (549, 0, 0), path
 

@@ -14,7 +14,8 @@ SHARED = pathlib.Path(os.environ.get("LANESCOPE_SHARED_TRACES", ROOT.parent / "s
 
 
 def traces():
-    found = sorted((ROOT / "tests" / "data").glob("*/trace.json*"))
+    data = ROOT / "tests" / "data"
+    found = sorted([*data.glob("*/trace.json*"), *data.glob("h200/*.json.gz"), *data.glob("ddp4/*/*.json.gz")])
     if SHARED.is_dir():
         found += [path for path in sorted(SHARED.glob("*/*.json*")) if path.stat().st_size < 400_000]
     return found

@@ -113,19 +113,15 @@ class RecordedBuffersTest : public ::testing::Test {
   static std::vector<T> all(ActivityKind kind) {
     std::vector<T> found;
     for (const spool::Record& record : written)
-      if (record.kind == static_cast<std::uint8_t>(kind))
-        std::memcpy(&found.emplace_back(), &record, sizeof record);
+      if (spool::activity_kind(record) == kind) found.push_back(spool::activity_as<T>(record));
     return found;
   }
   // The record after the n-th one of a kind.
   template <typename T>
   static T record_after(ActivityKind kind, std::size_t n) {
     for (std::size_t i = 0; i + 1 < written.size(); ++i)
-      if (written[i].kind == static_cast<std::uint8_t>(kind) && n-- == 0) {
-        T found;
-        std::memcpy(&found, &written[i + 1], sizeof found);
-        return found;
-      }
+      if (spool::activity_kind(written[i]) == kind && n-- == 0)
+        return spool::activity_as<T>(written[i + 1]);
     throw std::runtime_error("no such record");
   }
   static std::set<std::uint32_t> calls() {

@@ -60,14 +60,13 @@ struct Activities {
   ImportStats stats;
   std::size_t count(ActivityKind kind) const {
     std::size_t found = 0;
-    for (const spool::Record& record : records)
-      found += record.kind == static_cast<std::uint8_t>(kind);
+    for (const spool::Record& record : records) found += spool::activity_kind(record) == kind;
     return found;
   }
   // The first of that kind; the test has checked that there is one.
   std::size_t first(ActivityKind kind) const {
     std::size_t at = 0;
-    while (records.at(at).kind != static_cast<std::uint8_t>(kind)) ++at;
+    while (spool::activity_kind(records.at(at)) != kind) ++at;
     return at;
   }
   std::string metadata(const std::string& key) const {
@@ -77,13 +76,6 @@ struct Activities {
     return json;
   }
 };
-
-template <typename T>
-T as(const spool::Record& record) {
-  T value;
-  std::memcpy(&value, &record, sizeof value);
-  return value;
-}
 
 Activities read(const std::string& path) {
   Activities found;
@@ -160,14 +152,15 @@ TEST_F(GpuSourceTest, LaunchesBecomeRecordsWithWhatCuptiSaid) {
   ASSERT_EQ(found.count(ActivityKind::kApiCall), 3u);
   ASSERT_EQ(found.count(ActivityKind::kMemcpy), 1u);
   ASSERT_EQ(found.count(ActivityKind::kSync), 1u);
-  const auto call = as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
+  const auto call =
+      spool::activity_as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
   EXPECT_EQ(call.domain, static_cast<std::uint8_t>(spool::ApiDomain::kRuntime));
   EXPECT_EQ(call.cbid, 211u);
   EXPECT_EQ(call.correlation, 11u);
   EXPECT_EQ(call.os_tid, static_cast<std::uint32_t>(gettid()));
   const std::size_t at = found.first(ActivityKind::kKernel);
-  const auto kernel = as<spool::KernelRecord>(found.records[at]);
-  const auto more = as<spool::KernelMoreRecord>(found.records[at + 1]);
+  const auto kernel = spool::activity_as<spool::KernelRecord>(found.records[at]);
+  const auto more = spool::activity_as<spool::KernelMoreRecord>(found.records[at + 1]);
   EXPECT_EQ(found.index.texts[kernel.name], "_Z6kernelv");
   EXPECT_EQ(kernel.correlation, 11u);
   EXPECT_EQ(kernel.stream, 7u);
@@ -179,13 +172,15 @@ TEST_F(GpuSourceTest, LaunchesBecomeRecordsWithWhatCuptiSaid) {
   EXPECT_EQ(more.block_x, 256);
   EXPECT_EQ(more.block_y, 2);
   EXPECT_EQ(more.dynamic_shared_bytes, 213'000u);
-  const auto copy = as<spool::MemcpyRecord>(found.records[found.first(ActivityKind::kMemcpy)]);
+  const auto copy =
+      spool::activity_as<spool::MemcpyRecord>(found.records[found.first(ActivityKind::kMemcpy)]);
   EXPECT_EQ(copy.bytes, 4096u);
   EXPECT_EQ(copy.copy_kind, 1);
   EXPECT_EQ(copy.source_memory, 2);
   EXPECT_EQ(copy.is_async, 1);
   EXPECT_EQ(copy.more, 0);
-  const auto sync = as<spool::SyncRecord>(found.records[found.first(ActivityKind::kSync)]);
+  const auto sync =
+      spool::activity_as<spool::SyncRecord>(found.records[found.first(ActivityKind::kSync)]);
   EXPECT_EQ(sync.sync_kind, 3);
   EXPECT_EQ(sync.stream, 7u);
   EXPECT_EQ(sync.correlation, 13u);
@@ -205,10 +200,10 @@ TEST_F(GpuSourceTest, WaitsKnowWhatTheyWaitFor) {
   std::vector<spool::CudaEventRecord> records;
   std::vector<spool::SyncRecord> waits;
   for (const spool::Record& record : found.records) {
-    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kCudaEvent))
-      records.push_back(as<spool::CudaEventRecord>(record));
-    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kSync))
-      waits.push_back(as<spool::SyncRecord>(record));
+    if (spool::activity_kind(record) == ActivityKind::kCudaEvent)
+      records.push_back(spool::activity_as<spool::CudaEventRecord>(record));
+    if (spool::activity_kind(record) == ActivityKind::kSync)
+      waits.push_back(spool::activity_as<spool::SyncRecord>(record));
   }
   ASSERT_EQ(records.size(), 3u);
   ASSERT_EQ(waits.size(), 6u);
@@ -489,8 +484,8 @@ TEST_F(GpuSourceTest, AMillionKernelsUseFewBuffersAndLoseNothing) {
   EXPECT_THAT(found.metadata("lanescope_cupti"), HasSubstr("\"dropped_records\": 0"));
   // A record and its continuation stay in one chunk.
   for (std::size_t i = 0; i + 1 < found.records.size(); ++i)
-    if (found.records[i].kind == static_cast<std::uint8_t>(ActivityKind::kKernel)) {
-      ASSERT_EQ(found.records[i + 1].kind, static_cast<std::uint8_t>(ActivityKind::kContinued));
+    if (spool::activity_kind(found.records[i]) == ActivityKind::kKernel) {
+      ASSERT_EQ(spool::activity_kind(found.records[i + 1]), ActivityKind::kContinued);
     }
 }
 
@@ -520,8 +515,8 @@ TEST_F(GpuSourceTest, ManyThreadsLaunchWhileWindowsOpenAndClose) {
   EXPECT_GE(found.count(ActivityKind::kKernel), 5u);
   std::set<std::uint32_t> seen;
   for (const spool::Record& record : found.records)
-    if (record.kind == static_cast<std::uint8_t>(ActivityKind::kKernel)) {
-      EXPECT_TRUE(seen.insert(as<spool::KernelRecord>(record).correlation).second);
+    if (spool::activity_kind(record) == ActivityKind::kKernel) {
+      EXPECT_TRUE(seen.insert(spool::activity_as<spool::KernelRecord>(record).correlation).second);
     }
 }
 
@@ -564,7 +559,8 @@ TEST_F(GpuSourceTest, AnIdleSubscriberOfThisProcessIsNoReasonToRefuse) {
   const Activities found = read(recorder->spool_path());
   ASSERT_EQ(found.count(ActivityKind::kApiCall), 1u);
   EXPECT_EQ(found.count(ActivityKind::kKernel), 1u);
-  const auto call = as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
+  const auto call =
+      spool::activity_as<spool::ApiCallRecord>(found.records[found.first(ActivityKind::kApiCall)]);
   EXPECT_EQ(call.os_tid, static_cast<std::uint32_t>(gettid()));
 }
 
@@ -710,14 +706,14 @@ TEST_F(GpuSourceTest, NvtxRangesAreRangesOfTheRecorder) {
   auto index = format::read_spool_index(bytes, true, &stats);
   ASSERT_TRUE(index);
   std::vector<std::byte> buffer(spool::kChunkBytes);
-  std::map<std::string, spool::Record> ranges;
+  std::map<std::string, spool::RangeRecord> ranges;
   std::vector<std::string> marks;
   std::size_t ends_elsewhere = 0;
   for (const auto& chunk : index->record_chunks)
     for (const spool::Record& record : format::read_records(bytes, chunk, buffer, &stats)) {
-      const auto kind = static_cast<spool::RecordKind>(record.kind);
-      if (kind == spool::RecordKind::kRange) ranges[index->texts[record.name]] = record;
-      if (kind == spool::RecordKind::kInstant) marks.push_back(index->texts[record.name]);
+      const spool::RecordKind kind = record.head.kind;
+      if (kind == spool::RecordKind::kRange) ranges[index->texts[record.range.name]] = record.range;
+      if (kind == spool::RecordKind::kInstant) marks.push_back(index->texts[record.instant.name]);
       ends_elsewhere += kind == spool::RecordKind::kEndByHandle;
     }
   ASSERT_EQ(ranges.size(), 4u);

@@ -1,10 +1,10 @@
 // Names of kernels and events, mangled or not, any bytes: texts keep their limits, equal names
 // give equal answers.
 #include "fuzz_support.h"
-#include "lanescope/analysis/event_name.h"
-#include "lanescope/analysis/kernel_name.h"
-#include "lanescope/analysis/kernel_names/cxx_name.h"
-#include "lanescope/analysis/kernel_names/mangled_name.h"
+#include "lanescope/names/event_name.h"
+#include "lanescope/names/kernel_name.h"
+#include "lanescope/names/kernels/cxx_name.h"
+#include "lanescope/names/kernels/mangled_name.h"
 
 namespace {
 
@@ -120,29 +120,25 @@ LANESCOPE_FUZZ_MUTATOR(mutate_name)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lanescope;
-  namespace names = analysis::kernel_names;
   const std::string_view name = fuzz::view(data, size);
-  const analysis::KernelName kernel = analysis::parse_kernel_name(name);
-  fuzz::require(kernel.text.size() <= analysis::kLongestText, "a kernel's text is short",
-                kernel.text);
-  fuzz::require(kernel == analysis::parse_kernel_name(std::string(name)),
+  const names::KernelName kernel = names::parse_kernel_name(name);
+  fuzz::require(kernel.text.size() <= names::kLongestText, "a kernel's text is short", kernel.text);
+  fuzz::require(kernel == names::parse_kernel_name(std::string(name)),
                 "equal names, equal answers");
-  analysis::readable_kernel_name(name);
-  if (const auto plain = names::demangled_function(name))
+  names::readable_kernel_name(name);
+  if (const auto plain = names::kernels::demangled_function(name))
     fuzz::require(plain->size() <= (256u << 10) + name.size(), "a demangled name is bounded");
-  const names::CxxName cut = names::cut_cxx_name(name);
+  const names::kernels::CxxName cut = names::kernels::cut_cxx_name(name);
   fuzz::require(cut.arguments.size() <= 64, "arguments are bounded");
   fuzz::require(cut.base.size() <= name.size() && cut.scope.size() <= name.size(),
                 "parts lie in the name");
-  const analysis::EventName event = analysis::explain_event_name(name);
-  fuzz::require(event.text.size() <= analysis::kLongestText, "an event's text is short",
-                event.text);
-  fuzz::require(event == analysis::explain_event_name(std::string(name)),
+  const names::EventName event = names::explain_event_name(name);
+  fuzz::require(event.text.size() <= names::kLongestText, "an event's text is short", event.text);
+  fuzz::require(event == names::explain_event_name(std::string(name)),
                 "equal names, equal answers");
   for (const auto category : {CategoryKind::kCpuOp, CategoryKind::kUserAnnotation,
                               CategoryKind::kRuntime, CategoryKind::kOverhead})
-    fuzz::require(
-        analysis::explain_event_name(name, category).text.size() <= analysis::kLongestText,
-        "an event's text is short, whatever its category");
+    fuzz::require(names::explain_event_name(name, category).text.size() <= names::kLongestText,
+                  "an event's text is short, whatever its category");
   return 0;
 }

@@ -121,7 +121,7 @@ void change_chunk_header(std::string& block, Random& random) {
     put(block.data() + field, static_cast<std::uint32_t>(random.below(8)));
 }
 
-// One field of a record, with the sizes that Record and the records of activities have them in.
+// One field of a record, with the sizes that records have them in.
 void change_record(std::string& block, std::size_t at, std::size_t other, Random& random) {
   const Field field = random.pick<Field>({{0, 8},
                                           {8, 8},
@@ -139,7 +139,7 @@ void change_record(std::string& block, std::size_t at, std::size_t other, Random
                                           {44, 4},
                                           {36, 2},
                                           {38, 2}});
-  if (field.offset == offsetof(spool::Record, kind) && !random.one_in(4) &&
+  if (field.offset == offsetof(spool::RecordHead, kind) && !random.one_in(4) &&
       at + 48 <= block.size()) {
     block[at + 20] = static_cast<char>(random.pick(
         {1, 2, 3, 4, 5, 6, 7, 15, 16, 17, 18, 19, 20, 32, 33, 34, 35, 36, 37, 38, 39, 47}));

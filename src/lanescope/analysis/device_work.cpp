@@ -9,7 +9,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -30,7 +30,7 @@ constexpr std::string_view kCommunicationNames[] = {
 bool is_communication_name(std::string_view name) {
   for (const std::string_view part : kCommunicationNames)
     if (name.find(part) != std::string_view::npos) return true;
-  return parse_kernel_name(name).kind == "collective";
+  return names::parse_kernel_name(name).kind == "collective";
 }
 
 class Classifier {

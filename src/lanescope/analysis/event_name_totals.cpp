@@ -25,7 +25,7 @@ class Collector {
     ++totals_.count;
     if (row.name.known()) ++totals_.known_count;
     if (row.name.by_category) ++totals_.category_count;
-    if (row.name.kind == EventKind::kPythonFrame) ++totals_.frame_count;
+    if (row.name.kind == names::EventKind::kPythonFrame) ++totals_.frame_count;
   }
 
   EventNameTotals finish() {
@@ -42,7 +42,7 @@ class Collector {
  private:
   // The row for all names of one group.
   std::size_t find_row(StringId name, const Category& category) {
-    EventName known = explain_event_name(trace_.text(name), category.kind);
+    names::EventName known = names::explain_event_name(trace_.text(name), category.kind);
     std::string key = known.group;
     key += '\0';
     key += static_cast<char>(known.kind);

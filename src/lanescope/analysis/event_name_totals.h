@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "lanescope/analysis/event_name.h"
 #include "lanescope/model/trace.h"
+#include "lanescope/names/event_name.h"
 
 namespace lanescope::analysis {
 
 struct EventNameTotal {
   StringId raw{};                       // the first name of this row
-  EventName name;                       // of that name
+  names::EventName name;                // of that name
   StringId category = kNone<StringId>;  // as in the trace; kNone: none
   std::int64_t name_count = 0;          // different raw names in this row
   std::int64_t count = 0;

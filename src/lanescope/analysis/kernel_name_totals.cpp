@@ -15,7 +15,7 @@ KernelNameTotals compute_kernel_name_totals(const Trace& trace) {
     if (fresh) {
       KernelNameTotal row;
       row.raw = slices.name[i];
-      row.name = parse_kernel_name(trace.text(slices.name[i]));
+      row.name = names::parse_kernel_name(trace.text(slices.name[i]));
       totals.rows.push_back(std::move(row));
     }
     KernelNameTotal& row = totals.rows[found->second];

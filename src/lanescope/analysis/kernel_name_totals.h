@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/model/trace.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::analysis {
 
 struct KernelNameTotal {
   StringId raw{};  // the name as the trace has it
-  KernelName name;
+  names::KernelName name;
   std::int64_t count = 0;
   std::int64_t total_ns = 0;  // sum of durations
 };

@@ -50,7 +50,8 @@ double LaunchShape::wave_efficiency() const {
 }
 
 std::optional<LaunchShape> compute_launch_shape(const Trace& trace, SliceId kernel,
-                                                const GpuDevice& device, const KernelName& name,
+                                                const GpuDevice& device,
+                                                const names::KernelName& name,
                                                 const OperatorWork* work) {
   const ArgsView args = trace.slice_args(kernel);
   const auto registers = args.integer(ArgKey::kRegistersPerThread);

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/operator_work.h"
 #include "lanescope/model/gpu_device.h"
 #include "lanescope/model/gpu_occupancy.h"
 #include "lanescope/model/trace.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::analysis {
 
@@ -31,7 +31,8 @@ struct LaunchShape {
 // whether a grid counts threads or blocks), or the device's number of multiprocessors. `work`: the
 // operator's work, for the tiles of a GEMM; may be null. O(1); any thread.
 std::optional<LaunchShape> compute_launch_shape(const Trace& trace, SliceId kernel,
-                                                const GpuDevice& device, const KernelName& name,
+                                                const GpuDevice& device,
+                                                const names::KernelName& name,
                                                 const OperatorWork* work);
 
 }  // namespace lanescope::analysis

@@ -20,7 +20,7 @@ std::optional<LaunchShape> shape_of(const testing::Fields& fields, std::string_v
   testing::Sketch sketch;
   sketch.kernel(name, 0, 1000, fields);
   const Trace trace = sketch.trace();
-  return compute_launch_shape(trace, SliceId{0}, device, parse_kernel_name(name), work);
+  return compute_launch_shape(trace, SliceId{0}, device, names::parse_kernel_name(name), work);
 }
 
 // 64 registers a thread: 65536 / (64 * 1024) = one block on each of 132 multiprocessors.

@@ -18,7 +18,7 @@ SliceNesting compute_slice_nesting(const Trace& trace, const NestingOptions& opt
   const std::size_t count = trace.slices().size();
   nesting.parent.assign(count, kNone<SliceId>);
   nesting.depth.assign(count, SliceNesting::kNotNested);
-  nesting.self_ns = trace.slices().dur_ns;
+  nesting.self_ns.assign(trace.slices().dur_ns.begin(), trace.slices().dur_ns.end());
   std::vector<SliceId> open;
   for (const Track& track : trace.tracks()) {
     if (track.kind != TrackKind::kThread) continue;

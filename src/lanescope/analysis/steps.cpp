@@ -69,7 +69,7 @@ Steps find_steps(const Trace& trace, const LaunchLinks& links, ProcessId process
   }
   if (result.steps.empty()) return whole_recording(trace, links);
   result.marked = true;
-  result.first_steady = result.steps.size() > 1 ? 1 : 0;
+  result.start_up_count = result.steps.size() > 1 ? 1 : 0;
   return result;
 }
 

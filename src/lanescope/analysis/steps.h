@@ -23,8 +23,8 @@ struct Steps {
   bool marked = false;  // false: no ProfilerStep#N; the one entry is the whole recording, from the
                         // first launch to the end of the last device work
   std::vector<StepRange> steps;  // in order of time, disjoint; empty if the trace is empty
-  // The first steady step; steps before it are start-up. 1 if there are at least two steps.
-  std::size_t first_steady = 0;
+  // How many steps at the begin also pay for start-up: 1 if there are at least two steps.
+  std::size_t start_up_count = 0;
   // Steps are marked, but a device works long after them, and without launch calls it is unknown
   // which step the work belongs to: `marked` is false, and the one entry is the whole recording.
   bool device_behind = false;

@@ -78,7 +78,7 @@ TEST(StepsTest, AMissingStepNumberEndsTheStepBefore) {
   const Steps steps = find_steps(trace, compute_launch_links(trace));
   ASSERT_EQ(steps.steps.size(), 2u);
   EXPECT_EQ(steps.steps[0].cpu_end_ns, 10);
-  EXPECT_EQ(steps.first_steady, 1u);
+  EXPECT_EQ(steps.start_up_count, 1u);
 }
 
 TEST(StepsTest, WithoutMarksTheRecordingGoesFromTheFirstLaunchToTheLastWork) {

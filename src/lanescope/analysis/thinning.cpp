@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/model/nearly_sorted.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -49,8 +50,8 @@ std::int64_t paused_ns(const JsonValue& period, const RecordedWindow& window,
 std::optional<Thinning> find_thinning(const Trace& trace) {
   const auto list = entry(trace, "lanescope_thinned");
   if (!list || !list->is_array()) return std::nullopt;
-  const RecordedWindow window{trace.base_time_ns() + trace.window_start_ns(),
-                              trace.base_time_ns() + trace.window_end_ns()};
+  const RecordedWindow window{saturating_end(trace.base_time_ns(), trace.window_start_ns()),
+                              saturating_end(trace.base_time_ns(), trace.window_end_ns())};
   const bool has_inputs = trace.metadata_json("record_shapes") || trace.metadata_json("with_flops");
   const bool has_stacks = trace.metadata_json("with_stack").has_value();
   Thinning found;

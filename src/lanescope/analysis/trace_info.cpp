@@ -9,6 +9,7 @@
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/model/nearly_sorted.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -235,7 +236,7 @@ TraceInfo compute_trace_info(const Trace& trace) {
   // Old files have the whole Unix time in each ts and no base time; a ts after 2001 cannot be a
   // time since start-up.
   if (trace.base_time_ns() != 0 || trace.window_start_ns() > 1'000'000'000'000'000'000)
-    info.window_start_unix_ns = trace.base_time_ns() + trace.window_start_ns();
+    info.window_start_unix_ns = saturating_end(trace.base_time_ns(), trace.window_start_ns());
   info.cost = find_recording_cost(trace);
   info.thinning = find_thinning(trace);
   find_steps(trace, info);

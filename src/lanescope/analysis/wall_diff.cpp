@@ -17,8 +17,8 @@
 #include <numeric>
 #include <tuple>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/base/wide.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::analysis {
 namespace {
@@ -93,7 +93,7 @@ class Matcher {
     std::vector<std::string> parts = {};
   };
   static Words words_of(const WorkGroup& group) {
-    KernelName name = parse_kernel_name(group.name);
+    names::KernelName name = names::parse_kernel_name(group.name);
     if (!name.fused.empty()) return {std::move(name.fused), true};
     if (group.op.empty()) return {};
     std::string word = short_operator(group.op);

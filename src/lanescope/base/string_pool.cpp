@@ -1,6 +1,7 @@
 #include "lanescope/base/string_pool.h"
 
 #include <cstring>
+#include <utility>
 
 namespace lanescope {
 namespace {
@@ -47,7 +48,7 @@ std::size_t StringPool::slot_of(std::string_view text, std::uint32_t hash) const
 }
 
 StringId StringPool::intern(std::string_view text) {
-  const auto hash = static_cast<std::uint32_t>(hash_bytes(text));
+  const std::uint32_t hash = first_slot(text);
   std::size_t slot = slot_of(text, hash);
   if (table_[slot] != 0) return StringId{table_[slot] - 1};
   if ((entries_.size() + 1) * 2 > table_.size()) {
@@ -60,7 +61,7 @@ StringId StringPool::intern(std::string_view text) {
 }
 
 StringId StringPool::find(std::string_view text) const {
-  const std::size_t slot = slot_of(text, static_cast<std::uint32_t>(hash_bytes(text)));
+  const std::size_t slot = slot_of(text, first_slot(text));
   return table_[slot] == 0 ? kNone<StringId> : StringId{table_[slot] - 1};
 }
 
@@ -92,6 +93,22 @@ void StringPool::grow() {
     while (table_[slot] != 0) slot = (slot + 1) & mask;
     table_[slot] = i + 1;
   }
+}
+
+StringPool::Parts StringPool::take() && {
+  Parts parts;
+  std::size_t bytes = 0;
+  for (const Entry& entry : entries_) bytes += entry.size;
+  parts.bytes.reserve(bytes);
+  parts.starts.reserve(entries_.size() + 1);
+  for (const Entry& entry : entries_) {
+    parts.starts.push_back(parts.bytes.size());
+    parts.bytes.insert(parts.bytes.end(), entry.text, entry.text + entry.size);
+  }
+  parts.starts.push_back(bytes);
+  parts.slots = std::move(table_);
+  *this = StringPool();
+  return parts;
 }
 
 std::size_t StringPool::memory_bytes() const {

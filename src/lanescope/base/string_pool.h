@@ -30,6 +30,17 @@ class StringPool {
   std::size_t size() const { return entries_.size(); }
   std::size_t memory_bytes() const;
 
+  // What a reader of the texts needs, without pointers.
+  struct Parts {
+    std::vector<char> bytes;            // all texts, one after the other, in order of their ids
+    std::vector<std::uint64_t> starts;  // of each text in `bytes`, and the end of the last one
+    // Open addressing; 0: free, else id + 1. A power of two, at most half of them in use. A text
+    // is at first_slot(), or after it without a free slot between.
+    std::vector<std::uint32_t> slots;
+  };
+  // Copies the texts once. The pool is empty afterwards, and its views end.
+  Parts take() &&;
+
  private:
   struct Entry {
     const char* text;
@@ -50,5 +61,9 @@ class StringPool {
 
 // 64-bit mix of the bytes; not for security. Same result on every machine of one endianness.
 std::uint64_t hash_bytes(std::string_view text);
+// Where a text belongs in StringPool::Parts::slots, modulo their number.
+inline std::uint32_t first_slot(std::string_view text) {
+  return static_cast<std::uint32_t>(hash_bytes(text));
+}
 
 }  // namespace lanescope

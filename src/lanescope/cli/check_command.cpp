@@ -86,9 +86,10 @@ int run_check(const CheckFlags& flags, Output& output) {
   const std::optional<Trace> trace = open_trace(flags.path, output, &code);
   if (!trace) return code;
   RecordFunction stage("check: facts");
-  const Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  const Result<explain::Facts> facts =
+      explain::gather_facts(*trace, {.step = flags.step, .count_long_step = true});
   stage.end();
-  if (!facts) return usage(output, "--step: " + message_of(facts.error()));
+  if (!facts) return usage(output, facts_message_of(facts.error()));
 
   RecordFunction check_stage("check: budget");
   if (!flags.write_budget.empty()) {

@@ -32,13 +32,14 @@ int run_diff(const DiffFlags& flags, Output& output) {
   const std::optional<Trace> b = open_trace(flags.b, output, &code);
   if (!b) return code;
 
+  const analysis::StepOptions steps{.step = flags.step, .count_long_step = true};
   RecordFunction stage("diff: facts");
-  const Result<explain::Facts> a_facts = explain::gather_facts(*a, flags.step);
-  const Result<explain::Facts> b_facts = explain::gather_facts(*b, flags.step);
+  const Result<explain::Facts> a_facts = explain::gather_facts(*a, steps);
+  const Result<explain::Facts> b_facts = explain::gather_facts(*b, steps);
   stage.end();
   for (const auto& [facts, path] : {std::pair(&a_facts, &flags.a), std::pair(&b_facts, &flags.b)}) {
     if (*facts) continue;
-    output.complain(fmt::format("diff: --step: {}: {}", *path, message_of(facts->error())));
+    output.complain(fmt::format("diff: {}: {}", *path, facts_message_of(facts->error())));
     return kUsage;
   }
   RecordFunction compare_stage("diff: compare");

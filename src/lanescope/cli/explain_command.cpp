@@ -109,13 +109,12 @@ int run_explain(const ExplainFlags& flags, Output& output) {
   if (!trace) return code;
 
   RecordFunction stage("explain: facts");
-  Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
   stage.end();
   if (!facts) {
-    output.complain("explain: --step: " + message_of(facts.error()));
+    output.complain("explain: " + facts_message_of(facts.error()));
     return kUsage;
   }
-  explain::leave_out_long_step(*facts);
   RecordFunction rules_stage("explain: rules");
   const auto explanation = explain::run_rules(*facts, {*only, *off});
   rules_stage.end();

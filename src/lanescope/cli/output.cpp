@@ -121,4 +121,8 @@ std::string message_of(const Error& error) {
   return fmt::format("{} (at byte {})", error.message, with_commas(*error.offset));
 }
 
+std::string facts_message_of(const Error& error) {
+  return (error.code == Errc::kInvalidArgument ? "--step: " : "") + message_of(error);
+}
+
 }  // namespace lanescope::cli

@@ -63,5 +63,7 @@ class Output {
 
 // "expected ..., found ...; do ..." plus the place in the input, if known.
 std::string message_of(const Error& error);
+// Of explain::gather_facts(): begins with "--step: " where that flag is wrong and not the trace.
+std::string facts_message_of(const Error& error);
 
 }  // namespace lanescope::cli

@@ -21,9 +21,9 @@ int run_step_report(const StepReport& report, const StepReportFlags& flags, Outp
   const std::optional<Trace> trace = open_trace(flags.path, output, &code);
   if (!trace) return code;
   RecordFunction stage(report.name);
-  const Result<explain::Facts> facts = explain::gather_facts(*trace, flags.step);
+  const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
   if (!facts) {
-    output.complain(std::string(report.name) + ": --step: " + message_of(facts.error()));
+    output.complain(std::string(report.name) + ": " + facts_message_of(facts.error()));
     return kUsage;
   }
   const auto rows = static_cast<std::size_t>(flags.rows.value_or(20));

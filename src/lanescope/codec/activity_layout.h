@@ -8,8 +8,9 @@
 // recorder's clock. Codes (cbids, copy kinds, ...) are CUPTI's numbers.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
-#include "lanescope/codec/spool_layout.h"
+#include "lanescope/codec/spool_records.h"
 
 namespace lanescope::spool {
 
@@ -155,16 +156,28 @@ struct OverheadRecord {
   std::uint32_t reserved1;
 };
 
-static_assert(sizeof(ApiCallRecord) == sizeof(Record) && offsetof(ApiCallRecord, kind) == 20);
-static_assert(sizeof(KernelRecord) == sizeof(Record) && offsetof(KernelRecord, kind) == 20);
-static_assert(sizeof(KernelMoreRecord) == sizeof(Record) && offsetof(KernelMoreRecord, kind) == 20);
-static_assert(sizeof(MemcpyRecord) == sizeof(Record) && offsetof(MemcpyRecord, kind) == 20);
-static_assert(sizeof(MemsetRecord) == sizeof(Record) && offsetof(MemsetRecord, kind) == 20);
-static_assert(sizeof(TransferMoreRecord) == sizeof(Record) &&
-              offsetof(TransferMoreRecord, kind) == 20);
-static_assert(sizeof(SyncRecord) == sizeof(Record) && offsetof(SyncRecord, kind) == 20);
-static_assert(sizeof(CudaEventRecord) == sizeof(Record) && offsetof(CudaEventRecord, kind) == 20);
-static_assert(sizeof(OverheadRecord) == sizeof(Record) && offsetof(OverheadRecord, kind) == 20);
-static_assert(offsetof(Record, kind) == 20);
+static_assert(kIsRecord<ApiCallRecord> && kIsRecord<KernelRecord> && kIsRecord<KernelMoreRecord> &&
+              kIsRecord<MemcpyRecord> && kIsRecord<MemsetRecord> && kIsRecord<TransferMoreRecord> &&
+              kIsRecord<SyncRecord> && kIsRecord<CudaEventRecord> && kIsRecord<OverheadRecord>);
+
+inline ActivityKind activity_kind(const Record& record) {
+  return static_cast<ActivityKind>(record.head.kind);
+}
+
+// The record as an activity of its kind, and back. By copy; the bytes stay as they are.
+template <typename Activity>
+Activity activity_as(const Record& record) {
+  static_assert(kIsRecord<Activity>);
+  Activity activity;
+  std::memcpy(&activity, &record, sizeof activity);
+  return activity;
+}
+template <typename Activity>
+Record as_record(const Activity& activity) {
+  static_assert(kIsRecord<Activity>);
+  Record record;
+  std::memcpy(static_cast<void*>(&record), &activity, sizeof record);
+  return record;
+}
 
 }  // namespace lanescope::spool

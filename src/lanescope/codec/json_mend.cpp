@@ -350,7 +350,7 @@ class Mender {
         at_ = text_byte(at_, text_.size());
       } else if (c == '\\') {
         if (!at_end_ && at_ + 12 > text_.size()) return stop(MendStatus::kNeedMore);
-        escape();
+        escape(is_key);
       } else if (is_control(c)) {
         mends_.add(Mend::kText, at_);
         at_ = text_byte(at_, text_.size());
@@ -361,7 +361,7 @@ class Mender {
     }
   }
 
-  void escape() {
+  void escape(bool in_key) {
     const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
     if (next == 'u') {
       const int value = hex4_value(text_, at_ + 2);
@@ -381,7 +381,7 @@ class Mender {
         return;
       }
     } else if (next != '\0' && std::strchr("\"\\/bfnrt", next) &&
-               !(next == '"' && key_follows(at_ + 2))) {
+               !(next == '"' && !in_key && key_follows(at_ + 2))) {
       out_.append(text_, at_, 2);
       at_ += 2;
       return;
@@ -395,8 +395,8 @@ class Mender {
     out_ += "\\ufffd";
     at_ += 6;
   }
-  // Is `, "key":` at `at`? Strict JSON cannot have that inside a string, so the \" before it was a
-  // \ and the end of the string.
+  // Is `, "key":` at `at`? Strict JSON cannot have that inside a value, so the \" before it was a
+  // \ and the end of the value. A key can: "\",":" is one.
   bool key_follows(std::size_t at) const {
     at = skip_blanks(text_, at);
     if (at >= text_.size() || text_[at] != ',') return false;

@@ -21,7 +21,7 @@ TEST(JsonMendTest, StrictJsonComesOutByteForByte) {
   for (const char* text :
        {R"({"a": [1, -2.5e3, true, null, "x\"\\\u00e9\ud83d\ude00"], "b": {} , "c":[ ]})",
         R"("text")", "12", "[]", R"({"k":"a,b}"})", R"_({"name": "f(\"a\", \"b\")", "ph": "X"})_",
-        "[\"\\\\\"]", R"({"a":"]","b":"}"})"}) {
+        "[\"\\\\\"]", R"({"a":"]","b":"}"})", R"({"ph":"M","\",":":"})"}) {
     std::string out;
     const MendResult result = mend_json(text, true, out);
     EXPECT_EQ(result.status, MendStatus::kDone) << text;

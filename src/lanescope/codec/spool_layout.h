@@ -1,5 +1,5 @@
-// The bytes of a spool: the file that a recording is written to while the program runs.
-// docs/formats/spool.md explains it.
+// The bytes of a spool: the file that a recording is written to while the program runs. Its records
+// are in spool_records.h. docs/formats/spool.md explains it.
 //
 //   page 0            FileHeader
 //   page 1 ...        chunks of kChunkBytes each: a ChunkHeader, then records, texts,
@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lanescope/codec/spool_records.h"
+
 namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
@@ -25,144 +27,6 @@ inline constexpr std::size_t kChunkHeaderBytes = 128;
 inline constexpr std::uint32_t kChunkMagic = 0x4b43534c;  // "LSCK"
 inline constexpr std::uint32_t kNoThread = 0xffffffff;
 inline constexpr std::size_t kMaxTextBytes = 32 * 1024;  // cuts longer names and details
-
-enum class RecordKind : std::uint8_t {
-  kNone = 0,
-  // Records of a thread's chunks.
-  kRange = 1,  // a range; end_tsc 0 = not ended, or ended by one of the next two
-  // end_tsc ends the range at slot (a & 0xffffffff) of this thread's chunk (a >> 32)
-  kRangeEnd = 2,
-  kEndByHandle = 3,  // end_tsc ends the last open range of any thread whose d is this d
-  kInstant = 4,      // begin_tsc, name, c: detail
-  kMemory = 5,       // see set_memory()
-  kOutOfMemory = 6,  // the same fields; a: bytes asked for
-  kCallNumbers = 7,  // for this thread's next range, if it has that name; flags: CallNumberFlag; a:
-                     // Seq, d: Comms Id, end_tsc: Record function id
-  kTensor = 8,       // see set_tensor(): a tensor of this thread's next range or frame
-  // Records of kKept chunks. The next record is of thread b, from the place a (as in kRangeEnd).
-  kKeptFrom = 15,
-  // Records of control chunks.
-  kAnchor = 16,  // begin_tsc, a: CLOCK_MONOTONIC ns, d: CLOCK_REALTIME ns, end_tsc: width of the
-                 // reading in ticks
-  kWindowStart = 17,  // begin_tsc; a: cycle; b: session; c: options (RecordOption bits); d: of a
-                      // ring, the nanoseconds before the window's end that count, else 0
-  kWindowStop = 18,   // begin_tsc; a: cycle; b: session
-  kMetadata = 19,     // name: key, c: JSON text, b: session
-  // name: one line for the user (a source that could not start, its cost), b: session
-  kSourceNote = 20,
-};
-
-// at::RecordScope's numbers; lanescope's own ranges are kUserScope.
-inline constexpr std::uint8_t kFunctionScope = 0;
-inline constexpr std::uint8_t kBackwardScope = 1;
-inline constexpr std::uint8_t kUserScope = 7;
-// A Python frame; the values of at::RecordScope are far below. b: its depth among the thread's
-// frames, from 1.
-inline constexpr std::uint8_t kFrameScope = 64;
-
-enum RecordFlag : std::uint16_t {
-  kHasSequence = 1,       // a is a sequence number
-  kHasForwardThread = 2,  // b is the forward thread (torch's numbering)
-  kAsync = 4,             // may end on another thread
-  kNvtx = 8,              // an NVTX range
-  kModuleFrame = 16,      // of an nn.Module; a is its number among those of its class
-};
-
-// Numbers that change in each call are not part of the range's detail: so the detail repeats, and
-// the spool keeps it once. Only collectives have the first two.
-enum CallNumberFlag : std::uint16_t {
-  kHasSeq = 1,               // a
-  kHasCommsId = 2,           // d
-  kHasRecordFunctionId = 4,  // end_tsc, which is no time
-};
-
-// 48 bytes. Unused fields are 0.
-struct Record {
-  std::uint64_t begin_tsc = 0;
-  std::uint64_t end_tsc = 0;  // 0: open
-  std::uint32_t name = 0;     // text id; 0 is the empty text
-  std::uint8_t kind = 0;      // RecordKind
-  std::uint8_t scope = 0;
-  std::uint16_t flags = 0;  // RecordFlag
-  std::int64_t a = 0;       // sequence number; module number
-  std::uint32_t b = 0;      // forward thread; depth of a frame
-  std::uint32_t c = 0;      // text id of the detail (shapes, ...); 0: none
-  std::uint64_t d = 0;      // handle
-};
-static_assert(sizeof(Record) == 48 && alignof(Record) == 8);
-
-// A detail (Record::c) is the text id of what codec/op_details.h packs: shapes, types,
-// concrete inputs, keywords.
-
-// A memory event needs more 64-bit numbers and fewer names: another view of the same 48 bytes.
-struct MemoryFields {
-  std::int64_t bytes = 0;             // a; negative: freed
-  std::uint64_t address = 0;          // d
-  std::uint64_t total_allocated = 0;  // end_tsc
-  std::uint64_t total_reserved = 0;   // name: low half, b: high half
-  std::uint8_t device_type = 0;       // scope; c10::DeviceType: 0 CPU, 1 CUDA
-  std::int16_t device_index = -1;     // flags; -1 CPU
-};
-inline void set_memory(Record& record, const MemoryFields& fields) {
-  record.a = fields.bytes;
-  record.d = fields.address;
-  record.end_tsc = fields.total_allocated;
-  record.name = static_cast<std::uint32_t>(fields.total_reserved);
-  record.b = static_cast<std::uint32_t>(fields.total_reserved >> 32);
-  record.scope = fields.device_type;
-  record.flags = static_cast<std::uint16_t>(fields.device_index);
-}
-inline MemoryFields memory_fields(const Record& record) {
-  return {record.a,       record.d,
-          record.end_tsc, record.name | static_cast<std::uint64_t>(record.b) << 32,
-          record.scope,   static_cast<std::int16_t>(record.flags)};
-}
-
-// What a kTensor record tells about its tensor.
-enum class TensorRole : std::uint8_t {
-  kInput = 0,  // an operator takes it; only for the next range, if it has that name
-  kParameter = 1,
-  kGradient = 2,  // of the parameter before it
-  kOptimizerParameter = 3,
-  kOptimizerGradient = 4,
-  kOptimizerState = 5,
-  kLost = 6,  // an input without identity: there were too many tensors
-};
-
-// Which tensor it is: another view of the same 48 bytes.
-struct TensorFields {
-  std::uint32_t operator_name = 0;      // name; kInput and kLost only
-  TensorRole role = TensorRole::kLost;  // b: high byte
-  std::uint32_t input = 0;              // b: low 24 bits; position among the inputs
-  std::uint32_t item = 0;               // c: position in a list of tensors, from 1; 0: no list
-  std::uint64_t address = 0;            // d: of its storage; 0: none
-  std::uint64_t implementation = 0;     // end_tsc: address of its TensorImpl
-  std::int64_t bytes = 0;         // a: from its first to behind its last element; -1: not strided
-  std::uint8_t device_type = 0;   // scope; c10::DeviceType
-  std::int16_t device_index = 0;  // flags; -1: the device has no index
-};
-inline constexpr std::uint32_t kMostInput = 0xffffff;
-inline void set_tensor(Record& record, const TensorFields& fields) {
-  record.name = fields.operator_name;
-  record.b = static_cast<std::uint32_t>(fields.role) << 24 | (fields.input & kMostInput);
-  record.c = fields.item;
-  record.d = fields.address;
-  record.end_tsc = fields.implementation;
-  record.a = fields.bytes;
-  record.scope = fields.device_type;
-  record.flags = static_cast<std::uint16_t>(fields.device_index);
-}
-inline TensorFields tensor_fields(const Record& record) {
-  return {record.name,
-          static_cast<TensorRole>(record.b >> 24),
-          record.b & kMostInput,
-          record.c,
-          record.d,
-          record.end_tsc,
-          record.a,
-          record.scope,
-          static_cast<std::int16_t>(record.flags)};
-}
 
 enum class ChunkKind : std::uint32_t {
   kFree = 0,        // prepared, never used

@@ -19,11 +19,7 @@ Trace three_steps() {
   for (int i = 0; i < 3; ++i) {
     sketch.step();
     sketch.launch({.us = 50});
-    sketch.launch({.name = "Memcpy HtoD (Pageable -> Device)",
-                   .us = 10,
-                   .op = "aten::copy_",
-                   .category = "gpu_memcpy",
-                   .call = "cudaMemcpyAsync"});
+    sketch.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 10));
     sketch.wait().end();
   }
   return sketch.trace();

@@ -6,9 +6,10 @@
 #include <tuple>
 
 #include "lanescope/explain/compare_headline.h"
-#include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 #include "lanescope/model/gpu_device.h"
 
 namespace lanescope::explain {
@@ -32,12 +33,12 @@ StepCosts costs_of(const Facts& facts, bool python_frames) {
       {*facts.trace, facts.links, python_frames ? nesting : facts.nesting,
        facts.main_device ? &facts.device().timeline : nullptr,
        facts.main_device ? &facts.device().gaps : nullptr, facts.steady_windows, cpu_windows,
-       static_cast<std::int64_t>(facts.steady.size())});
+       static_cast<std::int64_t>(facts.selection.steady.size())});
 }
 
 StepSpread spread_of(const Facts& facts, bool on_device) {
   std::vector<std::int64_t> lengths;
-  for (const std::size_t index : facts.steady)
+  for (const std::size_t index : facts.selection.steady)
     lengths.push_back(on_device ? facts.device().windows[index].length_ns()
                                 : facts.steps.steps[index].cpu_end_ns -
                                       facts.steps.steps[index].cpu_start_ns);
@@ -49,7 +50,7 @@ StepSpread spread_of(const Facts& facts, bool on_device) {
   spread.longest_ns = statistics.longest_ns;
   spread.spread_ns = static_cast<std::int64_t>(1.4826 * static_cast<double>(statistics.mad_ns));
   for (const std::size_t index : statistics.slow)
-    spread.slow.push_back(facts.steps.steps[facts.steady[index]].number.value_or(0));
+    spread.slow.push_back(facts.steps.steps[facts.selection.steady[index]].number.value_or(0));
   return spread;
 }
 
@@ -236,16 +237,16 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
   if (c.scope == CompareScope::kSteps)
     for (const auto& [spread, side] : {std::pair(&c.a_steps, "A"), std::pair(&c.b_steps, "B")})
       if (!spread->slow.empty() && c.verdict != CompareVerdict::kSlowSteps)
-        out.push_back(
-            say("{} holds {} slow {} among {}, which count in its mean.",
-                {text(side), count(spread->slow.size()),
-                 text(spread->slow.size() == 1 ? "step" : "steps"), count(spread->count)}));
+        out.push_back(say(*c.a, "{} holds {} slow [step|steps] among {}, which count in its mean.",
+                          {text(side), count(spread->slow.size()), count(spread->count)}));
   return out;
 }
 
 }  // namespace
 
-bool has_missing_work(const Facts& facts) { return facts.is_cut || is_truncated(*facts.trace); }
+bool has_missing_work(const Facts& facts) {
+  return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated();
+}
 
 bool can_compare_steps(const Facts& a, const Facts& b) {
   return a.steps.marked == b.steps.marked && !has_missing_work(a) && !has_missing_work(b);

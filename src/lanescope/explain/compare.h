@@ -85,6 +85,7 @@ bool has_missing_work(const Facts& facts);
 // Can a step be compared with a step, or a recording with a recording? Else only calls can.
 bool can_compare_steps(const Facts& a, const Facts& b);
 
+// Facts of `lanescope diff` are gathered with count_long_step: a slow step is why means differ.
 // O(n log n). Any thread.
 Comparison compare(const Facts& a, const Facts& b);
 

@@ -5,7 +5,6 @@
 #include <cstdlib>
 
 #include "lanescope/base/wide.h"
-#include "lanescope/explain/cut_steps.h"
 
 namespace lanescope::explain {
 
@@ -215,8 +214,9 @@ Sentence not_compared(const Comparison& c) {
         {text(!has_missing_work(*c.b)   ? "A"
               : !has_missing_work(*c.a) ? "B"
                                         : "both"),
-         text(is_truncated(*c.a->trace) || is_truncated(*c.b->trace) ? "the end of the file"
-                                                                     : "GPU work of its steps")});
+         text(c.a->trace->import_stats().is_truncated() || c.b->trace->import_stats().is_truncated()
+                  ? "the end of the file"
+                  : "GPU work of its steps")});
   if (c.scope == CompareScope::kCalls)
     return say(
         "{} marks no steps (prof.step()), so the time of a step cannot be compared; what "

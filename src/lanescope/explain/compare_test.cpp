@@ -25,8 +25,8 @@ struct Pair {
   Pair(Trace a_trace, Trace b_trace)
       : a(std::move(a_trace)),
         b(std::move(b_trace)),
-        a_facts(*gather_facts(a)),
-        b_facts(*gather_facts(b)),
+        a_facts(*gather_facts(a, {.step = {}, .count_long_step = true})),
+        b_facts(*gather_facts(b, {.step = {}, .count_long_step = true})),
         result(compare(a_facts, b_facts)) {}
   Trace a, b;
   Facts a_facts, b_facts;

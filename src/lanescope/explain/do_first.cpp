@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 #include "lanescope/explain/user_code.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "lanescope/explain/cut_steps.h"
+#include "lanescope/analysis/time_span.h"
 
 namespace lanescope::explain {
 
@@ -95,7 +95,7 @@ DeviceFacts facts_of(const Facts& facts, analysis::DeviceTimeline timeline) {
   if (!device.windows.empty()) {
     const Window range{device.windows.front().start_ns, device.windows.back().end_ns};
     device.gaps = analysis::find_gaps(*facts.trace, facts.links, timeline, range);
-    if (is_truncated(*facts.trace))
+    if (facts.trace->import_stats().is_truncated())
       forget_all(device.gaps);
     else if (facts.kernel_launches.gpu_stops_early())
       forget_the_end(device.gaps);
@@ -170,11 +170,27 @@ void cut_gap(Gaps& gaps, std::int64_t moment_ns) {
   gaps.gaps.insert(std::next(gap), half);
 }
 
+// A gap over the edge of a step that is left out lies in a steady one in part.
+void cut_gaps_at_long_step(Facts& facts) {
+  const auto step = facts.selection.long_step;
+  if (!step || !facts.main_device) return;
+  const Window window = facts.device().windows[*step];
+  cut_gap(facts.devices[*facts.main_device].gaps, window.start_ns);
+  cut_gap(facts.devices[*facts.main_device].gaps, window.end_ns);
+}
+
+Result<analysis::StepSelection> select_steps_of(const Facts& facts,
+                                                const analysis::StepOptions& options) {
+  std::vector<Window> windows;
+  for (std::size_t i = 0; i < facts.steps.steps.size(); ++i)
+    windows.push_back(facts.step_window(i));
+  return analysis::select_steps({*facts.trace, facts.steps, facts.kernel_launches,
+                                 facts.main_device ? &facts.device().timeline : nullptr, windows},
+                                options);
+}
+
 void measure_steady(Facts& facts) {
-  facts.steady_windows.clear();
-  facts.wall = {};
-  facts.cpu_wall = {};
-  for (const std::size_t index : facts.steady) {
+  for (const std::size_t index : facts.selection.steady) {
     join(facts.steady_windows, facts.step_window(index));
     if (facts.main_device) facts.wall += facts.device().walls[index];
     if (facts.cpu) facts.cpu_wall += facts.cpu->walls[index];
@@ -182,6 +198,16 @@ void measure_steady(Facts& facts) {
   if (!facts.main_device) return;
   facts.launches = analysis::compute_launch_stats(*facts.trace, facts.links,
                                                   facts.device().timeline, facts.steady_windows);
+}
+
+Error too_far_apart(const Trace& trace, const analysis::FarTimes& far) {
+  constexpr double kYearNs = 365.25 * 86400e9;
+  const auto place = [&](SliceId slice) { return trace.slices().event_index[raw(slice)] + 1; };
+  return {
+      Errc::kCorruptInput,
+      fmt::format("expected times within 104 days, found {:.1f} years from event {} to event "
+                  "{} of the file: a time in it is wrong. Remove that event and try again",
+                  static_cast<double>(far.span_ns) / kYearNs, place(far.first), place(far.last))};
 }
 
 }  // namespace
@@ -204,32 +230,27 @@ Window Facts::step_window(std::size_t step) const {
 
 std::vector<std::int64_t> Facts::steady_lengths_ns() const {
   std::vector<std::int64_t> lengths;
-  for (const std::size_t step : steady) lengths.push_back(step_window(step).length_ns());
+  for (const std::size_t step : selection.steady) lengths.push_back(step_window(step).length_ns());
   return lengths;
-}
-
-std::vector<std::size_t> Facts::later_steps() const {
-  std::vector<std::size_t> indices = steady;
-  if (long_step)
-    indices.insert(std::lower_bound(indices.begin(), indices.end(), *long_step), *long_step);
-  return indices;
 }
 
 std::vector<Window> Facts::steady_cpu_windows() const {
   std::vector<Window> windows;
-  for (const std::size_t index : steady)
+  for (const std::size_t index : selection.steady)
     join(windows, {steps.steps[index].cpu_start_ns, steps.steps[index].cpu_end_ns});
   return windows;
 }
 
 Confidence Facts::confidence() const {
   constexpr std::int64_t kShortWallNs = 1'000'000;  // percentages of less than 1 ms are unsteady
-  if (steady.size() >= 3 && steady_wall_ns() >= kShortWallNs) return Confidence::kHigh;
-  return steady.size() >= 2 || steady_wall_ns() >= 10 * kShortWallNs ? Confidence::kMedium
-                                                                     : Confidence::kLow;
+  const std::size_t samples = selection.steady.size();
+  if (samples >= 3 && steady_wall_ns() >= kShortWallNs) return Confidence::kHigh;
+  return samples >= 2 || steady_wall_ns() >= 10 * kShortWallNs ? Confidence::kMedium
+                                                               : Confidence::kLow;
 }
 
-Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step) {
+Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options) {
+  if (const auto far = analysis::find_far_times(trace)) return too_far_apart(trace, *far);
   Facts facts;
   facts.trace = &trace;
   facts.links = analysis::compute_launch_links(trace);
@@ -246,62 +267,15 @@ Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step)
     facts.steps.device_behind = true;
   }
   for (auto& timeline : timelines) facts.devices.push_back(facts_of(facts, std::move(timeline)));
-
-  const auto& steps = facts.steps.steps;
-  if (step) {
-    const auto found = std::find_if(steps.begin(), steps.end(),
-                                    [&](const auto& each) { return each.number == step; });
-    if (found == steps.end())
-      return Error{Errc::kInvalidArgument,
-                   facts.steps.device_behind
-                       ? "expected no step: the GPU runs behind the steps that are marked, and "
-                         "without launch calls in the trace its work cannot be told apart by step"
-                   : !facts.steps.marked
-                       ? "expected a step's number, but the trace marks no steps"
-                       : fmt::format("expected a step from {} to {}, found {}",
-                                     *steps.front().number, *steps.back().number, *step)};
-    facts.steady.push_back(static_cast<std::size_t>(found - steps.begin()));
-    facts.one_step_chosen = true;
-  } else {
-    for (std::size_t i = facts.steps.first_steady; i < steps.size(); ++i) facts.steady.push_back(i);
-  }
-
   if (!facts.main_device) facts.cpu = cpu_facts_of(facts);
-  leave_out_cut_steps(facts);
+  LANESCOPE_TRY(facts.selection, select_steps_of(facts, options));
+  cut_gaps_at_long_step(facts);
   measure_steady(facts);
   return facts;
 }
 
 Value step_number(const Facts& facts, std::size_t step) {
   return count(static_cast<std::uint64_t>(facts.steps.steps[step].number.value_or(0)));
-}
-
-void leave_out_long_step(Facts& facts) {
-  constexpr std::size_t kFewestOthers = 3;
-  if ((!facts.main_device && !facts.cpu) || !facts.steps.marked || facts.one_step_chosen ||
-      facts.steady.size() <= kFewestOthers)
-    return;
-  const auto length = [&](std::size_t index) { return facts.step_window(index).length_ns(); };
-  const auto longest =
-      std::max_element(facts.steady.begin(), facts.steady.end(),
-                       [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
-  std::int64_t others_ns = -length(*longest);
-  for (const std::size_t index : facts.steady) others_ns += length(index);
-  if (length(*longest) <= others_ns) return;
-  const auto with_work =
-      std::count_if(facts.steady.begin(), facts.steady.end(), [&](std::size_t index) {
-        return index != *longest &&
-               (!facts.main_device || facts.device().walls[index].partition.busy_ns() > 0);
-      });
-  if (static_cast<std::size_t>(with_work) < kFewestOthers) return;
-  facts.long_step = *longest;
-  if (facts.main_device) {
-    const Window window = facts.device().windows[*longest];
-    cut_gap(facts.devices[*facts.main_device].gaps, window.start_ns);
-    cut_gap(facts.devices[*facts.main_device].gaps, window.end_ns);
-  }
-  facts.steady.erase(longest);
-  measure_steady(facts);
 }
 
 std::vector<HostShare> host_shares(const Facts& facts, const std::vector<HostStretch>& stretches) {

@@ -16,6 +16,7 @@
 #include "lanescope/analysis/launch_stats.h"
 #include "lanescope/analysis/memory_timeline.h"
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/analysis/step_selection.h"
 #include "lanescope/analysis/steps.h"
 #include "lanescope/analysis/wall_partition.h"
 #include "lanescope/base/result.h"
@@ -67,20 +68,13 @@ struct Facts {
   TrackId main_thread = kNone<TrackId>;
   analysis::MemoryTimeline memory;  // empty when the trace has no memory records
 
-  // The steps that numbers per step are made from, as indices: all but the first, or the chosen
-  // one. Their windows on the main device, neighbours joined, and their sums.
-  std::vector<std::size_t> steady;
-  // Steps at the end that the recording does not hold as a whole (cut_steps.h), none of `steady`.
-  std::vector<std::size_t> cut_steps;
-  // GPU work of the steady steps themselves is missing: what bounds a step cannot be told.
-  bool is_cut = false;
-  // A later step that is none of them: see leave_out_long_step().
-  std::optional<std::size_t> long_step;
+  // The steps that numbers per step are made from. Their windows on the main device (without one, on
+  // the CPU), neighbours joined, and their sums.
+  analysis::StepSelection selection;
   std::vector<analysis::Window> steady_windows;
   WallTimes wall;
   analysis::HostWall cpu_wall;  // of `cpu`
   analysis::LaunchStats launches;
-  bool one_step_chosen = false;
   // What kernel_facts() fills when it is first asked; copies of these Facts share it.
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
 
@@ -90,7 +84,8 @@ struct Facts {
   std::int64_t idle_at_ends_ns() const;  // that last part of it
   const DeviceFacts& device() const { return devices[*main_device]; }
   std::int64_t per_step(std::int64_t total_ns) const {
-    return steady.empty() ? 0 : total_ns / static_cast<std::int64_t>(steady.size());
+    return selection.steady.empty() ? 0
+                                    : total_ns / static_cast<std::int64_t>(selection.steady.size());
   }
   // When a step held the main device; without one, the CPU's range.
   analysis::Window step_window(std::size_t step) const;
@@ -98,24 +93,18 @@ struct Facts {
     return main_device ? wall.partition.wall_ns : cpu_wall.wall_ns;
   }
   std::vector<std::int64_t> steady_lengths_ns() const;  // of the windows, in order of time
-  // The steady steps and the long one, in order of time.
-  std::vector<std::size_t> later_steps() const;
   // CPU ranges of the steady steps, neighbours joined.
   std::vector<analysis::Window> steady_cpu_windows() const;
   Confidence confidence() const;  // by number of steady steps and length of their wall
 };
 
-// kInvalidArgument: the trace has no step of that number. O(n log n).
-Result<Facts> gather_facts(const Trace& trace, std::optional<std::int64_t> step = {});
+// The only place that makes Facts; nothing changes them afterwards. Gaps that reach over the ends of
+// a long step that is left out are cut there. kInvalidArgument: select_steps(). kCorruptInput:
+// its times cannot be one recording (analysis/time_span.h). O(n log n).
+Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& options = {});
 
 // The number of a step, by its index, for a sentence; 0: it has none.
 Value step_number(const Facts& facts, std::size_t step);
-
-// Takes one step out of the steady ones: the longest, if it held the main device (without
-// one, the CPU) for longer than all others together, of which three or more have work of the
-// device; a mean with it would say nothing of any of them. Gaps that reach over its ends are cut
-// there. O(n).
-void leave_out_long_step(Facts& facts);
 
 // Idle time by cause inside a window. O(log n + parts in it).
 IdleTimes idle_within(const analysis::Gaps& gaps, const analysis::Window& window);

@@ -79,7 +79,7 @@ struct Finding {
   Sentence brief, action;
   Confidence confidence = Confidence::kMedium;
   std::uint64_t sample_count = 0;
-  std::string sample_noun = "step";
+  std::string sample_noun;  // empty: steady steps, and the runner says what they are called
   std::vector<Explained> explains;
   bool leads = false;  // kOnce, longer than all other steps together: is before kCost
 };

@@ -65,7 +65,7 @@ void gather_kernels(const Facts& facts, KernelFacts& result) {
     const StringId label = trace.slices().name[raw(work.slice)];
     const auto [name, is_new] = result.names.try_emplace(raw(label));
     if (is_new) {
-      name->second = analysis::parse_kernel_name(trace.text(label));
+      name->second = names::parse_kernel_name(trace.text(label));
       units[raw(label)] = analysis::matrix_units(trace.text(label));
     }
     kernel.name = &name->second;  // nodes of the map stay where they are

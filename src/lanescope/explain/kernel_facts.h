@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/launch_shape.h"
 #include "lanescope/analysis/roofline.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/explain/finding.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain {
 
@@ -21,7 +21,7 @@ namespace lanescope::explain {
 struct KernelCall {
   SliceId slice{};
   std::int64_t start_ns = 0, end_ns = 0;
-  const analysis::KernelName* name = nullptr;
+  const names::KernelName* name = nullptr;
   analysis::MatrixUnits matrix_units = analysis::MatrixUnits::kUnknown;
   SliceId op = kNone<SliceId>;                   // the innermost operator around its launch
   const analysis::RooflineCall* call = nullptr;  // its modelled operator; null: none
@@ -39,8 +39,8 @@ struct KernelCall {
 // Of the main device. Borrows the trace.
 struct KernelFacts {
   analysis::Roofline roofline;
-  std::vector<KernelCall> kernels;                                // by start
-  std::unordered_map<std::uint32_t, analysis::KernelName> names;  // by raw StringId
+  std::vector<KernelCall> kernels;                             // by start
+  std::unordered_map<std::uint32_t, names::KernelName> names;  // by raw StringId
   std::optional<analysis::LaunchShape> shape(const Trace& trace, const KernelCall& kernel) const;
 };
 

@@ -6,6 +6,7 @@
 
 #include "lanescope/explain/compare.h"
 #include "lanescope/explain/measures.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
 
@@ -44,13 +45,12 @@ std::vector<Evidence> evidence_of(const Facts& facts, const Piles& piles, bool w
   std::vector<Evidence> evidence;
   for (std::size_t i = 0; i < ranked.size() && i < kMostEvidence; ++i) {
     const auto& [label, pile] = ranked[i];
-    Evidence each{pile.longest, say("{} x{} in {} {}: {} per step",
-                                    {kernel(label), count(pile.count), count(facts.steady.size()),
-                                     text(facts.steady.size() == 1 ? "step" : "steps"),
-                                     ns(facts.per_step(pile.time_ns))})};
+    Evidence each{pile.longest,
+                  say(facts, "{} x{} [in {} steps]: {} [per step]",
+                      {kernel(label), count(pile.count), count(facts.selection.steady.size()),
+                       ns(facts.per_step(pile.time_ns))})};
     if (with_bytes) {
-      each.text.pattern += ", {} per step";
-      each.text.values.push_back(bytes(facts.per_step(pile.size_bytes)));
+      append(each.text, say(facts, ", {} [per step]", {bytes(facts.per_step(pile.size_bytes))}));
     }
     evidence.push_back(std::move(each));
   }
@@ -117,11 +117,12 @@ std::vector<Evidence> wall_evidence(const Facts& facts) {
        say("per step: compute {}, communication alone {}, copies alone {}, idle {}",
            {ns(facts.per_step(part.compute_ns)), ns(facts.per_step(part.exposed_communication_ns)),
             ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.idle_ns))})}};
-  const auto longest =
-      std::max_element(facts.steady.begin(), facts.steady.end(), [&](std::size_t a, std::size_t b) {
+  const auto longest = std::max_element(
+      facts.selection.steady.begin(), facts.selection.steady.end(),
+      [&](std::size_t a, std::size_t b) {
         return facts.device().windows[a].length_ns() < facts.device().windows[b].length_ns();
       });
-  if (longest != facts.steady.end() && facts.steps.steps[*longest].number)
+  if (longest != facts.selection.steady.end() && facts.steps.steps[*longest].number)
     evidence.push_back({facts.steps.steps[*longest].slice,
                         say("the longest is step {} with {}",
                             {text(std::to_string(*facts.steps.steps[*longest].number)),

@@ -98,7 +98,7 @@ Measured count_work(const Facts& facts, std::string_view key) {
   const CategoryKind kind = key == "kernels"   ? CategoryKind::kKernel
                             : key == "memsets" ? CategoryKind::kGpuMemset
                                                : CategoryKind::kGpuMemcpy;
-  const auto steps = static_cast<std::int64_t>(facts.steady.size());
+  const auto steps = static_cast<std::int64_t>(facts.selection.steady.size());
   std::int64_t count = 0, bytes = 0, with_bytes = 0;
   for (const auto& work : facts.device().timeline.work) {
     if (trace.kind(work.slice) != kind || !inside(facts.steady_windows, work.start_ns)) continue;
@@ -116,7 +116,7 @@ Measured count_work(const Facts& facts, std::string_view key) {
 
 Measured step_length(const Facts& facts, bool longest) {
   std::vector<std::int64_t> lengths;
-  for (const std::size_t index : facts.steady)
+  for (const std::size_t index : facts.selection.steady)
     lengths.push_back(facts.device().windows[index].length_ns());
   const auto statistics = analysis::step_statistics(lengths);
   return MeasuredValue{longest ? statistics.longest_ns : statistics.median_ns, 1};
@@ -166,7 +166,7 @@ std::vector<SliceId> find_host_waits(const Facts& facts) {
 
 Measured compute_measure(const Facts& facts, const Measure& measure) {
   const std::string_view key = measure.key;
-  const auto steps = static_cast<std::int64_t>(facts.steady.size());
+  const auto steps = static_cast<std::int64_t>(facts.selection.steady.size());
   if (key == "steps") return MeasuredValue{facts.steps.marked ? steps : 0, 1};
   if (steps == 0) return Unmeasured{"events (the trace is empty)"};
   if (key == "cpu_wall") {

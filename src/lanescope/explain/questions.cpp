@@ -102,112 +102,6 @@ constexpr std::pair<std::string_view, std::string_view> kSameWords[] = {
     {"gemm", "matmul"},
 };
 
-// Words of users, and a rule about each.
-constexpr std::pair<std::string_view, std::string_view> kMeantRules[] = {
-    {"overhead", "host-bound"},
-    {"starve", "host-bound"},
-    {"compute", "gpu-bound"},
-    {"utilization", "gpu-idle"},
-    {"utilisation", "gpu-idle"},
-    {"cudadevicesynchronize", "host-sync"},
-    {"cudadevicesynchronize", "final-sync"},
-    {"cudastreamsynchronize", "host-sync"},
-    {"leak", "memory-growth"},
-    {"oom", "memory-limit"},
-    {"oom", "memory-growth"},
-    {"oom", "memory-peak"},
-    {"oom", "memory-fragmentation"},
-    {"fragment", "memory-fragmentation"},
-    {"dataloader", "dataloader-wait"},
-    {"worker", "dataloader-wait"},
-    {"gap", "gpu-idle"},
-    {"gap", "host-bound"},
-    {"tf32", "fp32-matmul"},
-    {"bf16", "fp32-matmul"},
-    {"fp16", "fp32-matmul"},
-    {"precision", "fp32-matmul"},
-    {"pin", "pageable-copy"},
-    {"spike", "uneven-steps"},
-    {"jitter", "uneven-steps"},
-    {"variance", "uneven-steps"},
-    {"vary", "uneven-steps"},
-    {"addmm", "matmul-chain"},
-    {"bmm", "matmul-chain"},
-    {"mm", "matmul-chain"},
-    {"flash", "math-attention"},
-    {"sdpa", "math-attention"},
-    {"missing", "no-gpu-work"},
-    {"missing", "lost-events"},
-    {"tensorcore", "fp32-matmul"},
-    {"tensorcore", "half-off-tensor-cores"},
-    {"tensorcore", "unaligned-dims"},
-    {"trust", "lost-events"},
-    {"trust", "damaged-file"},
-    {"trust", "clock-offset"},
-    {"trust", "few-steps"},
-    {"trust", "profiler-stall"},
-    {"reliable", "lost-events"},
-    {"reliable", "clock-offset"},
-    {"complete", "lost-events"},
-    {"complete", "damaged-file"},
-    {"broken", "damaged-file"},
-    {"broken", "lost-events"},
-    {"memory", "memory-peak"},
-    {"memory", "memory-limit"},
-    {"memory", "memory-growth"},
-    {"vram", "memory-peak"},
-    {"vram", "memory-limit"},
-    {"adam", "optimizer-loop"},
-    {"adam", "optimizer-share"},
-    {"adamw", "optimizer-loop"},
-    {"adamw", "optimizer-share"},
-    {"sgd", "optimizer-loop"},
-    {"sgd", "optimizer-share"},
-    {"batchsize", "few-blocks"},
-    {"batchsize", "host-bound"},
-    {"batchsize", "tiny-kernels"},
-    {"biggest", "hotspot-kernel"},
-    {"slowest", "hotspot-kernel"},
-    {"longest", "hotspot-kernel"},
-    {"expensive", "hotspot-kernel"},
-    {"layer", "hotspot-kernel"},
-    {"fully", "gpu-idle"},
-    {"fully", "gpu-bound"},
-    {"waste", "gpu-idle"},
-    {"bigger", "gpu-bound"},
-    {"bigger", "memory-limit"},
-    {"network", "communication-bound"},
-    {"rank", "communication-bound"},
-    {"balance", "communication-bound"},
-    {"imbalance", "communication-bound"},
-    {"straggler", "communication-bound"},
-    {"python", "host-bound"},
-    {"python", "python-indexing"},
-    {"cudamalloc", "allocator-calls"},
-    {"cudafree", "allocator-calls"},
-    {"self", "self-total"},
-    {"copy", "pageable-copy"},
-    {"copy", "exposed-copy"},
-    {"backward", "backward-gap"},
-    {"backward", "recompute"},
-    {"cudalaunchkernel", "host-bound"},
-    {"cudalaunchkernel", "tiny-kernels"},
-    {"cudalaunchkernel", "slow-launches"},
-    {"item", "host-sync"},
-    {"sync", "host-sync"},
-    {"sync", "final-sync"},
-    {"print", "host-sync"},
-    {"logging", "host-sync"},
-    {"loaderprocess", "dataloader-wait"},
-    {"loaderprocess", "worker-restart"},
-    {"channelslast", "conv-layout"},
-    {"channelslast", "layout-copies"},
-    {"fuse", "unfused-chain"},
-    {"fuse", "unfused-norm"},
-    {"autocast", "fp32-matmul"},
-    {"empty", "no-gpu-work"},
-};
-
 // Without its ending, so that "copies" and "copied" equal "copy".
 std::string stem(std::string word) {
   for (bool shorter = true; shorter;) {
@@ -299,23 +193,23 @@ struct RuleWords {
   struct Row {
     std::string_view id;
     std::set<std::string> question, all;  // all: with those of the id
+    std::set<std::string> meant_by;       // Rule::meant_by
+    bool is_about_single_steps = false;
   };
   std::vector<Row> rules;
-  std::map<std::string, int> rules_with;                        // that have the word
-  std::vector<std::pair<std::string, std::string_view>> meant;  // kMeantRules
+  std::map<std::string, int> rules_with;  // that have the word
 };
 
 const RuleWords& words_of_rules() {
   static const RuleWords words = [] {
     RuleWords made;
     for (const Rule* rule : all_rules()) {
-      RuleWords::Row row{rule->id, words_of(rule->question), words_of(rule->id)};
+      RuleWords::Row row{rule->id, words_of(rule->question), words_of(rule->id),
+                         words_of(rule->meant_by), rule->is_about_single_steps};
       row.all.insert(row.question.begin(), row.question.end());
       for (const std::string& word : row.all) ++made.rules_with[word];
       made.rules.push_back(std::move(row));
     }
-    for (const auto& [word, rule] : kMeantRules)
-      made.meant.emplace_back(canonical_word(stem(std::string(word))), rule);
     return made;
   }();
   return words;
@@ -329,8 +223,7 @@ bool is_question(std::string_view text) {
 
 AskedRules rules_for_question(std::string_view text) {
   struct Candidate {
-    std::string_view id;
-    const std::set<std::string>* words = nullptr;
+    const RuleWords::Row* rule = nullptr;
     double score = 0;
   };
   const RuleWords& known = words_of_rules();
@@ -338,18 +231,20 @@ AskedRules rules_for_question(std::string_view text) {
   std::vector<Candidate> candidates;
   for (const RuleWords::Row& rule : known.rules) {
     if (!asked.empty() && rule.question == asked) return {false, {std::string(rule.id)}};
-    candidates.push_back({rule.id, &rule.all});
+    candidates.push_back({&rule});
   }
   if (is_general(asked)) return {true, {}};
-  std::set<std::string_view> meant;
-  for (const auto& [word, rule] : known.meant)
-    if (asked.contains(word)) meant.insert(rule);
-  if (asks_of_one_step(asked)) meant.insert({"uneven-steps", "long-step"});
+  const bool asks_of_one = asks_of_one_step(asked);
+  const auto is_meant = [&](const RuleWords::Row& rule) {
+    return (asks_of_one && rule.is_about_single_steps) ||
+           std::any_of(asked.begin(), asked.end(),
+                       [&](const std::string& word) { return rule.meant_by.contains(word); });
+  };
   double best = 0;
   for (Candidate& candidate : candidates) {
-    if (meant.contains(candidate.id)) candidate.score += 1;
+    if (is_meant(*candidate.rule)) candidate.score += 1;
     for (const std::string& word : asked)
-      if (candidate.words->contains(word))
+      if (candidate.rule->all.contains(word))
         candidate.score += (general_words().contains(word) ? 0.3 : 1.0) / known.rules_with.at(word);
     best = std::max(best, candidate.score);
   }
@@ -359,7 +254,7 @@ AskedRules rules_for_question(std::string_view text) {
                    [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   for (const Candidate& candidate : candidates)
     if (found.ids.size() < kMostRules && candidate.score >= best * 0.5)
-      found.ids.emplace_back(candidate.id);
+      found.ids.emplace_back(candidate.rule->id);
   return found;
 }
 

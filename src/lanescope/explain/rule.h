@@ -47,9 +47,10 @@ class Needs {
 };
 
 struct Rule {
-  const char* id;        // "host-sync": --question takes it, docs/rules/<id>.md explains it
-  const char* question;  // "does the program wait for the GPU in the middle of a step?"
-  int order;             // its place in --list and among findings of equal stake
+  const char* id;             // "host-sync": --question takes it, docs/rules/<id>.md explains it
+  const char* question;       // "does the program wait for the GPU in the middle of a step?"
+  const char* meant_by = "";  // words of users that mean it: "leak oom"; rules_for_question()
+  int order;                  // its place in --list and among findings of equal stake
 
   // Checked in this order, before `run`: an unmet need makes it NotChecked, a false `only_if` Quiet.
   Needs needs{};
@@ -62,12 +63,18 @@ struct Rule {
   bool is_cpu_headline = false;  // the headline asks it where there is no GPU work
   // May be said of a file whose end is missing. Whole threads, streams or steps may be there.
   bool survives_cut = true;
-  bool only_by_id = false;  // true of nearly every trace: runs only when it is asked by its id
+  // Says what a row, a call or a kernel is, not what is wrong: it runs only when it is asked, by its
+  // id or by a question.
+  bool only_when_asked = false;
   // Where the GPU is idle, whatever the reason: as general as what bounds the step.
   bool is_general = false;
   // Its time holds the gap at the edge of the recording, so its share is one of the whole wall.
   bool counts_edge_gap = false;
-  bool is_about_long_step = false;  // of Facts::long_step, as all that explain a part of it
+  bool is_about_long_step = false;     // of Facts::long_step, as all that explain a part of it
+  bool is_about_single_steps = false;  // "why is the last step slow?" means it
+  // Fires when a program got worse, not because of what it is: --write-budget forbids it.
+  bool is_regression = false;
+  bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
   // Another finding that explains this share of its time says all that it says, and replaces it.
   double covered_from = 0.9;
 };

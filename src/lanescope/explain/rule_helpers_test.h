@@ -15,9 +15,8 @@ inline constexpr std::int64_t us(std::int64_t value) { return value * 1000; }  /
 
 // What the rule found; none: it stayed quiet, or did not check.
 inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string& rule) {
-  auto facts = gather_facts(trace);
+  const auto facts = gather_facts(trace);
   EXPECT_TRUE(facts);
-  leave_out_long_step(*facts);
   const auto explanation = run_rules(*facts, {.only = {rule}, .off = {}});
   EXPECT_TRUE(explanation);
   if (!explanation || explanation->findings.empty()) return std::nullopt;
@@ -25,8 +24,7 @@ inline std::optional<Finding> find_by_rule(const Trace& trace, const std::string
 }
 
 inline RuleRun::State state_of_rule(const Trace& trace, const std::string& rule) {
-  auto facts = gather_facts(trace);
-  leave_out_long_step(*facts);
+  const auto facts = gather_facts(trace);
   return run_rules(*facts, {.only = {rule}, .off = {}})->runs.at(0).state;
 }
 

@@ -28,19 +28,20 @@ Finding tell_steps(const Facts&, const std::size_t& steps) {
 }
 
 std::optional<std::size_t> some_steps(const Facts& facts) {
-  return facts.steady.empty() ? std::nullopt : std::optional(facts.steady.size());
+  return facts.selection.steady.empty() ? std::nullopt
+                                        : std::optional(facts.selection.steady.size());
 }
 
 // One step lacks something, two are no issue, three are.
 Measurement<std::size_t> steps_or_what_is_missing(const Facts& facts) {
-  if (facts.steady.size() == 1) return NotChecked{"another step"};
-  if (facts.steady.size() == 2) return Quiet{};
-  return facts.steady.size();
+  if (facts.selection.steady.size() == 1) return NotChecked{"another step"};
+  if (facts.selection.steady.size() == 2) return Quiet{};
+  return facts.selection.steady.size();
 }
 
 Facts facts_with_steady(std::size_t steps) {
   Facts facts;
-  facts.steady.resize(steps);
+  facts.selection.steady.resize(steps);
   return facts;
 }
 

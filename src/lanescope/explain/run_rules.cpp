@@ -7,9 +7,10 @@
 #include <map>
 #include <optional>
 
-#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/declared_rules.h"
+#include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
 namespace {
@@ -48,7 +49,7 @@ bool contains(const std::vector<std::string>& ids, std::string_view id) {
 }
 
 Sentence cpu_headline(const Facts& facts) {
-  if (is_truncated(*facts.trace))
+  if (facts.trace->import_stats().is_truncated())
     return say(
         "The file was cut, and what is left of it holds no GPU work: what bounds a step "
         "cannot be told.");
@@ -76,13 +77,13 @@ Sentence plain_headline(const Facts& facts) {
                   : cpu_headline(facts);
   }
   const auto& part = facts.wall.partition;
-  if (is_truncated(trace)) return say("What bounds a step cannot be told.");
+  if (trace.import_stats().is_truncated()) return say("What bounds a step cannot be told.");
   if (rules::is_thin(facts))
     return say("There is too little GPU work in the trace to say what bounds a step.");
   if (part.idle_ns * 2 > part.wall_ns) {
     const std::int64_t untold = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
                                 facts.wall.idle_by(analysis::IdleCause::kUnknown);
-    return say("Idle: of the {} a step took the GPU worked {} ({}); {}.",
+    return say(facts, "Idle: of the {} [a step took] the GPU worked {} ({}); {}.",
                {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
                 ratio(part.busy_ns(), part.wall_ns),
                 text(untold * 2 > part.idle_ns
@@ -91,8 +92,9 @@ Sentence plain_headline(const Facts& facts) {
   }
   const std::string limit =
       part.compute_ns * 4 >= part.wall_ns * 3 ? "Mostly GPU-bound" : "No single limit";
-  return say(limit +
-                 ": of the {} a step took the GPU computed {}, moved data or communicated alone "
+  return say(facts,
+             limit +
+                 ": of the {} [a step took] the GPU computed {}, moved data or communicated alone "
                  "{} and was idle {}.",
              {ns(facts.per_step(part.wall_ns)), ratio(part.compute_ns, part.wall_ns),
               ratio(part.exposed_communication_ns + part.exposed_copy_ns, part.wall_ns),
@@ -105,22 +107,29 @@ void leave_out_edge_gap(const Facts& facts, const analysis::Gap* edge, Finding& 
   if (!edge || finding.kind != FindingKind::kCost) return;
   const std::int64_t rest = facts.wall.partition.wall_ns - (edge->end_ns - edge->start_ns);
   if (rest <= 0) return;
-  finding.at_stake_ratio =
-      std::min(1.0, static_cast<double>(finding.at_stake_ns) *
-                        static_cast<double>(facts.steady.size()) / static_cast<double>(rest));
+  finding.at_stake_ratio = std::min(1.0, static_cast<double>(finding.at_stake_ns) *
+                                             static_cast<double>(facts.selection.steady.size()) /
+                                             static_cast<double>(rest));
+}
+
+// A note on the recording never stands for a cost of the program.
+bool may_cover(FindingKind exact, FindingKind general) {
+  return exact == general || exact == FindingKind::kCost || exact == FindingKind::kBound ||
+         (exact == FindingKind::kTrust && general == FindingKind::kOnce);
 }
 
 void leave_out_covered(Explanation& result) {
   std::vector<std::string> covered;
   for (const Finding& general : result.findings) {
-    if (general.kind != FindingKind::kCost && general.kind != FindingKind::kOnce) continue;
+    if (general.kind != FindingKind::kCost && general.kind != FindingKind::kOnce &&
+        general.kind != FindingKind::kTrust)
+      continue;
     const Finding* best = nullptr;
     std::int64_t best_ns = 0;
     for (const Finding& exact : result.findings)
       for (const Explained& part : exact.explains)
-        if ((exact.kind == general.kind || exact.kind == FindingKind::kCost ||
-             exact.kind == FindingKind::kBound) &&
-            general.rule == part.rule && part.at_stake_ns > best_ns) {
+        if (may_cover(exact.kind, general.kind) && general.rule == part.rule &&
+            part.at_stake_ns > best_ns) {
           best = &exact;
           best_ns = part.at_stake_ns;
         }
@@ -147,7 +156,7 @@ int group_of(const Finding& finding) {
 
 // Longer than all steps without the one that it lies in.
 bool leads(const Facts& facts, const Finding& finding) {
-  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.one_step_chosen ||
+  if (finding.kind != FindingKind::kOnce || !facts.steps.marked || facts.selection.one_chosen ||
       !facts.main_device)
     return false;
   const auto& steps = facts.steps.steps;
@@ -160,7 +169,7 @@ bool leads(const Facts& facts, const Finding& finding) {
       std::any_of(finding.explains.begin(), finding.explains.end(), [&](const Explained& part) {
         return part.at_stake_ns > 0 && is_about_long_step(part.rule);
       }))
-    own = facts.long_step;
+    own = facts.selection.long_step;
   const SliceId slice = finding.evidence.empty() ? kNone<SliceId> : finding.evidence.front().slice;
   for (std::size_t i = 0; !own && slice != kNone<SliceId> && i < steps.size(); ++i) {
     const std::int64_t time_ns = facts.trace->start_ns(slice);
@@ -180,28 +189,6 @@ void put_in_order(const Facts& facts, std::vector<Finding>& findings) {
   });
 }
 
-// Rules speak of steps. A trace that marks none is spoken of as one recording.
-void speak_of_recording(std::string& pattern) {
-  static constexpr std::pair<std::string_view, std::string_view> kPhrases[] = {
-      {"a step takes", "the recording takes"}, {"a step took", "the recording took"},
-      {"a step's", "the recording's"},         {" per step", ""},
-      {" in {} steps", " in {} recording"},
-  };
-  for (const auto& [from, to] : kPhrases)
-    for (std::size_t at = pattern.find(from); at != std::string::npos;
-         at = pattern.find(from, at + to.size()))
-      pattern.replace(at, from.size(), to);
-}
-
-void speak_of_recording(Finding& finding) {
-  speak_of_recording(finding.verdict.pattern);
-  speak_of_recording(finding.brief.pattern);
-  speak_of_recording(finding.action.pattern);
-  for (Sentence& line : finding.arithmetic) speak_of_recording(line.pattern);
-  for (Evidence& evidence : finding.evidence) speak_of_recording(evidence.text.pattern);
-  if (finding.sample_noun == "step") finding.sample_noun = "recording";
-}
-
 // What would be wrong if some of the GPU work of the steps were missing.
 bool speaks_of_a_mean(const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);
@@ -213,7 +200,7 @@ bool speaks_of_a_mean(const Outcome& outcome) {
 // step and where the GPU or the CPU was idle cannot be told from the rest.
 bool rests_on_lost_work(const Facts& facts, const Rule& rule, const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);
-  return finding && is_truncated(*facts.trace) &&
+  return finding && facts.trace->import_stats().is_truncated() &&
          (finding->kind == FindingKind::kBound || !rule.survives_cut);
 }
 
@@ -255,7 +242,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   Explanation result;
   const analysis::Gap* edge = rules::find_edge_gap(facts);
   for (const Rule* rule : all_rules()) {
-    if ((options.only.empty() ? rule->only_by_id : !contains(options.only, rule->id)) ||
+    if ((options.only.empty() ? rule->only_when_asked : !contains(options.only, rule->id)) ||
         contains(options.off, rule->id))
       continue;
     RuleRun run{rule->id, rule->question, RuleRun::State::kQuiet, {}, {}, 0};
@@ -264,17 +251,17 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                       std::chrono::steady_clock::now() - began)
                       .count();
-    if (facts.is_cut && speaks_of_a_mean(outcome))
+    if (facts.selection.lacks_gpu_work && speaks_of_a_mean(outcome))
       outcome = NotChecked{"all GPU work of a step (it is missing from the end of the trace)"};
     if (rests_on_lost_work(facts, *rule, outcome))
       outcome = NotChecked{rules::need::kWholeFile.missing};
     if (auto* finding = std::get_if<Finding>(&outcome)) {
-      if (is_truncated(*facts.trace) && speaks_of_a_mean(outcome))
+      if (facts.trace->import_stats().is_truncated() && speaks_of_a_mean(outcome))
         finding->confidence = Confidence::kLow;
       run.state = RuleRun::State::kFound;
       finding->rule = rule->id;
       if (!rule->counts_edge_gap) leave_out_edge_gap(facts, edge, *finding);
-      if (!facts.steps.marked) speak_of_recording(*finding);
+      if (finding->sample_noun.empty()) finding->sample_noun = step_noun(facts);
       result.findings.push_back(std::move(*finding));
     } else if (const auto* missing = std::get_if<NotChecked>(&outcome)) {
       run.state = RuleRun::State::kNotChecked;
@@ -285,17 +272,14 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   result.is_answer = !options.only.empty();
   if (!result.is_answer) leave_out_covered(result);
   put_in_order(facts, result.findings);
-  result.headline = facts.is_cut
+  result.headline = facts.selection.lacks_gpu_work
                         ? say("What bounds a step cannot be told: GPU work of it is missing.")
                         : bound_headline(facts, result).value_or(plain_headline(facts));
-  if (facts.long_step) {
-    const std::size_t step = *facts.long_step;
-    append(result.headline,
-           say(" Step {} took {}, longer than the other {} together, and is left out.",
-               {step_number(facts, step), ns(facts.step_window(step).length_ns()),
-                count(facts.steady.size())}));
+  if (const Sentence note = long_step_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
   }
-  if (is_truncated(*facts.trace) && facts.main_device)
+  if (facts.trace->import_stats().is_truncated() && facts.main_device)
     result.headline.pattern +=
         " The end of the file is missing: whole threads or streams may be, too.";
   const Sentence note = cut_steps_note(facts);
@@ -303,7 +287,6 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }
-  if (!facts.steps.marked) speak_of_recording(result.headline.pattern);
   return result;
 }
 

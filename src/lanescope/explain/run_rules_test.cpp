@@ -1,4 +1,4 @@
-// The rules together: order, switches, one step, and what they say of real traces.
+// The rules together: order, switches, one step, the headline, and which finding covers which.
 #include "lanescope/explain/run_rules.h"
 
 #include <fmt/format.h>
@@ -6,19 +6,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <random>
-#include <set>
 
-#include "lanescope/format/read_trace.h"
-#include "lanescope/testing/program_sketch.h"
+#include "lanescope/explain/questions.h"
+#include "lanescope/explain/rule_helpers_test.h"
 
 namespace lanescope::explain {
 namespace {
 
-namespace fs = std::filesystem;
-using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::ProgramSketch;
 
@@ -28,13 +24,7 @@ Explanation explain_all(const Facts& facts) {
   return std::move(*result);
 }
 
-std::set<std::string> found(const Trace& trace) {
-  const auto facts = gather_facts(trace);
-  std::set<std::string> ids;
-  const Explanation explanation = explain_all(*facts);
-  for (const Finding& finding : explanation.findings) ids.insert(finding.rule);
-  return ids;
-}
+Explanation explain_whole(const Trace& trace) { return explain_all(*gather_facts(trace)); }
 
 ProgramSketch small_program() {
   ProgramSketch program;
@@ -48,7 +38,7 @@ ProgramSketch small_program() {
 
 std::ptrdiff_t rules_that_need_no_asking() {
   return std::count_if(all_rules().begin(), all_rules().end(),
-                       [](const Rule* rule) { return !rule->only_by_id; });
+                       [](const Rule* rule) { return !rule->only_when_asked; });
 }
 
 TEST(RunRulesTest, TheHeadlineIsTheBound) {
@@ -120,16 +110,16 @@ TEST(RunRulesTest, ARuleCanBeLeftOutOrAskedAlone) {
 
 TEST(RunRulesTest, OneStepCanBeChosen) {
   const Trace trace = small_program().trace();
-  const auto facts = gather_facts(trace, 2);
+  const auto facts = gather_facts(trace, {.step = 2});
   ASSERT_TRUE(facts);
-  EXPECT_EQ(facts->steady.size(), 1u);
+  EXPECT_EQ(facts->selection.steady.size(), 1u);
   EXPECT_EQ(facts->wall.partition.wall_ns, 100'000);
-  EXPECT_FALSE(gather_facts(trace, 9));
+  EXPECT_FALSE(gather_facts(trace, {.step = 9}));
 }
 
 TEST(RunRulesTest, AnEmptyTraceAndOneWithoutAGpuAreSpokenOfHonestly) {
   const Trace empty = testing::Sketch().trace();
-  EXPECT_TRUE(found(empty).empty());
+  EXPECT_TRUE(explain_whole(empty).findings.empty());
   const Trace cpu = testing::Sketch().op("aten::mm", 0, 100).trace();
   const auto facts = gather_facts(cpu);
   EXPECT_THAT(run_rules(*facts)->headline.pattern, ::testing::HasSubstr("no GPU work"));
@@ -157,103 +147,35 @@ TEST(RunRulesTest, EachRuleHasItsOwnPlaceInTheOrder) {
   EXPECT_EQ(find_rule("host"), nullptr);
 }
 
-// Each a real trace, the rules that must speak and some that must not.
-struct WholeTrace {
-  const char* path;
-  std::vector<std::string> speak, quiet;
-};
-const WholeTrace kShippedTraces[] = {
-    {"h200_64_bf16_warm_eager/trace.json",
-     {"host-bound", "slow-first-step"},
-     {"gpu-bound", "compiled-code", "final-sync", "earlier-work", "profiler-stall"}},
-    {"h200_64_bf16_warm_compile/trace.json", {"host-bound", "compiled-code"}, {"exposed-copy"}},
-    {"h200_b8x64_bf16_cold_eager/trace.json", {"host-bound", "slow-first-step"}, {"tiny-kernels"}},
-    {"h200_linear_eager/trace.json.gz", {"host-bound"}, {"many-calls"}},
-    {"h200_mlp_train/trace.json.gz",
-     {"gpu-bound", "final-sync", "earlier-work"},
-     {"host-bound", "host-sync", "gpu-idle", "slow-first-step", "kernel-spread",
-      "allocator-calls"}},
-};
-const WholeTrace kSharedTraces[] = {
-    {"h200/4096_bf16_warm_eager.json",
-     {"gpu-bound", "hotspot-kernel", "final-sync"},
-     {"host-bound", "exposed-copy", "compiled-code"}},
-    {"h200/4096_bf16_warm_compile.json",
-     {"gpu-bound", "copy-before-gemm", "compiled-code"},
-     {"exposed-copy"}},
-    {"h200/64_bf16_warm_eager_w0_0_a20.json", {"profiler-stall", "slow-first-step"}, {"lone-gap"}},
-    {"h200/cnn_train_mistakes.json.gz",
-     {"host-bound", "host-sync", "tiny-kernels", "pageable-copy", "dataloader-wait"},
-     {"hotspot-kernel", "many-calls", "allocator-calls"}},
-    {"h200/llama_decode.json.gz", {"host-bound", "tiny-kernels", "many-calls"}, {"pageable-copy"}},
-    {"h200/llama_prefill.json.gz",
-     {"gpu-bound"},
-     {"tiny-kernels", "many-calls", "host-sync", "kernel-spread"}},
-    {"h200/mlp_compile.json.gz", {"gpu-bound", "compiled-code"}, {"slow-first-step"}},
-    {"h200/mlp_eager.json.gz", {"gpu-bound"}, {"compiled-code"}},
-    {"ddp4/healthy/rank0.json.gz", {"gpu-bound"}, {"communication-bound", "host-sync"}},
-    {"ddp4/straggler/rank0.json.gz", {"communication-bound"}, {"gpu-bound", "host-bound"}},
-    {"ddp4/straggler/rank1.json.gz", {"host-bound"}, {"communication-bound"}},
-    {"public/param_resnet_2080ti_112k.json.gz",
-     {"dataloader-wait", "allocator-calls", "pageable-copy"},
-     {"many-calls", "dead-window"}},
-    {"public/kineto_torch19_stack_memory_w4.pt.trace.json.gz",
-     {"gpu-idle", "pageable-copy"},
-     {"host-bound", "gpu-bound", "lone-gap"}},
-    {"public/kineto_2020_toparray_resnet50_w4.json.gz", {"gpu-idle", "lone-gap"}, {"host-sync"}},
-    {"public/hta_v100_test_rank1of2.json.gz",
-     {"exposed-copy", "earlier-work"},
-     {"pageable-copy", "host-bound", "gpu-idle", "lone-gap"}},
-    {"public/tracelens_mi300_ddp_resnet18.json.gz", {"allocator-calls"}, {"edge-gap"}},
-    {"public/tracelens_mi300_normalization_memory.json.gz", {"dead-window"}, {"tiny-kernels"}},
-    {"public/tracelens_sglang_decode.json.gz", {"gpu-bound", "edge-gap"}, {"gpu-idle"}},
-    {"public/tracelens_b300_sglang_qwen3_decode.json.gz", {"gpu-idle"}, {"edge-gap"}},
-    {"public/hta_compare_base.json.gz", {}, {"host-bound", "host-sync", "earlier-work"}},
-    {"public/hta_triton_example_strings.json.gz", {}, {"host-bound", "gpu-idle", "gpu-bound"}},
-};
-
-void check(const fs::path& path, const WholeTrace& expected) {
-  const auto trace = format::read_trace(path);
-  ASSERT_TRUE(trace) << trace.error().message;
-  const std::set<std::string> ids = found(*trace);
-  for (const std::string& rule : expected.speak) EXPECT_THAT(ids, Contains(rule)) << path;
-  for (const std::string& rule : expected.quiet) EXPECT_THAT(ids, Not(Contains(rule))) << path;
-  // Whatever the trace: the parts of each step's wall add up, and so do the causes of idleness.
-  const auto facts = gather_facts(*trace);
-  for (const DeviceFacts& device : facts->devices)
-    for (const WallTimes& wall : device.walls) {
-      const auto& part = wall.partition;
-      EXPECT_EQ(
-          part.compute_ns + part.exposed_communication_ns + part.exposed_copy_ns + part.idle_ns,
-          part.wall_ns);
-      std::int64_t idle = 0;
-      for (const std::int64_t each : wall.idle) idle += each;
-      EXPECT_EQ(idle, part.idle_ns) << path;
-    }
-}
-
-TEST(RunRulesTest, ShippedTraces) {
-  for (const WholeTrace& each : kShippedTraces)
-    check(fs::path(LANESCOPE_SOURCE_DIR) / "tests" / "data" / each.path, each);
-}
-
-TEST(RunRulesTest, SharedTraces) {
-  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
-  const fs::path root =
-      folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
-  if (!fs::exists(root)) GTEST_SKIP() << "no shared traces at " << root;
-  for (const WholeTrace& each : kSharedTraces) check(root / each.path, each);
+// What a row, a call or a kernel is, is an answer and no diagnosis.
+TEST(RunRulesTest, SomeRulesRunOnlyWhenAsked) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
+  const Trace trace = program.trace();
+  const Explanation whole = *run_rules(*gather_facts(trace));
+  std::vector<std::string> only_when_asked;
+  for (const Rule* rule : all_rules()) {
+    if (!rule->only_when_asked) continue;
+    only_when_asked.emplace_back(rule->id);
+    for (const RuleRun& run : whole.runs) EXPECT_NE(run.id, rule->id);
+    const auto asked = run_rules(*gather_facts(trace), {.only = {rule->id}, .off = {}});
+    EXPECT_EQ(asked->runs.size(), 1u) << rule->id;
+    EXPECT_EQ(rules_for_question(rule->question).ids, std::vector<std::string>{rule->id});
+  }
+  EXPECT_THAT(only_when_asked,
+              ::testing::UnorderedElementsAre("self-total", "compile-layers", "occupancy-query",
+                                              "split-k", "matmul-chain"));
 }
 
 // The same events in any order of the file give the same verdicts, numbers and evidence.
 TEST(RunRulesTest, TheOrderOfEventsInTheFileDoesNotMatter) {
-  struct Drawn {
+  struct DrawnEvent {
     std::string category, name;
     std::int64_t start, dur;
     testing::Fields fields;
   };
   std::mt19937 random(11);
-  std::vector<Drawn> events;
+  std::vector<DrawnEvent> events;
   std::int64_t cpu = 0, gpu = 0, correlation = 0;
   for (int step = 1; step <= 5; ++step) {
     const std::int64_t begin = cpu;
@@ -277,9 +199,9 @@ TEST(RunRulesTest, TheOrderOfEventsInTheFileDoesNotMatter) {
     events.push_back(
         {"user_annotation", fmt::format("ProfilerStep#{}", step), begin, cpu - begin - 1, {}});
   }
-  const auto describe = [](const std::vector<Drawn>& drawn) {
+  const auto describe = [](const std::vector<DrawnEvent>& drawn) {
     testing::Sketch sketch;
-    for (const Drawn& each : drawn)
+    for (const DrawnEvent& each : drawn)
       sketch.slice(each.category, each.name, each.start, each.dur, each.fields);
     const Trace trace = sketch.trace();
     const auto facts = gather_facts(trace);
@@ -310,6 +232,62 @@ TEST(RunRulesTest, TheOrderOfEventsInTheFileDoesNotMatter) {
     std::shuffle(events.begin(), events.end(), random);
     EXPECT_EQ(describe(events), expected);
   }
+}
+
+const RuleRun& run_of(const Explanation& explanation, std::string_view id) {
+  return *std::find_if(explanation.runs.begin(), explanation.runs.end(),
+                       [&](const RuleRun& run) { return run.id == id; });
+}
+
+// A copy of pageable memory (100 us) and one of pinned memory in each step, nothing beside them.
+ProgramSketch copying(std::int64_t pinned_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 100});
+    program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 100));
+    if (pinned_us > 0)
+      program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pinned -> Device)", pinned_us));
+    program.end();
+  }
+  return program;
+}
+
+TEST(RunRulesTest, AFindingThatAnotherTellsMoreExactlyIsLeftOut) {
+  const Explanation explanation = explain_whole(copying(0).trace());
+  EXPECT_EQ(run_of(explanation, "pageable-copy").state, RuleRun::State::kFound);
+  EXPECT_EQ(run_of(explanation, "exposed-copy").state, RuleRun::State::kCovered);
+  EXPECT_EQ(run_of(explanation, "exposed-copy").covered_by, "pageable-copy");
+  for (const Finding& finding : explanation.findings) EXPECT_NE(finding.rule, "exposed-copy");
+}
+
+// 40 of 140 us are another copy's: the general finding says something that the other does not.
+TEST(RunRulesTest, AFindingOfWhichAPartIsUntoldStays) {
+  const Explanation explanation = explain_whole(copying(40).trace());
+  EXPECT_EQ(run_of(explanation, "pageable-copy").state, RuleRun::State::kFound);
+  EXPECT_EQ(run_of(explanation, "exposed-copy").state, RuleRun::State::kFound);
+}
+
+TEST(RunRulesTest, ARuleThatIsAskedByIdIsNeverCovered) {
+  const Trace trace = copying(0).trace();
+  const auto facts = gather_facts(trace);
+  const auto explanation =
+      run_rules(*facts, {.only = {"exposed-copy", "pageable-copy"}, .off = {}});
+  ASSERT_TRUE(explanation);
+  EXPECT_EQ(explanation->findings.size(), 2u);
+}
+
+// Kernels without launch calls, 5 us of every 100: nothing tells what the GPU waited for.
+TEST(RunRulesTest, AMostlyIdleGpuIsNotCalledWithoutALimit) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 20; ++i) sketch.slice("kernel", "k", us(100 * i), us(5), {.stream = 7});
+  const Explanation idle = explain_whole(sketch.trace());
+  EXPECT_THAT(idle.headline.pattern, ::testing::StartsWith("Idle:"));
+  ASSERT_FALSE(idle.findings.empty());
+  EXPECT_EQ(idle.findings[0].rule, "gpu-idle");
+  EXPECT_THAT(idle.findings[0].try_next.at(0), HasSubstr("ProfilerActivity.CPU"));
+  testing::Sketch busier;
+  for (int i = 0; i < 20; ++i) busier.slice("kernel", "k", us(100 * i), us(70), {.stream = 7});
+  EXPECT_THAT(explain_whole(busier.trace()).headline.pattern, HasSubstr("No single limit"));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/explain/rules/evidence.h"
 
 namespace lanescope::explain {
 namespace {

@@ -15,10 +15,6 @@ constexpr std::string_view kTimes[] = {"wall", "median_wall"};
 constexpr std::string_view kShares[] = {"idle", "exposed_communication", "exposed_copy"};
 constexpr std::string_view kAmounts[] = {"host_waits", "launches",    "kernels",      "copies",
                                          "copy_bytes", "peak_memory", "peak_reserved"};
-// Rules that fire when a program got worse, not because of what the program is.
-constexpr std::string_view kGates[] = {"dataloader-wait", "exposed-copy",    "host-sync",
-                                       "pageable-copy",   "allocator-calls", "tiny-kernels",
-                                       "many-calls",      "host-bound"};
 // Small shares of the wall can vary by more than their own size.
 constexpr double kShareSlack = 0.01;
 
@@ -49,7 +45,7 @@ class Writer {
   Writer(const Facts& facts, double slack) : facts_(facts), slack_(slack) {}
 
   Result<std::string> run(std::string_view source) {
-    if (!facts_.main_device || facts_.steady.empty())
+    if (!facts_.main_device || facts_.selection.steady.empty())
       return Error{Errc::kInvalidArgument,
                    fmt::format("expected a trace to make a budget from; it lacks {}",
                                rules::need::kGpuWork.missing)};
@@ -65,8 +61,8 @@ class Writer {
         "# Made from {} ({}), with {} % on top of what was measured.\n"
         "# Keys, units and what each number means: docs/formats/budget.md\n\n",
         clean,
-        facts_.steps.marked ? fmt::format("{} steady {}", facts_.steady.size(),
-                                          facts_.steady.size() == 1 ? "step" : "steps")
+        facts_.steps.marked ? fmt::format("{} steady {}", facts_.selection.steady.size(),
+                                          facts_.selection.steady.size() == 1 ? "step" : "steps")
                             : std::string("a recording without steps"),
         fmt::format("{:g}", slack_ * 100));
     out_ += facts_.steps.marked ? "per = \"step\"\n" : "per = \"recording\"\n";
@@ -118,8 +114,7 @@ class Writer {
     if (!explanation) return;
     std::string ids;
     for (const RuleRun& run : explanation->runs)
-      if (run.state == RuleRun::State::kQuiet &&
-          std::find(std::begin(kGates), std::end(kGates), run.id) != std::end(kGates))
+      if (run.state == RuleRun::State::kQuiet && find_rule(run.id)->is_regression)
         ids += fmt::format("{}\"{}\"", ids.empty() ? "" : ", ", run.id);
     if (!ids.empty()) out_ += fmt::format("\n[rules]\nmust_not_fire = [{}]\n", ids);
   }

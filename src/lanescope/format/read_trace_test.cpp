@@ -180,7 +180,7 @@ TEST(ReadTraceTest, EveryPhaseGoesWhereItBelongs) {
   EXPECT_EQ(testing::trace_text(trace),
             "base 0\nwindow 0 10000\n"
             "event '{\"ph\":\"M\",\"name\":\"num_cpus\",\"args\":{\"number\":4}}'\n"
-            "label thread 1/1 'main' -\n"
+            "label 1/1 'main' -\n"
             "process 1 'python' - -\n"
             "slices of async 1/'0x1' 'net'\n  2000+6000 'get' 'net'\n"
             "slices of stream 0/7\n  6000+1000 'k' 'kernel'\n"
@@ -367,6 +367,34 @@ TEST(ReadTraceTest, MetadataThatCannotBeReadDoesNotHideTheEvents) {
   EXPECT_EQ(trace.slices().size(), 1u);
   EXPECT_EQ(count(trace, ImportIssue::kMetadataLost), 1u);
   EXPECT_EQ(trace.metadata_json("c"), "3");
+}
+
+TEST(ReadTraceTest, AColonTooManyDoesNotHideTheEvents) {
+  const Trace trace = read(R"({"traceEvents"::[{"ph":"X","name":"a","ts":1,"dur":1}], "c":: 3})");
+  EXPECT_EQ(trace.slices().size(), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kSyntax), 2u);
+  EXPECT_EQ(trace.metadata_json("c"), "3");
+}
+
+// Written beside the real list, it would be read as the events.
+TEST(ReadTraceTest, TraceEventsThatAreNoListAreNotKept) {
+  const Trace trace =
+      read(R"({"traceEvents":5,"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}]})");
+  EXPECT_EQ(trace.slices().size(), 1u);
+  EXPECT_EQ(count(trace, ImportIssue::kMetadataLost), 1u);
+  EXPECT_FALSE(trace.metadata_json("traceEvents"));
+}
+
+// An event that ends later than any time of a file would be refused when it is read again.
+TEST(ReadTraceTest, AnOpenEventEndsAtATimeThatAFileCanSay) {
+  const Trace trace =
+      read(R"({"traceEvents":[{"ph":"b","cat":"c","id":1,"name":"open","ts":1},)"
+           R"({"ph":"X","name":"long","ts":1700000000000000,"dur":1700000000000000}]})");
+  ASSERT_EQ(trace.slices().size(), 2u);
+  for (std::uint32_t i = 0; i < 2; ++i)
+    if (trace.name(SliceId{i}) == "open") {
+      EXPECT_EQ(trace.end_ns(SliceId{i}), std::int64_t{1} << 61);
+    }
 }
 
 TEST(ReadTraceTest, ByteOrderMarkLineEndsAndBytesBehindTheTrace) {

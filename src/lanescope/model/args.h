@@ -3,19 +3,16 @@
 // Problem: a trace has few kinds of events and each kind repeats the same keys, so storing key and
 // value per event wastes most of the memory. Idea: the list of (key, type) is interned as an
 // ArgShape; an event keeps its shape and 32-bit words. Example: {"External id": 7, "Ev Idx": 3} is
-// the shape [External id:int32, Ev Idx:int32] and the words [shape, 7, 3].
+// the shape [External id:int32, Ev Idx:int32] and the words [shape, 7, 3]. ArgsBuilder makes them.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <span>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include "lanescope/base/ids.h"
-#include "lanescope/base/string_pool.h"
+#include "lanescope/model/column.h"
 
 namespace lanescope {
 
@@ -122,76 +119,27 @@ struct ArgField {
 };
 
 struct ArgShape {
-  std::vector<ArgField> fields;
+  std::uint32_t first_field;  // fields [first_field, first_field + field_count) of the table
+  std::uint32_t field_count;
   std::array<std::int16_t, kArgKeyCount>
-      slots;  // index into fields, -1 when absent; the last of equal keys wins
-};
-
-class ArgsView;
-
-// All arguments of one Trace. Written by TraceBuilder, read-only afterwards (any thread).
-// Strings are ids of the Trace's pool; kJson is the raw JSON text of a list or an object, as the
-// file had it.
-class ArgsTable {
- public:
-  // The fields of one event: begin(), add_*() in file order, then end(). No fields: kNone<ArgsId>.
-  void begin();
-  void add(StringId key, ArgKey known, ArgType type, std::uint64_t bits = 0);
-  void add_int(StringId key, ArgKey known, std::int64_t value);
-  void add_uint(StringId key, ArgKey known, std::uint64_t value);
-  void add_double(StringId key, ArgKey known, double value);
-  void add_string(StringId key, ArgKey known, StringId value);
-  void add_json(StringId key, ArgKey known, StringId raw_text);
-  // At most 65535 words per event; the rest is left out, and `overflowed` is set.
-  ArgsId end(bool* overflowed = nullptr);
-  // The shape of an event's arguments. Another event with this shape has the same fields in
-  // the same order.
-  std::uint32_t shape(ArgsId id) const { return words_[raw(id)]; }
-  ArgsId add_event(std::uint32_t shape, std::span<const std::uint32_t> words) {
-    event_start_ = words_.size();
-    words_.push_back(shape);
-    words_.insert(words_.end(), words.begin(), words.end());
-    return ArgsId{static_cast<std::uint32_t>(event_start_)};
-  }
-  // Removes everything since the last begin() or add_event(), also after end().
-  void cancel();
-
-  ArgsView view(ArgsId id) const;
-  std::size_t memory_bytes() const;
-  void shrink_to_fit() { words_.shrink_to_fit(); }
-  std::size_t shape_count() const { return shapes_.size(); }
-
- private:
-  friend class ArgsView;
-  struct Pending {
-    StringId key;
-    ArgKey known;
-    ArgType type;
-    bool operator==(const Pending&) const = default;
-  };
-  std::uint32_t shape_of_pending();
-
-  std::vector<std::uint32_t> words_;
-  std::vector<ArgShape> shapes_;
-  std::unordered_multimap<std::uint64_t, std::uint32_t> shape_by_hash_;
-  std::vector<Pending> pending_;
-  std::uint64_t pending_hash_ = 0;
-  std::size_t event_start_ = 0;
-  bool pending_overflow_ = false;
+      slots;  // which of these fields, -1 when absent; the last of equal keys wins
 };
 
 // One event's arguments. Borrows the table; cheap to copy. Missing, or of another type: nullopt.
 class ArgsView {
  public:
   ArgsView() = default;
+  // `fields`: those of `shape`. `words`: the event's values.
+  ArgsView(const ArgShape* shape, const ArgField* fields, const std::uint32_t* words)
+      : shape_(shape), fields_(fields), words_(words) {}
   bool empty() const { return shape_ == nullptr; }
-  std::size_t size() const { return shape_ ? shape_->fields.size() : 0; }
-  const ArgField& field(std::size_t index) const { return shape_->fields[index]; }
+  std::size_t size() const { return shape_ ? shape_->field_count : 0; }
+  const ArgField& field(std::size_t index) const { return fields_[index]; }
   bool has(ArgKey key) const { return find(key) != nullptr; }
   const ArgField* find(ArgKey key) const {
     if (!shape_) return nullptr;
     const int slot = shape_->slots[static_cast<std::size_t>(key)];
-    return slot < 0 ? nullptr : &shape_->fields[static_cast<std::size_t>(slot)];
+    return slot < 0 ? nullptr : &fields_[slot];
   }
   std::optional<std::int64_t> integer(ArgKey key) const { return integer(find(key)); }
   // Integers count as numbers.
@@ -202,10 +150,28 @@ class ArgsView {
   std::uint64_t bits(const ArgField& field) const;  // the words as stored
 
  private:
-  friend class ArgsTable;
-  ArgsView(const ArgShape* shape, const std::uint32_t* words) : shape_(shape), words_(words) {}
   const ArgShape* shape_ = nullptr;
+  const ArgField* fields_ = nullptr;
   const std::uint32_t* words_ = nullptr;
 };
+
+// All arguments of one Trace. Strings are ids of the Trace's texts; kJson is the raw JSON text of
+// a list or an object, as the file had it.
+template <template <typename> class List>
+struct ArgsTable {
+  List<std::uint32_t> words;  // of an event: its shape, then its values. An ArgsId points here
+  List<ArgShape> shapes;
+  List<ArgField> fields;  // of all shapes, one shape after the other
+
+  // kNone: no arguments.
+  ArgsView view(ArgsId id) const {
+    if (id == kNone<ArgsId>) return {};
+    const std::uint32_t* const event = words.data() + raw(id);
+    const ArgShape& shape = shapes[*event];
+    return {&shape, fields.data() + shape.first_field, event + 1};
+  }
+};
+
+using ArgsColumns = ArgsTable<Column>;
 
 }  // namespace lanescope

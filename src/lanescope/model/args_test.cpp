@@ -1,4 +1,4 @@
-#include "lanescope/model/args.h"
+#include "lanescope/model/args_builder.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ namespace lanescope {
 namespace {
 
 TEST(ArgsTest, EventsWithTheSameKeysShareOneShape) {
-  ArgsTable table;
+  ArgsBuilder table;
   const StringId key{3};
   ArgsId ids[2];
   for (int i = 0; i < 2; ++i) {
@@ -24,7 +24,7 @@ TEST(ArgsTest, EventsWithTheSameKeysShareOneShape) {
 }
 
 TEST(ArgsTest, IntegersKeepAll64Bits) {
-  ArgsTable table;
+  ArgsBuilder table;
   for (const std::int64_t value :
        {std::int64_t{0}, std::int64_t{-1}, std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX} + 1,
         std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()}) {
@@ -35,7 +35,7 @@ TEST(ArgsTest, IntegersKeepAll64Bits) {
 }
 
 TEST(ArgsTest, NoFieldsIsNoArgs) {
-  ArgsTable table;
+  ArgsBuilder table;
   table.begin();
   EXPECT_EQ(table.end(), kNone<ArgsId>);
   EXPECT_TRUE(table.view(kNone<ArgsId>).empty());

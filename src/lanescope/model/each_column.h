@@ -1,19 +1,61 @@
-// Calls a function on each column of slices, one after the other.
+// Calls a function on each column of a trace's tables, one after the other. It is the one list of
+// all columns: what a new column needs in memory, and in a file, follows from its line here.
 #pragma once
-#include "lanescope/model/trace.h"
+#include "lanescope/model/trace_columns.h"
 
 namespace lanescope {
 
-// Calls `with` on each std::vector of `slices`.
-template <typename With>
-void each_column(SliceColumns& slices, With with) {
-  with(slices.start_ns);
-  with(slices.dur_ns);
-  with(slices.name);
-  with(slices.track);
-  with(slices.category);
-  with(slices.args);
-  with(slices.event_index);
+// Calls `with(name, column...)`: the column of each of `tables`, which may be of different kinds
+// (GrowingColumn, Column). Names are unique in a trace and do not change: "slices.start_ns".
+template <typename With, typename... Tables>
+void each_slice_column(With&& with, Tables&... tables) {
+  with("slices.start_ns", tables.start_ns...);
+  with("slices.dur_ns", tables.dur_ns...);
+  with("slices.name", tables.name...);
+  with("slices.track", tables.track...);
+  with("slices.category", tables.category...);
+  with("slices.args", tables.args...);
+  with("slices.event_index", tables.event_index...);
+}
+
+template <typename With, typename... Tables>
+void each_instant_column(With&& with, Tables&... tables) {
+  with("instants.time_ns", tables.time_ns...);
+  with("instants.name", tables.name...);
+  with("instants.track", tables.track...);
+  with("instants.category", tables.category...);
+  with("instants.args", tables.args...);
+  with("instants.event_index", tables.event_index...);
+  with("instants.scope", tables.scope...);
+}
+
+template <typename With, typename... Tables>
+void each_counter_column(With&& with, Tables&... tables) {
+  with("counters.time_ns", tables.time_ns...);
+  with("counters.track", tables.track...);
+  with("counters.value", tables.value...);
+}
+
+// All columns of TraceTables; `values` are no column.
+template <typename With, typename... Tables>
+void each_column(With&& with, Tables&... tables) {
+  each_slice_column(with, tables.slices...);
+  each_instant_column(with, tables.instants...);
+  each_counter_column(with, tables.counters...);
+  with("flows", tables.flows...);
+  with("tracks", tables.tracks...);
+  with("processes", tables.processes...);
+  with("categories", tables.categories...);
+  with("steps", tables.steps...);
+  with("metadata", tables.metadata...);
+  with("other_metadata_events", tables.other_metadata_events...);
+  with("api_calls", tables.api_calls...);
+  with("args.words", tables.args.words...);
+  with("args.shapes", tables.args.shapes...);
+  with("args.fields", tables.args.fields...);
+  with("strings.bytes", tables.strings.bytes...);
+  with("strings.starts", tables.strings.starts...);
+  with("strings.slots", tables.strings.slots...);
 }
 
 }  // namespace lanescope

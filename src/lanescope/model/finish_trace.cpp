@@ -55,10 +55,10 @@ void sort_runs(Iterator begin, Iterator end, Less less) {
 }  // namespace
 
 void TraceBuilder::sort_slices() {
-  SliceColumns& slices = trace_.slices_;
+  auto& slices = tables_.slices;
   const auto count = static_cast<std::uint32_t>(slices.size());
   // Bucket by track first: within one track, most files are nearly sorted.
-  std::vector<std::uint32_t> first(trace_.tracks_.size() + 1, 0);
+  std::vector<std::uint32_t> first(tables_.tracks.size() + 1, 0);
   for (const TrackId track : slices.track) ++first[raw(track) + 1];
   for (std::size_t i = 1; i < first.size(); ++i) first[i] += first[i - 1];
   std::vector<std::uint32_t> order(count);
@@ -69,65 +69,58 @@ void TraceBuilder::sort_slices() {
     if (slices.dur_ns[a] != slices.dur_ns[b]) return slices.dur_ns[a] > slices.dur_ns[b];
     return slices.event_index[a] < slices.event_index[b];
   };
-  for (std::size_t track = 0; track < trace_.tracks_.size(); ++track) {
+  for (std::size_t track = 0; track < tables_.tracks.size(); ++track) {
     const auto begin = order.begin() + first[track], end = order.begin() + first[track + 1];
     if (!std::is_sorted(begin, end, less)) {
       sort_runs(begin, end, less);
       stats().count(ImportIssue::kOutOfOrder);
     }
-    trace_.tracks_[track].first_slice = first[track];
-    trace_.tracks_[track].slice_count = first[track + 1] - first[track];
+    tables_.tracks[track].first_slice = first[track];
+    tables_.tracks[track].slice_count = first[track + 1] - first[track];
   }
   if (!is_identity(order)) {
-    each_column(slices, [&order](auto& column) { permute(column, order); });
-    if (trace_.steps_.empty()) return;
+    each_slice_column([&order](const char*, auto& column) { permute(column, order); }, slices);
+    if (tables_.steps.empty()) return;
     std::vector<std::uint32_t> place(count);  // the inverse of `order`
     for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
-    for (Step& step : trace_.steps_) step.slice = SliceId{place[raw(step.slice)]};
+    for (Step& step : tables_.steps) step.slice = SliceId{place[raw(step.slice)]};
   } else {
-    each_column(slices, [](auto& column) { give_back_spare(column); });
+    each_slice_column([](const char*, auto& column) { give_back_spare(column); }, slices);
   }
 }
 
 void TraceBuilder::sort_instants() {
-  InstantColumns& instants = trace_.instants_;
+  auto& instants = tables_.instants;
   std::vector<std::uint32_t> order(instants.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return instants.time_ns[a] < instants.time_ns[b];
   });
-  permute(instants.time_ns, order);
-  permute(instants.name, order);
-  permute(instants.track, order);
-  permute(instants.category, order);
-  permute(instants.args, order);
-  permute(instants.event_index, order);
-  permute(instants.scope, order);
+  each_instant_column([&order](const char*, auto& column) { permute(column, order); }, instants);
 }
 
 void TraceBuilder::sort_counters() {
-  CounterColumns& counters = trace_.counters_;
+  auto& counters = tables_.counters;
   std::vector<std::uint32_t> order(counters.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return counters.track[a] != counters.track[b] ? counters.track[a] < counters.track[b]
                                                   : counters.time_ns[a] < counters.time_ns[b];
   });
-  permute(counters.time_ns, order);
-  permute(counters.track, order);
-  permute(counters.value, order);
+  each_counter_column([&order](const char*, auto& column) { permute(column, order); }, counters);
 }
 
 // By start; at equal starts in the order of the slices.
 void TraceBuilder::sort_steps() {
-  std::sort(trace_.steps_.begin(), trace_.steps_.end(), [&](const Step& a, const Step& b) {
-    const std::int64_t a_ns = trace_.start_ns(a.slice), b_ns = trace_.start_ns(b.slice);
+  const auto& start_ns = tables_.slices.start_ns;
+  std::sort(tables_.steps.begin(), tables_.steps.end(), [&](const Step& a, const Step& b) {
+    const std::int64_t a_ns = start_ns[raw(a.slice)], b_ns = start_ns[raw(b.slice)];
     return a_ns != b_ns ? a_ns < b_ns : a.slice < b.slice;
   });
 }
 
 void TraceBuilder::sort_flows() {
-  sort_nearly_sorted(trace_.flows_.begin(), trace_.flows_.end(), [](const Flow& a, const Flow& b) {
+  sort_nearly_sorted(tables_.flows.begin(), tables_.flows.end(), [](const Flow& a, const Flow& b) {
     if (a.from_ns != b.from_ns) return a.from_ns < b.from_ns;
     if (a.to_ns != b.to_ns) return a.to_ns < b.to_ns;
     if (a.category != b.category) return a.category < b.category;
@@ -136,12 +129,12 @@ void TraceBuilder::sort_flows() {
     if (a.from_track != b.from_track) return a.from_track < b.from_track;
     return a.to_track < b.to_track;
   });
-  trace_.flows_.shrink_to_fit();
+  tables_.flows.shrink_to_fit();
 }
 
 void TraceBuilder::find_window() {
-  if (trace_.has_window_span_) return;
-  const SliceColumns& slices = trace_.slices_;
+  if (tables_.values.has_window_span) return;
+  const auto& slices = tables_.slices;
   struct Extent {
     std::int64_t first = std::numeric_limits<std::int64_t>::max();
     std::int64_t last = std::numeric_limits<std::int64_t>::min();
@@ -156,32 +149,32 @@ void TraceBuilder::find_window() {
     all.cover(slices.start_ns[i], end);
     if (kind(slices.category[i]) != CategoryKind::kTrace) continue;
     spans.cover(slices.start_ns[i], end);
-    trace_.has_window_span_ = true;
+    tables_.values.has_window_span = true;
   }
   if (slices.size() == 0) return;
-  const Extent& window = trace_.has_window_span_ ? spans : all;
-  trace_.window_start_ns_ = window.first;
-  trace_.window_end_ns_ = window.last;
+  const Extent& window = tables_.values.has_window_span ? spans : all;
+  tables_.values.window_start_ns = window.first;
+  tables_.values.window_end_ns = window.last;
 }
 
 void TraceBuilder::find_api_calls() {
-  const SliceColumns& slices = trace_.slices_;
-  std::vector<char> is_call, is_found(trace_.strings_.size());
-  for (const Category& category : trace_.categories_)
+  const auto& slices = tables_.slices;
+  std::vector<char> is_call, is_found(strings_.size());
+  for (const Category& category : tables_.categories)
     is_call.push_back(is_api_call(category.kind) ? 1 : 0);
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (is_call[raw(slices.category[i])] == 0) continue;
     const std::uint32_t name = raw(slices.name[i]);
     if (name >= is_found.size() || is_found[name] != 0) continue;  // the first: no name
     is_found[name] = 1;
-    if (trace_.api_calls_.size() <= name) trace_.api_calls_.resize(name + 1);
-    trace_.api_calls_[name] = find_api_call(trace_.strings_.view(StringId{name}));
+    if (tables_.api_calls.size() <= name) tables_.api_calls.resize(name + 1);
+    tables_.api_calls[name] = find_api_call(strings_.view(StringId{name}));
   }
-  trace_.api_calls_.shrink_to_fit();
+  tables_.api_calls.shrink_to_fit();
 }
 
 Result<Trace> TraceBuilder::finish() && {
-  if (trace_.slices_.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
+  if (tables_.slices.size() >= std::numeric_limits<std::uint32_t>::max() - 1)
     return Error{Errc::kLimit, "expected fewer than 4294967294 slices in one trace"};
   stats().events = event_index_;
   sort_flows();
@@ -191,8 +184,19 @@ Result<Trace> TraceBuilder::finish() && {
   sort_steps();
   find_window();
   find_api_calls();
-  trace_.args_.shrink_to_fit();
-  return std::move(trace_);
+  return hand_over();
+}
+
+// The vectors become columns where they are; only the texts are copied, into one piece.
+Trace TraceBuilder::hand_over() {
+  tables_.args = std::move(args_).take();
+  StringPool::Parts texts = std::move(strings_).take();
+  tables_.strings = {std::move(texts.bytes), std::move(texts.starts), std::move(texts.slots)};
+  TraceColumns columns;
+  columns.values = tables_.values;
+  each_column([](const char*, auto& rows, auto& column) { column = Column(std::move(rows)); },
+              tables_, columns);
+  return Trace::from_columns(std::move(columns));
 }
 
 }  // namespace lanescope

@@ -75,4 +75,9 @@ bool ImportStats::lost_anything() const {
   return false;
 }
 
+bool ImportStats::is_truncated() const {
+  return (*this)[ImportIssue::kTruncatedFile].count > 0 ||
+         (*this)[ImportIssue::kTruncatedStream].count > 0;
+}
+
 }  // namespace lanescope

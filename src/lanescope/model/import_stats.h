@@ -78,6 +78,7 @@ class ImportStats {
     return counters_[static_cast<std::size_t>(issue)];
   }
   bool lost_anything() const;
+  bool is_truncated() const;  // the end of the file is missing
   // Adds the counts of another part of the same input, but not its sizes.
   void add(const ImportStats& other);
 

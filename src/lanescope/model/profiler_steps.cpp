@@ -26,7 +26,7 @@ void add_profiler_steps(TraceBuilder& builder) {
     is_step[i] = true;
   }
   if (is_step.empty()) return;
-  const SliceColumns& slices = builder.slices();
+  const auto& slices = builder.slices();
   for (std::uint32_t row = 0; row < slices.size(); ++row) {
     const std::uint32_t name = raw(slices.name[row]);
     if (name >= is_step.size() || !is_step[name]) continue;

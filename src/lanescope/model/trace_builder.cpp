@@ -23,7 +23,7 @@ std::size_t TraceBuilder::TrackKeyHash::operator()(const TrackKey& key) const {
 }
 
 TraceBuilder::TraceBuilder() {
-  trace_.categories_.push_back({kNone<StringId>, CategoryKind::kNone});
+  tables_.categories.push_back({kNone<StringId>, CategoryKind::kNone});
 }
 
 CategoryId TraceBuilder::category(std::string_view text) {
@@ -31,9 +31,9 @@ CategoryId TraceBuilder::category(std::string_view text) {
   const auto [it, added] = category_by_text_.try_emplace(raw(id), CategoryId{});
   if (added) {
     // A file with 65535 categories is broken; further ones are counted and left out.
-    if (trace_.categories_.size() < 65535) {
-      it->second = CategoryId{static_cast<std::uint16_t>(trace_.categories_.size())};
-      trace_.categories_.push_back({id, category_kind(text)});
+    if (tables_.categories.size() < 65535) {
+      it->second = CategoryId{static_cast<std::uint16_t>(tables_.categories.size())};
+      tables_.categories.push_back({id, category_kind(text)});
     } else {
       it->second = no_category();
       stats().count(ImportIssue::kFieldLost);
@@ -43,17 +43,17 @@ CategoryId TraceBuilder::category(std::string_view text) {
 }
 
 ProcessId TraceBuilder::process(const Scalar& pid) {
-  const auto next = ProcessId{static_cast<std::uint32_t>(trace_.processes_.size())};
+  const auto next = ProcessId{static_cast<std::uint32_t>(tables_.processes.size())};
   const auto [it, added] = process_by_pid_.try_emplace(pid, next);
   if (added) {
-    trace_.processes_.push_back({});
-    trace_.processes_.back().pid = pid;
+    tables_.processes.push_back({});
+    tables_.processes.back().pid = pid;
   }
   return it->second;
 }
 
 TrackId TraceBuilder::find_or_add_track(const TrackKey& key) {
-  const auto next = TrackId{static_cast<std::uint32_t>(trace_.tracks_.size())};
+  const auto next = TrackId{static_cast<std::uint32_t>(tables_.tracks.size())};
   const auto [it, added] = track_by_key_.try_emplace(key, next);
   if (added) {
     Track track;
@@ -62,7 +62,7 @@ TrackId TraceBuilder::find_or_add_track(const TrackKey& key) {
     track.tid = key.tid;
     track.name = key.name;
     track.series = key.series;
-    trace_.tracks_.push_back(track);
+    tables_.tracks.push_back(track);
   }
   return it->second;
 }
@@ -86,15 +86,15 @@ TrackId TraceBuilder::thread_track(const Scalar& pid, const Scalar& tid) {
 }
 
 TrackId TraceBuilder::stream_track(const Scalar& pid, const Scalar& tid) {
-  const std::size_t before = trace_.tracks_.size();
+  const std::size_t before = tables_.tracks.size();
   const TrackId id =
       find_or_add_track({TrackKind::kStream, process(pid), tid, kNone<StringId>, kNone<StringId>});
-  if (trace_.tracks_.size() > before) number_stream(id);
+  if (tables_.tracks.size() > before) number_stream(id);
   return id;
 }
 
 void TraceBuilder::make_stream(TrackId thread) {
-  Track& track = trace_.tracks_[raw(thread)];
+  Track& track = tables_.tracks[raw(thread)];
   TrackKey key{TrackKind::kThread, track.process, track.tid, kNone<StringId>, kNone<StringId>};
   track_by_key_.erase(key);
   key.kind = track.kind = TrackKind::kStream;
@@ -103,8 +103,8 @@ void TraceBuilder::make_stream(TrackId thread) {
 }
 
 void TraceBuilder::number_stream(TrackId stream) {
-  Track& track = trace_.tracks_[raw(stream)];
-  const Scalar& pid = trace_.processes_[raw(track.process)].pid;
+  Track& track = tables_.tracks[raw(stream)];
+  const Scalar& pid = tables_.processes[raw(track.process)].pid;
   if (!pid.is_text && pid.number >= 0 && pid.number <= INT32_MAX)
     track.device = static_cast<std::int32_t>(pid.number);
   if (!track.tid.is_text) track.stream = track.tid.number;
@@ -121,7 +121,7 @@ TrackId TraceBuilder::counter_track(const Scalar& pid, std::string_view name,
 }
 
 void TraceBuilder::expect_slices(std::size_t count) {
-  each_column(trace_.slices_, [count](auto& column) { column.reserve(count); });
+  each_slice_column([count](const char*, auto& column) { column.reserve(count); }, tables_.slices);
 }
 
 void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, CategoryId category,
@@ -131,7 +131,7 @@ void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, Catego
     stats().count(ImportIssue::kNegativeDuration);
     dur_ns = 0;
   }
-  SliceColumns& slices = trace_.slices_;
+  auto& slices = tables_.slices;
   slices.start_ns.push_back(start_ns);
   // An end beyond 64-bit time would overflow every later sum, so the slice is cut there.
   slices.dur_ns.push_back(saturating_end(start_ns, dur_ns) - start_ns);
@@ -144,7 +144,7 @@ void TraceBuilder::add_slice_at(std::uint32_t event_index, TrackId track, Catego
 
 void TraceBuilder::add_instant_at(std::uint32_t event_index, TrackId track, CategoryId category,
                                   StringId name, std::int64_t time_ns, char scope, ArgsId args) {
-  InstantColumns& instants = trace_.instants_;
+  auto& instants = tables_.instants;
   instants.time_ns.push_back(time_ns);
   instants.name.push_back(name);
   instants.track.push_back(track);
@@ -155,27 +155,27 @@ void TraceBuilder::add_instant_at(std::uint32_t event_index, TrackId track, Cate
 }
 
 void TraceBuilder::add_counter(TrackId counter_track, std::int64_t time_ns, double value) {
-  trace_.counters_.time_ns.push_back(time_ns);
-  trace_.counters_.track.push_back(counter_track);
-  trace_.counters_.value.push_back(value);
+  tables_.counters.time_ns.push_back(time_ns);
+  tables_.counters.track.push_back(counter_track);
+  tables_.counters.value.push_back(value);
 }
 
 void TraceBuilder::set_process_name(const Scalar& pid, StringId name) {
-  trace_.processes_[raw(process(pid))].name = name;
+  tables_.processes[raw(process(pid))].name = name;
 }
 void TraceBuilder::set_process_labels(const Scalar& pid, StringId labels) {
-  trace_.processes_[raw(process(pid))].labels = labels;
+  tables_.processes[raw(process(pid))].labels = labels;
 }
 void TraceBuilder::set_process_sort_index(const Scalar& pid, std::int64_t index) {
-  trace_.processes_[raw(process(pid))].sort_index = index;
+  tables_.processes[raw(process(pid))].sort_index = index;
 }
 void TraceBuilder::add_metadata(std::string_view key, std::string_view json) {
-  trace_.metadata_.push_back({intern(key), intern(json)});
+  tables_.metadata.push_back({intern(key), intern(json)});
 }
 void TraceBuilder::set_window(std::int64_t start_ns, std::int64_t end_ns) {
-  trace_.window_start_ns_ = start_ns;
-  trace_.window_end_ns_ = end_ns;
-  trace_.has_window_span_ = true;
+  tables_.values.window_start_ns = start_ns;
+  tables_.values.window_end_ns = end_ns;
+  tables_.values.has_window_span = true;
 }
 
 }  // namespace lanescope

@@ -1,6 +1,6 @@
-// The only way to make a Trace. Importers add typed tracks, whole slices and arrows, and steps, in
-// any order; finish() sorts and freezes them. What a format writes in halves (Chrome's begins and
-// ends, the two ends of an arrow), its importer joins first: format/kineto_json/chrome_events.h.
+// How a new Trace is made. Importers add typed tracks, whole slices and arrows, and steps, in any
+// order; finish() sorts and freezes them. What a format writes in halves (Chrome's begins and ends,
+// the two ends of an arrow), its importer joins first: format/kineto_json/chrome_events.h.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,21 +9,25 @@
 #include <unordered_map>
 
 #include "lanescope/base/result.h"
+#include "lanescope/base/string_pool.h"
+#include "lanescope/model/args_builder.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope {
 
 // One thread. Times are nanoseconds since base_time_ns. Memory: the finished
-// Trace plus, during finish(), one extra column at a time.
+// Trace plus, during finish(), one extra column at a time and the texts once more.
 class TraceBuilder {
  public:
   TraceBuilder();
 
-  StringId intern(std::string_view text) { return trace_.strings_.intern(text); }
-  std::string_view text(StringId id) const { return trace_.text(id); }
+  StringId intern(std::string_view text) { return strings_.intern(text); }
+  std::string_view text(StringId id) const {
+    return id == kNone<StringId> ? std::string_view() : strings_.view(id);
+  }
   CategoryId category(std::string_view text);  // the text of "cat"
   CategoryId no_category() { return CategoryId{0}; }
-  CategoryKind kind(CategoryId id) const { return trace_.categories_[raw(id)].kind; }
+  CategoryKind kind(CategoryId id) const { return tables_.categories[raw(id)].kind; }
 
   ProcessId process(const Scalar& pid);
   // Each is made on first use. A thread and a stream may have the same pid and tid.
@@ -38,12 +42,12 @@ class TraceBuilder {
   std::optional<TrackId> find_stream(ProcessId process, const Scalar& tid) const;
   // The thread turns out to be a stream. There must be none with its pid and tid.
   void make_stream(TrackId thread);
-  std::span<const Track> tracks() const { return trace_.tracks_; }
+  std::span<const Track> tracks() const { return tables_.tracks; }
   const Process& process_of(TrackId track) const {
-    return trace_.processes_[raw(trace_.tracks_[raw(track)].process)];
+    return tables_.processes[raw(tables_.tracks[raw(track)].process)];
   }
 
-  ArgsTable& args() { return trace_.args_; }
+  ArgsBuilder& args() { return args_; }
 
   // Each is one event (one event_index), in file order. dur < 0 is counted and read as 0.
   void add_slice(TrackId track, CategoryId category, StringId name, std::int64_t start_ns,
@@ -61,15 +65,15 @@ class TraceBuilder {
                       std::int64_t time_ns, char scope, ArgsId args);
   // These count no event. Formats write an arrow as two events or more, several samples as one.
   void add_counter(TrackId counter_track, std::int64_t time_ns, double value);
-  void add_flow(const Flow& flow) { trace_.flows_.push_back(flow); }
+  void add_flow(const Flow& flow) { tables_.flows.push_back(flow); }
   // `row`: the slice's place in slices(), which is the order of adding.
   void add_step(std::int64_t number, std::uint32_t row) {
-    trace_.steps_.push_back({number, SliceId{row}});
+    tables_.steps.push_back({number, SliceId{row}});
   }
   // As added up to now, not yet sorted.
-  const SliceColumns& slices() const { return trace_.slices_; }
-  const InstantColumns& instants() const { return trace_.instants_; }
-  const StringPool& strings() const { return trace_.strings_; }
+  const SliceTable<GrowingColumn>& slices() const { return tables_.slices; }
+  const InstantTable<GrowingColumn>& instants() const { return tables_.instants; }
+  const StringPool& strings() const { return strings_; }
   // With the rough number of slices to come, the columns need not grow step by step.
   void expect_slices(std::size_t count);
   // For an event that adds nothing to the columns, or not yet (metadata, a lost event, half of a
@@ -79,25 +83,25 @@ class TraceBuilder {
   void set_process_name(const Scalar& pid, StringId name);
   void set_process_labels(const Scalar& pid, StringId labels);
   void set_process_sort_index(const Scalar& pid, std::int64_t index);
-  void set_track_name(TrackId track, StringId name) { trace_.tracks_[raw(track)].name = name; }
+  void set_track_name(TrackId track, StringId name) { tables_.tracks[raw(track)].name = name; }
   void set_track_sort_index(TrackId track, std::int64_t index) {
-    trace_.tracks_[raw(track)].sort_index = index;
+    tables_.tracks[raw(track)].sort_index = index;
   }
   void set_stream_numbers(TrackId stream, std::optional<std::int32_t> device,
                           std::optional<std::int64_t> number) {
-    trace_.tracks_[raw(stream)].device = device;
-    trace_.tracks_[raw(stream)].stream = number;
+    tables_.tracks[raw(stream)].device = device;
+    tables_.tracks[raw(stream)].stream = number;
   }
   void add_metadata_event(StringId event_json) {
-    trace_.other_metadata_events_.push_back(event_json);
+    tables_.other_metadata_events.push_back(event_json);
   }
   void add_metadata(std::string_view key, std::string_view json);
-  void set_base_time_ns(std::int64_t ns) { trace_.base_time_ns_ = ns; }
-  std::int64_t base_time_ns() const { return trace_.base_time_ns_; }
+  void set_base_time_ns(std::int64_t ns) { tables_.values.base_time_ns = ns; }
+  std::int64_t base_time_ns() const { return tables_.values.base_time_ns; }
   // Without this, the window is the span of category "Trace", else first start to last end.
   void set_window(std::int64_t start_ns, std::int64_t end_ns);
 
-  ImportStats& stats() { return trace_.stats_; }
+  ImportStats& stats() { return tables_.values.stats; }
   std::uint32_t event_count() const { return event_index_; }
 
   // kLimit: over 2^32 - 2 events. The builder is empty afterwards.
@@ -128,8 +132,11 @@ class TraceBuilder {
   void sort_steps();
   void find_window();
   void find_api_calls();
+  Trace hand_over();
 
-  Trace trace_;
+  TraceTables<GrowingColumn> tables_;  // all but the arguments and texts
+  ArgsBuilder args_;
+  StringPool strings_;
   std::uint32_t event_index_ = 0;
   std::unordered_map<Scalar, ProcessId, ScalarHash> process_by_pid_;
   std::unordered_map<TrackKey, TrackId, TrackKeyHash> track_by_key_;

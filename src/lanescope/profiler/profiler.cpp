@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -12,54 +11,11 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/spool/read_spool.h"
-#include "lanescope/profiler/slow_dumps.h"
-#include "lanescope/profiler/step_clock.h"
-#include "lanescope/record/shared_range.h"
+#include "lanescope/profiler/slow_step_watch.h"
+#include "lanescope/profiler/step_range.h"
 
 namespace lanescope {
 namespace {
-
-// ProfilerStep#N. Its thread ends it through the token, another thread through the handle. Other
-// listeners of torch see it, too.
-class StepRange {
- public:
-  void open(std::int64_t number) noexcept {
-    const std::string name = fmt::format("ProfilerStep#{}", number);
-    bool recorded = false;
-    shared_ = record::open_shared_range(name, {}, &recorded);
-    if (recorded) return;
-    record::RangeInfo info;
-    info.name = record::intern_text(name.data(), name.size());
-    // Above all addresses, so no handle of the torch observer is equal; our address makes it differ
-    // from another profiler's.
-    info.handle = handle_ = (std::uint64_t{1} << 63) |
-                            reinterpret_cast<std::uintptr_t>(this) << 16 |
-                            (static_cast<std::uint64_t>(number) & 0xffff);
-    token_ = record::begin_range(info);
-    writer_ = lanescope_thread_writer;
-  }
-  void close() noexcept {
-    record::close_shared_range(std::exchange(shared_, nullptr));
-    if (token_.sequence == 0) return;
-    if (lanescope_thread_writer == writer_)
-      record::end_range(token_);
-    else
-      record::end_nested(handle_);
-    token_ = {};
-  }
-
- private:
-  record::RangeToken token_;
-  LanescopeSharedRange* shared_ = nullptr;
-  std::uint64_t handle_ = 0;
-  const LanescopeWriter* writer_ = nullptr;
-};
-
-std::int64_t steady_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -123,9 +79,7 @@ struct Profiler::State {
   std::shared_ptr<const Trace> trace;
   std::uint32_t trace_windows = 0;  // windows that `trace` covers
   mutable std::vector<std::string> warnings;
-  std::optional<StepClock> step_clock;
-  std::optional<SlowDumps> slow_dumps;
-  std::int64_t step_began_ns = 0;
+  std::optional<SlowStepWatch> slow_steps;
 
   Result<void> check_options() const {
     if (options.last_ns != 0 && options.schedule)
@@ -141,39 +95,6 @@ struct Profiler::State {
           Errc::kInvalidArgument,
           fmt::format("a slow step is more than 1 times the median; found {}", options.slow_step)};
     return {};
-  }
-
-  // The step that ends now.
-  void judge_step() {
-    if (!step_clock) return;
-    const std::int64_t now = steady_ns();
-    const auto slow = step_clock->ended(now - std::exchange(step_began_ns, now));
-    const auto order = slow_dumps->ended(now, step, slow);
-    if (!order) return;
-    const std::uint64_t replaced = order->replaced ? order->replaced->dump : 0;
-    slow_dumps->dumped(now, recorder->request_dump(why_dumped(*order, now), replaced));
-  }
-
-  std::string why_dumped(const SlowDumpRequest& order, std::int64_t now) const {
-    const SlowStep& slow = order.step.slow;
-    std::string why = fmt::format(
-        "step {} took {:.3g} times the median of the {} steps before it ({:.3g} ms, median {:.3g} "
-        "ms)",
-        order.step.number,
-        static_cast<double>(slow.duration_ns) / static_cast<double>(slow.median_ns), slow.steps,
-        static_cast<double>(slow.duration_ns) * 1e-6, static_cast<double>(slow.median_ns) * 1e-6);
-    if (slow.duration_ns > options.last_ns) why += ", which is longer than the ring";
-    if (order.waited)
-      why += fmt::format(", {:.3g} s ago, soon after the last dump",
-                         static_cast<double>(now - order.step.ended_ns) * 1e-9);
-    if (order.replaced)
-      why += fmt::format(", worse than step {} ({:.3g} ms), whose dump it replaces",
-                         order.replaced->number,
-                         static_cast<double>(order.replaced->slow.duration_ns) * 1e-6);
-    if (order.is_last_place)
-      why += fmt::format("; dump {} of {}: from now on a worse step replaces the mildest",
-                         options.max_dumps, options.max_dumps);
-    return why;
   }
 
   bool is_copy() const { return getpid() != pid; }
@@ -382,10 +303,10 @@ Result<void> Profiler::start() {
   State& s = *state_;
   LANESCOPE_TRY_VOID(begin());
   go_on(s.step);
-  s.step_clock.reset();
-  if (s.options.slow_step != 0) s.step_clock.emplace(s.options.slow_step);
-  s.slow_dumps.emplace(s.options.max_dumps, s.options.last_ns);
-  s.step_began_ns = steady_ns();
+  s.slow_steps.reset();
+  if (s.options.slow_step != 0)
+    s.slow_steps.emplace(
+        SlowStepWatch::Limits{s.options.slow_step, s.options.max_dumps, s.options.last_ns});
   return {};
 }
 
@@ -402,7 +323,7 @@ void Profiler::step(std::optional<std::int64_t> number) {
   State& s = *state_;
   if (!s.running || s.is_copy()) return;
   s.step_range.close();
-  s.judge_step();
+  if (s.slow_steps) s.slow_steps->step_ended(s.step, *s.recorder);
   s.step = number.value_or(s.step + 1);
   const ProfilerAction previous = std::exchange(s.action, s.action_at(s.step));
   s.run_tasks(record::tasks_between(previous, s.action), *this);

@@ -1,8 +1,7 @@
-// The one recorder of this process. Every Recorder object and every thread's writer uses it.
-// active_recorder.cpp has the only process-wide state of lanescope.
+// The one recorder of this process: its sessions and the spool that they share. Every Recorder
+// object uses it. Its functions are in active_recorder.cpp (sessions begin and end),
+// recorder_windows.cpp, recorder_dumps.cpp and recorder_budget.cpp.
 #pragma once
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,28 +10,18 @@
 #include <vector>
 
 #include "lanescope/base/result.h"
-#include "lanescope/record/activity_source.h"
 #include "lanescope/record/cost_budget.h"
 #include "lanescope/record/mutex.h"
 #include "lanescope/record/recorder.h"
+#include "lanescope/record/source_list.h"
 #include "lanescope/record/spool.h"
+#include "lanescope/record/spool_name.h"
+#include "lanescope/record/writer_list.h"
 
 namespace lanescope::record {
 
-// A spool's path, shared by all who may still read it. The last one removes a temporary file, if it
-// is in the process that made it.
-struct SpoolName {
-  std::string path;
-  bool temporary = false;
-  int pid = 0;
-  SpoolName(std::string where, bool is_temporary);
-  ~SpoolName();
-  SpoolName(const SpoolName&) = delete;
-  SpoolName& operator=(const SpoolName&) = delete;
-};
-
-// Any thread. Lock order: control_ (slow: opens files, calls sources), then registry_ (short: a
-// thread comes or goes). Recording threads never take control_.
+// Any thread. Lock order: control_ (slow: opens files, calls sources), then the locks of the lists,
+// which are short. Recording threads never take control_.
 class ActiveRecorder {
  public:
   // Made on first use, never destroyed; a forked child gets a new one.
@@ -62,36 +51,21 @@ class ActiveRecorder {
   void forget(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::vector<std::string> notes(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
 
-  int register_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
-  void unregister_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
-
-  // What activity_source.h offers to sources.
-  std::uint32_t source_write(const spool::Record* records, std::uint32_t count) noexcept
-      LANESCOPE_EXCLUDES(source_gate_);
-  void source_count_drops(std::uint64_t count) noexcept LANESCOPE_EXCLUDES(source_gate_);
-  bool source_metadata(std::string_view key, std::string_view json)
-      LANESCOPE_EXCLUDES(source_gate_);
+  // The threads, and the sources, of this process. remove_source() waits until no source is called.
+  WriterList& writers() { return writers_; }
+  SourceList& sources() { return sources_; }
+  void remove_source(const LanescopeActivitySource* source) LANESCOPE_EXCLUDES(control_);
 
   // For the background thread: leaves out more or less, as the budget says. Does nothing while
   // somebody starts or stops a recording; the next call does it.
   void check_cost() noexcept LANESCOPE_EXCLUDES(control_);
 
-  void add_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
-  // The thread ends: takes its chunk.
-  void remove_writer(LanescopeWriter* writer) LANESCOPE_EXCLUDES(registry_);
-  bool next_chunk(LanescopeWriter* writer) noexcept;
-
   // Around fork(). The child's recorder knows the same sources, none of them running.
-  void lock_for_fork() LANESCOPE_ACQUIRE(registry_) { registry_.lock(); }
-  void unlock_in_parent() LANESCOPE_RELEASE(registry_) { registry_.unlock(); }
+  void lock_for_fork() LANESCOPE_NO_THREAD_SAFETY;
+  void unlock_in_parent() LANESCOPE_NO_THREAD_SAFETY;
   void start_in_child(const ActiveRecorder& parent) LANESCOPE_NO_THREAD_SAFETY;
 
  private:
-  // Sums over LanescopeCost.
-  struct ThreadCosts {
-    std::uint64_t ticks = 0, calls = 0, left_out = 0;
-    void add(const LanescopeCost& cost);
-  };
   struct Session {
     std::uint32_t id = 0;
     std::uint32_t options = 0, activities = 0;
@@ -101,18 +75,15 @@ class ActiveRecorder {
     bool open = false, prepared = false;
     std::vector<std::string> notes;
   };
-  struct Source {
-    const LanescopeActivitySource* table = nullptr;
-    bool prepared = false, running = false;
-  };
 
   Session* find(std::uint32_t session) LANESCOPE_REQUIRES(control_);
+  // Makes the spool of the sessions to come.
+  Result<void> make_spool(const RecorderOptions& options) LANESCOPE_REQUIRES(control_);
   void prepare_session(Session& session) LANESCOPE_REQUIRES(control_);
-  void start_sources(Session& session) LANESCOPE_REQUIRES(control_);
-  void stop_sources() LANESCOPE_REQUIRES(control_);
-  void flush_sources() LANESCOPE_EXCLUDES(registry_);  // for a dump, on any thread
   void note(Session& session, std::string line) LANESCOPE_REQUIRES(control_);
-  void arm_dump_signal(Session& session, int signal) LANESCOPE_REQUIRES(control_);
+  // Notes what sources say while the lock is held.
+  SourceList::Note note_for(Session& session) LANESCOPE_REQUIRES(control_);
+  void note_ring_loss(Session& session) LANESCOPE_REQUIRES(control_);
   std::string short_ring_note(const Session& session) LANESCOPE_REQUIRES(control_);
   void mark_window(spool::RecordKind kind, const Session& session) LANESCOPE_REQUIRES(control_);
   void note_file_loss(Session& session) LANESCOPE_REQUIRES(control_);
@@ -127,13 +98,13 @@ class ActiveRecorder {
   void judge_cost() LANESCOPE_REQUIRES(control_);
   void note_thinning(const CostBudget::Change& change) LANESCOPE_REQUIRES(control_);
   void write_budget() LANESCOPE_REQUIRES(control_);
-  CostSum sum_cost() LANESCOPE_EXCLUDES(registry_) LANESCOPE_REQUIRES(control_);
+  CostSum sum_cost() LANESCOPE_REQUIRES(control_);
   void finish_spool() LANESCOPE_REQUIRES(control_);
-  bool wait_until_outside() LANESCOPE_REQUIRES(registry_);
-  void name_threads() LANESCOPE_EXCLUDES(registry_);
   void flush_drops() LANESCOPE_REQUIRES(control_);
+  RecorderStats spool_stats() LANESCOPE_REQUIRES(control_);
 
-  const int pid_ = getpid();
+  WriterList writers_;
+  SourceList sources_;
   Mutex control_;
   std::vector<std::unique_ptr<Session>> sessions_ LANESCOPE_GUARDED_BY(control_);
   std::uint32_t next_session_ LANESCOPE_GUARDED_BY(control_) = 1;
@@ -156,19 +127,6 @@ class ActiveRecorder {
   RecorderStats last_stats_ LANESCOPE_GUARDED_BY(control_);  // of the finished spool
   std::pair<std::string, std::vector<std::string>> last_dumps_
       LANESCOPE_GUARDED_BY(control_);  // its path, and its dumps
-  // spool_ for recording threads. Release when a spool is ready, acquire in next_chunk().
-  // Cleared only when no thread is inside the recorder (LanescopeWriter::busy), so a pointer
-  // loaded there stays valid.
-  std::atomic<Spool*> writable_{nullptr};
-
-  // spool_ for activity sources. They may call from any of their threads, with or without control_.
-  Mutex source_gate_;  // taken after control_
-  Spool* source_spool_ LANESCOPE_GUARDED_BY(source_gate_) = nullptr;
-
-  Mutex registry_;
-  std::vector<LanescopeWriter*> writers_ LANESCOPE_GUARDED_BY(registry_);
-  std::vector<Source> sources_ LANESCOPE_GUARDED_BY(registry_);
-  ThreadCosts ended_cost_ LANESCOPE_GUARDED_BY(registry_);  // of threads that ended
 };
 
 }  // namespace lanescope::record

@@ -18,12 +18,12 @@ class KeptRanges {
   static constexpr std::uint32_t kMaxEnds = 256;  // ends by handle; the oldest go first
 
   explicit KeptRanges(SpoolFile* file) : file_(file) {}
-  // Keeps an open range at `place` (sequence << 32 | slot) of a thread's chunk that is reused.
-  void add(std::uint32_t thread, std::uint64_t place, const spool::Record& range);
+  // Keeps an open range of a thread's chunk that is reused.
+  void add(std::uint32_t thread, spool::RecordPlace place, const spool::RangeRecord& range);
   // The end of that range goes, too, so the range is not needed any more.
-  void remove(std::uint32_t thread, std::uint64_t place) noexcept;
+  void remove(std::uint32_t thread, spool::RecordPlace place) noexcept;
   // An end by handle goes. If its range is here, both go; else keeps the end for its range.
-  void end_by_handle(std::uint32_t thread, const spool::Record& end);
+  void end_by_handle(std::uint32_t thread, const spool::EndByHandleRecord& end);
   // Removes ranges for whose begin `wanted` is false.
   void keep_only(const std::function<bool(std::uint64_t begin)>& wanted) noexcept;
   std::uint64_t lost() const noexcept { return lost_; }
@@ -33,23 +33,25 @@ class KeptRanges {
  private:
   struct Key {
     std::uint32_t thread;
-    std::uint64_t place;
+    spool::RecordPlace place;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept {
-      return static_cast<std::size_t>((key.thread * 0x9e3779b97f4a7c15u ^ key.place) *
+      const std::uint64_t place = std::uint64_t{key.place.sequence} << 32 | key.place.slot;
+      return static_cast<std::size_t>((key.thread * 0x9e3779b97f4a7c15u ^ place) *
                                       0xd6e8feb86659fd93u);
     }
   };
-  spool::Record* find_place();
-  void free_place(spool::Record* place) noexcept;
-  static void write(spool::Record* place, std::uint32_t thread, std::uint64_t from,
+  spool::Record* find_pair();
+  void free_pair(spool::Record* pair) noexcept;
+  static void write(spool::Record* pair, std::uint32_t thread, spool::RecordPlace from,
                     const spool::Record& record) noexcept;
 
   SpoolFile* file_;
   std::vector<spool::ChunkHeader*> chunks_;
-  std::vector<spool::Record*> free_;  // kKeptFrom records that are empty
+  // Pairs of records in these chunks.
+  std::vector<spool::Record*> free_;
   std::unordered_map<Key, spool::Record*, KeyHash> ranges_;
   std::vector<spool::Record*> ends_;
   std::uint64_t lost_ = 0;

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lanescope/codec/spool_layout.h"
+#include "lanescope/codec/record_options.h"
 
 #define LANESCOPE_RECORD_EXPORT __attribute__((visibility("default")))
 // Changes whenever LanescopeWriter, Record or the functions below change. Compare with
@@ -14,26 +14,13 @@
 // returns that of the loaded library.
 #define LANESCOPE_RECORD_ABI 5u
 
-// What to record besides names and times; the union of all open sessions.
-#define LANESCOPE_RECORD_SHAPES 1u
-#define LANESCOPE_RECORD_MEMORY 2u
-#define LANESCOPE_RECORD_STACK 4u
-#define LANESCOPE_RECORD_FLOPS 8u
-#define LANESCOPE_RECORD_MODULES 16u
-#define LANESCOPE_RECORD_OVERLOAD_NAMES 32u
-#define LANESCOPE_RECORD_ALL_API \
-  64u  // every call of the CUDA runtime and driver, not only the default ones
-#define LANESCOPE_RECORD_DETACH \
-  128u  // CUPTI leaves the process when a window closes, and comes back with the next one
-#define LANESCOPE_RECORD_DETACH_WHERE_TESTED \
-  256u  // the same, but only with versions of CUDA where it was tested
-#define LANESCOPE_RECORD_MEASURE \
-  512u  // sources measure what they cost (cost_meter.h), because a session has a budget
-#define LANESCOPE_RECORD_PAUSED \
-  1024u  // only ranges that the program itself opens, no operators: the budget is used up
-
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
+
+namespace lanescope::spool {
+union Record;       // codec/spool_records.h
+struct ThreadSlot;  // codec/spool_layout.h
+}  // namespace lanescope::spool
 
 extern "C" {
 
@@ -99,7 +86,8 @@ struct LanescopeWriter {
 // Number of the open window; 0: nothing is recorded. Opening and closing store with release, which
 // pairs with the acquire loads in thread_writer.h.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_recording;
-// LANESCOPE_RECORD_* of the open sessions. Written before lanescope_recording, so read after it.
+// LANESCOPE_RECORD_* (codec/record_options.h), the union of all open sessions. Written before
+// lanescope_recording, so read after it.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_record_options;
 // The budget leaves out operators that typically take fewer ticks; 0: none.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint64_t> lanescope_short_operator_ticks;

@@ -1,7 +1,7 @@
 // One recording session: windows of time during which every thread of this process writes into
 // a spool file.
 //
-// All sessions share one state per process (active_recorder.cpp). Sessions open at the same time
+// All sessions share one recorder per process (active_recorder.h). Sessions open at the same time
 // share one spool: the first one makes it, the last one finishes it. Each has its windows, so each
 // reads back only what it asked for.
 #pragma once

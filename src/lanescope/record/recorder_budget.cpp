@@ -29,19 +29,8 @@ std::string percent(double ratio) { return fmt::format("{:.2g} %", ratio * 100);
 
 }  // namespace
 
-void ActiveRecorder::ThreadCosts::add(const LanescopeCost& cost) {
-  ticks += cost.ticks.load(std::memory_order_relaxed);
-  calls += cost.calls.load(std::memory_order_relaxed);
-  left_out += cost.left_out.load(std::memory_order_relaxed);
-}
-
 CostSum ActiveRecorder::sum_cost() {
-  ThreadCosts sum;
-  {
-    const MutexLock lock(registry_);
-    sum = ended_cost_;
-    for (const LanescopeWriter* writer : writers_) sum.add(writer->cost);
-  }
+  const ThreadCosts sum = writers_.cost();
   const auto rate = static_cast<double>(spool_->file().header().ticks_per_second);
   const double ns =
       static_cast<double>(sum.ticks) / rate * static_cast<double>(CostBudget::kSecond);
@@ -90,15 +79,7 @@ void ActiveRecorder::follow_budget() {
 
 void ActiveRecorder::change_sources() {
   update_options();
-  if (open_windows_ == 0) return;
-  std::vector<Source> sources;
-  {
-    const MutexLock lock(registry_);
-    sources = sources_;
-  }
-  const std::uint32_t options = lanescope_record_options.load(std::memory_order_relaxed);
-  for (const Source& source : sources)
-    if (source.running && source.table->change) source.table->change(source.table->self, options);
+  if (open_windows_ != 0) sources_.change(lanescope_record_options.load(std::memory_order_relaxed));
 }
 
 void ActiveRecorder::check_cost() noexcept {
@@ -146,8 +127,9 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
 }
 
 void ActiveRecorder::write_budget() {
-  if (!budget_->periods().empty()) source_metadata("lanescope_thinned", budget_->thinned_json());
-  source_metadata("lanescope_cost", budget_->cost_json());
+  if (!budget_->periods().empty())
+    sources_.write_metadata("lanescope_thinned", budget_->thinned_json());
+  sources_.write_metadata("lanescope_cost", budget_->cost_json());
   budget_version_ = budget_->version();
   budget_written_ns_ = budget_clock_ns(CLOCK_MONOTONIC);
 }

@@ -49,10 +49,6 @@ std::uint64_t key_of(std::uint32_t thread, std::uint64_t sequence) {
   return std::uint64_t{thread} << 32 | sequence;
 }
 
-bool has_times(std::uint8_t kind) {
-  return kind != static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
-}
-
 }  // namespace
 
 Ring::Ring(SpoolFile* file, bool on)
@@ -156,17 +152,17 @@ void Ring::add(const spool::ChunkHeader* chunk, std::uint64_t now) noexcept {
     added.newest = std::max(added.newest, std::min(tick, now));
   };
   const auto see_record = [&](const Record& record) {
-    const auto kind = static_cast<RecordKind>(record.kind);
+    const RecordKind kind = record.head.kind;
     if (activities) {
-      if (!has_times(record.kind)) return;
+      if (spool::activity_kind(record) == spool::ActivityKind::kContinued) return;  // no times
     } else if (kind == RecordKind::kMemory || kind == RecordKind::kOutOfMemory) {
-      return see(record.begin_tsc);
+      return see(record.memory.begin_tsc);
     } else if (kind == RecordKind::kRangeEnd || kind == RecordKind::kEndByHandle ||
-               (kind == RecordKind::kRange && record.end_tsc == 0)) {
+               (kind == RecordKind::kRange && record.range.end_tsc == 0)) {
       added.has_open_ranges = true;
     }
-    see(record.begin_tsc);
-    see(record.end_tsc);
+    see(record.head.begin_tsc);
+    see(record.head.end_tsc);
   };
   for_each_part(reinterpret_cast<const std::byte*>(chunk),
                 [&](std::uint32_t, std::uint32_t, std::span<const Record> records) {
@@ -252,14 +248,14 @@ void Ring::keep_open_ranges(const Chunk& chunk) {
                            std::span<const Record> records) LANESCOPE_NO_THREAD_SAFETY {
     for (std::size_t slot = 0; slot < records.size(); ++slot) {
       const Record& record = records[slot];
-      const auto kind = static_cast<RecordKind>(record.kind);
-      if (kind == RecordKind::kRange && record.end_tsc == 0 &&
-          is_in_any(windows_, record.begin_tsc))
-        kept_.add(thread, std::uint64_t{sequence} << 32 | slot, record);
-      else if (kind == RecordKind::kRangeEnd && !end_in_small(thread, record))
-        kept_.remove(thread, static_cast<std::uint64_t>(record.a));
+      const RecordKind kind = record.head.kind;
+      if (kind == RecordKind::kRange && record.range.end_tsc == 0 &&
+          is_in_any(windows_, record.range.begin_tsc))
+        kept_.add(thread, {static_cast<std::uint32_t>(slot), sequence}, record.range);
+      else if (kind == RecordKind::kRangeEnd && !end_in_small(thread, record.range_end))
+        kept_.remove(thread, record.range_end.place);
       else if (kind == RecordKind::kEndByHandle)
-        kept_.end_by_handle(thread, record);
+        kept_.end_by_handle(thread, record.end_by_handle);
     }
   };
   if (chunk.is_shared) for_each_part(buffer_.data(), forget_small);
@@ -268,12 +264,11 @@ void Ring::keep_open_ranges(const Chunk& chunk) {
 
 // The chunk of the end is reused before that of its range, so write the end into the range. True:
 // the range is in a small chunk.
-bool Ring::end_in_small(std::uint32_t thread, const Record& end) {
-  const auto known = small_.find(key_of(thread, static_cast<std::uint64_t>(end.a) >> 32));
+bool Ring::end_in_small(std::uint32_t thread, const spool::RangeEndRecord& end) {
+  const auto known = small_.find(key_of(thread, end.place.sequence));
   if (known == small_.end()) return false;
   file_->end_range(static_cast<std::uint32_t>(known->second >> 32),
-                   static_cast<std::uint32_t>(known->second), static_cast<std::uint32_t>(end.a),
-                   end.end_tsc);
+                   static_cast<std::uint32_t>(known->second), end.place.slot, end.end_tsc);
   return true;
 }
 

@@ -86,7 +86,8 @@ class Ring {
       LANESCOPE_REQUIRES(mutex_);
   void give_back(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
   void keep_open_ranges(const Chunk& chunk) LANESCOPE_REQUIRES(mutex_);
-  bool end_in_small(std::uint32_t thread, const spool::Record& end) LANESCOPE_REQUIRES(mutex_);
+  bool end_in_small(std::uint32_t thread, const spool::RangeEndRecord& end)
+      LANESCOPE_REQUIRES(mutex_);
   void drop_stale() LANESCOPE_REQUIRES(mutex_);
 
   SpoolFile* const file_;

@@ -26,26 +26,13 @@ using ::testing::ElementsAre;
 namespace fs = std::filesystem;
 
 Record range(std::uint64_t begin, std::uint64_t end, std::uint64_t handle = 0) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kRange);
-  record.begin_tsc = begin;
-  record.end_tsc = end;
-  record.d = handle;
-  return record;
+  return spool::RangeRecord{.begin_tsc = begin, .end_tsc = end, .handle = handle};
 }
 Record range_end(std::uint32_t sequence, std::uint32_t slot, std::uint64_t end) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
-  record.end_tsc = end;
-  record.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
-  return record;
+  return spool::RangeEndRecord{.end_tsc = end, .place = {slot, sequence}};
 }
 Record end_by_handle(std::uint64_t handle, std::uint64_t end) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kEndByHandle);
-  record.end_tsc = end;
-  record.d = handle;
-  return record;
+  return spool::EndByHandleRecord{.end_tsc = end, .handle = handle};
 }
 
 class RingTest : public ::testing::Test {
@@ -81,8 +68,9 @@ class RingTest : public ::testing::Test {
   }
   bool is_there(std::uint32_t number) const { return kind_of(number) != ChunkKind::kFree; }
   // The records in kKept chunks, by thread and place.
-  std::map<std::pair<std::uint32_t, std::int64_t>, Record> kept() const {
-    std::map<std::pair<std::uint32_t, std::int64_t>, Record> found;
+  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // thread, sequence, slot
+  std::map<Place, Record> kept() const {
+    std::map<Place, Record> found;
     std::vector<std::byte> bytes(spool::kChunkBytes);
     for (std::uint32_t number = 0; number < file_->chunk_count(); ++number) {
       if (kind_of(number) != ChunkKind::kKept) continue;
@@ -91,8 +79,9 @@ class RingTest : public ::testing::Test {
       std::memcpy(records.data(), bytes.data() + spool::kChunkHeaderBytes,
                   records.size() * sizeof(Record));
       for (std::size_t i = 0; i + 1 < records.size(); i += 2)
-        if (records[i].kind == static_cast<std::uint8_t>(RecordKind::kKeptFrom))
-          found[{records[i].b, records[i].a}] = records[i + 1];
+        if (const spool::KeptFromRecord& from = records[i].kept_from;
+            from.kind == RecordKind::kKeptFrom)
+          found[{from.thread, from.place.sequence, from.place.slot}] = records[i + 1];
     }
     return found;
   }
@@ -129,12 +118,14 @@ TEST_F(RingTest, AChunkGoesWhenItsNewestTimeIsTooOldAndItsPlaceIsUsedAgain) {
 TEST_F(RingTest, TimesOfTheFutureAndUnknownOnesDoNotKeepAChunk) {
   ring_->window_opened({1, 0, 1000, 0, 6400});
   const std::uint32_t ahead = close({range(2000, 99'000)}, 3000);
-  Record kernel = range(0, 0);  // not measured
+  spool::KernelRecord kernel{};  // not measured
   kernel.kind = static_cast<std::uint8_t>(spool::ActivityKind::kKernel);
-  Record more = range(77'777, 88'888);  // a graph's node, not a time
+  spool::KernelMoreRecord more{};
   more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
-  const std::uint32_t device =
-      close({kernel, more}, 3000, spool::kNoThread, 1, ChunkKind::kActivities);
+  more.graph_node_id = 77'777;         // where other records have a begin
+  more.grid_x = more.grid_y = 88'888;  // and an end
+  const std::uint32_t device = close({spool::as_record(kernel), spool::as_record(more)}, 3000,
+                                     spool::kNoThread, 1, ChunkKind::kActivities);
   ring_->give_back_old(20'000);
   EXPECT_FALSE(is_there(ahead));
   EXPECT_FALSE(is_there(device));
@@ -142,13 +133,12 @@ TEST_F(RingTest, TimesOfTheFutureAndUnknownOnesDoNotKeepAChunk) {
 
 TEST_F(RingTest, OpenRangesMoveAndLeaveWithTheirEnds) {
   ring_->window_opened({1, 0, 1000, 0, 6400});
-  const std::int64_t place = std::int64_t{1} << 32 | 1;
   close({range(2000, 2001), range(2002, 0)}, 3000, 5, 1);
   close({range_end(1, 1, 12'000)}, 12'000, 5, 2);
   ring_->give_back_old(12'000);
   auto found = kept();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ((found[{5, place}].begin_tsc), 2002u);
+  EXPECT_EQ((found[{5, 1, 1}].range.begin_tsc), 2002u);
   ring_->give_back_old(20'000);  // the end is 8000 old
   EXPECT_TRUE(kept().empty());
   EXPECT_EQ(ring_->lost_open_ranges(), 0u);
@@ -165,7 +155,7 @@ TEST_F(RingTest, EndsByHandleMeetTheirRangeInEitherOrder) {
   ring_->give_back_old(9800);  // wanted from 3300
   auto found = kept();
   ASSERT_EQ(found.size(), 1u) << "the end of 78, whose range is in its chunk";
-  EXPECT_EQ(found.begin()->second.d, 78u);
+  EXPECT_EQ(found.begin()->second.end_by_handle.handle, 78u);
   EXPECT_TRUE(is_there(late));
   ring_->give_back_old(11'000);
   EXPECT_FALSE(is_there(late));
@@ -247,8 +237,8 @@ TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
   Record ended;
   std::memcpy(static_cast<void*>(&ended), place + spool::kChunkHeaderBytes + sizeof(Record),
               sizeof ended);
-  EXPECT_EQ(ended.begin_tsc, 2002u);
-  EXPECT_EQ(ended.end_tsc, 12'000u);
+  EXPECT_EQ(ended.range.begin_tsc, 2002u);
+  EXPECT_EQ(ended.range.end_tsc, 12'000u);
   std::uint32_t checksum = 0;
   std::memcpy(&checksum, place + offsetof(spool::ChunkHeader, checksum), sizeof checksum);
   EXPECT_EQ(checksum, spool::chunk_checksum(place, 2, spool::kSmallChunkBytes));
@@ -262,7 +252,7 @@ TEST_F(RingTest, ARangeThatStaysLongerThanItsEndGetsItsEnd) {
   EXPECT_FALSE(is_there(shared));
   const auto found = kept();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found.begin()->first.first, 6u);
+  EXPECT_EQ(std::get<0>(found.begin()->first), 6u);
 }
 
 TEST_F(RingTest, SmallChunksFillASharedOneAndGiveItBackWhole) {
@@ -329,12 +319,8 @@ TEST_F(RingTest, ControlRecordsOfDaysTakeNoMoreThanTwoChunks) {
   const std::uint64_t rate = spool.file().header().ticks_per_second;
   const std::uint64_t now = ticks();
   spool.ring().window_opened({1, 0, now, 0, rate});
-  Record metadata;
-  metadata.kind = static_cast<std::uint8_t>(RecordKind::kMetadata);
-  metadata.name = texts.intern("key");
-  spool.write_control(metadata);
-  Record anchor;
-  anchor.kind = static_cast<std::uint8_t>(RecordKind::kAnchor);
+  spool.write_control(spool::MetadataRecord{.key = texts.intern("key")});
+  spool::AnchorRecord anchor;
   for (std::uint32_t i = 0; i < 20 * spool::kRecordsPerChunk; ++i) {
     anchor.begin_tsc = i;  // long ago
     spool.write_control(anchor);
@@ -350,11 +336,11 @@ TEST_F(RingTest, ControlRecordsOfDaysTakeNoMoreThanTwoChunks) {
     if (kind != static_cast<std::uint32_t>(ChunkKind::kControl)) continue;
     ++chunks;
     records += used;
-    for (std::uint32_t i = 0; i < used; ++i)
-      kept_metadata +=
-          static_cast<std::uint8_t>(
-              bytes[spool::kChunkHeaderBytes + i * sizeof(Record) + offsetof(Record, kind)]) ==
-          metadata.kind;
+    std::vector<Record> of_chunk(used);
+    std::memcpy(static_cast<void*>(of_chunk.data()), bytes.data() + spool::kChunkHeaderBytes,
+                used * sizeof(Record));
+    for (const Record& record : of_chunk)
+      kept_metadata += record.head.kind == RecordKind::kMetadata;
   }
   EXPECT_LE(chunks, 2u);
   EXPECT_LE(records, 2 * spool::kRecordsPerChunk);

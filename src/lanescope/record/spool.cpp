@@ -9,6 +9,7 @@
 
 #include "lanescope/codec/activity_layout.h"
 #include "lanescope/record/clock_anchor.h"
+#include "lanescope/record/recorder.h"
 #include "lanescope/record/tick_clock.h"
 
 namespace lanescope::record {
@@ -266,6 +267,19 @@ void Spool::write_control(const spool::Record& record) noexcept {
   control_->used.store(used + 1, std::memory_order_release);  // pairs with the reader's acquire
 }
 
+void Spool::write_metadata(std::uint32_t session, std::string_view key,
+                           std::string_view json) noexcept {
+  write_control(
+      spool::MetadataRecord{.begin_tsc = ticks(),
+                            .key = texts_->intern(key),
+                            .session = session,
+                            .json = texts_->intern_for_spool(json, Recorder::kMaxMetadataBytes)});
+}
+
+bool Spool::metadata_fits(std::string_view key, std::string_view json) {
+  return key.size() <= spool::kMaxTextBytes && json.size() <= Recorder::kMaxMetadataBytes;
+}
+
 // One anchor a second fills a chunk in 45 minutes. In a ring, the fresh chunk takes over all
 // records except old anchors, and the full chunk is given back.
 void Spool::replace_control_chunk(spool::ChunkHeader* fresh) noexcept {
@@ -278,8 +292,8 @@ void Spool::replace_control_chunk(spool::ChunkHeader* fresh) noexcept {
   const std::uint64_t now = ticks(), oldest = ring_->oldest_wanted(now);
   const std::uint64_t margin = 2 * file_->header().ticks_per_second;  // the anchor before it, too
   const auto is_needed = [&](const spool::Record& record) {
-    return record.kind != static_cast<std::uint8_t>(spool::RecordKind::kAnchor) ||
-           record.begin_tsc + margin >= oldest;
+    return record.head.kind != spool::RecordKind::kAnchor ||
+           record.anchor.begin_tsc + margin >= oldest;
   };
   const auto needed = static_cast<std::uint32_t>(std::count_if(from, end, is_needed));
   const bool copied = dumper_->is_copying();
@@ -294,12 +308,13 @@ void Spool::replace_control_chunk(spool::ChunkHeader* fresh) noexcept {
 
 std::uint32_t Spool::write_activities(const spool::Record* records, std::uint32_t count) noexcept {
   const MutexLock lock(activities_mutex_);
-  constexpr auto kContinued = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
   std::uint32_t at = 0;
   while (at < count) {
     std::uint32_t used = activities_ ? activities_->used.load(std::memory_order_relaxed) : 0;
     std::uint32_t fit = activities_ ? std::min(count - at, spool::kRecordsPerChunk - used) : 0;
-    if (at + fit < count && fit != 0 && records[at + fit].kind == kContinued) --fit;
+    if (at + fit < count && fit != 0 &&
+        spool::activity_kind(records[at + fit]) == spool::ActivityKind::kContinued)
+      --fit;
     if (fit == 0) {
       spool::ChunkHeader* fresh = take_or_make();
       if (!fresh) break;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,10 @@ class Spool {
   void thread_totals(std::uint64_t* dropped, std::uint64_t* depth_overflow,
                      std::uint32_t* threads) const noexcept LANESCOPE_EXCLUDES(mutex_);
   void write_control(const spool::Record& record) noexcept LANESCOPE_EXCLUDES(mutex_);
+  // A top-level entry of a session's traces; session 0: of all sessions. It must fit.
+  void write_metadata(std::uint32_t session, std::string_view key, std::string_view json) noexcept
+      LANESCOPE_EXCLUDES(mutex_);
+  static bool metadata_fits(std::string_view key, std::string_view json);
   // Writes records of an activity source; a record and its kContinued record stay in one chunk.
   // Returns how many were kept; the others are counted.
   std::uint32_t write_activities(const spool::Record* records, std::uint32_t count) noexcept

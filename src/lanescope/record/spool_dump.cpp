@@ -140,17 +140,12 @@ std::vector<std::byte> last_control(const SpoolFile& file, const std::vector<Rin
   for (const RingWindow& window : windows) {
     if (window.stop != 0) continue;
     if (records.size() + 1 == spool::kRecordsPerChunk) break;
-    spool::Record& stop = records.emplace_back();
-    stop.kind = static_cast<std::uint8_t>(spool::RecordKind::kWindowStop);
-    stop.begin_tsc = now;
-    stop.a = window.cycle;
-    stop.b = window.session;
+    records.push_back(spool::WindowRecord{.begin_tsc = now,
+                                          .kind = spool::RecordKind::kWindowStop,
+                                          .cycle = window.cycle,
+                                          .session = window.session});
   }
-  spool::Record& why = records.emplace_back();
-  why.kind = static_cast<std::uint8_t>(spool::RecordKind::kMetadata);
-  why.begin_tsc = now;
-  why.name = key;
-  why.c = json;
+  records.push_back(spool::MetadataRecord{.begin_tsc = now, .key = key, .json = json});
   std::vector<std::byte> bytes(spool::kChunkBytes);
   spool::ChunkHeader header{};
   header.magic = spool::kChunkMagic;

@@ -342,10 +342,9 @@ void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32
   const std::uint32_t used = header->used.load(std::memory_order_relaxed);
   if (slot >= std::min(used, spool::kRecordsPerSmallChunk)) return;
   const std::size_t record = spool::kChunkHeaderBytes + slot * sizeof(spool::Record);
-  auto* range = reinterpret_cast<spool::Record*>(bytes + record);
-  if (range->kind != static_cast<std::uint8_t>(spool::RecordKind::kRange) || range->end_tsc != 0)
-    return;
-  range->end_tsc = end_tsc;
+  spool::RangeRecord& range = reinterpret_cast<spool::Record*>(bytes + record)->range;
+  if (range.kind != spool::RecordKind::kRange || range.end_tsc != 0) return;
+  range.end_tsc = end_tsc;
   const std::uint32_t checksum = spool::chunk_checksum(bytes, used, sizeof bytes);
   // One write, from the checksum to the end: a killed process leaves all of it or nothing.
   const std::size_t from = offsetof(spool::ChunkHeader, checksum);

@@ -9,6 +9,8 @@
 #pragma once
 #include <cstring>
 
+#include "lanescope/codec/activity_layout.h"
+#include "lanescope/codec/spool_layout.h"
 #include "lanescope/record/record_abi.h"
 #include "lanescope/record/tick_clock.h"
 
@@ -111,17 +113,18 @@ inline RangeToken begin(LanescopeWriter* writer, RecordingScope& inside, const R
     return {};
   // A fresh chunk is zero, so values of 0 (such as end_tsc) need no store. With a constant `info`
   // the compiler removes these tests.
-  record->name = info.name;
-  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
-  record->scope = info.scope;
-  if (info.flags != 0) record->flags = info.flags;
-  if (info.sequence_number != 0) record->a = info.sequence_number;
-  if (info.forward_thread != 0) record->b = info.forward_thread;
-  if (info.detail != 0) record->c = info.detail;
-  if (info.handle != 0) record->d = info.handle;
+  spool::RangeRecord& range = record->range;
+  range.name = info.name;
+  range.kind = spool::RecordKind::kRange;
+  range.scope = info.scope;
+  if (info.flags != 0) range.flags = info.flags;
+  if (info.sequence_number != 0) range.sequence_number = info.sequence_number;
+  if (info.forward_thread != 0) range.forward_thread = info.forward_thread;
+  if (info.detail != 0) range.detail = info.detail;
+  if (info.handle != 0) range.handle = info.handle;
   const RangeToken token{writer->sequence, writer->count};
   // Last, so that the range does not include our cost.
-  record->begin_tsc = began != 0 ? began : ticks();
+  range.begin_tsc = began != 0 ? began : ticks();
   inside.commit();
   return token;
 }
@@ -136,16 +139,12 @@ inline void enter_window(LanescopeWriter* writer, const RecordingScope& inside) 
 inline void end(LanescopeWriter* writer, RecordingScope& inside, RangeToken token,
                 std::uint64_t now) noexcept {
   if (token.sequence == writer->sequence) [[likely]] {
-    writer->first[token.index].end_tsc = now;  // taking a chunk away changes the sequence
+    writer->first[token.index].range.end_tsc = now;  // taking a chunk away changes the sequence
     return;
   }
   spool::Record* record = inside.reserve();
   if (!record) return;
-  *record = {};
-  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kRangeEnd);
-  record->end_tsc = now;
-  record->a =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(token.sequence) << 32 | token.index);
+  *record = spool::RangeEndRecord{.end_tsc = now, .place = {token.index, token.sequence}};
   inside.commit();
 }
 }  // namespace detail
@@ -236,8 +235,8 @@ inline OpenRange innermost_range(std::uint64_t handle) noexcept {
   if (!inside.ok() || writer->stack_window != inside.window() || writer->depth == 0) return {};
   const LanescopeOpenRange& open = writer->stack[writer->depth - 1];
   if (open.handle != handle || open.sequence == 0 || open.sequence != writer->sequence) return {};
-  const spool::Record& record = writer->first[open.index];
-  return {record.name, ticks() - record.begin_tsc};
+  const spool::RangeRecord& range = writer->first[open.index].range;
+  return {range.name, ticks() - range.begin_tsc};
 }
 
 // Ends the range with that handle, wherever it began; handle 0: this thread's innermost range.
@@ -274,17 +273,14 @@ inline void end_nested(std::uint64_t handle = 0) noexcept {
   }
   spool::Record* record = inside.reserve();  // began on another thread, or before this window
   if (!record) return;
-  *record = {};
-  record->kind = static_cast<std::uint8_t>(spool::RecordKind::kEndByHandle);
-  record->end_tsc = now;
-  record->d = handle;
+  *record = spool::EndByHandleRecord{.end_tsc = now, .handle = handle};
   inside.commit();
 }
 
 namespace detail {
-// Writes one record of this thread, filled in by `fill`; does nothing while nobody records.
-template <typename Fill>
-void write_record(const Fill& fill) noexcept {
+// Writes the record of this thread that `make` gives; does nothing while nobody records.
+template <typename Make>
+void write_record(const Make& make) noexcept {
   if (!is_recording()) return;
   LanescopeWriter* writer = thread_writer();
   if (!writer) [[unlikely]]
@@ -293,29 +289,25 @@ void write_record(const Fill& fill) noexcept {
   spool::Record* record = inside.ok() ? inside.reserve() : nullptr;
   if (!record) [[unlikely]]
     return;
-  *record = {};
-  fill(*record);
+  *record = make();
   inside.commit();
 }
 }  // namespace detail
 
 // A point in time on this thread.
 inline void record_instant(std::uint32_t name, std::uint32_t detail_id = 0) noexcept {
-  detail::write_record([&](spool::Record& record) {
-    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kInstant);
-    record.begin_tsc = ticks();
-    record.name = name;
-    record.c = detail_id;
+  detail::write_record([&] {
+    return spool::InstantRecord{.begin_tsc = ticks(), .name = name, .detail = detail_id};
   });
 }
 
 // An allocation, a free (bytes < 0), or a request that failed (out_of_memory).
-inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory = false) noexcept {
-  detail::write_record([&](spool::Record& record) {
-    record.kind = static_cast<std::uint8_t>(out_of_memory ? spool::RecordKind::kOutOfMemory
-                                                          : spool::RecordKind::kMemory);
-    spool::set_memory(record, fields);
-    record.begin_tsc = ticks();
+// Sets the record's time and kind.
+inline void record_memory(spool::MemoryRecord memory, bool out_of_memory = false) noexcept {
+  detail::write_record([&] {
+    memory.kind = out_of_memory ? spool::RecordKind::kOutOfMemory : spool::RecordKind::kMemory;
+    memory.begin_tsc = ticks();
+    return memory;
   });
 }
 
@@ -323,10 +315,7 @@ inline void record_memory(const spool::MemoryFields& fields, bool out_of_memory 
 // record of 48 bytes.
 template <typename Activity>
 void record_activity(const Activity& activity) noexcept {
-  static_assert(sizeof activity == sizeof(spool::Record));
-  detail::write_record([&](spool::Record& record) {
-    std::memcpy(static_cast<void*>(&record), &activity, sizeof activity);
-  });
+  detail::write_record([&] { return spool::as_record(activity); });
 }
 
 // Numbers that change in each call, for the next range with that name on this thread.
@@ -337,23 +326,21 @@ struct CallNumbers {
   std::uint64_t record_function_id = 0;
 };
 inline void record_call_numbers(std::uint32_t name, const CallNumbers& numbers) noexcept {
-  detail::write_record([&](spool::Record& record) {
-    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kCallNumbers);
-    record.name = name;
-    record.flags = numbers.flags;
-    record.a = numbers.seq;
-    record.d = numbers.comms_id;
-    record.end_tsc = numbers.record_function_id;
-    record.begin_tsc = ticks();
+  detail::write_record([&] {
+    return spool::CallNumbersRecord{.begin_tsc = ticks(),
+                                    .record_function_id = numbers.record_function_id,
+                                    .name = name,
+                                    .flags = numbers.flags,
+                                    .seq = numbers.seq,
+                                    .comms_id = numbers.comms_id};
   });
 }
 
-// A tensor of this thread's next range.
-inline void record_tensor(const spool::TensorFields& fields) noexcept {
-  detail::write_record([&](spool::Record& record) {
-    record.kind = static_cast<std::uint8_t>(spool::RecordKind::kTensor);
-    spool::set_tensor(record, fields);
-    record.begin_tsc = ticks();
+// A tensor of this thread's next range. Sets the record's time.
+inline void record_tensor(spool::TensorRecord tensor) noexcept {
+  detail::write_record([&] {
+    tensor.begin_tsc = ticks();
+    return tensor;
   });
 }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "lanescope/codec/spool_layout.h"
+
 namespace lanescope::record_cupti {
 namespace {
 
@@ -36,8 +38,7 @@ ActivityDecoder::ActivityDecoder(std::uint32_t cupti_version, Write write, Inter
 
 template <typename T>
 void ActivityDecoder::add(const T& record) {
-  static_assert(sizeof(T) == sizeof(spool::Record));
-  std::memcpy(static_cast<void*>(&batch_.emplace_back()), &record, sizeof record);
+  batch_.push_back(spool::as_record(record));
 }
 
 void ActivityDecoder::flush() {

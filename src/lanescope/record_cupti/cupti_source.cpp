@@ -1,29 +1,22 @@
 #include "lanescope/record_cupti/cupti_source.h"
 
 #include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
-#include <bit>
-#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <thread>
+#include <string>
 #include <utility>
 
 #include "lanescope/record/activity_source.h"
 #include "lanescope/record/tick_clock.h"
-#include "lanescope/record_cupti/activity_decoder.h"
+#include "lanescope/record_cupti/activity_buffers.h"
 #include "lanescope/record_cupti/api_callbacks.h"
 #include "lanescope/record_cupti/api_lists.h"
-#include "lanescope/record_cupti/buffer_pool.h"
-#include "lanescope/record_cupti/buffer_sizing.h"
 #include "lanescope/record_cupti/cupti_library.h"
+#include "lanescope/record_cupti/gpu_description.h"
 #include "lanescope/record_cupti/gpu_devices.h"
 #include "lanescope/record_cupti/native_recording.h"
 #include "lanescope/record_cupti/nvtx_injection.h"
@@ -31,22 +24,9 @@
 namespace lanescope::record_cupti {
 namespace {
 
-// Limit: 96 MiB of buffers, however fast a program launches.
-constexpr std::size_t kBufferBytes = std::size_t{128} << 10;
-constexpr std::size_t kMaxBuffers = 768;
-static_assert(!std::has_single_bit(BufferPool::kSpillBytes));  // the size tells it from
-                                                               // other buffers
-constexpr std::size_t kReadyBuffers = 64;  // kept ready ahead by the decoding thread
 // How often CUPTI checks for buffers whose work is all done. A kill loses this time and the work of
 // one buffer (BufferSizing), together half a second.
 constexpr std::uint32_t kFlushPeriodMs = 350;
-// At the end of a recording: the pause between checks for the last buffers, and the time without
-// one after which they are written off. That time is shorter when another profiler has CUPTI's
-// subscription, because it may have taken them.
-constexpr std::chrono::microseconds kShortestPause{50}, kLongestPause{2000};
-constexpr std::chrono::seconds kBufferTimeout{10}, kSharedBufferTimeout{3}, kFlushTimeout{1};
-constexpr std::uint32_t kFirstVersionThatTakesNoBuffer =
-    28;  // from CUDA 12.9 on, bufferRequested may return no buffer
 // From these versions on, detaching CUPTI did no harm in tests: docs/decisions/gpu_recorder.md.
 constexpr std::uint32_t kFirstCuptiSafeToDetach = 130000;
 constexpr int kFirstDriverSafeToDetach = 13000;
@@ -64,11 +44,6 @@ constexpr CUpti_ActivityKind kCallKinds[] = {
 
 void say(char* line, std::size_t size, const std::string& text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text.c_str());
-}
-
-std::uint64_t monotonic_ns() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now).count());
 }
 
 std::uint64_t CUPTIAPI read_ticks() { return record::ticks(); }
@@ -89,20 +64,13 @@ class CuptiSource {
   void forked() { forked_ = touched_.load(); }
 
  private:
-  static void CUPTIAPI request(std::uint8_t** buffer, std::size_t* size, std::size_t* records);
-  static void CUPTIAPI complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
-                                std::size_t valid);
   static void CUPTIAPI finalize_here(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*);
   bool set_up(std::string* line);
   bool attach(std::string* line);
-  bool wait_for_buffers();
   void detach();
   bool enable(std::uint32_t options, std::string* line);
   void disable_records();
   void enable_calls(bool all);
-  bool decode(const CUpti_Activity* record) noexcept;
-  void decode_completed();
-  void run();
   void write_metadata();
   std::string error(CUptiResult result) const;
 
@@ -123,38 +91,9 @@ class CuptiSource {
   bool is_only_profiler_ = false;  // no other profiler can have taken written-off buffers
   std::uint64_t reported_drops_ = 0;
   ApiFilter calls_ = default_api_calls();
-  std::thread thread_;
   pthread_t detaching_{};
-
-  BufferPool pool_{kBufferBytes, kMaxBuffers};
-  BufferSizing sizing_;
-  sem_t completed_{};
-  std::mutex decode_mutex_;  // guards the decoder and the count of drops
-  std::unique_ptr<ActivityDecoder> decoder_;
-  std::uint64_t cupti_drops_ = 0;
+  ActivityBuffers& buffers_ = ActivityBuffers::instance();
 };
-
-void CuptiSource::request(std::uint8_t** buffer, std::size_t* size, std::size_t* records) {
-  CuptiSource& source = instance();
-  *records = 0;  // as many as fit
-  *buffer = source.pool_.take();
-  thread_local std::uint64_t seen = 0;
-  *size = *buffer
-              ? source.sizing_.next(monotonic_ns(), kBufferBytes, source.pool_.outstanding(), seen)
-              : 0;
-  if (*buffer || source.cupti_->version >= kFirstVersionThatTakesNoBuffer) return;
-  *buffer = source.pool_.take_spill();
-  *size = *buffer ? BufferPool::kSpillBytes : 0;
-}
-
-void CuptiSource::complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t size,
-                           std::size_t valid) {
-  if (!buffer) return;
-  CuptiSource& source = instance();
-  if (!source.pool_.complete({buffer, valid, size})) return;  // another profiler's
-  source.sizing_.completed(valid);
-  sem_post(&source.completed_);
-}
 
 std::string CuptiSource::error(CUptiResult result) const {
   const char* text = nullptr;
@@ -181,23 +120,8 @@ bool CuptiSource::set_up(std::string* line) {
             ") records this program already; stop it to record the GPU here";
     return false;
   }
-  pool_.prepare(kReadyBuffers);
-  sem_init(&completed_, 0, 0);
-  decoder_ =
-      std::make_unique<ActivityDecoder>(cupti_->version, lanescope_source_write, lanescope_intern);
-  // Signals belong to the program: block them in our thread.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread([this] { run(); });
-    pthread_setname_np(thread_.native_handle(), "lanescope-gpu");
-    thread_.detach();
-  } catch (...) {
-    *line = "cannot start the thread that reads CUPTI's buffers";
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  set_up_ = line->empty();
+  set_up_ = buffers_.start(*cupti_);
+  if (!set_up_) *line = "cannot start the thread that reads CUPTI's buffers";
   return set_up_;
 }
 
@@ -296,8 +220,7 @@ void CuptiSource::enable_calls(bool all) {
 
 bool CuptiSource::enable(std::uint32_t options, std::string* line) {
   if (!attach(line)) return false;
-  // Another profiler of this process may have registered its callbacks since.
-  CUptiResult result = cupti_->cuptiActivityRegisterCallbacks(request, complete);
+  CUptiResult result = buffers_.register_with_cupti();
   if (result != CUPTI_SUCCESS) {
     *line = "CUPTI does not take our buffers: " + error(result);
     return false;
@@ -314,8 +237,7 @@ bool CuptiSource::enable(std::uint32_t options, std::string* line) {
   {
     ApiFilter filter = calls_;
     filter.everything = all;
-    const std::lock_guard lock(decode_mutex_);
-    decoder_->set_filter(std::move(filter));
+    buffers_.set_filter(std::move(filter));
   }
   if (!ApiCallbacks::instance().start(*cupti_, calls_, all)) enable_calls(all);
   return true;
@@ -335,41 +257,13 @@ int CuptiSource::start(std::uint32_t options, char* line, std::size_t size) {
     say(line, size, problem);
     return 1;
   }
-  if (is_only_profiler_) pool_.restore_written_off();  // new work may land in them
+  if (is_only_profiler_) buffers_.restore_written_off();
   detach_ = options & LANESCOPE_RECORD_DETACH                ? Detach::kAlways
             : options & LANESCOPE_RECORD_DETACH_WHERE_TESTED ? Detach::kWhereTested
                                                              : Detach::kNever;
   cupti_->cuptiActivityFlushPeriod(kFlushPeriodMs);
   running_ = true;
   return 0;
-}
-
-// CUPTI gives a buffer back when all the work in it is done, and still records work under way when
-// its kind is switched off (docs/measurements/gpu.md). So when the last buffer is back, the
-// recording is complete. Waiting for the device instead would break graph captures in other
-// threads. False: no buffer came for a while; the missing ones are counted.
-bool CuptiSource::wait_for_buffers() {
-  is_only_profiler_ = ApiCallbacks::instance().is_on();
-  const auto most = is_only_profiler_ ? kBufferTimeout : kSharedBufferTimeout;
-  std::uint64_t completed = pool_.completed();
-  auto last_came = std::chrono::steady_clock::now(), last_flush = last_came;
-  for (auto pause = kShortestPause;; pause = std::min(2 * pause, kLongestPause)) {
-    const bool flushed = cupti_->cuptiActivityFlushAll(0) == CUPTI_SUCCESS;
-    decode_completed();
-    int devices = 0;  // at the end of the process CUDA may be gone, and its work with it
-    const bool is_gone = driver_->cuDeviceGetCount(&devices) == CUDA_ERROR_DEINITIALIZED;
-    if (pool_.outstanding() == 0) return !is_gone && pool_.written_off() == 0;
-    const auto now = std::chrono::steady_clock::now();
-    if (const std::uint64_t came = pool_.completed(); came != completed) {
-      completed = came;
-      last_came = now;
-    }
-    if (flushed) last_flush = now;
-    if (is_gone || now - last_came >= most || now - last_flush >= kFlushTimeout) break;
-    std::this_thread::sleep_for(pause);
-  }
-  missing_buffers_ += pool_.write_off();
-  return false;
 }
 
 void CuptiSource::stop() {
@@ -384,14 +278,17 @@ void CuptiSource::stop() {
     struct CallbacksEnd {  // in any case: else nobody else can subscribe
       ~CallbacksEnd() { ApiCallbacks::instance().stop(); }
     } const callbacks_end;
-    is_whole = wait_for_buffers();
+    is_only_profiler_ = ApiCallbacks::instance().is_on();
+    const ActivityBuffers::End end = buffers_.wait_for_last(*driver_, !is_only_profiler_);
+    is_whole = end.is_whole;
+    missing_buffers_ += end.missing;
   }
   if (is_whole)
     detach();
   else if (detach_ == Detach::kAlways)
     stay_reason_ =
         is_only_profiler_ ? "work that it measures did not end" : "another profiler holds it";
-  decode_completed();  // buffers that CUPTI gave back when it left
+  buffers_.decode_completed();  // buffers that CUPTI gave back when it left
   write_metadata();
 }
 
@@ -402,48 +299,7 @@ void CuptiSource::flush() {
   if (!running_) return;
   const RelaxedCaptureMode relaxed(*driver_);
   cupti_->cuptiActivityFlushAll(0);
-  decode_completed();
-}
-
-// With decode_mutex_ held. False: no memory.
-bool CuptiSource::decode(const CUpti_Activity* record) noexcept try {
-  decoder_->decode(record);
-  return true;
-} catch (...) {
-  return false;
-}
-
-// Called by the decoding thread, by stop() and by flush().
-void CuptiSource::decode_completed() {
-  const std::lock_guard lock(decode_mutex_);
-  std::size_t lost = 0;
-  while (true) {
-    const Buffer buffer = pool_.next_completed();
-    if (!buffer.data) break;
-    CUpti_Activity* record = nullptr;
-    while (cupti_->cuptiActivityGetNextRecord(buffer.data, buffer.valid_bytes, &record) ==
-           CUPTI_SUCCESS) {
-      if (BufferPool::is_spill(buffer) || !decode(record)) ++lost;
-    }
-    pool_.recycle(buffer);
-    std::size_t dropped = 0;
-    cupti_->cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
-    dropped += std::exchange(lost, 0);
-    if (dropped != 0) {
-      lanescope_source_count_drops(dropped);
-      cupti_drops_ += dropped;
-    }
-  }
-  decoder_->flush();
-}
-
-void CuptiSource::run() {
-  while (true) {
-    while (sem_wait(&completed_) != 0) {
-    }
-    decode_completed();
-    pool_.prepare(kReadyBuffers);
-  }
+  buffers_.decode_completed();
 }
 
 void CuptiSource::write_metadata() {
@@ -451,18 +307,8 @@ void CuptiSource::write_metadata() {
     lanescope_source_metadata("deviceProperties", devices.c_str());
   lanescope_source_metadata("cuda_driver_version", std::to_string(driver_->version).c_str());
   lanescope_source_metadata("cupti_version", std::to_string(cupti_->version).c_str());
-  const std::lock_guard lock(decode_mutex_);
-  char counts[384];
-  std::snprintf(counts, sizeof counts,
-                "{\"records\": %llu, \"unknown_records\": %llu, \"dropped_records\": %llu, "
-                "\"buffers\": %zu, \"buffer_bytes\": %zu, \"refused_buffers\": %llu, "
-                "\"missing_buffers\": %zu, \"detached\": %s}",
-                static_cast<unsigned long long>(decoder_->decoded()),
-                static_cast<unsigned long long>(decoder_->unknown()),
-                static_cast<unsigned long long>(cupti_drops_), pool_.made(), kBufferBytes,
-                static_cast<unsigned long long>(pool_.refused()), missing_buffers_,
-                attached_ ? "false" : "true");
-  lanescope_source_metadata("lanescope_cupti", counts);
+  lanescope_source_metadata("lanescope_cupti",
+                            buffers_.counts_json(missing_buffers_, !attached_).c_str());
 }
 
 // About the recording that ends; each line once.
@@ -479,12 +325,8 @@ int CuptiSource::cost_line(char* line, std::size_t size) {
   if (const char* why = std::exchange(stay_reason_, nullptr))
     add(std::string("CUPTI stays in the process after the recording, though asked to leave: ") +
         why);
-  std::uint64_t drops = 0;
-  {
-    const std::lock_guard decoding(decode_mutex_);
-    drops = cupti_drops_ - std::exchange(reported_drops_, cupti_drops_);
-  }
-  if (drops != 0)
+  const std::uint64_t all_drops = buffers_.drops();
+  if (const std::uint64_t drops = all_drops - std::exchange(reported_drops_, all_drops); drops != 0)
     add(std::to_string(drops) +
         " GPU records were dropped: no buffer was free, of the 96 MiB that there may be");
   if (text.empty()) return 1;
@@ -541,39 +383,6 @@ const LanescopeActivitySource kSource = {LANESCOPE_RECORD_ABI,
 void in_child() { CuptiSource::instance().forked(); }
 
 }  // namespace
-
-std::string describe_gpu_recording() {
-  std::string problem;
-  const CudaDriver* driver = find_driver(&problem);
-  if (driver) {
-    if (const CUresult result = driver->cuInit(0); result != CUDA_SUCCESS) {
-      problem = "CUDA could not be initialised (cuInit answered " +
-                std::to_string(static_cast<int>(result)) + ")";
-    }
-  }
-  std::string line;
-  const CuptiLibrary* cupti = find_cupti(&line);
-  if (!cupti && problem.empty()) problem = line;
-  std::string subscriber = "unknown";
-  if (cupti && driver && problem.empty()) {
-    CUpti_SubscriberHandle handle = nullptr;
-    const CUptiResult taken = cupti->cuptiSubscribe(&handle, nullptr, nullptr);
-    if (taken == CUPTI_SUCCESS) {
-      cupti->cuptiUnsubscribe(handle);
-      subscriber = "free";
-    } else {
-      const char* text = nullptr;
-      cupti->cuptiGetResultString(taken, &text);
-      subscriber = text ? text : "taken";
-    }
-  }
-  return "{\"cupti_library\": " + (cupti ? json_text(cupti->path) : std::string("null")) +
-         ", \"cupti_version\": " + std::to_string(cupti ? cupti->version : 0) +
-         ", \"driver_version\": " + std::to_string(driver ? driver->version : 0) +
-         ", \"subscriber\": " + json_text(subscriber) +
-         ", \"problem\": " + (problem.empty() ? std::string("null") : json_text(problem)) +
-         ", \"devices\": " + (driver ? devices_json(*driver) : std::string("[]")) + "}";
-}
 
 }  // namespace lanescope::record_cupti
 

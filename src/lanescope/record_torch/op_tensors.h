@@ -131,50 +131,50 @@ inline std::int64_t spanned_bytes(const at::Tensor& tensor) {
   return elements * static_cast<std::int64_t>(tensor.dtype().itemsize());
 }
 
-// `fields`: the other fields.
-inline void record_identity(const at::Tensor& tensor, spool::TensorFields fields) {
+// `identity`: what the tensor does not say is set.
+inline void record_identity(const at::Tensor& tensor, spool::TensorRecord identity) {
   try {
     if (held_tensors().hold(tensor)) {
-      fields.bytes = spanned_bytes(tensor);
-      fields.address = storage_address(tensor);
-      fields.implementation = reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl());
-      fields.device_type = static_cast<std::uint8_t>(tensor.device().type());
-      fields.device_index = tensor.device().index();
+      identity.bytes = spanned_bytes(tensor);
+      identity.address = storage_address(tensor);
+      identity.implementation = reinterpret_cast<std::uintptr_t>(tensor.unsafeGetTensorImpl());
+      identity.device_type = static_cast<std::uint8_t>(tensor.device().type());
+      identity.device_index = tensor.device().index();
     } else {
-      fields.role = spool::TensorRole::kLost;
+      identity.role = spool::TensorRole::kLost;
     }
   } catch (...) {  // a tensor subclass that cannot give its sizes
-    fields.role = spool::TensorRole::kLost;
+    identity.role = spool::TensorRole::kLost;
   }
-  record::record_tensor(fields);
+  record::record_tensor(identity);
 }
 
 // Before the operator's range.
 [[gnu::noinline]] inline void note_inputs(const at::RecordFunction& fn, std::uint32_t name) {
   const HeldTensors::Use use(held_tensors());
   if (!use.ok()) return;
-  spool::TensorFields fields;
-  fields.operator_name = name;
-  fields.role = spool::TensorRole::kInput;
+  spool::TensorRecord identity;
+  identity.operator_name = name;
+  identity.role = spool::TensorRole::kInput;
   for (const c10::IValue& value : fn.inputs()) {
-    if (fields.input == spool::kMostInput) return;
+    if (identity.input == spool::kMostInput) return;
     if (value.isTensor()) {
-      fields.item = 0;
-      if (has_plain_sizes(value.toTensor())) record_identity(value.toTensor(), fields);
+      identity.item = 0;
+      if (has_plain_sizes(value.toTensor())) record_identity(value.toTensor(), identity);
     } else if (value.isTensorList()) {
       const auto list = value.toListRef();
       const auto is_plain = [](const c10::IValue& item) {
         return has_plain_sizes(item.toTensor());
       };
-      fields.item = 0;
+      identity.item = 0;
       if (std::all_of(list.begin(), list.end(), is_plain)) {
         for (const c10::IValue& item : list) {
-          ++fields.item;
-          record_identity(item.toTensor(), fields);
+          ++identity.item;
+          record_identity(item.toTensor(), identity);
         }
       }
     }
-    ++fields.input;
+    ++identity.input;
   }
 }
 
@@ -185,9 +185,9 @@ inline void note_tensor(const void* implementation, spool::TensorRole role) {
   const at::Tensor tensor(
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
   if (!has_plain_sizes(tensor)) return;
-  spool::TensorFields fields;
-  fields.role = role;
-  record_identity(tensor, fields);
+  spool::TensorRecord identity;
+  identity.role = role;
+  record_identity(tensor, identity);
 }
 
 }  // namespace lanescope::record_torch

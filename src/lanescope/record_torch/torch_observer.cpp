@@ -137,14 +137,14 @@ class ObserverState final : public ProfilerStateBase {
   void report(const void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved,
               c10::Device device, bool out_of_memory) const {
     if (!memoryProfilingEnabled()) return;
-    spool::MemoryFields fields;
-    fields.bytes = bytes;
-    fields.address = reinterpret_cast<std::uintptr_t>(pointer);
-    fields.total_allocated = total_allocated;
-    fields.total_reserved = total_reserved;
-    fields.device_type = static_cast<std::uint8_t>(device.type());
-    fields.device_index = device.index();
-    record::record_memory(fields, out_of_memory);
+    spool::MemoryRecord memory;
+    memory.bytes = bytes;
+    memory.address = reinterpret_cast<std::uintptr_t>(pointer);
+    memory.total_allocated = total_allocated;
+    memory.set_total_reserved(total_reserved);
+    memory.device_type = static_cast<std::uint8_t>(device.type());
+    memory.device_index = device.index();
+    record::record_memory(memory, out_of_memory);
   }
 };
 

@@ -40,9 +40,10 @@ std::string verdict_text(const BudgetReport& report) {
 }
 
 std::string about(const Facts& facts) {
-  std::string text = facts.steps.marked ? fmt::format("{} steady {}", facts.steady.size(),
-                                                      facts.steady.size() == 1 ? "step" : "steps")
-                                        : "a recording without steps";
+  std::string text = facts.steps.marked
+                         ? fmt::format("{} steady {}", facts.selection.steady.size(),
+                                       facts.selection.steady.size() == 1 ? "step" : "steps")
+                         : "a recording without steps";
   return facts.main_device ? fmt::format("{}, device {}", text, facts.device().timeline.device)
                            : text + ", no GPU work";
 }
@@ -106,7 +107,7 @@ std::string check_json(const Facts& facts, const BudgetReport& report,
   JsonWriter json("check");
   json.boolean("kept", report.kept()).text("trace", options.trace).text("budget", options.budget);
   json.boolean("steps_are_marked", facts.steps.marked);
-  json.integer("step_count", facts.steady.size());
+  json.integer("step_count", facts.selection.steady.size());
   json.integer("broken_count", report.broken).integer("missing_count", report.missing);
   json.begin_array("lines");
   for (const BudgetLine& line : report.lines) {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/diff_text.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -90,7 +90,7 @@ class DiffJson {
     json_.begin_array(key);
     for (const std::size_t index : list) {
       const auto& each = costs.work[index];
-      const analysis::KernelName kernel = analysis::parse_kernel_name(each.name);
+      const names::KernelName kernel = names::parse_kernel_name(each.name);
       json_.begin_object().text("name", each.name);
       if (kernel.known()) json_.text("readable_name", kernel.text);
       json_.text("op", each.op).text("dims", each.dims);

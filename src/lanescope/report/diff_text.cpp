@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdlib>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
@@ -38,7 +38,7 @@ std::string calls_text(std::uint64_t count, std::int64_t steps) {
 }
 
 std::string kernel_text(const std::string& name) {
-  return shorten(one_line(analysis::readable_kernel_name(name)), kDiffNameWidth);
+  return shorten(one_line(names::readable_kernel_name(name)), kDiffNameWidth);
 }
 
 std::string plain_name(const std::string& name) { return shorten(one_line(name), kDiffNameWidth); }
@@ -75,7 +75,7 @@ class DiffText {
     std::string about = facts.steps.marked ? fmt::format("{} steady {}", steps.count,
                                                          steps.count == 1 ? "step" : "steps")
                                            : "no steps marked, the recording is one";
-    if (facts.steady.empty()) about = "nothing to measure";
+    if (facts.selection.steady.empty()) about = "nothing to measure";
     if (facts.main_device)
       about += fmt::format(", device {}", facts.device().timeline.device);
     else

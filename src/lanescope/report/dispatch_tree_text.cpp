@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -33,7 +33,7 @@ bool is_folded(const DispatchNode& node) {
 // What a kernel's name says, then the name itself.
 std::string shown_name(const std::string& raw_name, bool device_work) {
   if (!device_work) return one_line(raw_name);
-  const analysis::KernelName name = analysis::parse_kernel_name(raw_name);
+  const names::KernelName name = names::parse_kernel_name(raw_name);
   return one_line(name.known() && name.text != raw_name ? name.text + "  " + raw_name : raw_name);
 }
 
@@ -178,7 +178,7 @@ class TreeText {
 void write_json_node(const DispatchNode& node, JsonWriter& json) {
   json.begin_object().text("name", node.name).text("kind", category_kind_name(node.kind));
   if (is_device_work(node.kind)) {
-    const analysis::KernelName name = analysis::parse_kernel_name(node.name);
+    const names::KernelName name = names::parse_kernel_name(node.name);
     if (name.known()) json.text("readable_name", name.text);
   }
   json.integer("count", node.count).integer("start_ns", node.start_ns);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lanescope/analysis/event_names/words.h"
+#include "lanescope/names/events/words.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/kernel_name_text.h"
 #include "lanescope/report/text_format.h"
@@ -13,11 +13,11 @@
 namespace lanescope::report {
 namespace {
 
-using analysis::EventKind;
-using analysis::EventName;
 using analysis::EventNameTotal;
 using analysis::EventNameTotals;
-using analysis::KernelName;
+using names::EventKind;
+using names::EventName;
+using names::KernelName;
 
 constexpr const char* kWhatCanBeNamed =
     "  Can be named: GPU kernels, rows of torch and CUDA. A whole trace: lanescope name --trace "
@@ -36,7 +36,7 @@ bool is_function_signature(std::string_view name) {
 
 void write_event(const EventName& name, bool with_details, JsonWriter& json) {
   json.text("text", name.text).boolean("known", name.known());
-  json.text("kind", analysis::event_kind_name(name.kind));
+  json.text("kind", names::event_kind_name(name.kind));
   const auto text = [&json](const char* key, const std::string& value) {
     if (!value.empty()) json.text(key, value);
   };
@@ -61,7 +61,7 @@ std::string_view name_of_row(const Trace& trace, const EventNameTotal& row) {
 constexpr std::size_t kLongestShown = 500;
 
 std::string shown_name(std::string_view name) {
-  return one_line(analysis::event_names::shortened(name, kLongestShown));
+  return one_line(names::events::shortened(name, kLongestShown));
 }
 
 // Kinds with thousands of rows and few different sentences: each sentence is printed once per kind.
@@ -88,7 +88,7 @@ std::string event_name_text(std::string_view raw_name, const EventName& name) {
   const auto add = [&text](std::string_view key, std::string_view value) {
     if (!value.empty()) text += wrapped(fmt::format("  {:<16} ", key), one_line(value));
   };
-  add("kind", analysis::event_kind_name(name.kind));
+  add("kind", names::event_kind_name(name.kind));
   add("text", name.text);
   add("what", name.what);
   add("cpu_waits", name.cpu_waits);
@@ -103,8 +103,8 @@ std::string names_text(std::span<const std::string> raw_names) {
   std::string text;
   bool said = false;
   for (const std::string& raw_name : raw_names) {
-    const EventName event = analysis::explain_event_name(raw_name);
-    const KernelName kernel = analysis::parse_kernel_name(raw_name);
+    const EventName event = names::explain_event_name(raw_name);
+    const KernelName kernel = names::parse_kernel_name(raw_name);
     if (is_event(event, kernel)) {
       text += event_name_text(raw_name, event);
     } else if (kernel.known()) {
@@ -123,8 +123,8 @@ std::string names_json(std::span<const std::string> raw_names) {
   JsonWriter json("name");
   json.begin_array("names");
   for (const std::string& raw_name : raw_names) {
-    const EventName event = analysis::explain_event_name(raw_name);
-    const KernelName kernel = analysis::parse_kernel_name(raw_name);
+    const EventName event = names::explain_event_name(raw_name);
+    const KernelName kernel = names::parse_kernel_name(raw_name);
     json.begin_object().text("name", raw_name);
     if (is_event(event, kernel))
       write_event(event, true, json);
@@ -148,7 +148,7 @@ std::string event_name_totals_text(const Trace& trace, const EventNameTotals& to
     const EventNameTotal& row = totals.rows[i];
     if (i == 0 || row.name.kind != totals.rows[i - 1].name.kind) {
       text += fmt::format("{}{}\n{:>12}  {:>10}  {}\n", i == 0 ? "" : "\n",
-                          analysis::event_kind_name(row.name.kind), "total", "count", "name");
+                          names::event_kind_name(row.name.kind), "total", "count", "name");
       said.clear();
     }
     text += fmt::format("{:>12}  {:>10}  {}\n", format_time_ns(row.total_ns),

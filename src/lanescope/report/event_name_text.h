@@ -4,14 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include "lanescope/analysis/event_name.h"
 #include "lanescope/analysis/event_name_totals.h"
+#include "lanescope/names/event_name.h"
 
 namespace lanescope::report {
 
 // The name (its first 500 bytes), then one indented paragraph per known fact, at most 100 columns
 // wide. Ends in a newline. Control characters become '?'.
-std::string event_name_text(std::string_view raw_name, const analysis::EventName& name);
+std::string event_name_text(std::string_view raw_name, const names::EventName& name);
 
 // Explains names of kernels and events, in the given order. A name that both can have is read as a
 // kernel's. After the first unknown name, a line says which kinds of names can be explained.

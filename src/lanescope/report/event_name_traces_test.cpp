@@ -1,10 +1,8 @@
-// Every event of every shared trace, when the folder is there: what share is known by its name, and
+// Every event of every real trace: what share is known by its name, and
 // that no kernel is taken for something else.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "lanescope/analysis/event_name_totals.h"
@@ -12,26 +10,13 @@
 #include "lanescope/analysis/trace_info.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/event_name_text.h"
+#include "lanescope/testing/real_traces.h"
 
 namespace lanescope::report {
 namespace {
 
 namespace fs = std::filesystem;
-using analysis::EventKind;
-
-std::vector<fs::path> shared_traces(const fs::path& root) {
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(root))
-    if (entry.is_regular_file() && entry.path().string().find(".json") != std::string::npos)
-      paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-fs::path shared_root() {
-  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
-  return folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
-}
+using names::EventKind;
 
 // Of one trace, Python's frames apart: events, those known, and those known by their names alone.
 // The others are ranges that the program named itself, and operators and calls of other libraries.
@@ -52,14 +37,10 @@ Share share_of(const Trace& trace, const analysis::EventNameTotals& totals) {
   return share;
 }
 
-TEST(EventNameTracesTest, NearlyAllEventsOfRealTracesAreKnown) {
-  const fs::path root = shared_root();
-  if (!fs::exists(root))
-    GTEST_SKIP() << "no shared traces at " << root
-                 << "; set LANESCOPE_SHARED_TRACES to their folder";
+void expect_known(const fs::path& root, std::size_t at_least) {
   std::size_t traces = 0;
   Share all;
-  for (const fs::path& path : shared_traces(root)) {
+  for (const fs::path& path : testing::json_traces(root)) {
     const auto trace = format::read_trace(path);
     if (!trace) continue;  // damaged on purpose, or no trace
     if (!analysis::compute_trace_info(*trace).producer.starts_with("torch.profiler")) continue;
@@ -78,33 +59,47 @@ TEST(EventNameTracesTest, NearlyAllEventsOfRealTracesAreKnown) {
                percent(share.by_name), share.count, fs::relative(path, root).string());
     EXPECT_GE(percent(share.known), 95.0) << path;
     for (const auto& row : totals.rows) {
-      EXPECT_LE(row.name.text.size(), analysis::kLongestText);
+      EXPECT_LE(row.name.text.size(), names::kLongestText);
       EXPECT_EQ(row.name.known(), !row.name.what.empty()) << row.name.group;
     }
   }
-  EXPECT_GE(traces, 40u);
+  EXPECT_GE(traces, at_least);
   const double by_name = 100.0 * static_cast<double>(all.by_name) / static_cast<double>(all.count);
   fmt::print("{:7.2f} % of events known by name alone in {} traces\n", by_name, traces);
   EXPECT_GE(by_name, 90.0);
 }
 
-TEST(EventNameTracesTest, NoKernelOfRealTracesIsTakenForAnEvent) {
-  const fs::path root = shared_root();
-  if (!fs::exists(root))
-    GTEST_SKIP() << "no shared traces at " << root
-                 << "; set LANESCOPE_SHARED_TRACES to their folder";
-  for (const fs::path& path : shared_traces(root)) {
+TEST(EventNameTracesTest, NearlyAllEventsOfShippedTracesAreKnown) {
+  expect_known(testing::shipped_traces(), 80);
+}
+
+TEST(EventNameTracesTest, NearlyAllEventsOfRealTracesAreKnown) {
+  LANESCOPE_NEEDS_SHARED_TRACES("NearlyAllEventsOfShippedTracesAreKnown");
+  expect_known(testing::shared_traces(), 40);
+}
+
+void expect_no_kernel_is_an_event(const fs::path& root) {
+  for (const fs::path& path : testing::json_traces(root)) {
     const auto trace = format::read_trace(path);
     if (!trace) continue;
     for (const auto& row : analysis::compute_kernel_name_totals(*trace).rows) {
-      const auto event = analysis::explain_event_name(trace->text(row.raw));
+      const auto event = names::explain_event_name(trace->text(row.raw));
       EXPECT_TRUE(!event.known() || event.may_be_kernel) << trace->text(row.raw);
     }
   }
 }
 
+TEST(EventNameTracesTest, NoKernelOfShippedTracesIsTakenForAnEvent) {
+  expect_no_kernel_is_an_event(testing::shipped_traces());
+}
+
+TEST(EventNameTracesTest, NoKernelOfRealTracesIsTakenForAnEvent) {
+  LANESCOPE_NEEDS_SHARED_TRACES("NoKernelOfShippedTracesIsTakenForAnEvent");
+  expect_no_kernel_is_an_event(testing::shared_traces());
+}
+
 TEST(EventNameTextTest, EachThingThatIsKnownIsALine) {
-  EXPECT_EQ(event_name_text("ProfilerStep#17", analysis::explain_event_name("ProfilerStep#17")),
+  EXPECT_EQ(event_name_text("ProfilerStep#17", names::explain_event_name("ProfilerStep#17")),
             "ProfilerStep#17\n"
             "  kind             program's loop\n"
             "  text             step 17 of the loop\n"
@@ -120,7 +115,7 @@ TEST(EventNameTextTest, EachThingThatIsKnownIsALine) {
 
 TEST(EventNameTextTest, HugeNamesAreCut) {
   const std::string huge = "aten::" + std::string(1'000'000, 'x');
-  const std::string text = event_name_text(huge, analysis::explain_event_name(huge));
+  const std::string text = event_name_text(huge, names::explain_event_name(huge));
   EXPECT_LT(text.size(), 2'000u);
   EXPECT_EQ(text.substr(490, 11), "xxxxxxx...\n");
 }

@@ -153,7 +153,7 @@ class FindingsHtml {
     }
     ++pictures_here_;
     drawn_.emplace(raw(slice), number);
-    const Scene scene = make_evidence_scene(facts_, slice);
+    const view::Scene scene = view::make_evidence_scene(facts_, slice);
     out_ += "\n<figure>\n";
     out_ += picture_html(fmt::format("e{}-{}", number, place),
                          [&](const std::string& id, PictureWidth width) {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/key_averages.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_html_sections.h"
 #include "lanescope/report/html_escape.h"
@@ -18,8 +18,8 @@ using analysis::KeyAverage;
 constexpr std::size_t kCellWidth = 60, kRawWidth = 160;
 
 std::string name_cell(const KeyAverage& row) {
-  const auto kernel = row.on_device && !row.is_annotation ? analysis::parse_kernel_name(row.name)
-                                                          : analysis::KernelName{};
+  const auto kernel = row.on_device && !row.is_annotation ? names::parse_kernel_name(row.name)
+                                                          : names::KernelName{};
   const std::string raw = html_shortened(row.name, kRawWidth);
   if (!kernel.known())
     return fmt::format("<th scope=\"row\" title=\"{}\">{}</th>", raw,

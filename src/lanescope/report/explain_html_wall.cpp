@@ -24,8 +24,8 @@ std::string step_name(const Facts& facts, std::size_t index) {
 }
 
 bool is_left_out(const Facts& facts, std::size_t index) {
-  return index == facts.long_step ||
-         std::find(facts.cut_steps.begin(), facts.cut_steps.end(), index) != facts.cut_steps.end();
+  const auto reason = facts.selection.reason(index);
+  return reason == analysis::LeftOutReason::kLong || reason == analysis::LeftOutReason::kCut;
 }
 
 WallTimes mean_of(const Facts& facts) {
@@ -49,11 +49,11 @@ struct Column {
 std::vector<Column> columns_of(const Facts& facts) {
   const auto& walls = facts.device().walls;
   std::vector<Column> columns;
-  const bool one = facts.steady.size() == 1;
-  columns.push_back({one ? step_name(facts, facts.steady.front())
-                         : fmt::format("mean of {} steady steps", facts.steady.size()),
+  const bool one = facts.selection.steady.size() == 1;
+  columns.push_back({one ? step_name(facts, facts.selection.steady.front())
+                         : fmt::format("mean of {} steady steps", facts.selection.steady.size()),
                      mean_of(facts)});
-  if (facts.one_step_chosen || walls.size() < 2) return columns;
+  if (facts.selection.one_chosen || walls.size() < 2) return columns;
   columns.push_back({fmt::format("first: {}", step_name(facts, 0)), walls.front()});
   if (!one)
     columns.push_back({fmt::format("last: {}{}", step_name(facts, walls.size() - 1),
@@ -152,9 +152,9 @@ std::string every_step(const Facts& facts) {
   for (const std::size_t i : shown) {
     const auto& part = walls[i].partition;
     html += fmt::format("<tr><th scope=\"row\">{}{}</th>", step_name(facts, i),
-                        i < facts.steps.first_steady ? " (start-up)"
-                        : is_left_out(facts, i)      ? " (left out)"
-                                                     : "");
+                        i < facts.steps.start_up_count ? " (start-up)"
+                        : is_left_out(facts, i)        ? " (left out)"
+                                                       : "");
     for (const std::int64_t ns : {part.wall_ns, part.compute_ns, part.exposed_communication_ns,
                                   part.exposed_copy_ns, part.idle_ns})
       html += fmt::format("<td class=\"n\">{}</td>",
@@ -170,7 +170,7 @@ std::string other_devices(const Facts& facts) {
   for (std::size_t i = 0; i < facts.devices.size() && i < kMostDevices; ++i) {
     if (i == *facts.main_device) continue;
     WallTimes sum;
-    for (const std::size_t index : facts.steady) sum += facts.devices[i].walls[index];
+    for (const std::size_t index : facts.selection.steady) sum += facts.devices[i].walls[index];
     html += fmt::format("<li>device {}: busy {} of {}</li>", facts.devices[i].timeline.device,
                         format_time_ns(facts.per_step(sum.partition.busy_ns())),
                         format_time_ns(facts.per_step(sum.partition.wall_ns)));
@@ -184,7 +184,7 @@ std::string other_devices(const Facts& facts) {
 }
 
 std::string lengths_text(const Facts& facts) {
-  if (facts.steady.size() < 2) return {};
+  if (facts.selection.steady.size() < 2) return {};
   const auto statistics = analysis::step_statistics(facts.steady_lengths_ns());
   return fmt::format(
       "<p>Steady steps: shortest <b>{}</b>, median <b>{}</b>, longest <b>{}</b>{}.</p>\n",

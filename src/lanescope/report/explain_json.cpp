@@ -46,12 +46,12 @@ class ExplanationJson {
     sentence("headline", explanation_.headline);
     json_.boolean("steps_are_marked", facts_.steps.marked);
     json_.begin_array("steady_steps");
-    for (const std::size_t index : facts_.steady) step_number({}, index);
+    for (const std::size_t index : facts_.selection.steady) step_number({}, index);
     json_.end_array();
     json_.begin_array("cut_steps");
-    for (const std::size_t index : facts_.cut_steps) step_number({}, index);
+    for (const std::size_t index : facts_.selection.cut()) step_number({}, index);
     json_.end_array();
-    if (facts_.long_step) step_number("long_step", *facts_.long_step);
+    if (facts_.selection.long_step) step_number("long_step", *facts_.selection.long_step);
     devices();
     cpu();
     suggestions();
@@ -108,7 +108,7 @@ class ExplanationJson {
       json_.begin_object().integer("device", device.timeline.device);
       json_.boolean("rules_look_at_it", facts_.main_device == i);
       WallTimes sum;
-      for (const std::size_t index : facts_.steady) sum += device.walls[index];
+      for (const std::size_t index : facts_.selection.steady) sum += device.walls[index];
       json_.begin_object("steady");
       wall(sum);
       json_.end_object();
@@ -261,7 +261,11 @@ std::string rule_list_json() {
   JsonWriter json("explain");
   json.begin_array("rules");
   for (const explain::Rule* rule : explain::all_rules())
-    json.begin_object().text("id", rule->id).text("question", rule->question).end_object();
+    json.begin_object()
+        .text("id", rule->id)
+        .text("question", rule->question)
+        .boolean("only_when_asked", rule->only_when_asked)
+        .end_object();
   return json.end_array().take();
 }
 

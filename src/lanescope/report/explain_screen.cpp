@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lanescope/explain/cut_steps.h"
+#include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/text_format.h"
@@ -83,16 +82,23 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   return parts;
 }
 
+// What its rule declares; findings of no rule have none of these properties.
+bool has_property(const Finding& finding, bool explain::Rule::*property) {
+  const explain::Rule* rule = explain::find_rule(finding.rule);
+  return rule && rule->*property;
+}
+
 // The finding of the verdict. Its advice is shown if there is no other.
 const Finding* headline_finding(const Explanation& explanation) {
   for (const Finding& finding : explanation.findings)
-    if (is_headline(explanation, finding) || finding.rule == "cpu-time") return &finding;
+    if (is_headline(explanation, finding) || has_property(finding, &explain::Rule::is_cpu_headline))
+      return &finding;
   return nullptr;
 }
 
 // Work is missing in the trace, or there is hardly any.
 bool has_too_little_data(const Facts& facts) {
-  return facts.is_cut || explain::is_truncated(*facts.trace) ||
+  return facts.selection.lacks_gpu_work || facts.trace->import_stats().is_truncated() ||
          (facts.main_device && explain::rules::is_thin(facts));
 }
 
@@ -238,19 +244,20 @@ std::vector<WallLine> wall_lines(const Facts& facts) {
 }
 
 std::string wall_subject(const Facts& facts) {
-  if (!facts.steps.marked || facts.steady.empty()) return "recording";
+  if (!facts.steps.marked || facts.selection.steady.empty()) return "recording";
   const auto number = [&](std::size_t index) {
     return facts.steps.steps[index].number.value_or(0);
   };
-  if (facts.steady.size() == 1) return fmt::format("step {}", number(facts.steady.front()));
-  return fmt::format("step (mean of {}-{})", number(facts.steady.front()),
-                     number(facts.steady.back()));
+  if (facts.selection.steady.size() == 1)
+    return fmt::format("step {}", number(facts.selection.steady.front()));
+  return fmt::format("step (mean of {}-{})", number(facts.selection.steady.front()),
+                     number(facts.selection.steady.back()));
 }
 
 std::vector<std::string> damage_lines(const Explanation& explanation, bool markdown) {
   std::vector<std::string> lines;
   for (const Finding& finding : explanation.findings)
-    if (finding.rule == "damaged-file" || finding.rule == "lost-events")
+    if (has_property(finding, &explain::Rule::warns_of_loss))
       lines.push_back(fmt::format(
           "Warning: {}",
           rounded_sentence(finding.brief.pattern.empty() ? finding.verdict : finding.brief,

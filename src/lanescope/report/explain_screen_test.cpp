@@ -23,7 +23,6 @@ using ::testing::StartsWith;
 std::string screen_of(const Trace& trace, const ScreenOptions& options = {}) {
   auto facts = explain::gather_facts(trace);
   EXPECT_TRUE(facts);
-  explain::leave_out_long_step(*facts);
   const auto explanation = explain::run_rules(*facts);
   EXPECT_TRUE(explanation);
   return explanation_screen(*facts, *explanation, options);

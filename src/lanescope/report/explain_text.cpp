@@ -111,7 +111,7 @@ class ExplanationText {
     for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
       if (i == *facts_.main_device) continue;
       explain::WallTimes sum;
-      for (const std::size_t index : facts_.steady) sum += facts_.devices[i].walls[index];
+      for (const std::size_t index : facts_.selection.steady) sum += facts_.devices[i].walls[index];
       out_ += fmt::format(
           "  device {}: busy {} of {} per step (the rules below look at device {})\n",
           facts_.devices[i].timeline.device,
@@ -258,7 +258,8 @@ std::string rule_list_text() {
   for (const explain::Rule* rule : explain::all_rules())
     width = std::max(width, std::string_view(rule->id).size());
   for (const explain::Rule* rule : explain::all_rules())
-    out += fmt::format("{}  {}\n", pad_right(rule->id, width), rule->question);
+    out += fmt::format("{}  {}{}\n", pad_right(rule->id, width), rule->question,
+                       rule->only_when_asked ? " (only when asked)" : "");
   return out;
 }
 

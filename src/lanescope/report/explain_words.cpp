@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/explain/left_out_steps.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/markdown_escape.h"
 #include "lanescope/report/text_format.h"
@@ -40,7 +41,7 @@ std::string value_text(const Value& value) {
     case Value::Kind::kName:
       return shorten(one_line(value.text), kNameWidth);
     case Value::Kind::kKernel:
-      return shorten(one_line(analysis::readable_kernel_name(value.text)), kNameWidth);
+      return shorten(one_line(names::readable_kernel_name(value.text)), kNameWidth);
   }
   return {};
 }
@@ -157,26 +158,27 @@ std::string which_steps_text(const Facts& facts) {
   if (!facts.steps.marked)
     return "the recording from its first launch to its last GPU work; no steps are marked "
            "(prof.step())";
-  const std::size_t used = facts.steady.size();
-  std::string range = fmt::format("step {}", *steps[facts.steady.front()].number);
+  const std::size_t used = facts.selection.steady.size();
+  std::string range = fmt::format("step {}", *steps[facts.selection.steady.front()].number);
   if (used > 1)
-    range = fmt::format("the mean of {} steps, {} to {}", used, *steps[facts.steady.front()].number,
-                        *steps[facts.steady.back()].number);
-  if (facts.long_step && *facts.long_step > facts.steady.front() &&
-      *facts.long_step < facts.steady.back())
-    range += fmt::format(" without {}", *steps[*facts.long_step].number);
-  if (facts.one_step_chosen || used == steps.size()) return range;
-  if (facts.steps.first_steady > 0)
+    range = fmt::format("the mean of {} steps, {} to {}", used,
+                        *steps[facts.selection.steady.front()].number,
+                        *steps[facts.selection.steady.back()].number);
+  if (facts.selection.long_step && *facts.selection.long_step > facts.selection.steady.front() &&
+      *facts.selection.long_step < facts.selection.steady.back())
+    range += fmt::format(" without {}", *steps[*facts.selection.long_step].number);
+  if (facts.selection.one_chosen || used == steps.size()) return range;
+  if (facts.steps.start_up_count > 0)
     range += fmt::format("; step {} is left out as start-up", *steps.front().number);
-  if (facts.long_step)
+  if (facts.selection.long_step)
     range += fmt::format(", step {} because it took longer than these together",
-                         *steps[*facts.long_step].number);
-  if (facts.cut_steps.empty()) return range;
-  const bool one = facts.cut_steps.size() == 1;
-  range += one ? fmt::format(", step {}", *steps[facts.cut_steps.front()].number)
-               : fmt::format(", steps {} {} {}", *steps[facts.cut_steps.front()].number,
-                             facts.cut_steps.size() == 2 ? "and" : "to",
-                             *steps[facts.cut_steps.back()].number);
+                         *steps[*facts.selection.long_step].number);
+  if (facts.selection.cut().empty()) return range;
+  const bool one = facts.selection.cut().size() == 1;
+  range += one ? fmt::format(", step {}", *steps[facts.selection.cut().front()].number)
+               : fmt::format(", steps {} {} {}", *steps[facts.selection.cut().front()].number,
+                             facts.selection.cut().size() == 2 ? "and" : "to",
+                             *steps[facts.selection.cut().back()].number);
   if (facts.main_device && facts.kernel_launches.gpu_stops_early())
     range += one ? " because GPU work of it is missing" : " because GPU work of them is missing";
   else
@@ -190,13 +192,24 @@ std::string steady_steps_text(const Facts& facts) {
   std::string text = which_steps_text(facts);
   if (facts.steps.others_mark) {
     const Process& process = facts.trace->process(
-        facts.trace->track(facts.steps.steps[facts.steady.front()].slice).process);
+        facts.trace->track(facts.steps.steps[facts.selection.steady.front()].slice).process);
     text += process.pid.is_text ? "; of one process of several that mark steps"
                                 : fmt::format("; of process {}, other processes mark steps too",
                                               process.pid.number);
   }
-  if (facts.is_cut) text += "; GPU work of it is missing in the trace";
+  if (facts.selection.lacks_gpu_work) text += "; GPU work of it is missing in the trace";
   return text;
+}
+
+std::string step_count_text(const Facts& facts) {
+  if (!facts.steps.marked) return "the recording";
+  const std::size_t steps = facts.selection.steady.size();
+  return steps == 1 ? "1 step" : fmt::format("{} steady steps", format_count(steps));
+}
+
+std::string long_step_line(const Facts& facts) {
+  const explain::Sentence note = explain::long_step_note(facts);
+  return note.pattern.empty() ? std::string() : sentence_text(note) + "\n";
 }
 
 bool is_headline(const Explanation& explanation, const Finding& finding) {
@@ -231,7 +244,7 @@ std::string slow_steps_text(const Facts& facts, const std::vector<std::size_t>& 
   std::string text;
   for (std::size_t i = 0; i < slow.size() && i < 5; ++i)
     text += fmt::format("{}{}", i == 0 ? "" : ", ",
-                        facts.steps.steps[facts.steady[slow[i]]].number.value_or(0));
+                        facts.steps.steps[facts.selection.steady[slow[i]]].number.value_or(0));
   return slow.size() > 5 ? fmt::format("{} and {} more", text, slow.size() - 5) : text;
 }
 

@@ -35,6 +35,13 @@ std::string sample_noun_text(const explain::Finding& finding);
 
 // Which steps the numbers per step come from, in words.
 std::string steady_steps_text(const explain::Facts& facts);
+
+// How many of them: "4 steady steps", "1 step"; of an unmarked trace "the recording".
+std::string step_count_text(const explain::Facts& facts);
+
+// "Step 5 took ... and is left out." with its newline; empty: no step is so long.
+std::string long_step_line(const explain::Facts& facts);
+
 // Does the headline begin with this finding's verdict, so that it need not be repeated?
 bool is_headline(const explain::Explanation& explanation, const explain::Finding& finding);
 
@@ -46,7 +53,7 @@ std::optional<std::size_t> finding_number(const explain::Explanation& explanatio
 // The answer of a rule: "see 2 below", "no issue, or below the threshold", or what is missing.
 std::string rule_answer_text(const explain::Explanation& explanation, const explain::RuleRun& run);
 
-// The numbers of slow steps, at most five. `slow`: indices into facts.steady.
+// The numbers of slow steps, at most five. `slow`: indices into facts.selection.steady.
 std::string slow_steps_text(const explain::Facts& facts, const std::vector<std::size_t>& slow);
 
 // "stream 7", "thread 1241".

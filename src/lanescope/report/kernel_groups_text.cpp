@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/operator_inputs.h"
+#include "lanescope/names/kernel_name.h"
+#include "lanescope/report/explain_words.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -66,15 +67,12 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
   const Trace& trace = *facts.trace;
   std::uint64_t pieces = 0;
   for (const KernelGroup& group : groups) pieces += group.count;
-  std::string out =
-      fmt::format("GPU work of device {} in {} {}: {} {} in {} {}, busy {} of {}\n",
-                  facts.device().timeline.device, facts.steady.size(),
-                  !facts.steps.marked        ? "recording"
-                  : facts.steady.size() == 1 ? "step"
-                                             : "steady steps",
-                  format_count(pieces), pieces == 1 ? "piece" : "pieces", groups.size(),
-                  groups.size() == 1 ? "group" : "groups", format_time_ns(busy_of(facts)),
-                  format_time_ns(facts.wall.partition.wall_ns));
+  std::string out = fmt::format(
+      "GPU work of device {} in {}: {} {} in {} {}, busy {} of {}\n",
+      facts.device().timeline.device, step_count_text(facts), format_count(pieces),
+      pieces == 1 ? "piece" : "pieces", groups.size(), groups.size() == 1 ? "group" : "groups",
+      format_time_ns(busy_of(facts)), format_time_ns(facts.wall.partition.wall_ns));
+  out += long_step_line(facts);
   out += fmt::format("\n{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}  {}\n", "calls", "time", "of busy",
                      "median", "MAD", "p95", "longest", "work");
   for (std::size_t i = 0; i < groups.size() && i < most; ++i) {
@@ -85,7 +83,7 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
         format_percent(static_cast<double>(group.busy_ns), static_cast<double>(busy_of(facts))),
         format_time_ns(group.median_ns), format_time_ns(group.mad_ns), format_time_ns(group.p95_ns),
         format_time_ns(group.longest_ns),
-        one_line(analysis::readable_kernel_name(trace.name(group.median_call))));
+        one_line(names::readable_kernel_name(trace.name(group.median_call))));
     if (group.work == WorkClass::kCopy)
       out += fmt::format(", {} at {:.1f} GB/s", format_bytes(group.bytes), bandwidth(group));
     const std::string from = origin(trace, group);
@@ -108,14 +106,14 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
   else
     json.null("device");
   json.boolean("steps_are_marked", facts.steps.marked);
-  json.integer("steady_step_count", facts.steady.size());
+  json.integer("steady_step_count", facts.selection.steady.size());
   json.integer("wall_ns", facts.wall.partition.wall_ns);
   json.integer("busy_ns", busy_of(facts));
   json.begin_array("groups");
   for (const KernelGroup& group : groups) {
     json.begin_object();
     json.text("name", trace.name(group.median_call));
-    json.text("readable_name", analysis::readable_kernel_name(trace.name(group.median_call)));
+    json.text("readable_name", names::readable_kernel_name(trace.name(group.median_call)));
     json.text("work", class_name(group.work));
     json.text("operator", group.op == kNone<SliceId> ? std::string_view() : trace.name(group.op));
     json.text("input_dims", text_argument(trace, group.op, ArgKey::kInputDims));

@@ -10,11 +10,11 @@
 namespace lanescope::report {
 namespace {
 
-using analysis::KernelName;
 using analysis::KernelNameTotal;
 using analysis::KernelNameTotals;
+using names::KernelName;
 
-std::string tile_text(const analysis::KernelTile& tile) {
+std::string tile_text(const names::KernelTile& tile) {
   return tile.k ? fmt::format("{}x{}x{}", tile.m, tile.n, *tile.k)
                 : fmt::format("{}x{}", tile.m, tile.n);
 }

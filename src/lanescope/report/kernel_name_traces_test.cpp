@@ -1,35 +1,24 @@
-// Every kernel of every shared trace, when the folder is there: what share of GPU time gets a name.
+// Every kernel of every real trace: what share of GPU time gets a name.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "lanescope/analysis/kernel_name_totals.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/kernel_name_text.h"
+#include "lanescope/testing/real_traces.h"
 
 namespace lanescope::report {
 namespace {
 
 namespace fs = std::filesystem;
 
-TEST(KernelNameTracesTest, NearlyAllGpuTimeOfRealTracesIsNamed) {
-  const char* folder = std::getenv("LANESCOPE_SHARED_TRACES");
-  const fs::path root =
-      folder ? fs::path(folder) : fs::path(LANESCOPE_SOURCE_DIR) / ".." / "shared" / "traces";
-  if (!fs::exists(root))
-    GTEST_SKIP() << "no shared traces at " << root
-                 << "; set LANESCOPE_SHARED_TRACES to their folder";
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(root))
-    if (entry.is_regular_file() && entry.path().string().find(".json") != std::string::npos)
-      paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+// Prints the share of each trace under `root` and expects 99 % of all GPU time to be named.
+void expect_named(const fs::path& root, std::size_t at_least) {
   std::int64_t total_ns = 0, named_ns = 0;
   std::size_t traces = 0;
-  for (const fs::path& path : paths) {
+  for (const fs::path& path : testing::json_traces(root)) {
     const auto trace = format::read_trace(path);
     if (!trace) continue;  // damaged on purpose, or no trace
     const auto totals = analysis::compute_kernel_name_totals(*trace);
@@ -42,18 +31,27 @@ TEST(KernelNameTracesTest, NearlyAllGpuTimeOfRealTracesIsNamed) {
     fmt::print("{:7.2f} % of {:>10.3f} ms  {}\n", share, static_cast<double>(totals.total_ns) / 1e6,
                fs::relative(path, root).string());
     for (const auto& row : totals.rows) {
-      EXPECT_LE(row.name.text.size(), analysis::kLongestText);
+      EXPECT_LE(row.name.text.size(), names::kLongestText);
       EXPECT_FALSE(row.name.text.empty()) << trace->text(row.raw);
     }
   }
   const double share = 100.0 * static_cast<double>(named_ns) / static_cast<double>(total_ns);
   fmt::print("{:7.2f} % of GPU time named in {} traces\n", share, traces);
-  EXPECT_GE(traces, 40u);
+  EXPECT_GE(traces, at_least);
   EXPECT_GE(share, 99.0);  // measured 99.98
 }
 
+TEST(KernelNameTracesTest, NearlyAllGpuTimeOfShippedTracesIsNamed) {
+  expect_named(testing::shipped_traces(), 100);
+}
+
+TEST(KernelNameTracesTest, NearlyAllGpuTimeOfRealTracesIsNamed) {
+  LANESCOPE_NEEDS_SHARED_TRACES("NearlyAllGpuTimeOfShippedTracesIsNamed");
+  expect_named(testing::shared_traces(), 40);
+}
+
 TEST(KernelNameTextTest, FieldsAndTheShareThatWasNamedArePrinted) {
-  EXPECT_EQ(kernel_name_text(analysis::parse_kernel_name("volta_sgemm_64x64_nt")),
+  EXPECT_EQ(kernel_name_text(names::parse_kernel_name("volta_sgemm_64x64_nt")),
             "GEMM f32 64x64 nt (cuBLAS, Volta)\n"
             "  library          cuBLAS\n"
             "  kind             gemm\n"
@@ -64,7 +62,7 @@ TEST(KernelNameTextTest, FieldsAndTheShareThatWasNamedArePrinted) {
             "  output_type      f32\n"
             "  tile             64x64\n"
             "  layout           nt\n");
-  EXPECT_EQ(kernel_name_text(analysis::parse_kernel_name("a\x1b[2Jb")), "a?[2Jb\n  unknown\n");
+  EXPECT_EQ(kernel_name_text(names::parse_kernel_name("a\x1b[2Jb")), "a?[2Jb\n  unknown\n");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -192,7 +192,7 @@ class TableText {
     std::unordered_map<std::string, int> seen;
     for (const KeyAverage* row : rows_) {
       if (!row->on_device || row->is_annotation) continue;
-      const analysis::KernelName name = analysis::parse_kernel_name(row->name);
+      const names::KernelName name = names::parse_kernel_name(row->name);
       if (!name.known()) continue;
       const int number = ++seen[name.text];
       readable_[row] = number == 1 ? name.text : fmt::format("{} #{}", name.text, number);
@@ -504,7 +504,7 @@ Sums sums_of(const KeyAverages& table) {
 void write_json_row(const KeyAverage& row, const Sums& sums, JsonWriter& json) {
   json.begin_object().text("name", row.name);
   if (row.on_device && !row.is_annotation) {
-    const analysis::KernelName name = analysis::parse_kernel_name(row.name);
+    const names::KernelName name = names::parse_kernel_name(row.name);
     if (name.known()) json.text("readable_name", name.text);
   }
   if (!row.overload_name.empty()) json.text("overload_name", row.overload_name);

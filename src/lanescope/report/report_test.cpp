@@ -9,6 +9,7 @@
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/facts.h"
 #include "lanescope/report/dispatch_tree_text.h"
+#include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/key_averages_table.h"
 #include "lanescope/report/roofline_text.h"
@@ -223,6 +224,42 @@ TEST(RooflineTextTest, SaysWhenARowIsFasterThanTheMemory) {
       << fast;
   EXPECT_EQ(slow.find("peak:"), std::string::npos) << slow;
   EXPECT_NE(slow.find("41.9%"), std::string::npos) << slow;  // 201.3 MB / 4.8 TB/s = 41.9 us
+}
+
+// A few rules are named, many are counted.
+TEST(ExplanationTextTest, EndsWithWhatElseWasChecked) {
+  using State = explain::RuleRun::State;
+  const Trace trace = Sketch().op("aten::mm", 0, 100).trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  explain::Explanation explanation;
+  const auto add = [&](const std::string& id, State state, const char* missing = "",
+                       const char* covered_by = "") {
+    explanation.runs.push_back({id, id + "?", state, missing, covered_by});
+  };
+  add("a", State::kCovered, "", "b");
+  add("c", State::kQuiet);
+  add("d", State::kNotChecked, "x");
+  add("e", State::kNotChecked, "y");
+  add("f", State::kNotChecked, "x");
+  const std::string some = explanation_text(*facts, explanation);
+  EXPECT_TRUE(
+      some.ends_with("\nWhat else was checked\n"
+                     "  part of another finding: a (by b)\n"
+                     "  no issue, or below the threshold: c\n"
+                     "  not checked: d, f; needs x\n"
+                     "  not checked: e; needs y\n"))
+      << some;
+  for (int i = 0; i < 20; ++i) add("g" + std::to_string(i), State::kQuiet);
+  const std::string many = explanation_text(*facts, explanation, {.markdown = true});
+  EXPECT_TRUE(
+      many.ends_with("\n## What else was checked\n\n"
+                     "- part of another finding: a (by b)\n"
+                     "- no issue, or below the threshold: 21 rules\n"
+                     "- not checked: d, f; needs x\n"
+                     "- not checked: e; needs y\n"
+                     "- lanescope explain --all names every rule\n"))
+      << many;
 }
 
 TEST(InfoTextTest, SaysWhatItDoesNotKnow) {

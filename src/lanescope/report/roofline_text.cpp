@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "lanescope/analysis/kernel_name.h"
 #include "lanescope/analysis/operator_inputs.h"
 #include "lanescope/analysis/roofline_rows.h"
+#include "lanescope/names/kernel_name.h"
+#include "lanescope/report/explain_words.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -44,13 +45,11 @@ std::string percent(const std::optional<double>& ratio) {
 
 std::string header_text(const Facts& facts, const Roofline& roofline) {
   std::string out =
-      fmt::format("Roofline of {} (device {}), the sum over {} {}\n",
+      fmt::format("Roofline of {} (device {}), the sum over {}\n",
                   roofline.device.name.empty() ? "a GPU that the trace does not describe"
                                                : one_line(roofline.device.name),
-                  facts.device().timeline.device, facts.steady.size(),
-                  !facts.steps.marked        ? "recording"
-                  : facts.steady.size() == 1 ? "step"
-                                             : "steady steps");
+                  facts.device().timeline.device, step_count_text(facts));
+  out += long_step_line(facts);
   if (roofline.spec) {
     out += "  peaks in T/s:";
     for (const Peak& peak : kPeaks)
@@ -135,7 +134,7 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
         format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
         row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),
         limit_cell(roofline, row),
-        shorten(one_line(analysis::readable_kernel_name(facts.trace->name(row.kernel))),
+        shorten(one_line(names::readable_kernel_name(facts.trace->name(row.kernel))),
                 kKernelWidth));
   }
   if (rows.size() > most) out += fmt::format("  and {} rows more\n", rows.size() - most);
@@ -200,7 +199,7 @@ std::string roofline_json(const Facts& facts, const Roofline& roofline) {
   }
   device_json(json, facts, roofline);
   json.boolean("steps_are_marked", facts.steps.marked);
-  json.integer("steady_step_count", facts.steady.size());
+  json.integer("steady_step_count", facts.selection.steady.size());
   json.boolean("has_shapes", roofline.has_shapes);
   json.integer("busy_ns", roofline.busy_ns);
   json.begin_object("classes");

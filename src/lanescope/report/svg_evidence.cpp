@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "lanescope/analysis/kernel_name.h"
+#include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/svg_time_axis.h"
 #include "lanescope/report/svg_writer.h"
@@ -16,7 +16,7 @@ namespace {
 
 using explain::Facts;
 using Anchor = SvgWriter::Anchor;
-using Look = SceneBar::Look;
+using Look = view::SceneBar::Look;
 
 // Where lanes begin and end. On a narrow screen, their titles are above them.
 struct Layout {
@@ -37,7 +37,7 @@ constexpr std::size_t kShortestName = 9, kNameInTooltip = 200, kWideName = 44, k
 std::string short_name(const Trace& trace, SliceId slice, std::size_t width) {
   const std::string_view name = trace.name(slice);
   if (is_device_work(trace.kind(slice))) {
-    const analysis::KernelName kernel = analysis::parse_kernel_name(name);
+    const names::KernelName kernel = names::parse_kernel_name(name);
     if (kernel.known()) return shorten(one_line(kernel.text), width);
   }
   return shorten(one_line(name.substr(0, 4 * width + 4)), width);
@@ -65,7 +65,7 @@ const char* look_class(Look look) {
   return "";
 }
 
-std::string delay_text(const SceneArrow& arrow) {
+std::string delay_text(const view::SceneArrow& arrow) {
   return arrow.work_start_ns < arrow.launch_end_ns
              ? fmt::format("starts {} after its call began, while the call goes on",
                            format_time_ns(arrow.work_start_ns - arrow.launch_start_ns))
@@ -75,7 +75,7 @@ std::string delay_text(const SceneArrow& arrow) {
 
 class EvidenceSvg {
  public:
-  EvidenceSvg(std::string_view id, const Facts& facts, const Scene& scene, PictureWidth width)
+  EvidenceSvg(std::string_view id, const Facts& facts, const view::Scene& scene, PictureWidth width)
       : trace_(*facts.trace),
         scene_(scene),
         layout_(width),
@@ -96,25 +96,25 @@ class EvidenceSvg {
       idle(y);
       y += kRowHeight + kLaneGap;
     }
-    for (const SceneArrow& each : scene_.arrows) arrow(each);
+    for (const view::SceneArrow& each : scene_.arrows) arrow(each);
     draw_time_axis(svg_, layout_.left, layout_.right, y, scene_.window.length_ns());
     return svg_.take();
   }
 
  private:
-  static double lane_height(const SceneLane& lane) {
+  static double lane_height(const view::SceneLane& lane) {
     return lane.row_count * (kRowHeight + kRowGap) - kRowGap + kLaneGap;
   }
-  static double height_of(const Scene& scene, const Layout& layout) {
+  static double height_of(const view::Scene& scene, const Layout& layout) {
     double height = kTop + kTimeAxisHeight + 2;
     for (std::size_t i = 0; i < scene.lanes.size(); ++i)
       height += lane_height(scene.lanes[i]) + room_above(scene, i) + layout.title_room;
     return height + (scene.device ? kRowHeight + kLaneGap + layout.title_room : 0);
   }
   // Between calls and streams the arrows need room.
-  static double room_above(const Scene& scene, std::size_t lane) {
+  static double room_above(const view::Scene& scene, std::size_t lane) {
     const auto is_stream = [&](std::size_t i) {
-      return scene.lanes[i].kind == SceneLane::Kind::kStream;
+      return scene.lanes[i].kind == view::SceneLane::Kind::kStream;
     };
     return lane > 0 && is_stream(lane) && !is_stream(lane - 1) ? kArrowRoom : 0;
   }
@@ -158,17 +158,17 @@ class EvidenceSvg {
       svg_.text(layout_.left - 8, y + 14, "small", shorten(text, 20), Anchor::kEnd);
   }
 
-  std::string lane_title(const SceneLane& lane) const {
+  std::string lane_title(const view::SceneLane& lane) const {
     const Track& track = trace_.track(lane.track);
     const std::string place = track_place(track);
     switch (lane.kind) {
-      case SceneLane::Kind::kOperators:
+      case view::SceneLane::Kind::kOperators:
         return "CPU " + place;
-      case SceneLane::Kind::kCalls:
+      case view::SceneLane::Kind::kCalls:
         return "its GPU calls";
-      case SceneLane::Kind::kStream:
+      case view::SceneLane::Kind::kStream:
         return "GPU " + place;
-      case SceneLane::Kind::kOwnTrack:
+      case view::SceneLane::Kind::kOwnTrack:
         return trace_.kind(scene_.evidence) == CategoryKind::kPythonFunction ? "Python calls"
                : trace_.kind(scene_.evidence) == CategoryKind::kOverhead     ? "the profiler"
                                                                              : place;
@@ -176,16 +176,16 @@ class EvidenceSvg {
     return {};
   }
 
-  void lane(const SceneLane& lane, double y) {
+  void lane(const view::SceneLane& lane, double y) {
     title(lane_title(lane), y);
     for (std::uint32_t row = 0; row < lane.row_count; ++row)
       svg_.rect(layout_.left, y + row * (kRowHeight + kRowGap), layout_.right - layout_.left,
                 kRowHeight, "rail");
-    for (const SceneBar& each : lane.bars) bar(each, y + each.row * (kRowHeight + kRowGap));
+    for (const view::SceneBar& each : lane.bars) bar(each, y + each.row * (kRowHeight + kRowGap));
     if (lane.bars.empty()) svg_.text(layout_.left + 6, y + 14, "small", "no event here");
   }
 
-  void bar(const SceneBar& bar, double y) {
+  void bar(const view::SceneBar& bar, double y) {
     const double from = x_of(bar.start_ns);
     const double width = std::max(x_of(bar.end_ns) - from, bar.is_evidence ? 3.0 : 1.0);
     const char* look = look_class(bar.look);
@@ -219,7 +219,7 @@ class EvidenceSvg {
   void idle(double y) {
     title("GPU idle", y);
     svg_.rect(layout_.left, y, layout_.right - layout_.left, kRowHeight, "rail");
-    for (const SceneIdle& part : scene_.idle) {
+    for (const view::SceneIdle& part : scene_.idle) {
       const double from = x_of(part.start_ns), width = x_of(part.end_ns) - from;
       const std::string time = format_time_ns(part.idle_ns);
       const std::string text =
@@ -246,7 +246,7 @@ class EvidenceSvg {
     svg_.text(fits ? x : x - 20, y, "small", text, fits ? Anchor::kStart : Anchor::kEnd);
   }
 
-  void arrow(const SceneArrow& arrow) {
+  void arrow(const view::SceneArrow& arrow) {
     const double call_y =
         tops_[arrow.call_lane] + arrow.call_row * (kRowHeight + kRowGap) + kRowHeight;
     const double work_y = tops_[arrow.work_lane] + arrow.work_row * (kRowHeight + kRowGap);
@@ -263,7 +263,7 @@ class EvidenceSvg {
   }
 
   const Trace& trace_;
-  const Scene& scene_;
+  const view::Scene& scene_;
   const Layout layout_;
   SvgWriter svg_;
   std::vector<double> tops_;
@@ -271,12 +271,12 @@ class EvidenceSvg {
 
 }  // namespace
 
-std::string evidence_svg(std::string_view id, const Facts& facts, const Scene& scene,
+std::string evidence_svg(std::string_view id, const Facts& facts, const view::Scene& scene,
                          PictureWidth width) {
   return EvidenceSvg(id, facts, scene, width).run();
 }
 
-std::string evidence_caption(const Facts& facts, const Scene& scene) {
+std::string evidence_caption(const Facts& facts, const view::Scene& scene) {
   const Trace& trace = *facts.trace;
   std::string text =
       fmt::format("{} of the recording, from {} on.", format_time_ns(scene.window.length_ns()),

@@ -1,16 +1,15 @@
 // The torch style against torch's own texts: every trace that has one beside it, byte for byte.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "lanescope/analysis/key_averages.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/report/key_averages_table.h"
+#include "lanescope/testing/real_traces.h"
 
 namespace lanescope::report {
 namespace {
@@ -34,14 +33,22 @@ std::string torch_table(const fs::path& path) {
   return *key_averages_text(*table, {.sort_by = "cuda_time_total", .row_limit = 15});
 }
 
-fs::path shared_traces() {
-  const char* named = std::getenv("LANESCOPE_SHARED_TRACES");
-  return (named ? fs::path(named) : fs::path(LANESCOPE_SOURCE_DIR) / "../shared/traces") / "h200";
+// Compares each NAME.txt of a folder with the trace next to it; how many there were.
+int compare_texts(const fs::path& folder) {
+  int compared = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() != ".txt") continue;
+    fs::path trace = fs::path(entry.path()).replace_extension(".json");
+    if (!fs::exists(trace)) trace += ".gz";
+    EXPECT_EQ(torch_table(trace), text_of(entry.path())) << trace;
+    ++compared;
+  }
+  return compared;
 }
 
 TEST(TorchTableFilesTest, EachShippedTraceGivesTorchsOwnText) {
   int compared = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(LANESCOPE_SOURCE_DIR) / "tests/data")) {
+  for (const auto& entry : fs::directory_iterator(testing::shipped_traces())) {
     if (!fs::exists(entry.path() / "torch_table.txt")) continue;
     const bool packed = fs::exists(entry.path() / "trace.json.gz");
     EXPECT_EQ(torch_table(entry.path() / (packed ? "trace.json.gz" : "trace.json")),
@@ -50,6 +57,7 @@ TEST(TorchTableFilesTest, EachShippedTraceGivesTorchsOwnText) {
     ++compared;
   }
   EXPECT_GE(compared, 5);
+  EXPECT_GE(compare_texts(testing::shipped_traces() / "h200"), 13);
 }
 
 // llama_decode holds the cell that earlier re-implementations missed by 2 us: ProfilerStep*'s "CUDA
@@ -57,17 +65,8 @@ TEST(TorchTableFilesTest, EachShippedTraceGivesTorchsOwnText) {
 // kernel of aten::mean, which is open at its start, but lies in ProfilerStep#1, which alone
 // contains it whole: so that kernel counts twice there.
 TEST(TorchTableFilesTest, EachTraceOfTheSharedFolderGivesTorchsOwnText) {
-  if (!fs::exists(shared_traces()))
-    GTEST_SKIP() << "LOUD SKIP: no shared traces at " << shared_traces();
-  std::vector<fs::path> texts;
-  for (const auto& entry : fs::directory_iterator(shared_traces()))
-    if (entry.path().extension() == ".txt") texts.push_back(entry.path());
-  EXPECT_GE(texts.size(), 20u);
-  for (const fs::path& text : texts) {
-    fs::path trace = fs::path(text).replace_extension(".json");
-    if (!fs::exists(trace)) trace += ".gz";
-    EXPECT_EQ(torch_table(trace), text_of(text)) << trace;
-  }
+  LANESCOPE_NEEDS_SHARED_TRACES("EachShippedTraceGivesTorchsOwnText");
+  EXPECT_GE(compare_texts(testing::shared_traces() / "h200"), 20);
 }
 
 }  // namespace

@@ -9,7 +9,6 @@ namespace lanescope::testing {
 
 using spool::ChunkKind;
 using spool::Record;
-using spool::RecordKind;
 
 SpoolSketch::SpoolSketch() : bytes_(spool::kHeaderBytes, '\0') {
   spool::FileHeader header{};
@@ -24,28 +23,21 @@ SpoolSketch::SpoolSketch() : bytes_(spool::kHeaderBytes, '\0') {
   control_.push_back(anchor(501'000, 1'005'000));
 }
 
-Record SpoolSketch::anchor(std::uint64_t ticks, std::int64_t monotonic) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kAnchor);
-  record.begin_tsc = ticks;
-  record.a = monotonic;
-  record.d = static_cast<std::uint64_t>(kDay + monotonic - 5000);
-  return record;
+spool::AnchorRecord SpoolSketch::anchor(std::uint64_t ticks, std::int64_t monotonic) {
+  return {.begin_tsc = ticks,
+          .monotonic_ns = monotonic,
+          .realtime_ns = static_cast<std::uint64_t>(kDay + monotonic - 5000)};
 }
 
 SpoolSketch& SpoolSketch::window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle,
                                  std::uint32_t session, std::uint64_t last_ns) {
-  Record record;
-  record.d = last_ns;
-  record.a = cycle;
-  record.b = session;
-  record.begin_tsc = start;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStart);
-  control_.push_back(record);
+  spool::WindowRecord mark{
+      .begin_tsc = start, .cycle = cycle, .session = session, .last_ns = last_ns};
+  control_.push_back(mark);
   if (stop == 0) return *this;
-  record.begin_tsc = stop;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kWindowStop);
-  control_.push_back(record);
+  mark.begin_tsc = stop;
+  mark.kind = spool::RecordKind::kWindowStop;
+  control_.push_back(mark);
   return *this;
 }
 
@@ -60,11 +52,8 @@ std::uint32_t SpoolSketch::text(std::string_view text) {
 }
 
 void SpoolSketch::metadata(std::string_view key, std::string_view json) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kMetadata);
-  record.name = text(key);
-  record.c = text(json);
-  control_.push_back(record);
+  const std::uint32_t key_text = text(key);
+  control_.push_back(spool::MetadataRecord{.key = key_text, .json = text(json)});
 }
 
 void SpoolSketch::thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped) {
@@ -77,15 +66,9 @@ void SpoolSketch::thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64
   threads_.append(reinterpret_cast<const char*>(&slot), sizeof slot);
 }
 
-Record SpoolSketch::range(std::string_view name, std::uint64_t begin, std::uint64_t end,
-                          std::uint8_t scope) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(RecordKind::kRange);
-  record.scope = scope;
-  record.begin_tsc = begin;
-  record.end_tsc = end;
-  record.name = text(name);
-  return record;
+spool::RangeRecord SpoolSketch::range(std::string_view name, std::uint64_t begin, std::uint64_t end,
+                                      std::uint8_t scope) {
+  return {.begin_tsc = begin, .end_tsc = end, .name = text(name), .scope = scope};
 }
 
 namespace {
@@ -102,10 +85,7 @@ void SpoolSketch::records(std::uint32_t thread, std::uint32_t sequence,
 
 void SpoolSketch::kept(std::uint32_t thread, std::uint32_t sequence, std::uint32_t slot,
                        const Record& record) {
-  Record from;
-  from.kind = static_cast<std::uint8_t>(RecordKind::kKeptFrom);
-  from.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
-  from.b = thread;
+  const Record from = spool::KeptFromRecord{.place = {slot, sequence}, .thread = thread};
   kept_.insert(kept_.end(), {from, record, Record{}, Record{}});  // and an empty pair
 }
 
@@ -115,8 +95,7 @@ void SpoolSketch::lost_until(std::uint64_t ticks) {
 
 void SpoolSketch::activities(const std::vector<Record>& list, bool closed) {
   const auto is_second = [&](std::size_t i) {
-    return i < list.size() &&
-           list[i].kind == static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
+    return i < list.size() && spool::activity_kind(list[i]) == spool::ActivityKind::kContinued;
   };
   for (std::size_t first = 0; first < list.size();) {
     std::size_t count = std::min<std::size_t>(spool::kRecordsPerChunk, list.size() - first);

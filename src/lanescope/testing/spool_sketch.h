@@ -16,15 +16,15 @@ inline constexpr std::int64_t kDay = 86'400'000'000'000;
 class SpoolSketch {
  public:
   SpoolSketch();
-  static spool::Record anchor(std::uint64_t ticks, std::int64_t monotonic);
+  static spool::AnchorRecord anchor(std::uint64_t ticks, std::int64_t monotonic);
   // stop 0: never closed. last_ns: for a ring, how much of its end counts.
   SpoolSketch& window(std::uint64_t start, std::uint64_t stop, std::uint32_t cycle = 0,
                       std::uint32_t session = 1, std::uint64_t last_ns = 0);
   std::uint32_t text(std::string_view text);  // its id
   void metadata(std::string_view key, std::string_view json);
   void thread(std::uint32_t tid, std::uint64_t torch_tid, std::uint64_t dropped = 0);
-  spool::Record range(std::string_view name, std::uint64_t begin, std::uint64_t end,
-                      std::uint8_t scope = 0);
+  spool::RangeRecord range(std::string_view name, std::uint64_t begin, std::uint64_t end,
+                           std::uint8_t scope = 0);
   // One chunk; more than spool::kRecordsPerChunk ends the test.
   void records(std::uint32_t thread, std::uint32_t sequence, const std::vector<spool::Record>& list,
                bool closed = true);
@@ -68,10 +68,7 @@ class ActivitySketch {
               std::uint32_t stream, std::uint16_t device, const Shape& shape);
   template <typename T>
   void add(const T& record) {
-    static_assert(sizeof(T) == sizeof(spool::Record));
-    spool::Record out;
-    __builtin_memcpy(static_cast<void*>(&out), &record, sizeof out);
-    records.push_back(out);
+    records.push_back(spool::as_record(record));
   }
 
   std::vector<spool::Record> records;

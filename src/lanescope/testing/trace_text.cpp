@@ -86,13 +86,18 @@ class Writer {
           process.sort_index)
         labels.push_back("process " + scalar(process.pid) + " " + text(process.name) + " " +
                          text(process.labels) + " " + index(process.sort_index));
-    for (std::size_t i = 0; i < tracks_.size(); ++i) {
-      const Track& track = trace_.tracks()[i];
-      if (track.kind == TrackKind::kCounter || (track.name == kNone<StringId> && !track.sort_index))
-        continue;
-      labels.push_back("label " + tracks_[i] + " " + text(track.name) + " " +
-                       index(track.sort_index));
-    }
+    // Chrome labels a pid and a tid. When a thread and a stream share them, the stream's counts.
+    std::map<std::string, std::pair<std::string, std::string>> by_place;  // name, sort index
+    for (const TrackKind kind : {TrackKind::kThread, TrackKind::kAsync, TrackKind::kStream})
+      for (const Track& track : trace_.tracks()) {
+        if (track.kind != kind || (track.name == kNone<StringId> && !track.sort_index)) continue;
+        auto& [name, sort_index] =
+            by_place[scalar(trace_.process(track.process).pid) + "/" + scalar(track.tid)];
+        if (track.name != kNone<StringId> || name.empty()) name = text(track.name);
+        if (track.sort_index || sort_index.empty()) sort_index = index(track.sort_index);
+      }
+    for (const auto& [place, label] : by_place)
+      labels.push_back("label " + place + " " + label.first + " " + label.second);
     sorted(lines, labels);
   }
   void add_slices(std::vector<std::string>& lines) const {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "lanescope/analysis/interval_union.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -99,10 +99,10 @@ void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& 
   const bool is_rocm = find_api_call(found.by_name.begin()->first).runtime() == ApiRuntime::kHip;
   if (found.is_cache_off) {
     finding.arithmetic.push_back(
-        say_counted(facts,
-                    "{} allocations for {} [piece|pieces] of GPU work, and they alternate with "
-                    "frees: this is what happens when torch's memory cache is off",
-                    {count(found.allocations), count(facts.launches.linked_count)}));
+        say(facts,
+            "{} allocations for {} [piece|pieces] of GPU work, and they alternate with "
+            "frees: this is what happens when torch's memory cache is off",
+            {count(found.allocations), count(facts.launches.linked_count)}));
     finding.try_next.push_back(
         is_rocm ? "if PYTORCH_NO_HIP_MEMORY_CACHING (or PYTORCH_NO_CUDA_MEMORY_CACHING) is set, "
                   "unset it: with the cache nearly all of these calls disappear"
@@ -127,18 +127,19 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
   Finding finding;
-  finding.verdict = say_counted(
+  finding.verdict = say(
       facts,
       facts.steps.marked ? "Memory is allocated or freed at the driver while the loop runs: {} "
-                           "[call|calls] in {} [step|steps], {} of CPU time per step."
-                         : "Memory is allocated or freed at the driver: {} [call|calls] in {} "
-                           "[step|steps], {} of CPU time.",
-      {count(found.calls), count(facts.steady.size()), ns(facts.per_step(found.cpu_ns))});
+                           "[call|calls] [in {} steps], {} of CPU time [per step]."
+                         : "Memory is allocated or freed at the driver: {} [call|calls] [in {} "
+                           "steps], {} of CPU time.",
+      {count(found.calls), count(facts.selection.steady.size()), ns(facts.per_step(found.cpu_ns))});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("on threads that launch GPU work these calls take {} per step, by which launches would "
-          "come earlier without them; the saving is at most the GPU's idle time of {} per step; "
+      say(facts,
+          "on threads that launch GPU work these calls take {} [per step], by which launches would "
+          "come earlier without them; the saving is at most the GPU's idle time of {} [per step]; "
           "during the calls the GPU was idle for {}",
           {ns(facts.per_step(found.launches_late_ns)), ns(facts.per_step(idle_ns)),
            ns(facts.per_step(found.during_ns))}));
@@ -152,9 +153,9 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "call";
-  finding.brief = say_counted(
-      facts, "GPU memory is allocated or freed at the driver, {} [time|times] in {} [step|steps]",
-      {count(found.calls), count(facts.steady.size())});
+  finding.brief =
+      say(facts, "GPU memory is allocated or freed at the driver, {} [time|times] [in {} steps]",
+          {count(found.calls), count(facts.selection.steady.size())});
   return finding;
 }
 
@@ -163,9 +164,11 @@ Finding tell_allocator_calls(const Facts& facts, const AllocatorCalls& found) {
 extern constinit const Rule allocator_calls_rule = {
     .id = "allocator-calls",
     .question = "is GPU memory allocated or freed in steady steps?",
+    .meant_by = "cudamalloc cudafree",
     .order = 100,
     .needs = {need::kGpuWork, kNotOnlyTheFirstStep},
     .run = measure_and_tell<measure_allocator_calls, tell_allocator_calls>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -92,11 +94,10 @@ std::optional<LateBackward> measure_backward_gap(const Facts& facts) {
 Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say("Between the forward and the backward pass the GPU waits {} per step ({}): the first "
-          "backward "
-          "work is launched late.",
-          {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "Between the forward and the backward pass the GPU waits {} [per step] "
+                        "({}): the first backward work is launched late.",
+                        {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.idle_ns);
   finding.at_stake_ratio = share_of(found.idle_ns, wall_ns);
   finding.arithmetic.push_back(
@@ -123,6 +124,7 @@ Finding tell_backward_gap(const Facts& facts, const LateBackward& found) {
 extern constinit const Rule backward_gap_rule = {
     .id = "backward-gap",
     .question = "does the GPU wait between the forward and the backward pass?",
+    .meant_by = "backward",
     .order = 780,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_backward_gap, tell_backward_gap>,

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -65,11 +64,11 @@ Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      say_counted(facts,
-                  "{} of {} [piece|pieces] of GPU work [begins|begin] before the call that "
-                  "launched them, by up to {}: the clocks of CPU and GPU do not agree in this "
-                  "file. Gaps and latencies shorter than that cannot be trusted.",
-                  {count(found.early_count), count(found.pairs), ns(found.most_ns)});
+      say(facts,
+          "{} of {} [piece|pieces] of GPU work [begins|begin] before the call that "
+          "launched them, by up to {}: the clocks of CPU and GPU do not agree in this "
+          "file. Gaps and latencies shorter than that cannot be trusted.",
+          {count(found.early_count), count(found.pairs), ns(found.most_ns)});
   finding.at_stake_ns = found.most_ns;
   finding.arithmetic.push_back(
       say("the GPU's times would have to move by {} or more to come after their launches; half of "
@@ -99,6 +98,7 @@ Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
 extern constinit const Rule clock_offset_rule = {
     .id = "clock-offset",
     .question = "do the clocks of CPU and GPU agree?",
+    .meant_by = "trust reliable",
     .order = 260,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_clock_offset, tell_clock_offset>,

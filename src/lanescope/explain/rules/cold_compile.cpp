@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -20,9 +20,9 @@ struct ColdCompile {
 Measurement<ColdCompile> measure_cold_compile(const Facts& facts) {
   CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
-  if (!facts.steps.marked || facts.steps.first_steady == 0) return NotChecked{need::kRecordSteps};
+  if (!facts.steps.marked || facts.steps.start_up_count == 0) return NotChecked{need::kRecordSteps};
   std::vector<Window> first;
-  for (std::size_t i = 0; i < facts.steps.first_steady; ++i)
+  for (std::size_t i = 0; i < facts.steps.start_up_count; ++i)
     first.push_back({facts.steps.steps[i].cpu_start_ns, facts.steps.steps[i].cpu_end_ns});
   Compiling compiling = compiling_within(compiled.code, first);
   if (compiling.time_ns < 1'000'000) return Quiet{};
@@ -39,6 +39,7 @@ Finding tell_cold_compile(const Facts& facts, const ColdCompile& found) {
                         {ns(found.compiling.time_ns), ns(found.first_ns),
                          ratio(std::min(found.compiling.time_ns, found.first_ns), found.first_ns)});
   finding.at_stake_ns = found.compiling.time_ns;
+  finding.explains = {{"slow-first-step", finding.at_stake_ns}};
   add_runs(facts, found.compiling, finding);
   finding.try_next = {
       "call the compiled function with each shape once before the recorded steps",

@@ -2,9 +2,7 @@
 #include <optional>
 
 #include "lanescope/analysis/graph_replays.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -55,11 +53,11 @@ Finding tell_collapsed_graph(const Facts& facts, const GraphKernels& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      say_counted(facts,
-                  "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace "
-                  "names their graph, but not their operators, shapes or lines, so numbers per "
-                  "operator do not include them.",
-                  {count(found.replayed), count(found.kernels), count(found.replay_count)});
+      say(facts,
+          "{} of {} [kernel|kernels] came out of CUDA graphs (replays: {}): the trace "
+          "names their graph, but not their operators, shapes or lines, so numbers per "
+          "operator do not include them.",
+          {count(found.replayed), count(found.kernels), count(found.replay_count)});
   finding.at_stake_ns = 0;
   if (found.borrowed_ns > 0)
     finding.arithmetic.push_back(

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "lanescope/analysis/collective_calls.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -52,12 +51,11 @@ Finding tell_collective_keys(const Facts& facts, const UnmatchedKeys& found) {
   finding.kind = FindingKind::kTrust;
   finding.verdict =
       found.nameless * 10 > found.all
-          ? say_counted(facts,
-                        "{} of {} communication kernels do not say which collective they are: "
-                        "across ranks they can be matched by order only.",
-                        {count(found.nameless), count(found.all)})
-          : say_counted(
-                facts,
+          ? say(facts,
+                "{} of {} communication kernels do not say which collective they are: "
+                "across ranks they can be matched by order only.",
+                {count(found.nameless), count(found.all)})
+          : say(facts,
                 "{} sequence [number of collectives occurs|numbers of collectives occur] twice in "
                 "one process group: these numbers do not show which calls of different ranks "
                 "belong together.",

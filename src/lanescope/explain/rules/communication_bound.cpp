@@ -5,7 +5,6 @@
 #include <string>
 
 #include "lanescope/explain/rules/bound.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -55,32 +54,33 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
   // A step that computes, or in which the GPU is idle, for longer has another limit.
   const bool bounds = found.bound == Bound::kCommunication;
   finding.kind = bounds ? FindingKind::kBound : FindingKind::kCost;
-  finding.verdict = say(
-      bounds ? "Communication-bound: {} of a step's {} ({}) went to communication while the GPU "
-               "computed nothing."
-             : "{} of a step's {} ({}) went to communication while the GPU computed nothing; the "
-               "GPU " +
-                   std::string(found.bound == Bound::kCompute ? "computed" : "was idle") +
-                   " for longer: {}.",
-      {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
-       ratio(exposed, part.wall_ns)});
+  finding.verdict =
+      say(facts,
+          bounds ? "Communication-bound: {} of [a step's] {} ({}) went to communication while the "
+                   "GPU computed nothing."
+                 : "{} of [a step's] {} ({}) went to communication while the GPU computed nothing; "
+                   "the GPU " +
+                       std::string(found.bound == Bound::kCompute ? "computed" : "was idle") +
+                       " for longer: {}.",
+          {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
+           ratio(exposed, part.wall_ns)});
   if (!bounds)
     finding.verdict.values.push_back(
         ratio(found.bound == Bound::kCompute ? part.compute_ns : part.idle_ns, part.wall_ns));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
-  finding.arithmetic.push_back(say_counted(
-      facts, "{} communication [kernel|kernels] in {} [step|steps]; compute {}, idle {} per step",
-      {count(found.calls), count(facts.steady.size()), ns(facts.per_step(part.compute_ns)),
-       ns(facts.per_step(part.idle_ns))}));
+  finding.arithmetic.push_back(
+      say(facts, "{} communication [kernel|kernels] [in {} steps]; compute {}, idle {} [per step]",
+          {count(found.calls), count(facts.selection.steady.size()),
+           ns(facts.per_step(part.compute_ns)), ns(facts.per_step(part.idle_ns))}));
   finding.arithmetic.push_back(
       say("a communication kernel also waits for the slowest rank: the trace of one rank does not "
           "show whether the links are slow or another rank is late"));
   for (const auto& [label, entry] : found.by_name)
     if (entry.second != kNone<SliceId> && entry.first > 0)
       finding.evidence.push_back(
-          {entry.second,
-           say("{}: exposed {} per step", {kernel(label), ns(facts.per_step(entry.first))})});
+          {entry.second, say(facts, "{}: exposed {} [per step]",
+                             {kernel(label), ns(facts.per_step(entry.first))})});
   std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
                    [](const Evidence& a, const Evidence& b) {
                      return a.text.values[1].integer > b.text.values[1].integer;
@@ -90,7 +90,7 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
                       "overlap communication with compute: smaller buckets that start earlier, "
                       "prefetch, a second stream"};
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   finding.brief = say("The GPU waits for communication and computes nothing meanwhile");
   finding.action =
       say("Look for a late rank (explain each rank's trace); overlap communication with backward");
@@ -102,6 +102,7 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
 extern constinit const Rule communication_bound_rule = {
     .id = "communication-bound",
     .question = "is the step waiting for communication?",
+    .meant_by = "network rank balance imbalance straggler",
     .order = 30,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_communication_bound, tell_communication_bound>,

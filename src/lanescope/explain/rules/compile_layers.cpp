@@ -3,8 +3,9 @@
 #include <optional>
 
 #include "lanescope/explain/rules/compiling.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -71,6 +72,7 @@ extern constinit const Rule compile_layers_rule = {
     .question = "what are the rows around a compiled call?",
     .order = 880,
     .run = measure_and_tell<measure_compile_layers, tell_compile_layers>,
+    .only_when_asked = true,
 };
 
 }  // namespace lanescope::explain::rules

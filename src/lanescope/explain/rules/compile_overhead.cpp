@@ -3,9 +3,10 @@
 #include <optional>
 
 #include "lanescope/explain/rules/compiling.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -39,22 +40,21 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   const auto of = [&](CompileLayer layer) { return found.times[static_cast<std::size_t>(layer)]; };
-  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
-  finding.verdict =
-      say("The GPU waits {} per step ({}) while the CPU is in torch.compile's own layers; compiled "
-          "calls per "
-          "step: {}.",
-          {ns(facts.per_step(found.wait.time_ns)), ratio(found.wait.time_ns, wall_ns),
-           count(found.calls / steps)});
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  finding.verdict = say(facts,
+                        "The GPU waits {} [per step] ({}) while the CPU is in torch.compile's own "
+                        "layers; compiled calls [per step]: {}.",
+                        {ns(facts.per_step(found.wait.time_ns)), ratio(found.wait.time_ns, wall_ns),
+                         count(found.calls / steps)});
   finding.at_stake_ns = facts.per_step(found.wait.time_ns);
   finding.at_stake_ratio = share_of(found.wait.time_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("own CPU time per step: guards (cache lookup) {}, region {}, prologue {}, Inductor's "
-          "wrapper code {}",
-          {ns(facts.per_step(of(CompileLayer::kCacheLookup))),
-           ns(facts.per_step(of(CompileLayer::kRegion))),
-           ns(facts.per_step(of(CompileLayer::kPrologue))),
-           ns(facts.per_step(of(CompileLayer::kGraph)))}));
+  finding.arithmetic.push_back(say(facts,
+                                   "own CPU time [per step]: guards (cache lookup) {}, region {}, "
+                                   "prologue {}, Inductor's wrapper code {}",
+                                   {ns(facts.per_step(of(CompileLayer::kCacheLookup))),
+                                    ns(facts.per_step(of(CompileLayer::kRegion))),
+                                    ns(facts.per_step(of(CompileLayer::kPrologue))),
+                                    ns(facts.per_step(of(CompileLayer::kGraph)))}));
   Sentence where = say("longest at once: in {}", {name(facts.trace->name(found.wait.longest))});
   add_line(facts, found.wait.longest, where);
   finding.evidence.push_back({found.wait.longest, std::move(where)});
@@ -66,9 +66,9 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
-  finding.brief = say_counted(
-      facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] per step",
-      {count(found.calls / steps)});
+  finding.brief =
+      say(facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
+          {count(found.calls / steps)});
   finding.action =
       say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
   return finding;

@@ -5,10 +5,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "lanescope/analysis/kernel_name.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/names/kernel_name.h"
 
 namespace lanescope::explain::rules {
 
@@ -33,7 +32,7 @@ struct CompiledWork {
 
 void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork& found) {
   const Trace& trace = *facts.trace;
-  std::unordered_map<std::uint32_t, analysis::KernelName> names;
+  std::unordered_map<std::uint32_t, names::KernelName> names;
   for (const DeviceWork& work : facts.device().timeline.work) {
     if (trace.kind(work.slice) != CategoryKind::kKernel ||
         !inside(facts.steady_windows, work.start_ns))
@@ -41,7 +40,7 @@ void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork
     ++found.kernels;
     const StringId id = trace.slices().name[raw(work.slice)];
     auto [entry, is_new] = names.try_emplace(raw(id));
-    if (is_new) entry->second = analysis::parse_kernel_name(trace.text(id));
+    if (is_new) entry->second = names::parse_kernel_name(trace.text(id));
     const std::int64_t dur_ns = work.end_ns - work.start_ns;
     const SliceId launch = facts.links.launch_of[raw(work.slice)];
     if (launch != kNone<SliceId> &&
@@ -79,14 +78,15 @@ std::optional<CompiledWork> measure_compiled_code(const Facts& facts) {
 }
 
 void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding) {
-  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
   std::uint64_t operators = 0;
   for (const auto& [label, kernel] : found.fused) operators += kernel.operators;
-  finding.verdict = say(
-      "torch.compile fused: generated kernels {}, operators in their names {}, runs per step {}; "
-      "they take {} of the kernels' time.",
-      {count(found.fused.size()), count(operators), count(found.fused_calls / steps),
-       ratio(found.fused_ns, found.fused_ns + found.other_ns)});
+  finding.verdict =
+      say(facts,
+          "torch.compile fused: generated kernels {}, operators in their names {}, runs [per step] "
+          "{}; they take {} of the kernels' time.",
+          {count(found.fused.size()), count(operators), count(found.fused_calls / steps),
+           ratio(found.fused_ns, found.fused_ns + found.other_ns)});
   std::vector<std::pair<std::string, Fused>> ranked(found.fused.begin(), found.fused.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second.gpu_ns > b.second.gpu_ns; });
@@ -95,28 +95,26 @@ void tell_fused(const Facts& facts, const CompiledWork& found, Finding& finding)
     const Value time = ns(facts.per_step(each.gpu_ns));
     finding.evidence.push_back(
         {each.longest, each.operators == 0
-                           ? say("{}: {} per step", {kernel(ranked[i].first), time})
-                           : say("{}: {} {}, {} per step",
-                                 {kernel(ranked[i].first), count(each.operators),
-                                  text(each.operators == 1 ? "operator" : "operators"), time})});
+                           ? say(facts, "{}: {} [per step]", {kernel(ranked[i].first), time})
+                           : say(facts, "{}: {} [operator|operators], {} [per step]",
+                                 {kernel(ranked[i].first), count(each.operators), time})});
   }
 }
 
 Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
   if (!facts.main_device) {
     finding.verdict =
         say("torch.compile ran, compiled regions: {}. The trace has no GPU work, so it does not "
             "show what was fused.",
             {count(found.regions.size())});
   } else if (found.fused.empty()) {
-    finding.verdict =
-        say_counted(facts,
-                    "torch.compile ran and fused nothing on the GPU: no kernel is a generated one; "
-                    "per step {} [library kernel|library kernels] ran.",
-                    {count(found.kernels / steps)});
+    finding.verdict = say(facts,
+                          "torch.compile ran and fused nothing on the GPU: no kernel is a "
+                          "generated one; [per step] {} [library kernel|library kernels] ran.",
+                          {count(found.kernels / steps)});
     finding.try_next = {
         "compile larger regions: a single matmul or addmm has nothing to fuse; or use "
         "mode=\"reduce-overhead\" if the CPU is the limit"};
@@ -141,7 +139,7 @@ Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
   if (found.first_region != kNone<SliceId> && finding.evidence.empty())
     finding.evidence.push_back({found.first_region, say("the first compiled region")});
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   return finding;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/rules/evidence.h"
+
 namespace lanescope::explain::rules {
 
 using analysis::CompileLayer;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 
 namespace lanescope::explain::rules {
 

@@ -5,7 +5,6 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -118,13 +117,13 @@ std::optional<BiasKernels> measure_conv_bias(const Facts& facts) {
 Finding tell_conv_bias(const Facts& facts, const BiasKernels& found) {
   Finding finding;
   finding.verdict =
-      say_counted(facts,
-                  "Biases of convolutions are added and then taken away by batch "
-                  "norm: {} [kernel|kernels], {} per step.",
-                  {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
+      say(facts,
+          "Biases of convolutions are added and then taken away by batch norm: {} "
+          "[kernel|kernels], {} [per step].",
+          {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
   finding.arithmetic.push_back(
-      say_counted(facts, "{} [kernel adds|kernels add] the bias, {} [sums|sum] its gradient",
-                  {count(found.kernels.calls() - found.backward), count(found.backward)}));
+      say(facts, "{} [kernel adds|kernels add] the bias, {} [sums|sum] its gradient",
+          {count(found.kernels.calls() - found.backward), count(found.backward)}));
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   finding.try_next = {

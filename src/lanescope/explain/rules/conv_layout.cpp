@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -44,23 +43,24 @@ std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
 
 Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "Convolutions convert their tensors between memory layouts: {} [kernel|kernels], {} of a "
-      "step's {}.",
-      {count(found.conversions.calls()), ns(facts.per_step(found.conversions.time_ns())),
-       ns(facts.per_step(facts.wall.partition.wall_ns))});
-  finding.arithmetic.push_back(say_counted(
-      facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
-      {count(found.to_last_count), count(found.conversions.calls() - found.to_last_count),
-       count(found.convolutions)}));
+  finding.verdict =
+      say(facts,
+          "Convolutions convert their tensors between memory layouts: {} [kernel|kernels], {} of "
+          "[a step's] {}.",
+          {count(found.conversions.calls()), ns(facts.per_step(found.conversions.time_ns())),
+           ns(facts.per_step(facts.wall.partition.wall_ns))});
+  finding.arithmetic.push_back(
+      say(facts, "{} to channels-last, {} back, around {} convolution [kernel|kernels]",
+          {count(found.to_last_count), count(found.conversions.calls() - found.to_last_count),
+           count(found.convolutions)}));
   rate_finding(facts, found.conversions, finding);
   finding.evidence.push_back(longest_of(facts, found.conversions.longest()));
   finding.try_next = {
       "use channels_last for the model and its input: .to(memory_format=torch.channels_last)"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.brief = say("Convolutions convert their tensors between layouts: {} kernels",
-                      {count(found.conversions.calls())});
+  finding.brief =
+      say(facts, "Convolutions convert their tensors between layouts: {} [kernel|kernels]",
+          {count(found.conversions.calls())});
   return finding;
 }
 
@@ -69,6 +69,7 @@ Finding tell_conv_layout(const Facts& facts, const LayoutKernels& found) {
 extern constinit const Rule conv_layout_rule = {
     .id = "conv-layout",
     .question = "do convolutions convert their tensors between memory layouts?",
+    .meant_by = "channelslast",
     .order = 610,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

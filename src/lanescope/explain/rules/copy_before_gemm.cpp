@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -114,11 +113,10 @@ std::optional<CopiesBeforeGemms> measure_copy_before_gemm(const Facts& facts) {
 Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found) {
   Finding finding;
   finding.kind = found.matters ? FindingKind::kCost : FindingKind::kNormal;
-  finding.verdict =
-      say_counted(facts,
-                  "addmm makes the copy before a matmul: {} [time|times] it first "
-                  "copied the matrix that it adds into its output, {} per step.",
-                  {count(found.copies.calls()), ns(facts.per_step(found.copies.time_ns()))});
+  finding.verdict = say(facts,
+                        "addmm makes the copy before a matmul: {} [time|times] it first copied the "
+                        "matrix that it adds into its output, {} [per step].",
+                        {count(found.copies.calls()), ns(facts.per_step(found.copies.time_ns()))});
   if (found.size_bytes > 0)
     finding.arithmetic.push_back(
         say("{} copied, in {}", {bytes(found.size_bytes), ns(found.copies.time_ns())}));
@@ -129,8 +127,9 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
     finding.at_stake_ns = facts.per_step(saved_ns);
     finding.at_stake_ratio = wall_share(facts, saved_ns);
     finding.arithmetic.push_back(
-        say("copies {} + reading the copied matrices in the matmuls at most {} = at most {} per "
-            "step; the reading takes at most as long as the copy, and at most the time of the "
+        say(facts,
+            "copies {} + reading the copied matrices in the matmuls at most {} = at most {} [per "
+            "step]; the reading takes at most as long as the copy, and at most the time of the "
             "matmul beyond what its operations need",
             {ns(facts.per_step(found.copies.time_ns())), ns(facts.per_step(found.slower_ns)),
              ns(facts.per_step(saved_ns))}));
@@ -141,8 +140,8 @@ Finding tell_copy_before_gemm(const Facts& facts, const CopiesBeforeGemms& found
       "it without a copy",
       "or add the matrix in an element-wise operator that follows anyway"};
   finding.explains.push_back({"exposed-copy", facts.per_step(found.copies.time_ns())});
-  finding.brief = say_counted(facts, "addmm copies the matrix that it adds, {} [time|times]",
-                              {count(found.copies.calls())});
+  finding.brief = say(facts, "addmm copies the matrix that it adds, {} [time|times]",
+                      {count(found.copies.calls())});
   finding.action = say("Use a bias vector (as in nn.Linear), or add the matrix after the matmul");
   return finding;
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -47,10 +46,10 @@ Finding tell_cpu_ahead(const Facts& facts, const LateStarts& found) {
           "and the GPU is hardly ever out of work. That is normal and costs nothing.",
           {ns(launches.median_latency_ns), ns(found.most_ns)});
   finding.arithmetic.push_back(
-      say_counted(facts,
-                  "up to {} [piece of work was|pieces of work were] waiting in the queue; the GPU "
-                  "was idle {} of the wall",
-                  {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
+      say(facts,
+          "up to {} [piece of work was|pieces of work were] waiting in the queue; the GPU "
+          "was idle {} of the wall",
+          {count(launches.deepest_queue), ratio(part.idle_ns, part.wall_ns)}));
   finding.evidence.push_back(
       {found.latest, say("launched {} before it began", {ns(found.most_ns)})});
   finding.try_next = {

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -122,7 +121,8 @@ std::optional<BuiltOnCpu> measure_cpu_built_tensor(const Facts& facts) {
     if (group.slice == kNone<SliceId>) group.slice = before;
   }
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  if (pairs < std::max<std::size_t>(3, facts.steady.size()) || share_of(cost_ns, wall_ns) < 0.01)
+  if (pairs < std::max<std::size_t>(3, facts.selection.steady.size()) ||
+      share_of(cost_ns, wall_ns) < 0.01)
     return std::nullopt;
   return BuiltOnCpu{
       .groups = std::move(groups), .pairs = pairs, .cost_ns = cost_ns, .moving_ns = moving_ns};
@@ -131,10 +131,10 @@ std::optional<BuiltOnCpu> measure_cpu_built_tensor(const Facts& facts) {
 Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say("{} tensors were made on the CPU and then moved to the GPU: {} per step in which the GPU "
-          "computes nothing.",
-          {count(found.pairs), ns(facts.per_step(found.cost_ns))});
+  finding.verdict = say(facts,
+                        "{} tensors were made on the CPU and then moved to the GPU: {} [per step] "
+                        "in which the GPU computes nothing.",
+                        {count(found.pairs), ns(facts.per_step(found.cost_ns))});
   finding.at_stake_ns = facts.per_step(found.cost_ns);
   finding.at_stake_ratio = share_of(found.cost_ns, wall_ns);
   finding.explains.push_back({"pageable-copy", facts.per_step(found.moving_ns)});
@@ -143,7 +143,7 @@ Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
       "the GPU neither computed nor communicated; making the tensor on the GPU costs one launch"));
   for (const auto& [label, group] : found.groups)
     finding.evidence.push_back(
-        {group.slice, say("{} x{}, then moved: {} in all; {} per step without compute",
+        {group.slice, say(facts, "{} x{}, then moved: {} in all; {} [per step] without compute",
                           {name(label), count(group.pairs), bytes(group.bytes),
                            ns(facts.per_step(group.cost_ns))})});
   std::stable_sort(finding.evidence.begin(), finding.evidence.end(),
@@ -158,8 +158,8 @@ Finding tell_cpu_built_tensor(const Facts& facts, const BuiltOnCpu& found) {
   finding.sample_count = found.pairs;
   finding.sample_noun = "tensor";
   finding.brief =
-      say_counted(facts, "{} [tensor is|tensors are] made on the CPU and then copied to the GPU",
-                  {count(found.pairs)});
+      say(facts, "{} [tensor is|tensors are] made on the CPU and then copied to the GPU",
+          {count(found.pairs)});
   finding.action = say("Make them on the GPU, device=x.device; make constants before the loop");
   return finding;
 }

@@ -92,9 +92,10 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
   const analysis::HostWall& wall = facts.cpu_wall;
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict = say(wall.of(found.most) * 2 > wall.wall_ns
-                            ? "On the CPU a step takes {}; most of it, {}, is {}."
-                            : "On the CPU a step takes {}; the largest part, {}, is {}.",
+  finding.verdict = say(facts,
+                        wall.of(found.most) * 2 > wall.wall_ns
+                            ? "On the CPU [a step takes] {}; most of it, {}, is {}."
+                            : "On the CPU [a step takes] {}; the largest part, {}, is {}.",
                         {ns(facts.per_step(wall.wall_ns)), ratio(wall.of(found.most), wall.wall_ns),
                          text(words_of(found.most).in_sentence)});
   const auto top =
@@ -112,20 +113,19 @@ Finding tell_cpu_time(const Facts& facts, const CpuParts& found) {
   for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
     terms.push_back({words_of(static_cast<HostPart>(i)).in_sum, facts.per_step(wall.part_ns[i])});
   Sentence sum = sum_of(terms);
-  sum.pattern += " = {} per step";
-  sum.values.push_back(ns(facts.per_step(wall.wall_ns)));
+  append(sum, say(facts, " = {} [per step]", {ns(facts.per_step(wall.wall_ns))}));
   finding.arithmetic.push_back(std::move(sum));
   for (std::size_t i = 0; i < found.shares.size() && i < 5; ++i) {
     if (found.shares[i].time_ns * kTells < wall.wall_ns) break;
     Sentence line = describe(found.shares[i]);
-    line.pattern += ": {} per step, {}";
-    line.values.push_back(ns(facts.per_step(found.shares[i].time_ns)));
-    line.values.push_back(ratio(found.shares[i].time_ns, wall.wall_ns));
+    append(line, say(facts, ": {} [per step], {}",
+                     {ns(facts.per_step(found.shares[i].time_ns)),
+                      ratio(found.shares[i].time_ns, wall.wall_ns)}));
     finding.evidence.push_back({found.shares[i].longest, std::move(line)});
   }
   finding.try_next = advice_for(facts, found.most, found.shares);
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   return finding;
 }
 

@@ -4,9 +4,10 @@
 #include <optional>
 #include <set>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -86,7 +87,7 @@ std::optional<Trials> measure_cudnn_benchmark(const Facts& facts) {
 Finding tell_cudnn_benchmark(const Facts& facts, const Trials& found) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
-  finding.verdict = say_counted(
+  finding.verdict = say(
       facts,
       "Convolutions tried out algorithms: {} [call|calls] ran kernels of many kinds instead of the "
       "usual few, {} of CPU time and {} of GPU time{}.",

@@ -3,8 +3,6 @@
 #include <array>
 #include <optional>
 
-#include "lanescope/explain/cut_steps.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -42,17 +40,18 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
     }
     finding.evidence.push_back(std::move(evidence));
   }
-  const bool cut = is_truncated(*facts.trace);
+  const bool cut = facts.trace->import_stats().is_truncated();
   finding.kind = FindingKind::kTrust;
   finding.verdict =
-      cut ? say_counted(facts,
-                        "The file is not whole: its end is missing. {} [event|events] could be "
-                        "read; all numbers here are of those.",
-                        {count(stats.events)})
-          : say("Parts of the file could not be read ({} {}); {} {} could be read, and all numbers "
+      cut ? say(facts,
+                "The file is not whole: its end is missing. {} [event|events] could be "
+                "read; all numbers here are of those.",
+                {count(stats.events)})
+          : say(facts,
+                "Parts of the file could not be read ({} [case|cases]); {} [event|events] could be "
+                "read, and all numbers "
                 "here are of those.",
-                {count(found.cases), text(found.cases == 1 ? "case" : "cases"), count(stats.events),
-                 text(stats.events == 1 ? "event" : "events")});
+                {count(found.cases), count(stats.events)});
   finding.arithmetic.push_back(
       cut ? say("torch writes events by thread and kind, not by time: whole threads or streams may "
                 "be missing from a file that was cut")
@@ -61,9 +60,11 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
   finding.confidence = Confidence::kHigh;
   finding.sample_count = found.cases;
   finding.sample_noun = "case";
-  finding.brief = cut ? say("the end of the file is missing; the numbers are of what is left")
-                      : say("{} {} of the file could not be read; the numbers are of the rest",
-                            {count(found.cases), text(found.cases == 1 ? "place" : "places")});
+  finding.brief =
+      cut ? say("the end of the file is missing; the numbers are of what is left")
+          : say(facts,
+                "{} [place|places] of the file could not be read; the numbers are of the rest",
+                {count(found.cases)});
   return finding;
 }
 
@@ -72,8 +73,10 @@ Finding tell_damaged_file(const Facts& facts, const DamagedFile& found) {
 extern constinit const Rule damaged_file_rule = {
     .id = "damaged-file",
     .question = "is the file whole?",
+    .meant_by = "trust complete broken",
     .order = 280,
     .run = measure_and_tell<measure_damaged_file, tell_damaged_file>,
+    .warns_of_loss = true,
 };
 
 }  // namespace lanescope::explain::rules

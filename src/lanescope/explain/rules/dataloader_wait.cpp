@@ -1,8 +1,8 @@
 // The training loop asks its DataLoader for the next batch, and the GPU is idle meanwhile.
 #include <optional>
 
+#include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -26,13 +26,14 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
   const bool single =
       facts.trace->name(wait.longest).find("SingleProcess") != std::string_view::npos;
   Finding finding;
-  finding.verdict = say(
-      facts.main_device
-          ? "Input-bound in part: the GPU is idle {} per step ({}) while the loop waits for its "
-            "next batch{}."
-          : "Input-bound in part: the loop waits {} per step ({}) for its next batch{}.",
-      {ns(facts.per_step(wait.time_ns)), ratio(wait.time_ns, wall_ns),
-       text(single ? ", which is loaded in the training process itself" : "")});
+  finding.verdict =
+      say(facts,
+          facts.main_device
+              ? "Input-bound in part: the GPU is idle {} [per step] ({}) while the loop waits for "
+                "its next batch{}."
+              : "Input-bound in part: the loop waits {} [per step] ({}) for its next batch{}.",
+          {ns(facts.per_step(wait.time_ns)), ratio(wait.time_ns, wall_ns),
+           text(single ? ", which is loaded in the training process itself" : "")});
   finding.at_stake_ns = facts.per_step(wait.time_ns);
   finding.at_stake_ratio = share_of(wait.time_ns, wall_ns);
   finding.evidence.push_back({wait.longest, say("the longest such wait")});
@@ -40,7 +41,7 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
                              : "use more workers (num_workers), a larger prefetch_factor or "
                                "cheaper decoding; persistent_workers=True avoids restarts"};
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   finding.brief = single ? say("The {} waits for its next batch, loaded in the training process",
                                {text(facts.main_device ? "GPU" : "loop")})
                          : say("The {} waits for its next batch, although workers load it",
@@ -56,9 +57,11 @@ Finding tell_dataloader_wait(const Facts& facts, const WaitTime& wait) {
 extern constinit const Rule dataloader_wait_rule = {
     .id = "dataloader-wait",
     .question = "is the step waiting for input data?",
+    .meant_by = "dataloader worker loaderprocess",
     .order = 60,
     .needs = {need::kAnyWork, kLaunchCallsOfAnyGpu},
     .run = measure_and_tell<measure_dataloader_wait, tell_dataloader_wait>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -3,8 +3,9 @@
 #include <map>
 
 #include "lanescope/explain/python_frames.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {

@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lanescope/explain/cut_steps.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -32,11 +30,11 @@ std::optional<EarlierWork> measure_earlier_work(const Facts& facts) {
 Finding tell_earlier_work(const Facts& facts, const EarlierWork& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
-  finding.verdict = say_counted(
-      facts,
-      "{} of {} [piece of GPU work was|pieces of GPU work were] launched before the recording "
-      "began ({} of GPU time): left over from earlier steps, not part of these.",
-      {count(found.works), count(facts.device().timeline.work.size()), ns(found.total_ns)});
+  finding.verdict =
+      say(facts,
+          "{} of {} [piece of GPU work was|pieces of GPU work were] launched before the recording "
+          "began ({} of GPU time): left over from earlier steps, not part of these.",
+          {count(found.works), count(facts.device().timeline.work.size()), ns(found.total_ns)});
   finding.at_stake_ns = found.total_ns;
   finding.arithmetic.push_back(
       say("the first step is counted from the end of this work; sums over all kernels, divided by "

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -20,7 +21,7 @@ struct Kind {
 
 void add_evidence(const Facts& facts, const std::string& label, const Kind& kind,
                   Finding& finding) {
-  Evidence evidence{kind.longest, say("{} x{}: {}, alone for {} per step",
+  Evidence evidence{kind.longest, say(facts, "{} x{}: {}, alone for {} [per step]",
                                       {name(label), count(kind.copies), bytes(kind.size_bytes),
                                        ns(facts.per_step(kind.exposed_ns))})};
   const SliceId op = facts.links.op_of[raw(kind.longest)];
@@ -64,11 +65,11 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
 Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   const auto& part = facts.wall.partition;
   Finding finding;
-  finding.verdict =
-      say("Copies hold up the GPU: {} of a step's {} ({}) go to copies and memsets while the GPU "
-          "computes nothing.",
-          {ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.wall_ns)),
-           ratio(part.exposed_copy_ns, part.wall_ns)});
+  finding.verdict = say(facts,
+                        "Copies hold up the GPU: {} of [a step's] {} ({}) go to copies and memsets "
+                        "while the GPU computes nothing.",
+                        {ns(facts.per_step(part.exposed_copy_ns)), ns(facts.per_step(part.wall_ns)),
+                         ratio(part.exposed_copy_ns, part.wall_ns)});
   finding.at_stake_ns = facts.per_step(part.exposed_copy_ns);
   finding.at_stake_ratio = share_of(part.exposed_copy_ns, part.wall_ns);
   std::vector<std::pair<std::string, Kind>> ranked(found.kinds.begin(), found.kinds.end());
@@ -100,9 +101,11 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
 extern constinit const Rule exposed_copy_rule = {
     .id = "exposed-copy",
     .question = "do copies hold up the GPU?",
+    .meant_by = "copy",
     .order = 70,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_exposed_copy, tell_exposed_copy>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -52,12 +52,11 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
 Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
   const KernelFacts& kernels = kernel_facts(facts);
   Finding finding;
-  finding.verdict =
-      say_counted(facts,
-                  "Kernels have too few blocks to fill the GPU: {} [call|calls], {} per step, with "
-                  "at most three quarters of its {} multiprocessors busy.",
-                  {count(found.calls.calls()), ns(facts.per_step(found.calls.time_ns())),
-                   count(static_cast<std::uint64_t>(*kernels.roofline.device.sm_count))});
+  finding.verdict = say(facts,
+                        "Kernels have too few blocks to fill the GPU: {} [call|calls], {} [per "
+                        "step], with at most three quarters of its {} multiprocessors busy.",
+                        {count(found.calls.calls()), ns(facts.per_step(found.calls.time_ns())),
+                         count(static_cast<std::uint64_t>(*kernels.roofline.device.sm_count))});
   std::vector<std::pair<std::string_view, BlockGroup>> ranked(found.by_name.begin(),
                                                               found.by_name.end());
   std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
@@ -66,10 +65,10 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const BlockGroup& group = ranked[i].second;
     finding.evidence.push_back(
-        {group.longest, say_counted(facts, "{} x{}: {} per step; the longest has {} [block|blocks]",
-                                    {kernel(ranked[i].first), count(group.calls),
-                                     ns(facts.per_step(group.total_ns)),
-                                     count(static_cast<std::uint64_t>(group.blocks))})});
+        {group.longest,
+         say(facts, "{} x{}: {} [per step]; the longest has {} [block|blocks]",
+             {kernel(ranked[i].first), count(group.calls), ns(facts.per_step(group.total_ns)),
+              count(static_cast<std::uint64_t>(group.blocks))})});
   }
   rate_finding(facts, found.calls, finding);
   finding.try_next = {
@@ -86,6 +85,7 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
 extern constinit const Rule few_blocks_rule = {
     .id = "few-blocks",
     .question = "do kernels have too few blocks to fill the GPU?",
+    .meant_by = "batchsize",
     .order = 560,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

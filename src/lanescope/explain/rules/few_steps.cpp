@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -15,10 +16,11 @@ struct FewSteps {
 };
 
 std::optional<FewSteps> measure_few_steps(const Facts& facts) {
-  if (!facts.steps.marked || facts.one_step_chosen || facts.steady.size() >= 3) return std::nullopt;
-  FewSteps found{.whole = facts.steps.steps.size() - facts.cut_steps.size(),
+  if (!facts.steps.marked || facts.selection.one_chosen || facts.selection.steady.size() >= 3)
+    return std::nullopt;
+  FewSteps found{.whole = facts.steps.steps.size() - facts.selection.cut().size(),
                  .steady_lengths_ns = {}};
-  for (const std::size_t step : facts.steady)
+  for (const std::size_t step : facts.selection.steady)
     found.steady_lengths_ns.push_back(facts.step_window(step).length_ns());
   const auto& lengths = found.steady_lengths_ns;
   // Two that agree within a tenth are few, but say what a step is like.
@@ -29,7 +31,7 @@ std::optional<FewSteps> measure_few_steps(const Facts& facts) {
 }
 
 Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
-  const char* as_a_whole = facts.cut_steps.empty() ? "" : " as a whole";
+  const char* as_a_whole = facts.selection.cut().empty() ? "" : " as a whole";
   const auto& lengths = found.steady_lengths_ns;
   Finding finding;
   finding.kind = FindingKind::kTrust;
@@ -39,15 +41,15 @@ Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
             "step to compare it with.",
             {text(as_a_whole)});
   else if (lengths.size() < 2)
-    finding.verdict =
-        say("Only two steps were recorded{}, and the first is not counted because it may be "
-            "start-up: every number per step is of one step.",
-            {text(as_a_whole)});
+    finding.verdict = say(facts,
+                          "Only two steps were recorded{}, and the first is not counted because it "
+                          "may be start-up: every number [per step] is of one step.",
+                          {text(as_a_whole)});
   else
     finding.verdict =
         say("The only two{} steps after the first one took {} and {}: the trace does not show "
             "which of them is typical.",
-            {text(facts.cut_steps.empty() ? "" : " whole"), ns(lengths[0]), ns(lengths[1])});
+            {text(facts.selection.cut().empty() ? "" : " whole"), ns(lengths[0]), ns(lengths[1])});
   finding.try_next = {
       "record five steps or more: schedule(wait=1, warmup=1, active=5), prof.step() after each"};
   finding.confidence = Confidence::kHigh;
@@ -60,6 +62,7 @@ Finding tell_few_steps(const Facts& facts, const FewSteps& found) {
 extern constinit const Rule few_steps_rule = {
     .id = "few-steps",
     .question = "were enough steps recorded?",
+    .meant_by = "trust",
     .order = 290,
     .needs = {need::kAnyWork},
     .run = measure_and_tell<measure_few_steps, tell_few_steps>,

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "lanescope/analysis/launching_calls.h"
-#include "lanescope/explain/cut_steps.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -18,7 +18,8 @@ struct FinalSync {
 
 std::optional<FinalSync> measure_final_sync(const Facts& facts) {
   // Where GPU work is missing nobody knows what this call waited for.
-  if (facts.kernel_launches.gpu_stops_early() || is_truncated(*facts.trace)) return std::nullopt;
+  if (facts.kernel_launches.gpu_stops_early() || facts.trace->import_stats().is_truncated())
+    return std::nullopt;
   const Trace& trace = *facts.trace;
   SliceId sync = kNone<SliceId>;
   std::int64_t last_launch_ns = 0;
@@ -66,6 +67,7 @@ Finding tell_final_sync(const Facts& facts, const FinalSync& found) {
 extern constinit const Rule final_sync_rule = {
     .id = "final-sync",
     .question = "what is the long synchronize at the end?",
+    .meant_by = "cudadevicesynchronize sync",
     .order = 220,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_final_sync, tell_final_sync>,

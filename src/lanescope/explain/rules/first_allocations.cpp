@@ -4,8 +4,10 @@
 
 #include <map>
 
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -59,10 +61,11 @@ Finding tell_first_allocations(const Facts& facts, const FirstAllocations& found
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("The first step asked the driver for memory {} times ({}); the {} {} after it {} in all: "
+      say(facts,
+          "The first step asked the driver for memory {} [time|times] ({}); the {} [step|steps] "
+          "after it {} in all: "
           "torch's cache filled up, as it should.",
           {count(found.calls), ns(found.total_ns), count(facts.steps.steps.size() - 1),
-           text(facts.steps.steps.size() == 2 ? "step" : "steps"),
            text(found.later == 1 ? "once" : fmt::format("{} times", found.later))});
   finding.at_stake_ns = found.idle_ns;
   finding.arithmetic.push_back(say("the GPU was idle {} during these calls", {ns(found.idle_ns)}));

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -62,9 +62,9 @@ Finding tell_first_collective(const Facts& facts, const FirstCollective& found) 
       "likely its communicator was created there.",
       {ns(found.first_ns), ns(found.usual_ns)});
   finding.at_stake_ns = found.first_ns - found.usual_ns;
-  finding.arithmetic.push_back(say_counted(
-      facts, "compared with {} later [call|calls] of the same group: median {}, longest {}",
-      {count(found.others), ns(found.usual_ns), ns(found.longest_ns)}));
+  finding.arithmetic.push_back(
+      say(facts, "compared with {} later [call|calls] of the same group: median {}, longest {}",
+          {count(found.others), ns(found.usual_ns), ns(found.longest_ns)}));
   finding.evidence.push_back({found.slice, say("{}", {name(trace.name(found.slice))})});
   finding.try_next = {
       "exclude the first step; if start-up time matters, make one small collective before the "

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -65,11 +64,11 @@ Measurement<Fp32Kernels> measure_fp32_matmul(const Facts& facts) {
 
 Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "float32 matrix work does not use the tensor cores: {} [kernel|kernels], {} of a step's {}.",
-      {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns())),
-       ns(facts.per_step(facts.wall.partition.wall_ns))});
+  finding.verdict = say(facts,
+                        "float32 matrix work does not use the tensor cores: {} [kernel|kernels], "
+                        "{} of [a step's] {}.",
+                        {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns())),
+                         ns(facts.per_step(facts.wall.partition.wall_ns))});
   if (found.better > 0 && found.fp32 > 0)
     finding.arithmetic.push_back(
         say("the peak of {} is {} times that of its float32 units",
@@ -108,6 +107,7 @@ Finding tell_fp32_matmul(const Facts& facts, const Fp32Kernels& found) {
 extern constinit const Rule fp32_matmul_rule = {
     .id = "fp32-matmul",
     .question = "do float32 matmuls leave the tensor cores unused?",
+    .meant_by = "tf32 bf16 fp16 precision tensorcore autocast",
     .order = 490,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

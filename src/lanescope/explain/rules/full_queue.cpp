@@ -55,16 +55,18 @@ Finding tell_full_queue(const Facts& facts, const FullQueue& found) {
   const Trace& trace = *facts.trace;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say("{} launch calls took up to {} because the GPU's queue was full ({} launches in it): the "
-          "CPU waits for the GPU there, and shorter calls would change nothing.",
-          {count(found.held), ns(trace.dur_ns(found.longest)), count(found.deepest)});
+  finding.verdict = say(facts,
+                        "{} [launch call|launch calls] took up to {} because the GPU's queue was "
+                        "full ({} launches in it): the "
+                        "CPU waits for the GPU there, and shorter calls would change nothing.",
+                        {count(found.held), ns(trace.dur_ns(found.longest)), count(found.deepest)});
   finding.arithmetic.push_back(
       found.any_free
-          ? say("these calls took {} per step; with room in the queue one takes {} in the "
-                "median",
+          ? say(facts,
+                "these calls took {} [per step]; with room in the queue one takes {} in the median",
                 {ns(facts.per_step(found.held_ns)), ns(found.usual_ns)})
-          : say("these calls took {} per step; no call of the steady steps found room in the "
+          : say(facts,
+                "these calls took {} [per step]; no call of the steady steps found room in the "
                 "queue; a launch usually takes a few us",
                 {ns(facts.per_step(found.held_ns))}));
   finding.evidence.push_back(

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -115,7 +117,7 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
   const auto& idle = facts.wall.idle;
   const IdleCause cause = found.main_cause;
   Finding finding;
-  finding.verdict = say("The GPU was idle {} of a step's {} ({}); {} of that because: {}.",
+  finding.verdict = say(facts, "The GPU was idle {} of [a step's] {} ({}); {} of that because: {}.",
                         {ns(facts.per_step(part.idle_ns)), ns(facts.per_step(part.wall_ns)),
                          ratio(part.idle_ns, part.wall_ns),
                          ratio(facts.wall.idle_by(cause), part.idle_ns), text(cause_text(cause))});
@@ -125,7 +127,7 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
     if (wide(idle[i]) * 100 >= part.idle_ns &&
         idle[i] > 0)  // the wall's table has the small ones too
       finding.arithmetic.push_back(
-          say("{} per step: {}",
+          say(facts, "{} [per step]: {}",
               {ns(facts.per_step(idle[i])), text(cause_text(static_cast<IdleCause>(i)))}));
   const Gap* longest = found.longest;
   if (longest && longest->next_work != kNone<SliceId>)
@@ -137,7 +139,7 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
     add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
   finding.try_next = {advice(cause)};
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   add_first_screen(cause, finding);
   return finding;
 }
@@ -147,6 +149,7 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
 extern constinit const Rule gpu_idle_rule = {
     .id = "gpu-idle",
     .question = "where are the gaps, and why?",
+    .meant_by = "utilization utilisation gap fully waste",
     .order = 40,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_gpu_idle, tell_gpu_idle>,

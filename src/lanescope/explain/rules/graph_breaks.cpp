@@ -5,9 +5,10 @@
 #include <string>
 
 #include "lanescope/explain/rules/compiling.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -85,20 +86,20 @@ std::optional<GraphBreaks> measure_graph_breaks(const Facts& facts) {
 Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   const bool whole = !facts.steps.marked;
   Finding finding;
-  const auto steps = std::max<std::uint64_t>(1, facts.steady.size());
-  finding.verdict =
-      say_counted(facts,
-                  "Graph breaks: torch.compile cut its code into pieces, {} [break|breaks] in {} "
-                  "compiled [call|calls]" +
-                      std::string(whole ? "" : " ({} per step)") +
-                      "; at each the CPU returns to Python, and nothing is fused across it.",
-                  {count(found.break_count), count(found.outermost)});
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  finding.verdict = say(facts,
+                        "Graph breaks: torch.compile cut its code into pieces, {} [break|breaks] "
+                        "in {} compiled [call|calls]" +
+                            std::string(whole ? "" : " ({} [per step])") +
+                            "; at each the CPU returns to Python, and nothing is fused across it.",
+                        {count(found.break_count), count(found.outermost)});
   if (!whole) finding.verdict.values.push_back(count(found.break_count / steps));
   finding.at_stake_ns = facts.per_step(found.wait.time_ns);
   finding.at_stake_ratio = share_of(found.wait.time_ns, facts.wall.partition.wall_ns);
   if (facts.main_device)
     finding.arithmetic.push_back(
-        say("the GPU waited {} per step while the CPU was between the compiled graphs of such "
+        say(facts,
+            "the GPU waited {} [per step] while the CPU was between the compiled graphs of such "
             "calls; what fusion across a break could save is not included",
             {ns(facts.per_step(found.wait.time_ns))}));
   else
@@ -123,9 +124,8 @@ Finding tell_graph_breaks(const Facts& facts, const GraphBreaks& found) {
   finding.confidence = facts.main_device ? facts.confidence() : Confidence::kMedium;
   finding.sample_count = found.outermost;
   finding.sample_noun = "compiled call";
-  finding.brief =
-      say_counted(facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces",
-                  {count(found.break_count)});
+  finding.brief = say(facts, "{} graph [break cuts|breaks cut] torch.compile's code into pieces",
+                      {count(found.break_count)});
   finding.action =
       say("Run with TORCH_LOGS=graph_breaks to see the lines; remove .item() and print there");
   return finding;

@@ -2,9 +2,9 @@
 #include <optional>
 
 #include "lanescope/analysis/graph_replays.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -54,15 +54,15 @@ std::optional<GraphGaps> measure_graph_gaps(const Facts& facts) {
 Finding tell_graph_gaps(const Facts& facts, const GraphGaps& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say("CUDA graphs are in use, but between their replays the GPU waits {} per step ({}) for "
-          "the CPU.",
-          {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "CUDA graphs are in use, but between their replays the GPU waits {} [per "
+                        "step] ({}) for the CPU.",
+                        {ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.idle_ns);
   finding.at_stake_ratio = share_of(found.idle_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say_counted(facts, "{} [gap|gaps] between replays, the longest wait in one is {}",
-                  {count(found.between.size()), ns(found.most_ns)}));
+  finding.arithmetic.push_back(say(facts,
+                                   "{} [gap|gaps] between replays, the longest wait in one is {}",
+                                   {count(found.between.size()), ns(found.most_ns)}));
   finding.evidence.push_back(
       {found.launch_after_most, say("the replay that ended the longest wait")});
   add_host_evidence(

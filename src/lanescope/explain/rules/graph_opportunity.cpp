@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -26,7 +26,7 @@ struct StepSequence {
 // What a step launched, in order of launch: name, grid and block of each piece.
 std::vector<StepSequence> sequences(const Facts& facts) {
   const Trace& trace = *facts.trace;
-  std::vector<StepSequence> steps(facts.steady.size());
+  std::vector<StepSequence> steps(facts.selection.steady.size());
   std::vector<std::vector<std::pair<std::int64_t, SliceId>>> order(steps.size());
   const auto& ranges = facts.steps.steps;
   for (const DeviceWork& work : facts.device().timeline.work) {
@@ -34,11 +34,11 @@ std::vector<StepSequence> sequences(const Facts& facts) {
     if (launch == kNone<SliceId>) continue;
     const std::int64_t at = trace.start_ns(launch);
     const auto after = std::upper_bound(
-        facts.steady.begin(), facts.steady.end(), at,
+        facts.selection.steady.begin(), facts.selection.steady.end(), at,
         [&](std::int64_t time, std::size_t i) { return time < ranges[i].cpu_start_ns; });
-    if (after == facts.steady.begin()) continue;
-    const auto index = static_cast<std::size_t>(after - facts.steady.begin()) - 1;
-    if (at >= ranges[facts.steady[index]].cpu_end_ns) continue;
+    if (after == facts.selection.steady.begin()) continue;
+    const auto index = static_cast<std::size_t>(after - facts.selection.steady.begin()) - 1;
+    if (at >= ranges[facts.selection.steady[index]].cpu_end_ns) continue;
     order[index].emplace_back(at, work.slice);
     Window& span = steps[index].launches;
     if (span.end_ns == 0) span.start_ns = at;
@@ -158,7 +158,7 @@ Loop find_loop(const Facts& facts, const StepSequence& step) {
 }
 
 constexpr Need kTwoSteadySteps = {
-    [](const Facts& facts) { return facts.steps.marked && facts.steady.size() >= 2; },
+    [](const Facts& facts) { return facts.steps.marked && facts.selection.steady.size() >= 2; },
     need::kRecordSteps};
 
 struct GraphOpportunity {
@@ -230,18 +230,18 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   if (found.other) {
     tell_difference(facts, found, finding);
     return finding;
   }
-  finding.verdict =
-      say("A CUDA graph could launch the step{}: the CPU is the limit, and all {} steps launch the "
-          "same {} pieces of GPU work in the same order and shape. The GPU waits {} per step ({}) "
-          "between them.",
-          {text(found.blocking.empty() ? "" : ", once what prevents it is removed"),
-           count(facts.steady.size()), count(found.first.works.size()),
-           ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
+  finding.verdict = say(facts,
+                        "A CUDA graph could launch the step{}: the CPU is the limit, and all {} "
+                        "steps launch the same {} pieces of GPU work in the same order and shape. "
+                        "The GPU waits {} [per step] ({}) between them.",
+                        {text(found.blocking.empty() ? "" : ", once what prevents it is removed"),
+                         count(facts.selection.steady.size()), count(found.first.works.size()),
+                         ns(facts.per_step(found.waiting)), ratio(found.waiting, wall_ns)});
   // What prevents a capture, and a loop, have rules of their own, which come first.
   if (!found.blocking.empty() || found.loop.pieces > 0) finding.kind = FindingKind::kWhere;
   if (found.loop.pieces > 0)
@@ -253,9 +253,9 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
                   {count(found.loop.pieces), kernel(facts.trace->name(found.loop.example))}));
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, wall_ns);
-  finding.arithmetic.push_back(
-      say("counted: the GPU's waits for the CPU between a step's first and last launch, without "
-          "waits for the DataLoader"));
+  finding.arithmetic.push_back(say(facts,
+                                   "counted: the GPU's waits for the CPU between [a step's] first "
+                                   "and last launch, without waits for the DataLoader"));
   if (found.blocking.empty())
     finding.arithmetic.push_back(
         say("no wait, pageable copy or allocation was found between them: nothing that a capture "
@@ -271,8 +271,8 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
         "collectives are among the pieces: NCCL's can be captured, but DistributedDataParallel "
         "asks for 11 eager iterations before a capture (torch's notes on CUDA graphs)");
   finding.brief =
-      say_counted(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
-                  {count(found.first.works.size())});
+      say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
+          {count(found.first.works.size())});
   finding.action = say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }

@@ -5,7 +5,6 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/base/json_value.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -137,20 +136,21 @@ Measurement<GrowingCat> measure_growing_cat(const Facts& facts) {
 Finding tell_growing_cat(const Facts& facts, const GrowingCat& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(
-      "torch.cat copies a buffer that grows a piece at a time: {} calls, of shape {} from {} to "
-      "{}; each call copies the whole buffer again, {} of GPU time per step.",
-      {count(found.call_count), text(found.shape),
-       count(static_cast<std::uint64_t>(found.buffer.first)),
-       count(static_cast<std::uint64_t>(found.buffer.longest)),
-       ns(facts.per_step(found.copies_ns))});
+  finding.verdict =
+      say(facts,
+          "torch.cat copies a buffer that grows a piece at a time: {} calls, of shape {} from {} "
+          "to {}; each call copies the whole buffer again, {} of GPU time [per step].",
+          {count(found.call_count), text(found.shape),
+           count(static_cast<std::uint64_t>(found.buffer.first)),
+           count(static_cast<std::uint64_t>(found.buffer.longest)),
+           ns(facts.per_step(found.copies_ns))});
   finding.at_stake_ns = facts.per_step(found.copies_ns);
   finding.at_stake_ratio = share_of(found.copies_ns, wall_ns);
-  finding.arithmetic.push_back(say_counted(
-      facts,
-      "{} [time|times] the next call's buffer was longer by just the piece that was "
-      "added ({}); over a whole sequence the copied bytes grow with the square of its length",
-      {count(found.buffer.growths), count(static_cast<std::uint64_t>(found.buffer.piece))}));
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [time|times] the next call's buffer was longer by just the piece that was "
+          "added ({}); over a whole sequence the copied bytes grow with the square of its length",
+          {count(found.buffer.growths), count(static_cast<std::uint64_t>(found.buffer.piece))}));
   finding.evidence.push_back({found.longest, say("the longest copy")});
   finding.try_next = {
       "allocate the buffer once at its full length and write each piece into its place (a static "

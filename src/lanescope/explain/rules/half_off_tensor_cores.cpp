@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -50,14 +49,15 @@ Measurement<HalfKernels> measure_half_off_tensor_cores(const Facts& facts) {
 
 Finding tell_half_off_tensor_cores(const Facts& facts, const HalfKernels& found) {
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "Half-precision matrix work does not use the tensor cores: {} [kernel|kernels], {} per step.",
-      {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
+  finding.verdict =
+      say(facts,
+          "Half-precision matrix work does not use the tensor cores: {} [kernel|kernels], {} [per "
+          "step].",
+          {count(found.kernels.calls()), ns(facts.per_step(found.kernels.time_ns()))});
   if (found.with_shape > 0)
     finding.arithmetic.push_back(
-        say_counted(facts, "{} of {} [matmul has|matmuls have] a size that is not a multiple of 8",
-                    {count(found.unaligned), count(found.with_shape)}));
+        say(facts, "{} of {} [matmul has|matmuls have] a size that is not a multiple of 8",
+            {count(found.unaligned), count(found.with_shape)}));
   rate_finding(facts, found.kernels, finding);
   finding.evidence.push_back(longest_of(facts, found.kernels.longest()));
   const std::string_view longest_name = facts.trace->name(found.kernels.longest());
@@ -79,6 +79,7 @@ Finding tell_half_off_tensor_cores(const Facts& facts, const HalfKernels& found)
 extern constinit const Rule half_off_tensor_cores_rule = {
     .id = "half-off-tensor-cores",
     .question = "do half-precision matmuls run without tensor cores?",
+    .meant_by = "tensorcore",
     .order = 500,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

@@ -5,9 +5,10 @@
 #include "lanescope/analysis/graph_replays.h"
 #include "lanescope/explain/python_frames.h"
 #include "lanescope/explain/rules/bound.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -66,13 +67,14 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
 const char* verdict_pattern(Mostly what) {
   switch (what) {
     case Mostly::kBatches:
-      return "Input-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}), "
+      return "Input-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} "
+             "({}), "
              "most of it for the next batch: {}.";
     case Mostly::kAllocating:
-      return "CPU-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}), "
+      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
              "most of it while memory is allocated or freed at the driver: {}.";
     default:
-      return "CPU-bound: of the {} a step takes, the GPU works {} and waits for the CPU {} ({}).";
+      return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}).";
   }
 }
 
@@ -182,14 +184,14 @@ std::optional<HostBound> measure_host_bound(const Facts& facts) {
 
 void add_long_gaps(const Facts& facts, const HostBound& found, Finding& finding) {
   const analysis::Gap& longest = *found.long_gaps.longest;
-  finding.arithmetic.push_back(say_counted(
-      facts,
-      found.mostly.what == Mostly::kLaunching
-          ? "most of it, {}, is in {} [gap|gaps] longer than 500 us; more than half of "
-            "the wait is inside launch calls, which are usually much shorter"
-          : "most of it, {}, is in {} [gap|gaps] longer than 500 us: too long for "
-            "launches, the CPU did something else there",
-      {ratio(found.long_gaps.waiting_ns, found.waiting), count(found.long_gaps.gap_count)}));
+  finding.arithmetic.push_back(
+      say(facts,
+          found.mostly.what == Mostly::kLaunching
+              ? "most of it, {}, is in {} [gap|gaps] longer than 500 us; more than half of "
+                "the wait is inside launch calls, which are usually much shorter"
+              : "most of it, {}, is in {} [gap|gaps] longer than 500 us: too long for "
+                "launches, the CPU did something else there",
+          {ratio(found.long_gaps.waiting_ns, found.waiting), count(found.long_gaps.gap_count)}));
   if (longest.next_work != kNone<SliceId>)
     finding.evidence.push_back(
         {longest.next_work,
@@ -202,7 +204,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   const auto& launches = facts.launches;
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict = say(verdict_pattern(found.mostly.what),
+  finding.verdict = say(facts, verdict_pattern(found.mostly.what),
                         {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
                          ns(facts.per_step(found.waiting)), ratio(found.waiting, part.wall_ns)});
   if (found.mostly.what == Mostly::kBatches || found.mostly.what == Mostly::kAllocating)
@@ -238,7 +240,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.try_next = in_long_gaps || is_not_launching ? advice_for(facts, found.mostly.what)
                                                       : advice_about_launches(facts);
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
   return finding;
 }
@@ -248,10 +250,12 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
 extern constinit const Rule host_bound_rule = {
     .id = "host-bound",
     .question = "is the GPU waiting for the CPU?",
+    .meant_by = "overhead starve gap batchsize python cudalaunchkernel",
     .order = 10,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_host_bound, tell_host_bound>,
     .bounds_step = true,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -3,9 +3,10 @@
 #include <map>
 
 #include "lanescope/analysis/launching_calls.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -209,29 +210,30 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say_counted(facts,
-                  "The CPU waits for the GPU in the middle of the work: {} [wait|waits] in {} "
-                  "[step|steps], after which the GPU was idle for {} per step ({}).",
-                  {count(found.waits), count(facts.steady.size()),
-                   ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "The CPU waits for the GPU in the middle of the work: {} [wait|waits] [in "
+                        "{} steps], after which the GPU was idle for {} [per step] ({}).",
+                        {count(found.waits), count(facts.selection.steady.size()),
+                         ns(facts.per_step(found.idle_ns)), ratio(found.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(found.at_stake_ns);
   finding.at_stake_ratio = share_of(found.at_stake_ns, wall_ns);
   finding.arithmetic.push_back(say(
+      facts,
       "without the waits the CPU works while the GPU does: this saves the idle time after waits, "
-      "{} per step, but at most the GPU's work ({}) + the operators that wait ({}); it also saves "
-      "the copies that only bring a value to the CPU, {}; all waits together take {}",
+      "{} [per step], but at most the GPU's work ({}) + the operators that wait ({}); it also "
+      "saves the copies that only bring a value to the CPU, {}; all waits together take {}",
       {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
        ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
        ns(facts.per_step(found.waited_ns))}));
   if (found.elsewhere_ns > 0)
-    finding.arithmetic.push_back(say(
-        "not counted: {} per step after a wait in which the CPU allocated or freed memory at the "
-        "driver, or waited for a batch",
-        {ns(facts.per_step(found.elsewhere_ns))}));
+    finding.arithmetic.push_back(
+        say(facts,
+            "not counted: {} [per step] after a wait in which the CPU allocated or freed memory at "
+            "the driver, or waited for a batch",
+            {ns(facts.per_step(found.elsewhere_ns))}));
   for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
     if (i > 0 && found.ranked[i].second.idle_ns == 0) break;  // it cost nothing
-    Sentence text = say("{} x{}: waited {} per step, GPU idle afterwards {}",
+    Sentence text = say(facts, "{} x{}: waited {} [per step], GPU idle afterwards {}",
                         {name(found.ranked[i].first), count(found.ranked[i].second.calls),
                          ns(facts.per_step(found.ranked[i].second.waited_ns)),
                          ns(facts.per_step(found.ranked[i].second.idle_ns))});
@@ -252,10 +254,9 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = found.waits;
   finding.sample_noun = "wait";
-  finding.brief =
-      say_counted(facts, "{} makes the CPU wait for the GPU, {} [time|times] in {} [step|steps]",
-                  {name(found.ranked.front().first), count(found.ranked.front().second.calls),
-                   count(facts.steady.size())});
+  finding.brief = say(facts, "{} makes the CPU wait for the GPU, {} [time|times] [in {} steps]",
+                      {name(found.ranked.front().first), count(found.ranked.front().second.calls),
+                       count(facts.selection.steady.size())});
   const ApiCall asker =
       find_api_call(found.ranked.front().first);  // where no operator is around it
   finding.action =
@@ -272,9 +273,11 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
 extern constinit const Rule host_sync_rule = {
     .id = "host-sync",
     .question = "does the program wait for the GPU in the middle of a step?",
+    .meant_by = "cudadevicesynchronize cudastreamsynchronize item sync print logging",
     .order = 80,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_host_sync, tell_host_sync>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -3,7 +3,6 @@
 #include <optional>
 #include <unordered_map>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -64,9 +63,9 @@ Finding tell_hotspot_kernel(const Facts& facts, const HotspotKernel& measured) {
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
-      say_counted(facts, "One kernel is {} of the compute time: {}, {} [call|calls], {} per step.",
-                  {ratio(hottest.total_ns, all_ns), kernel(hottest_name), count(hottest.calls),
-                   ns(facts.per_step(hottest.total_ns))});
+      say(facts, "One kernel is {} of the compute time: {}, {} [call|calls], {} [per step].",
+          {ratio(hottest.total_ns, all_ns), kernel(hottest_name), count(hottest.calls),
+           ns(facts.per_step(hottest.total_ns))});
   finding.at_stake_ns = std::min(facts.per_step(hottest.total_ns), facts.per_step(part.compute_ns));
   finding.at_stake_ratio = share_of(finding.at_stake_ns, facts.per_step(part.wall_ns));
   Evidence evidence{hottest.longest, say("its longest call")};
@@ -86,6 +85,7 @@ Finding tell_hotspot_kernel(const Facts& facts, const HotspotKernel& measured) {
 extern constinit const Rule hotspot_kernel_rule = {
     .id = "hotspot-kernel",
     .question = "does one kernel take a large part of the GPU time?",
+    .meant_by = "biggest slowest longest expensive layer",
     .order = 140,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_hotspot_kernel, tell_hotspot_kernel>,

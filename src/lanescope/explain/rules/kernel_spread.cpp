@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {

@@ -6,7 +6,6 @@
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -113,8 +112,8 @@ Measurement<LayoutCopies> measure_layout_copies(const Facts& facts) {
 Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
   const auto& [found, by_asker] = measured;
   Finding finding;
-  finding.verdict = say_counted(
-      facts, "Tensors are copied to change their layout: {} [copy|copies], {} of a step's {}.",
+  finding.verdict = say(
+      facts, "Tensors are copied to change their layout: {} [copy|copies], {} of [a step's] {}.",
       {count(found.calls()), ns(facts.per_step(found.time_ns())),
        ns(facts.per_step(facts.wall.partition.wall_ns))});
   std::vector<std::pair<std::string_view, AskedCopies>> ranked(by_asker.begin(), by_asker.end());
@@ -125,7 +124,7 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
     const AskedCopies& asked = ranked[i].second;
     finding.evidence.push_back(
         {asked.longest,
-         say("asked for by {} x{}: {} per step; this is the longest",
+         say(facts, "asked for by {} x{}: {} [per step]; this is the longest",
              {name(ranked[i].first), count(asked.copies), ns(facts.per_step(asked.total_ns))})});
   }
   rate_finding(facts, found, finding);
@@ -133,8 +132,8 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
   finding.try_next = {"keep one layout: transpose the weights once, permute where the data is made",
                       "operators that take strided inputs need no .contiguous() before them"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.brief = say_counted(facts, "{} [copy changes|copies change] only the layout of a tensor",
-                              {count(found.calls())});
+  finding.brief = say(facts, "{} [copy changes|copies change] only the layout of a tensor",
+                      {count(found.calls())});
   finding.action = say("Keep one layout: transpose weights once, drop .contiguous() calls");
   return finding;
 }
@@ -144,6 +143,7 @@ Finding tell_layout_copies(const Facts& facts, const LayoutCopies& measured) {
 extern constinit const Rule layout_copies_rule = {
     .id = "layout-copies",
     .question = "are tensors copied only to change their layout?",
+    .meant_by = "channelslast",
     .order = 600,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,

@@ -5,9 +5,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -116,20 +118,21 @@ Finding tell_lazy_loading(const Facts& facts, const LazyLoading& measured) {
   finding.kind = FindingKind::kOnce;
   const bool named = by_name.size() > (first_launches + lone_launches > 0 ? 1 : 0);
   finding.verdict =
-      say("First uses of kernels cost {} during the recording, in {} {}, {} of it with the GPU "
+      say(facts,
+          "First uses of kernels cost {} during the recording, in {} [call|calls], {} of it with "
+          "the GPU "
           "idle: {}.",
-          {ns(total_ns), count(windows.size()), text(windows.size() == 1 ? "call" : "calls"),
-           ns(idle_ns),
+          {ns(total_ns), count(windows.size()), ns(idle_ns),
            text(named ? "their code is loaded when they first run"
                       : "probably their code was loaded, or a library set itself up")});
   finding.at_stake_ns = idle_ns;
   explain_long_step(facts, windows, {}, finding);
   if (first_launches > 0)
     finding.arithmetic.push_back(
-        say_counted(facts,
-                    "{} [kernel|kernels] whose first launch took more than 10 times the median "
-                    "launch ({}) and more than 5 times any later launch of the same kernel",
-                    {count(first_launches), ns(median)}));
+        say(facts,
+            "{} [kernel|kernels] whose first launch took more than 10 times the median "
+            "launch ({}) and more than 5 times any later launch of the same kernel",
+            {count(first_launches), ns(median)}));
   if (lone_launches > 0)
     finding.arithmetic.push_back(
         say("kernels launched once or twice, whose first launch took more than 1 ms and 100 times "

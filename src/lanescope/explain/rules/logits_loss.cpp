@@ -5,8 +5,9 @@
 #include <utility>
 
 #include "lanescope/base/json_value.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -100,8 +101,9 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
   const auto& [vocabulary, loss_ns, by_op] = measured;
   Finding finding;
   finding.verdict =
-      say("The loss over logits of {} classes takes {} per step, {} of the GPU's busy time: casts, "
-          "log_softmax and nll_loss each read and write the whole matrix of logits.",
+      say(facts,
+          "The loss over logits of {} classes takes {} [per step], {} of the GPU's busy time: "
+          "casts, log_softmax and nll_loss each read and write the whole matrix of logits.",
           {count(static_cast<std::uint64_t>(vocabulary)), ns(facts.per_step(loss_ns)),
            ratio(loss_ns, facts.wall.partition.busy_ns())});
   finding.at_stake_ns = facts.per_step(loss_ns);
@@ -113,13 +115,13 @@ Finding tell_logits_loss(const Facts& facts, const LogitsLoss& measured) {
   for (std::size_t i = 0; i < ranked.size() && i < 4; ++i)
     finding.evidence.push_back(
         {ranked[i].second.second,
-         say("{}: {} per step",
+         say(facts, "{}: {} [per step]",
              {name(ranked[i].first), ns(facts.per_step(ranked[i].second.first))})});
   finding.try_next = {
       "use a fused or chunked cross entropy, which never holds all logits in fp32, or "
       "torch.compile the loss together with the last linear layer"};
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   finding.brief = say("The loss reads and writes all logits of {} classes several times",
                       {count(static_cast<std::uint64_t>(vocabulary))});
   finding.action =

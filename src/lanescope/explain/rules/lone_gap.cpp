@@ -3,8 +3,9 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -99,10 +100,10 @@ Finding tell_lone_gap(const Facts& facts, const LoneGap& measured) {
            text(is_profiler ? "; the profiler was busy during it" : "")});
   finding.at_stake_ns = gap_ns - usual_ns;
   explain_long_step(facts, {}, {{gap->start_ns, gap->end_ns}}, finding);
-  finding.arithmetic.push_back(
-      say("the same place: before the same run of the same kernel, in {} steps; {} of the gap is "
-          "the profiler's own work",
-          {count(samples), ns(profiler)}));
+  finding.arithmetic.push_back(say(facts,
+                                   "the same place: before the same run of the same kernel, [in {} "
+                                   "steps]; {} of the gap is the profiler's own work",
+                                   {count(samples), ns(profiler)}));
   finding.evidence.push_back(
       {gap->next_work, say("the gap ends with {}", {kernel(facts.trace->name(gap->next_work))})});
   if (!is_profiler) {

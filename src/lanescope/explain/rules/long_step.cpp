@@ -4,8 +4,9 @@
 #include <map>
 #include <optional>
 
+#include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -41,7 +42,7 @@ void add_device_work(const Facts& facts, std::size_t step, std::int64_t excess_n
 }
 
 constexpr Need kFiveSteps = {has_marked_steps<5>, "five steps or more (prof.step())"};
-constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.one_step_chosen; },
+constexpr Need kAllSteps = {[](const Facts& facts) { return !facts.selection.one_chosen; },
                             "all steps (no --step)"};
 
 struct LongStep {
@@ -51,8 +52,8 @@ struct LongStep {
 };
 
 std::optional<LongStep> measure_long_step(const Facts& facts) {
-  if (!facts.long_step) return std::nullopt;
-  const std::size_t step = *facts.long_step;
+  if (!facts.selection.long_step) return std::nullopt;
+  const std::size_t step = *facts.selection.long_step;
   const std::int64_t median = analysis::median_of_steps(facts.steady_lengths_ns());
   const std::int64_t length = facts.step_window(step).length_ns();
   return LongStep{step, median, length};
@@ -63,9 +64,10 @@ Finding tell_long_step(const Facts& facts, const LongStep& measured) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say("Step {} took {}, longer than the other {} together (median {}): numbers per step do not "
-          "include it.",
-          {step_number(facts, step), ns(length), count(facts.steady.size()), ns(median)});
+      say(facts,
+          "Step {} took {}, longer than the other {} together (median {}): numbers [per step] do "
+          "not include it.",
+          {step_number(facts, step), ns(length), count(facts.selection.steady.size()), ns(median)});
   finding.at_stake_ns = length - median;
   if (facts.main_device) {
     const std::int64_t idle = facts.device().walls[step].partition.idle_ns;
@@ -79,10 +81,10 @@ Finding tell_long_step(const Facts& facts, const LongStep& measured) {
   finding.try_next = {
       "warm up before recording if it happens once (a first use, a new size); record more steps if "
       "it may repeat (a checkpoint, an evaluation): then it is a part of the usual cost"};
-  finding.sample_count = facts.steady.size() + 1;
-  finding.confidence = facts.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
+  finding.sample_count = facts.selection.steady.size() + 1;
+  finding.confidence = facts.selection.steady.size() >= 5 ? Confidence::kHigh : Confidence::kMedium;
   finding.brief = say("Step {} took {}, longer than the other {} together",
-                      {step_number(facts, step), ns(length), count(facts.steady.size())});
+                      {step_number(facts, step), ns(length), count(facts.selection.steady.size())});
   finding.action =
       say("See what this step did more than others: lanescope explain --full --step {}",
           {step_number(facts, step)});
@@ -98,6 +100,7 @@ extern constinit const Rule long_step_rule = {
     .needs = {need::kAnyWork, kFiveSteps, kAllSteps},
     .run = measure_and_tell<measure_long_step, tell_long_step>,
     .is_about_long_step = true,
+    .is_about_single_steps = true,
 };
 
 }  // namespace lanescope::explain::rules

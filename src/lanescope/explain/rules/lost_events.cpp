@@ -2,7 +2,6 @@
 // without their launch.
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -84,9 +83,10 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
   finding.verdict = lost_events_verdict(facts, measured);
   if (stops_early)
     finding.arithmetic.push_back(say(
-        work_is_lost
-            ? "the last {} launches have no kernel either: the recording of the GPU stops there"
-        : facts.is_cut
+        facts,
+        work_is_lost ? "the last {} [launch|launches] [has|have] no kernel either: the recording "
+                       "of the GPU stops there"
+        : facts.selection.lacks_gpu_work
             ? "what the GPU did after that is unknown; no step after the first is complete"
             : "what the GPU did after that is unknown; means do not include steps that lack more "
               "than a twentieth of their kernels",
@@ -116,7 +116,7 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
       : launches_are_lost
           ? say("{} of {} pieces of GPU work have no launch call",
                 {count(without_launch), count(works)})
-          : say_counted(facts, "The recorder dropped {} [record|records]", {count(dropped)});
+          : say(facts, "The recorder dropped {} [record|records]", {count(dropped)});
   finding.try_next = {stops_early && !work_is_lost
                           ? "call torch.cuda.synchronize() before the profiler stops; a killed "
                             "program or a cut file also ends like this"
@@ -138,9 +138,11 @@ Finding tell_lost_events(const Facts& facts, const LostEvents& measured) {
 extern constinit const Rule lost_events_rule = {
     .id = "lost-events",
     .question = "did the recorder lose launches or GPU work?",
+    .meant_by = "missing trust reliable complete broken",
     .order = 270,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_lost_events, tell_lost_events>,
+    .warns_of_loss = true,
 };
 
 }  // namespace lanescope::explain::rules

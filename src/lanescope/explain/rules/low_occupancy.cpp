@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -53,19 +52,19 @@ Measurement<LowOccupancy> measure_low_occupancy(const Facts& facts) {
 Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
   const auto& [found, longest, longest_shape] = measured;
   Finding finding;
-  finding.verdict = say_counted(facts,
-                                "Memory-bound kernels run with few warps: {} [call|calls], {} per "
-                                "step, limited to less than a quarter of the possible warps by {}.",
-                                {count(found.calls()), ns(facts.per_step(found.time_ns())),
-                                 text(longest_shape.occupancy->limit)});
+  finding.verdict = say(facts,
+                        "Memory-bound kernels run with few warps: {} [call|calls], {} [per step], "
+                        "limited to less than a quarter of the possible warps by {}.",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                         text(longest_shape.occupancy->limit)});
   finding.arithmetic.push_back(
-      say_counted(facts,
-                  "the longest: {} [thread|threads] a block, {} [block|blocks] at once on a "
-                  "multiprocessor, {} of its warps, {} of the memory roof",
-                  {count(static_cast<std::uint64_t>(longest_shape.block_threads)),
-                   count(static_cast<std::uint64_t>(longest_shape.occupancy->resident_blocks)),
-                   ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
-                   ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
+      say(facts,
+          "the longest: {} [thread|threads] a block, {} [block|blocks] at once on a "
+          "multiprocessor, {} of its warps, {} of the memory roof",
+          {count(static_cast<std::uint64_t>(longest_shape.block_threads)),
+           count(static_cast<std::uint64_t>(longest_shape.occupancy->resident_blocks)),
+           ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
+           ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});

@@ -59,7 +59,7 @@ std::unordered_map<std::uint32_t, CalledOperator> operators_by_name(const Facts&
 }
 
 std::optional<CalledOperator> measure_many_calls(const Facts& facts) {
-  const std::uint64_t least_calls = 200 * std::max<std::uint64_t>(1, facts.steady.size());
+  const std::uint64_t least_calls = 200 * std::max<std::uint64_t>(1, facts.selection.steady.size());
   std::optional<CalledOperator> worst;
   for (const auto& [label, entry] : operators_by_name(facts)) {
     if (entry.calls < least_calls || entry.longest == kNone<SliceId>) continue;
@@ -75,10 +75,11 @@ Finding tell_many_calls(const Facts& facts, const CalledOperator& worst) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   finding.kind = FindingKind::kWhere;
-  finding.verdict = say(
-      "{} is called {} times per step, and the GPU waits {} per step ({}) while the CPU runs it.",
-      {name(worst.name), count(worst.calls / facts.steady.size()),
-       ns(facts.per_step(worst.idle_ns)), ratio(worst.idle_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "{} is called {} times [per step], and the GPU waits {} [per step] ({}) "
+                        "while the CPU runs it.",
+                        {name(worst.name), count(worst.calls / facts.selection.steady.size()),
+                         ns(facts.per_step(worst.idle_ns)), ratio(worst.idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(worst.idle_ns);
   finding.at_stake_ratio = share_of(worst.idle_ns, wall_ns);
   finding.evidence.push_back({worst.longest, say("its longest call")});
@@ -99,6 +100,7 @@ extern constinit const Rule many_calls_rule = {
     .order = 120,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_many_calls, tell_many_calls>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -105,15 +104,15 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
   finding.verdict =
-      say_counted(facts,
-                  "Attention runs without a fused kernel: {} [call|calls] {} [takes|take] {} "
-                  "[kernel|kernels], {} per step.",
-                  {count(found.fallbacks + found.written_out),
-                   text(is_fallback ? "of scaled_dot_product_attention"
-                                    : "written out as matmul, softmax, matmul"),
-                   count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
+      say(facts,
+          "Attention runs without a fused kernel: {} [call|calls] {} [takes|take] {} "
+          "[kernel|kernels], {} [per step].",
+          {count(found.fallbacks + found.written_out),
+           text(is_fallback ? "of scaled_dot_product_attention"
+                            : "written out as matmul, softmax, matmul"),
+           count(found.savings.calls()), ns(facts.per_step(found.savings.time_ns()))});
   if (found.fallbacks > 0 && found.written_out > 0)
-    finding.arithmetic.push_back(say_counted(
+    finding.arithmetic.push_back(say(
         facts, "{} [falls|fall] back inside scaled_dot_product_attention, {} [is|are] written out",
         {count(found.fallbacks), count(found.written_out)}));
   finding.arithmetic.push_back(
@@ -147,6 +146,7 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
 extern constinit const Rule math_attention_rule = {
     .id = "math-attention",
     .question = "does attention run without a fused kernel?",
+    .meant_by = "flash sdpa",
     .order = 630,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,

@@ -8,7 +8,6 @@
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -98,10 +97,10 @@ Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
   const auto& [chains, views, products, view_ns, cpu_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict = say_counted(
+  finding.verdict = say(
       facts,
       "The views inside matmuls launch nothing: {} calls of aten::t, transpose, view and similar "
-      "operators belong to {} [matmul|matmuls] and cost {} of CPU time per step, no GPU time.",
+      "operators belong to {} [matmul|matmuls] and cost {} of CPU time [per step], no GPU time.",
       {count(views), count(products), ns(facts.per_step(view_ns))});
   std::vector<std::pair<std::string, Chain>> ranked(chains.begin(), chains.end());
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -127,9 +126,11 @@ Finding tell_matmul_chain(const Facts& facts, const MatmulChain& measured) {
 extern constinit const Rule matmul_chain_rule = {
     .id = "matmul-chain",
     .question = "which matmul is it, and what do the views around it cost?",
+    .meant_by = "addmm bmm mm",
     .order = 640,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_matmul_chain, tell_matmul_chain>,
+    .only_when_asked = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -37,8 +37,8 @@ std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device) {
 
 Sentence owner_sentence(const Facts& facts, const MemoryShare& share) {
   const MemoryOwner& owner = facts.memory.owners[share.owner];
-  Sentence sentence = say("{} in {} block{}: ", {bytes(share.bytes), count(share.blocks),
-                                                 text(share.blocks == 1 ? "" : "s")});
+  Sentence sentence =
+      say(facts, "{} in {} [block|blocks]: ", {bytes(share.bytes), count(share.blocks)});
   const auto part = [&](const char* pattern, StringId id) {
     sentence.pattern += pattern;
     sentence.values.push_back(name(facts.trace->text(id)));

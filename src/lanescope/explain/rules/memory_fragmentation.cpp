@@ -1,7 +1,6 @@
 // The caching allocator holds much more from the driver than tensors take at their peak.
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -56,10 +55,10 @@ Finding tell_memory_fragmentation(const Facts& facts, const MemoryFragmentation&
           "({} unused), and still it asked the driver for more.",
           {bytes(peak.reserved), bytes(peak.allocated), ratio(unused, peak.reserved)});
   finding.arithmetic.push_back(
-      say_counted(facts,
-                  "{} [time|times] it took new memory, {} in all, for blocks that were smaller "
-                  "than what it had free (up to {})",
-                  {count(times), bytes(grown), bytes(free_when_grown)}));
+      say(facts,
+          "{} [time|times] it took new memory, {} in all, for blocks that were smaller "
+          "than what it had free (up to {})",
+          {count(times), bytes(grown), bytes(free_when_grown)}));
   finding.try_next = {"set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
                       "keep shapes the same from step to step; allocate the largest ones first"};
   finding.confidence = times >= 5 ? Confidence::kHigh : Confidence::kMedium;
@@ -73,6 +72,7 @@ Finding tell_memory_fragmentation(const Facts& facts, const MemoryFragmentation&
 extern constinit const Rule memory_fragmentation_rule = {
     .id = "memory-fragmentation",
     .question = "does the allocator hold much more than tensors take?",
+    .meant_by = "oom fragment",
     .order = 380,
     .needs = {need::kMemoryRecords, need::kGpuMemoryRecords, kPoolTotals},
     .run = measure_and_tell<measure_memory_fragmentation, tell_memory_fragmentation>,

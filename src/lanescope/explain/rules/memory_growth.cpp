@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lanescope/explain/python_frames.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -65,7 +64,7 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
   const std::int64_t used =
       std::max(device->peak_reserved, device->samples[device->peak].allocated);
   if (most > used && device->has_totals)
-    finding.arithmetic.push_back(say_counted(
+    finding.arithmetic.push_back(say(
         facts, "the device has {} more than was used: enough for about {} [step|steps] like these",
         {bytes(most - used), count(static_cast<std::uint64_t>((most - used) / growth))}));
   if (device->has_blocks)
@@ -97,6 +96,7 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
 extern constinit const Rule memory_growth_rule = {
     .id = "memory-growth",
     .question = "does GPU memory grow from step to step?",
+    .meant_by = "leak oom memory",
     .order = 360,
     .needs = {need::kMemoryRecords},
     .run = measure_and_tell<measure_memory_growth, tell_memory_growth>,

@@ -1,7 +1,6 @@
 // The allocator holds nearly all of the GPU's memory, or ran out of it.
 #include <algorithm>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -52,10 +51,10 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
   Finding finding;
   finding.kind = FindingKind::kMemory;
   if (failures > 0)
-    finding.verdict = say_counted(facts,
-                                  "GPU memory ran out {} [time|times] while it was recorded; the "
-                                  "largest request that failed was {}.",
-                                  {count(failures), bytes(asked)});
+    finding.verdict = say(facts,
+                          "GPU memory ran out {} [time|times] while it was recorded; the "
+                          "largest request that failed was {}.",
+                          {count(failures), bytes(asked)});
   else
     finding.verdict = say("GPU memory is nearly full: the allocator held up to {} of {} ({}).",
                           {bytes(used), bytes(most), ratio(used, most)});
@@ -72,7 +71,7 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
       "tensors at the peak",
       "run lanescope memory TRACE to list what was allocated at the peak"};
   finding.brief = failures > 0
-                      ? say_counted(facts, "GPU memory ran out {} [time|times]", {count(failures)})
+                      ? say(facts, "GPU memory ran out {} [time|times]", {count(failures)})
                       : say("GPU memory is nearly full: {} of {}", {bytes(used), bytes(most)});
   finding.action = say("Checkpoint activations, or use a smaller micro-batch or lower precision");
   finding.confidence = Confidence::kHigh;
@@ -86,6 +85,7 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
 extern constinit const Rule memory_limit_rule = {
     .id = "memory-limit",
     .question = "is GPU memory nearly full?",
+    .meant_by = "oom memory vram bigger",
     .order = 370,
     .run = measure_and_tell<measure_memory_limit, tell_memory_limit>,
 };

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -93,6 +94,7 @@ Finding tell_memory_peak(const Facts& facts, const MemoryPeak& measured) {
 extern constinit const Rule memory_peak_rule = {
     .id = "memory-peak",
     .question = "is the peak of GPU memory made of temporaries?",
+    .meant_by = "oom memory vram",
     .order = 390,
     .needs = {need::kMemoryRecords, kAddressesAndTotals},
     .run = measure_and_tell<measure_memory_peak, tell_memory_peak>,

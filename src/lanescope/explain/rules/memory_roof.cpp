@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -55,9 +54,9 @@ Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
           {ratio(memory.time_ns, kernel_facts(facts).roofline.busy_ns),
            ratio(std::llround(std::min(achieved, 1.0) * 1000), 1000)});
   finding.arithmetic.push_back(
-      say_counted(facts, "{} [call reads and writes|calls read and write] at least {} in {}",
-                  {count(memory.calls), bytes(std::llround(std::min(memory.bytes, 9e18))),
-                   ns(memory.time_ns)}));
+      say(facts, "{} [call reads and writes|calls read and write] at least {} in {}",
+          {count(memory.calls), bytes(std::llround(std::min(memory.bytes, 9e18))),
+           ns(memory.time_ns)}));
   finding.at_stake_ns = facts.per_step(memory.time_ns);
   finding.at_stake_ratio = wall_share(facts, memory.time_ns);
   finding.evidence.push_back(longest_of(facts, longest));

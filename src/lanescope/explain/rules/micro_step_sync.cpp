@@ -99,7 +99,7 @@ Measurement<MicroStepSync> measure_micro_step_sync(const Facts& facts) {
   analysis::IntervalUnion early;
   std::int64_t exposed_ns = 0;
   SliceId first = kNone<SliceId>;
-  for (const std::size_t index : facts.steady) {
+  for (const std::size_t index : facts.selection.steady) {
     const auto& step = facts.steps.steps[index];
     const auto from =
         std::lower_bound(passes.begin(), passes.end(), step.cpu_start_ns,
@@ -143,7 +143,8 @@ Finding tell_micro_step_sync(const Facts& facts, const MicroStepSync& measured) 
   finding.at_stake_ns = facts.per_step(early_ns);
   finding.at_stake_ratio = share_of(early_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("all passes but the last one communicate for {} per step, during {} of it nothing "
+      say(facts,
+          "all passes but the last one communicate for {} [per step], during {} of it nothing "
           "computes, and the rest slows the kernels that run at the same time",
           {ns(facts.per_step(early_ns)), ns(facts.per_step(exposed_ns))}));
   finding.evidence.push_back({first, say("the first all-reduce that is not needed")});
@@ -151,8 +152,8 @@ Finding tell_micro_step_sync(const Facts& facts, const MicroStepSync& measured) 
       "run all micro-steps but the last under model.no_sync() (DDP), or after "
       "set_requires_gradient_sync(False) (FSDP)"};
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
-  finding.brief = say("{} of {} gradient all-reduces per step are not needed",
+  finding.sample_count = facts.selection.steady.size();
+  finding.brief = say(facts, "{} of {} gradient all-reduces [per step] are not needed",
                       {count((passes_a_step - 1) * messages), count(passes_a_step * messages)});
   finding.action = say("Run all micro-steps but the last under model.no_sync()");
   return finding;

@@ -3,11 +3,11 @@
 #pragma once
 #include <cstddef>
 
-#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rule.h"
-#include "lanescope/explain/rules/common.h"
+#include "lanescope/explain/rules/arithmetic.h"
 #include "lanescope/explain/rules/memory_common.h"
+#include "lanescope/explain/rules/step_state.h"
 
 namespace lanescope::explain::rules {
 
@@ -62,8 +62,9 @@ inline constexpr Need kGpuMemoryRecords = {
     [](const Facts& facts) { return main_memory(facts)->is_accelerator(); },
     "memory records of a GPU (record with profile_memory=True and ProfilerActivity.CUDA)"};
 
-inline constexpr Need kWholeFile = {[](const Facts& facts) { return !is_truncated(*facts.trace); },
-                                    "the whole file (its end is missing)"};
+inline constexpr Need kWholeFile = {
+    [](const Facts& facts) { return !facts.trace->import_stats().is_truncated(); },
+    "the whole file (its end is missing)"};
 
 }  // namespace need
 

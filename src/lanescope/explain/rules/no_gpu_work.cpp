@@ -1,7 +1,6 @@
 // The program used a GPU, but the recording holds nothing that the GPU did.
 #include <algorithm>
 
-#include "lanescope/explain/cut_steps.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -39,7 +38,7 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
   finding.confidence = Confidence::kHigh;
-  if (is_truncated(trace)) {
+  if (trace.import_stats().is_truncated()) {
     finding.verdict = say(
         "The end of the file is missing, and what is left holds no GPU work, though the program "
         "used a GPU: torch writes the CPU's events first, so the GPU's may have been in the "
@@ -48,10 +47,11 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
     finding.sample_count = launches > 0 ? launches : records;
     finding.sample_noun = launches > 0 ? "launch call" : "record";
   } else if (launches > 0) {
-    finding.verdict =
-        say("The program launched {} kernels and the trace holds none of them: the GPU's work was "
-            "not recorded, so the trace shows neither GPU time nor idle gaps.",
-            {count(launches)});
+    finding.verdict = say(facts,
+                          "The program launched {} [kernel|kernels] and the trace holds none of "
+                          "them: the GPU's work was "
+                          "not recorded, so the trace shows neither GPU time nor idle gaps.",
+                          {count(launches)});
     finding.evidence.push_back({first, say("the first launch")});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]: with the CPU alone "
@@ -62,10 +62,11 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
     finding.sample_count = launches;
     finding.sample_noun = "launch call";
   } else {
-    finding.verdict =
-        say("The program allocated GPU memory ({} records), but only the CPU was recorded: neither "
-            "calls to the GPU nor GPU work are in the trace.",
-            {count(records)});
+    finding.verdict = say(facts,
+                          "The program allocated GPU memory ({} [record|records]), but only the "
+                          "CPU was recorded: neither "
+                          "calls to the GPU nor GPU work are in the trace.",
+                          {count(records)});
     finding.try_next = {
         "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "
         "shows whether the GPU can be recorded here"};
@@ -80,6 +81,7 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
 extern constinit const Rule no_gpu_work_rule = {
     .id = "no-gpu-work",
     .question = "why is there no GPU work in the trace?",
+    .meant_by = "missing empty",
     .order = 250,
     .only_if = has_no_gpu_work,
     .then_needs = {kUsedGpu},

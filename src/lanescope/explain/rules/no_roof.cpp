@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 

@@ -60,10 +60,10 @@ Finding tell_occupancy_query(const Facts& facts, const OccupancyQueries& measure
   const auto& [queries, before_launch, query_ns, cpu_ns, by_op, longest] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say("The occupancy queries are a library choosing its launches: {} of {} come directly "
-          "before a launch; they cost {} of CPU time per step.",
-          {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
+  finding.verdict = say(facts,
+                        "The occupancy queries are a library choosing its launches: {} of {} come "
+                        "directly before a launch; they cost {} of CPU time [per step].",
+                        {count(before_launch), count(queries), ns(facts.per_step(query_ns))});
   std::vector<std::pair<std::string_view, std::uint64_t>> ranked(by_op.begin(), by_op.end());
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
@@ -91,6 +91,7 @@ extern constinit const Rule occupancy_query_rule = {
     .order = 650,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_occupancy_query, tell_occupancy_query>,
+    .only_when_asked = true,
 };
 
 }  // namespace lanescope::explain::rules

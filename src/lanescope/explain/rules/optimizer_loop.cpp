@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/phase_work.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -63,10 +65,10 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   const std::int64_t waits_ns = facts.per_step(waiting_ns);
-  finding.verdict =
-      say("The optimizer loops over its tensors: {} kernels per step in Optimizer.step, {} of GPU "
-          "time",
-          {count(kernels / steps), ns(facts.per_step(busy_ns))});
+  finding.verdict = say(facts,
+                        "The optimizer loops over its tensors: {} kernels [per step] in "
+                        "Optimizer.step, {} of GPU time",
+                        {count(kernels / steps), ns(facts.per_step(busy_ns))});
   if (waits_ns > 0) {
     finding.verdict.pattern += ", while the GPU waits {} for their launches";
     finding.verdict.values.push_back(ns(waits_ns));
@@ -74,10 +76,10 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   finding.verdict.pattern += ". A fused step is a few kernels.";
   finding.at_stake_ns = facts.per_step(saved_ns);
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
-  Sentence sum = say_counted(
-      facts, "kernels {} - one pass over about {} [tensor|tensors], {}: at most {} per step",
-      {ns(facts.per_step(busy_ns)), count(parameters / steps), ns(facts.per_step(kept_ns)),
-       ns(facts.per_step(saved_ns))});
+  Sentence sum =
+      say(facts, "kernels {} - one pass over about {} [tensor|tensors], {}: at most {} [per step]",
+          {ns(facts.per_step(busy_ns)), count(parameters / steps), ns(facts.per_step(kept_ns)),
+           ns(facts.per_step(saved_ns))});
   if (waits_ns > 0) {
     sum.pattern = "waiting {} + " + sum.pattern;
     sum.values.insert(sum.values.begin(), ns(waits_ns));
@@ -90,8 +92,8 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
   finding.confidence = facts.confidence();
   finding.sample_count = kernels;
   finding.sample_noun = "kernel";
-  finding.brief =
-      say("The optimizer loops over its tensors: {} kernels per step", {count(kernels / steps)});
+  finding.brief = say(facts, "The optimizer loops over its tensors: {} kernels [per step]",
+                      {count(kernels / steps)});
   finding.action = say("Pass fused=True to the optimizer (Adam, AdamW, SGD), or else foreach=True");
   return finding;
 }
@@ -101,6 +103,7 @@ Finding tell_optimizer_loop(const Facts& facts, const OptimizerLoop& measured) {
 extern constinit const Rule optimizer_loop_rule = {
     .id = "optimizer-loop",
     .question = "does the optimizer loop over its tensors?",
+    .meant_by = "adam adamw sgd",
     .order = 750,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_optimizer_loop, tell_optimizer_loop>,

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "lanescope/analysis/graph_replays.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -45,11 +45,11 @@ std::optional<OutsideGraphs> measure_outside_graphs(const Facts& facts) {
   struct StepCounts {
     std::uint64_t replayed = 0, outside = 0;
   };
-  std::vector<StepCounts> counts(std::max<std::size_t>(1, facts.steady.size()));
+  std::vector<StepCounts> counts(std::max<std::size_t>(1, facts.selection.steady.size()));
   std::size_t step = 0;
   for (const DeviceWork* work : steady_work(facts)) {
-    while (step + 1 < facts.steady.size() &&
-           facts.device().windows[facts.steady[step + 1]].start_ns <= work->start_ns)
+    while (step + 1 < facts.selection.steady.size() &&
+           facts.device().windows[facts.selection.steady[step + 1]].start_ns <= work->start_ns)
       ++step;
     if (is_replayed(facts, work->slice)) {
       ++replayed;
@@ -71,15 +71,16 @@ std::optional<OutsideGraphs> measure_outside_graphs(const Facts& facts) {
   std::uint64_t bare_steps = 0;
   SliceId bare = kNone<SliceId>;
   std::vector<Window> bare_windows;
-  for (std::size_t i = 0; i < facts.steady.size(); ++i) {
+  for (std::size_t i = 0; i < facts.selection.steady.size(); ++i) {
     if (counts[i].replayed > 0 || counts[i].outside < 5) continue;
     ++bare_steps;
-    if (bare == kNone<SliceId>) bare = facts.steps.steps[facts.steady[i]].slice;
-    bare_windows.push_back(facts.device().windows[facts.steady[i]]);
+    if (bare == kNone<SliceId>) bare = facts.steps.steps[facts.selection.steady[i]].slice;
+    bare_windows.push_back(facts.device().windows[facts.selection.steady[i]]);
   }
   const std::int64_t outside_ns = union_ns(outside);
   const std::int64_t busy_ns = facts.wall.partition.busy_ns();
-  const bool by_step = facts.steps.marked && bare_steps > 0 && bare_steps < facts.steady.size();
+  const bool by_step =
+      facts.steps.marked && bare_steps > 0 && bare_steps < facts.selection.steady.size();
   if (!by_step && (share_of(outside_ns, busy_ns) < 0.1 || kernels < 10)) return std::nullopt;
   std::int64_t waiting = 0;
   if (by_step)
@@ -98,7 +99,7 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
     finding.verdict =
         say("{} of {} steps ran without the CUDA graph that the others replay: a shape, or a "
             "branch, that was not captured.",
-            {count(bare_steps), count(facts.steady.size())});
+            {count(bare_steps), count(facts.selection.steady.size())});
     if (waiting > 0) {
       finding.verdict.pattern += bare_steps == 1 ? " In this step the GPU waited {} for the CPU."
                                                  : " In these steps the GPU waited {} for the CPU.";
@@ -109,15 +110,16 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
     finding.evidence.push_back({bare, say("the first step without a replay")});
     finding.try_next = {"capture this size too, or pad the batch to the next captured size"};
     finding.brief = say("{} of {} steps do not replay the CUDA graph",
-                        {count(bare_steps), count(facts.steady.size())});
+                        {count(bare_steps), count(facts.selection.steady.size())});
   } else {
     finding.kind = FindingKind::kWhere;
-    finding.verdict = say_counted(
-        facts,
-        "CUDA graphs replay {} [piece|pieces] of GPU work per step; {} [kernel|kernels] per step "
-        "[runs|run] outside of them, {} ({} of the GPU's busy time).",
-        {count(replayed / facts.steady.size()), count(kernels / facts.steady.size()),
-         ns(facts.per_step(outside_ns)), ratio(outside_ns, busy_ns)});
+    finding.verdict =
+        say(facts,
+            "CUDA graphs replay {} [piece|pieces] of GPU work [per step]; {} [kernel|kernels] [per "
+            "step] [runs|run] outside of them, {} ({} of the GPU's busy time).",
+            {count(replayed / facts.selection.steady.size()),
+             count(kernels / facts.selection.steady.size()), ns(facts.per_step(outside_ns)),
+             ratio(outside_ns, busy_ns)});
     finding.try_next = {
         "check that every shape was captured; kernels outside are usual where only parts are "
         "captured (attention, sampling or prefill run outside)"};
@@ -131,7 +133,7 @@ Finding tell_outside_graphs(const Facts& facts, const OutsideGraphs& measured) {
          say("outside: {} x{}, {}", {kernel(ranked[i].first), count(ranked[i].second.runs),
                                      ns(ranked[i].second.gpu_ns)})});
   finding.confidence = facts.confidence();
-  finding.sample_count = facts.steady.size();
+  finding.sample_count = facts.selection.steady.size();
   return finding;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -102,25 +101,26 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const std::int64_t lost = exposed + held_up;
   Finding finding;
-  finding.verdict = say_counted(
+  finding.verdict = say(
       facts,
-      "Copies through pageable memory: {} [copy|copies] in {} [step|steps], {}, cost {} per step "
-      "({}) in which the GPU computes nothing.",
-      {count(to_device.copies + from_device.copies), count(facts.steady.size()),
+      "Copies through pageable memory: {} [copy|copies] [in {} steps], {}, cost {} [per step] ({}) "
+      "in which the GPU computes nothing.",
+      {count(to_device.copies + from_device.copies), count(facts.selection.steady.size()),
        bytes(to_device.bytes + from_device.bytes), ns(facts.per_step(lost)), ratio(lost, wall_ns)});
   finding.at_stake_ns = facts.per_step(lost);
   finding.at_stake_ratio = share_of(lost, wall_ns);
   finding.arithmetic.push_back(
-      say("{} per step in which only these copies ran, {} in which the GPU was idle because the "
+      say(facts,
+          "{} [per step] in which only these copies ran, {} in which the GPU was idle because the "
           "CPU was in the call of such a copy or had just returned from one",
           {ns(facts.per_step(exposed)), ns(facts.per_step(held_up))}));
   const auto describe_way = [&](const CopyDirection& way, const char* direction) {
     if (way.copies == 0) return;
     finding.evidence.push_back(
         {way.longest,
-         say_counted(facts, "{}: {} [copy|copies], {}, {} on the GPU, {} of CPU time in the calls",
-                     {text(direction), count(way.copies), bytes(way.bytes), ns(way.gpu_ns),
-                      ns(way.cpu_ns)})});
+         say(facts, "{}: {} [copy|copies], {}, {} on the GPU, {} of CPU time in the calls",
+             {text(direction), count(way.copies), bytes(way.bytes), ns(way.gpu_ns),
+              ns(way.cpu_ns)})});
   };
   describe_way(to_device, "host to device");
   describe_way(from_device, "device to host");
@@ -132,10 +132,10 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
   finding.sample_count = to_device.copies + from_device.copies;
   finding.sample_noun = "copy";
   finding.explains.push_back({"exposed-copy", facts.per_step(exposed)});
-  finding.brief = say_counted(
-      facts, "{} [copy goes|copies go] through memory that is not pinned ({} in {} [step|steps])",
-      {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
-       count(facts.steady.size())});
+  finding.brief =
+      say(facts, "{} [copy goes|copies go] through memory that is not pinned ({} [in {} steps])",
+          {count(to_device.copies + from_device.copies), bytes(to_device.bytes + from_device.bytes),
+           count(facts.selection.steady.size())});
   finding.action =
       to_device.copies > 0
           ? say("Use DataLoader(pin_memory=True), then .to(device, non_blocking=True)")
@@ -148,9 +148,11 @@ Finding tell_pageable_copy(const Facts& facts, const PageableCopy& measured) {
 extern constinit const Rule pageable_copy_rule = {
     .id = "pageable-copy",
     .question = "do copies go through memory that is not pinned?",
+    .meant_by = "pin copy",
     .order = 90,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_pageable_copy, tell_pageable_copy>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/rules/device_time.h"
+
 namespace lanescope::explain::rules {
 
 using analysis::DeviceWork;
@@ -53,7 +55,7 @@ void add_ops(const PhaseWork& work, Finding& finding) {
 }
 
 std::uint64_t steps_of(const Facts& facts) {
-  return std::max<std::uint64_t>(1, facts.steady.size());
+  return std::max<std::uint64_t>(1, facts.selection.steady.size());
 }
 
 bool is_training(const std::vector<Phase>& phases) {

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lanescope/explain/rules/step_work.h"
+#include "lanescope/analysis/training_phases.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
 
 namespace lanescope::explain::rules {
 

@@ -68,6 +68,7 @@ Finding tell_profiler_stall(const Facts& /*facts*/, const ProfilerStall& measure
 extern constinit const Rule profiler_stall_rule = {
     .id = "profiler-stall",
     .question = "what did the profiler itself cost?",
+    .meant_by = "trust",
     .order = 230,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_profiler_stall, tell_profiler_stall>,

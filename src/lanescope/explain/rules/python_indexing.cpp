@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "lanescope/analysis/interval_union.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -98,9 +99,10 @@ FoundIndexing loops_of(const Facts& facts) {
     const SliceId around = facts.nesting.parent[i];
     if (around != kNone<SliceId> && trace.kind(around) == CategoryKind::kCpuOp) continue;
     const auto after = std::upper_bound(
-        facts.steady.begin(), facts.steady.end(), trace.start_ns(id),
+        facts.selection.steady.begin(), facts.selection.steady.end(), trace.start_ns(id),
         [&](std::int64_t time, std::size_t step) { return time < steps[step].cpu_start_ns; });
-    if (after == facts.steady.begin() || trace.start_ns(id) >= steps[*(after - 1)].cpu_end_ns)
+    if (after == facts.selection.steady.begin() ||
+        trace.start_ns(id) >= steps[*(after - 1)].cpu_end_ns)
       continue;
     const std::pair here{raw(trace.slices().track[i]), *(after - 1)};
     if (here != place) {
@@ -182,27 +184,28 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   const Trace& trace = *facts.trace;
   const auto& [ranked, calls, pieces, waiting_ns, small_ns] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   const std::int64_t at_stake_ns = waiting_ns + small_ns;
   Finding finding;
   finding.verdict =
-      say("A Python loop indexes tensors piece by piece: {} calls per step of {} and similar "
+      say(facts,
+          "A Python loop indexes tensors piece by piece: {} calls [per step] of {} and similar "
           "operators, each at another index, launch {} pieces of GPU work, and the GPU waits {} "
-          "per step ({}) for the loop.",
+          "[per step] ({}) for the loop.",
           {count(calls / steps), name(trace.text(StringId{ranked.front().first.first})),
            count(pieces / steps), ns(facts.per_step(waiting_ns)), ratio(waiting_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(at_stake_ns);
   finding.at_stake_ratio = share_of(at_stake_ns, wall_ns);
   finding.arithmetic.push_back(
-      say("one call over the whole tensor instead of the loop saves: waiting {} + work in pieces "
-          "shorter than 10 us {} = at most {} per step",
+      say(facts,
+          "one call over the whole tensor instead of the loop saves: waiting {} + work in pieces "
+          "shorter than 10 us {} = at most {} [per step]",
           {ns(facts.per_step(waiting_ns)), ns(facts.per_step(small_ns)),
            ns(facts.per_step(at_stake_ns))}));
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const Loops& loops = ranked[i].second;
-    Sentence line =
-        say_counted(facts, "{} x{} in {} [loop|loops]",
-                    {name(trace.name(loops.first)), count(loops.calls), count(loops.loops)});
+    Sentence line = say(facts, "{} x{} in {} [loop|loops]",
+                        {name(trace.name(loops.first)), count(loops.calls), count(loops.loops)});
     if (const auto dims = trace.slice_args(loops.first).text(ArgKey::kInputDims)) {
       line.pattern += ", of {}";
       line.values.push_back(name(trace.text(*dims)));
@@ -219,7 +222,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
   finding.sample_count = calls;
   finding.sample_noun = "call";
   finding.brief =
-      say("A Python loop calls {} {} times per step",
+      say(facts, "A Python loop calls {} {} times [per step]",
           {name(trace.text(StringId{ranked.front().first.first})), count(calls / steps)});
   finding.action =
       say("Take all rows at once: table[indices], x.unbind(), torch.stack or a batched operator");
@@ -231,6 +234,7 @@ Finding tell_python_indexing(const Facts& facts, const PythonIndexing& measured)
 extern constinit const Rule python_indexing_rule = {
     .id = "python-indexing",
     .question = "does a Python loop index tensors piece by piece?",
+    .meant_by = "python",
     .order = 130,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
     .run = measure_and_tell<measure_python_indexing, tell_python_indexing>,

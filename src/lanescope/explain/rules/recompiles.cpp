@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "lanescope/explain/rules/compiling.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/long_step_share.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -53,8 +53,8 @@ Measurement<Recompiles> measure_recompiles(const Facts& facts) {
   CompiledFacts compiled = compiled_facts_of(facts);
   if (compiled.code.compiles.empty()) return Quiet{};
   if (!facts.steps.marked || facts.steps.steps.size() < 3) return NotChecked{need::kRecordSteps};
-  const std::vector<std::size_t> later = facts.later_steps();
-  if (later.front() < facts.steps.first_steady) return Quiet{};  // cold-compile's
+  const std::vector<std::size_t> later = facts.selection.later();
+  if (later.front() < facts.steps.start_up_count) return Quiet{};  // cold-compile's
   std::vector<Window> windows;
   for (const std::size_t index : later)
     windows.push_back({facts.steps.steps[index].cpu_start_ns, facts.steps.steps[index].cpu_end_ns});
@@ -89,15 +89,15 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
   const auto steps = static_cast<std::int64_t>(later_steps);
   Finding finding;
   finding.verdict =
-      facts.one_step_chosen
+      facts.selection.one_chosen
           ? say("torch.compile compiled during this step for {}: a guard on shapes, types or "
                 "values failed, or the step reached code that was not compiled yet.",
                 {ns(found.time_ns)})
-          : say_counted(facts,
-                        "torch.compile compiled in {} of the {} [step|steps] after the first, {} "
-                        "per step on average: a guard on shapes, types or values failed, or a step "
-                        "reached code that was not compiled yet.",
-                        {count(in_steps), count(later_steps), ns(found.time_ns / steps)});
+          : say(facts,
+                "torch.compile compiled in {} of the {} [step|steps] after the first, {} [per "
+                "step] on average: a guard on shapes, types or values failed, or a step reached "
+                "code that was not compiled yet.",
+                {count(in_steps), count(later_steps), ns(found.time_ns / steps)});
   finding.at_stake_ns = lost / steps;
   finding.at_stake_ratio = share_of(std::min(lost, wall_ns), wall_ns);
   if (facts.main_device)
@@ -113,10 +113,10 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
             "{} in all",
             {name(list), count(ids.size())}));
   }
-  if (facts.long_step)
+  if (facts.selection.long_step)
     finding.arithmetic.push_back(
         say("a mean of {} steps: step {}, which other numbers do not include, is one of them",
-            {count(later_steps), step_number(facts, *facts.long_step)}));
+            {count(later_steps), step_number(facts, *facts.selection.long_step)}));
   if (facts.main_device) explain_long_step(facts, found.windows, {}, finding);
   add_runs(facts, found, finding);
   finding.try_next = {
@@ -126,7 +126,7 @@ Finding tell_recompiles(const Facts& facts, const Recompiles& measured) {
       "tensors"};
   finding.confidence = in_steps > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = later_steps;
-  finding.brief = facts.one_step_chosen
+  finding.brief = facts.selection.one_chosen
                       ? say("torch.compile compiles during this step")
                       : say("torch.compile compiles in {} of {} steps after the first",
                             {count(in_steps), count(later_steps)});

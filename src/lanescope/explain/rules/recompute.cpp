@@ -6,9 +6,10 @@
 #include <unordered_set>
 #include <utility>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -92,17 +93,18 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
   const auto& [again_ns, ops, first, by_op] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say("The backward pass runs forward work again, {} per step ({}), as activation "
-          "checkpointing does: it saves memory and costs time.",
-          {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "The backward pass runs forward work again, {} [per step] ({}), as "
+                        "activation checkpointing does: it saves memory and costs time.",
+                        {ns(facts.per_step(again_ns)), ratio(again_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(again_ns);
   finding.at_stake_ratio = share_of(again_ns, wall_ns);
-  finding.arithmetic.push_back(say_counted(
-      facts,
-      "{} [operator|operators] per step inside the backward pass [carries|carry] a sequence number "
-      "of their own and the name and shapes of a forward one; GPU work launched in them counts",
-      {count(ops / std::max<std::size_t>(1, facts.steady.size()))}));
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [operator|operators] [per step] inside the backward pass [carries|carry] a sequence "
+          "number of their own and the name and shapes of a forward one; GPU work launched in them "
+          "counts",
+          {count(ops / std::max<std::size_t>(1, facts.selection.steady.size()))}));
   Sentence where = say("the first of them");
   add_line(facts, first, where);
   finding.evidence.push_back({first, std::move(where)});
@@ -111,8 +113,8 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i)
     finding.evidence.push_back(
-        {kNone<SliceId>,
-         say("{}: {} per step", {name(ranked[i].first), ns(facts.per_step(ranked[i].second))})});
+        {kNone<SliceId>, say(facts, "{}: {} [per step]",
+                             {name(ranked[i].first), ns(facts.per_step(ranked[i].second))})});
   finding.try_next = {
       "if the peak leaves room, checkpoint fewer layers, or only cheap operators (selective "
       "checkpointing)",
@@ -130,6 +132,7 @@ Finding tell_recompute(const Facts& facts, const Recompute& measured) {
 extern constinit const Rule recompute_rule = {
     .id = "recompute",
     .question = "does the backward pass run forward work again?",
+    .meant_by = "backward",
     .order = 790,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_recompute, tell_recompute>,

@@ -2,6 +2,8 @@
 // docs/rules/<id>.md says what each rule looks at and where its limits are.
 #pragma once
 #include "lanescope/explain/rule.h"
-#include "lanescope/explain/rules/common.h"
+#include "lanescope/explain/rules/arithmetic.h"
 #include "lanescope/explain/rules/memory_common.h"
 #include "lanescope/explain/rules/needs.h"
+#include "lanescope/explain/rules/step_state.h"
+#include "lanescope/explain/sentences.h"

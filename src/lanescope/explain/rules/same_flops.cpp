@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -88,12 +88,12 @@ Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   const KernelCall& fast = *fast_calls.calls[(fast_calls.calls.size() - 1) / 2];
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "Matmuls of equal work take different times: {} [call|calls] of {} GFLOP at {} each, {} "
-      "[other|others] at {}.",
-      {count(slow_calls.calls.size()), whole(std::llround(slow.work->flops / 1e9)),
-       ns(slow_calls.median_ns), count(fast_calls.calls.size()), ns(fast_calls.median_ns)});
+  finding.verdict =
+      say(facts,
+          "Matmuls of equal work take different times: {} [call|calls] of {} GFLOP at {} each, {} "
+          "[other|others] at {}.",
+          {count(slow_calls.calls.size()), whole(std::llround(slow.work->flops / 1e9)),
+           ns(slow_calls.median_ns), count(fast_calls.calls.size()), ns(fast_calls.median_ns)});
   for (const KernelCall* each : {&slow, &fast})
     finding.arithmetic.push_back(
         say("{}: [{} x {}] by [{} x {}], {}",

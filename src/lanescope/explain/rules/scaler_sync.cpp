@@ -3,9 +3,9 @@
 #include <optional>
 #include <set>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -90,7 +90,7 @@ std::optional<ScalerSync> measure_scaler_sync(const Facts& facts) {
   // Without the waits the CPU runs ahead, but it cannot hide in more work than there is.
   idle_ns = std::min(idle_ns, facts.wall.partition.busy_ns());
   // clip_grad_norm_ reads one number; a loop of .item() over the gradients is host-sync's.
-  if (!scaler && waits.size() > 2 * facts.steady.size()) return std::nullopt;
+  if (!scaler && waits.size() > 2 * facts.selection.steady.size()) return std::nullopt;
   if (waits.empty() || share_of(idle_ns, wall_ns) < 0.01) return std::nullopt;
   return ScalerSync{scaler, waits.size(), idle_ns, waited_ns, longest};
 }
@@ -99,18 +99,17 @@ Finding tell_scaler_sync(const Facts& facts, const ScalerSync& measured) {
   const auto& [scaler, waits, idle_ns, waited_ns, longest] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict =
-      say_counted(facts,
-                  "{} asks the GPU for a number before each optimizer step: {} [wait|waits] in the "
-                  "steady steps, after which the GPU is idle for {} per step ({}).",
-                  {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
-                   count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
+  finding.verdict = say(facts,
+                        "{} asks the GPU for a number before each optimizer step: {} [wait|waits] "
+                        "in the steady steps, after which the GPU is idle for {} [per step] ({}).",
+                        {text(scaler ? "The gradient scaler" : "Code that reads a gradient norm"),
+                         count(waits), ns(facts.per_step(idle_ns)), ratio(idle_ns, wall_ns)});
   finding.at_stake_ns = facts.per_step(idle_ns);
   finding.at_stake_ratio = share_of(idle_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("without the waits the CPU would run ahead and work while the GPU is busy; the waits "
-          "themselves take {} per step",
-          {ns(facts.per_step(waited_ns))}));
+  finding.arithmetic.push_back(say(facts,
+                                   "without the waits the CPU would run ahead and work while the "
+                                   "GPU is busy; the waits themselves take {} [per step]",
+                                   {ns(facts.per_step(waited_ns))}));
   Sentence where = say("the longest of these waits");
   add_line(facts, longest, where);
   finding.evidence.push_back({longest, std::move(where)});

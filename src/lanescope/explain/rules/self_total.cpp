@@ -66,12 +66,13 @@ Finding tell_self_total(const Facts& facts, const SelfTotal& measured) {
   const auto& [label, times, totals_ns, once_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict = say(
-      "A total holds what the row called, Self does not: {} takes {} in total per step, {} of it "
-      "itself. The totals of all operators add up to {}, {} times the {} that threads were in "
-      "operators at all.",
-      {name(label), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
-       ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
+  finding.verdict =
+      say(facts,
+          "A total holds what the row called, Self does not: {} takes {} in total [per step], {} "
+          "of it itself. The totals of all operators add up to {}, {} times the {} that threads "
+          "were in operators at all.",
+          {name(label), ns(facts.per_step(times.total_ns)), ns(facts.per_step(times.self_ns)),
+           ns(facts.per_step(totals_ns)), factor(totals_ns, once_ns), ns(facts.per_step(once_ns))});
   std::vector<std::pair<std::string_view, std::int64_t>> children(times.children.begin(),
                                                                   times.children.end());
   std::stable_sort(children.begin(), children.end(),
@@ -104,9 +105,10 @@ Finding tell_self_total(const Facts& facts, const SelfTotal& measured) {
 extern constinit const Rule self_total_rule = {
     .id = "self-total",
     .question = "what is the difference between Self and total time?",
+    .meant_by = "self",
     .order = 900,
     .run = measure_and_tell<measure_self_total, tell_self_total>,
-    .only_by_id = true,
+    .only_when_asked = true,
 };
 
 }  // namespace lanescope::explain::rules

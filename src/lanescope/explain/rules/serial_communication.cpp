@@ -3,7 +3,6 @@
 #include <optional>
 #include <set>
 
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -70,7 +69,7 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
   const auto& part = facts.wall.partition;
   Finding finding;
   finding.verdict = say(
-      "Communication hardly overlaps with compute: of {} per step {} are exposed. {}",
+      facts, "Communication hardly overlaps with compute: of {} [per step] {} are exposed. {}",
       {ns(facts.per_step(total_ns)), ratio(exposed_ns, total_ns),
        text(
            one_stream
@@ -81,12 +80,13 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, part.wall_ns);
   finding.arithmetic.push_back(
-      say("compute takes {} per step and can hide at most as much communication; kernels that "
+      say(facts,
+          "compute takes {} [per step] and can hide at most as much communication; kernels that "
           "overlap with communication take longer themselves",
           {ns(facts.per_step(part.compute_ns))}));
-  finding.arithmetic.push_back(say_counted(
-      facts, "{} of {} communication [kernel runs|kernels run] on a stream that also computes",
-      {count(on_compute_stream), count(calls)}));
+  finding.arithmetic.push_back(
+      say(facts, "{} of {} communication [kernel runs|kernels run] on a stream that also computes",
+          {count(on_compute_stream), count(calls)}));
   finding.evidence.push_back(
       {longest, say("{}: {} alone", {kernel(trace.name(longest)), ns(longest_ns)})});
   finding.try_next = {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -42,10 +41,10 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
 Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   const auto& [found, longest, flops, time_ns] = measured;
   Finding finding;
-  finding.verdict = say_counted(facts,
-                                "Fused attention is far below the peak: {} [call|calls] of 1 GFLOP "
-                                "and more [reaches|reach] less than 40 % of it, {} per step.",
-                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say(facts,
+                        "Fused attention is far below the peak: {} [call|calls] of 1 GFLOP and "
+                        "more [reaches|reach] less than 40 % of it, {} [per step].",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   finding.arithmetic.push_back(say(
       "together {} TFLOP/s; the longest, {} in {}, reached {} of the peak",
       {count(static_cast<std::uint64_t>(std::llround(flops / static_cast<double>(time_ns) / 1e3))),

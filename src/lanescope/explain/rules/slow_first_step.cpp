@@ -1,18 +1,18 @@
 // The first recorded step takes longer than the others: warm-up, of the program or the recording.
 #include <optional>
 
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
 namespace {
 
-constexpr Need kThreeWholeSteps = {[](const Facts& facts) {
-                                     return facts.steps.marked &&
-                                            facts.steps.steps.size() - facts.cut_steps.size() >= 3;
-                                   },
-                                   need::kRecordSteps};
+constexpr Need kThreeWholeSteps = {
+    [](const Facts& facts) {
+      return facts.steps.marked && facts.steps.steps.size() - facts.selection.cut().size() >= 3;
+    },
+    need::kRecordSteps};
 
 struct SlowFirstStep {
   std::int64_t first = 0;
@@ -25,7 +25,7 @@ struct SlowFirstStep {
 std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   std::vector<std::int64_t> lengths;
-  const std::size_t whole = steps.size() - facts.cut_steps.size();  // cut steps come last
+  const std::size_t whole = steps.size() - facts.selection.cut().size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
   const std::int64_t first = lengths[0];
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
@@ -67,6 +67,7 @@ extern constinit const Rule slow_first_step_rule = {
     .order = 170,
     .needs = {kThreeWholeSteps},
     .run = measure_and_tell<measure_slow_first_step, tell_slow_first_step>,
+    .covered_from = 0.5,  // what took most of the first step says it
 };
 
 }  // namespace lanescope::explain::rules

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -42,10 +41,10 @@ Finding tell_slow_gemm(const Facts& facts, const SlowGemm& measured) {
   const auto& gemm = *longest->work->gemm;
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   Finding finding;
-  finding.verdict = say_counted(facts,
-                                "Large matmuls are far below the peak: {} [call|calls] of 1 GFLOP "
-                                "and more [reaches|reach] less than 40 % of it, {} per step.",
-                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say(facts,
+                        "Large matmuls are far below the peak: {} [call|calls] of 1 GFLOP and more "
+                        "[reaches|reach] less than 40 % of it, {} [per step].",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   finding.arithmetic.push_back(
       say("together {} TFLOP/s; the longest, [{} x {}] by [{} x {}] in {}, reached {} of the peak",
           {whole(std::llround(flops / flop_time_ns / 1e3)), whole(gemm.m), whole(gemm.k),

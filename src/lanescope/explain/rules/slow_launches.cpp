@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/queued_launches.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -115,23 +116,23 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
   if (all_slow)
-    finding.verdict =
-        say("Launch calls are slow: {} each in the median, where a few us are usual; during the "
-            "excess time the GPU was idle for {} per step.",
-            {ns(median_ns), ns(facts.per_step(stake_ns))});
+    finding.verdict = say(facts,
+                          "Launch calls are slow: {} each in the median, where a few us are usual; "
+                          "during the excess time the GPU was idle for {} [per step].",
+                          {ns(median_ns), ns(facts.per_step(stake_ns))});
   else
-    finding.verdict =
-        say("{} of {} launch calls took more than 50 times the median of {}: {} more per step, "
-            "during which the GPU was idle for {}.",
-            {count(slow), count(launch_count), ns(median_ns), ns(facts.per_step(excess_ns)),
-             ns(facts.per_step(stake_ns))});
+    finding.verdict = say(facts,
+                          "{} of {} launch calls took more than 50 times the median of {}: {} more "
+                          "[per step], during which the GPU was idle for {}.",
+                          {count(slow), count(launch_count), ns(median_ns),
+                           ns(facts.per_step(excess_ns)), ns(facts.per_step(stake_ns))});
   finding.at_stake_ns = facts.per_step(stake_ns);
   finding.at_stake_ratio = share_of(stake_ns, wall_ns);
-  finding.arithmetic.push_back(
-      say("counted is the part of each call above {}, and of that at most the time in which no "
-          "stream ran: {} of {} per step",
-          {ns(all_slow ? kUsualLaunchNs : median_ns), ns(facts.per_step(stake_ns)),
-           ns(facts.per_step(excess_ns))}));
+  finding.arithmetic.push_back(say(facts,
+                                   "counted is the part of each call above {}, and of that at most "
+                                   "the time in which no stream ran: {} of {} [per step]",
+                                   {ns(all_slow ? kUsualLaunchNs : median_ns),
+                                    ns(facts.per_step(stake_ns)), ns(facts.per_step(excess_ns))}));
   finding.evidence.push_back(
       {longest, say("the longest of them: {}", {name(trace.name(longest))})});
   finding.try_next = {
@@ -140,9 +141,10 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
                : "look at what interrupted these calls: other threads, a driver that loads modules "
                  "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
       "make fewer launches: torch.compile, CUDA graphs, fused operators"};
-  finding.brief = all_slow
-                      ? say("Launch calls are slow: {} each", {ns(median_ns)})
-                      : say("{} launch calls took more than 50 times the median", {count(slow)});
+  finding.brief =
+      all_slow ? say("Launch calls are slow: {} each", {ns(median_ns)})
+               : say(facts, "{} [launch call|launch calls] took more than 50 times the median",
+                     {count(slow)});
   finding.action =
       all_slow ? say("Check the CPU: its frequency, shared cores, OMP_NUM_THREADS")
                : say("Look at what interrupted these calls: other threads, loading of modules");
@@ -157,6 +159,7 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
 extern constinit const Rule slow_launches_rule = {
     .id = "slow-launches",
     .question = "do launch calls take too long?",
+    .meant_by = "cudalaunchkernel",
     .order = 340,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_slow_launches, tell_slow_launches>,

@@ -5,7 +5,7 @@
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/analysis/kernel_groups.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -101,28 +101,27 @@ Finding tell_slowed_compute(const Facts& facts, const SlowedCompute& measured) {
   const std::int64_t extra_ns = overlapped_ns - usual_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   Finding finding;
-  finding.verdict = say(
-      "Kernels take {} times as long while communication runs at the same time: {} more per step, "
-      "and the overlap hides {} of communication.",
-      {factor(overlapped_ns, usual_ns), ns(facts.per_step(extra_ns)),
-       ns(facts.per_step(hidden_ns))});
+  finding.verdict = say(facts,
+                        "Kernels take {} times as long while communication runs at the same time: "
+                        "{} more [per step], and the overlap hides {} of communication.",
+                        {factor(overlapped_ns, usual_ns), ns(facts.per_step(extra_ns)),
+                         ns(facts.per_step(hidden_ns))});
   finding.at_stake_ns = facts.per_step(extra_ns);
   finding.at_stake_ratio = share_of(extra_ns, wall_ns);
   finding.arithmetic.push_back(
-      say_counted(facts,
-                  "compared are equal kernels (name, grid, block, input shapes): {} [call|calls] "
-                  "with communication during more than half of their time, against the median of "
-                  "two or more calls without any",
-                  {count(calls)}));
+      say(facts,
+          "compared are equal kernels (name, grid, block, input shapes): {} [call|calls] "
+          "with communication during more than half of their time, against the median of "
+          "two or more calls without any",
+          {count(calls)}));
   finding.arithmetic.push_back(say(hidden_ns > extra_ns
                                        ? "overlap still wins: without it the step would be longer"
                                        : "overlap does not pay here: it costs what it hides"));
   for (std::size_t i = 0; i < rows.size() && i < 3 && wide(rows[i].extra_ns) * 20 > extra_ns; ++i)
     finding.evidence.push_back(
-        {rows[i].slowest,
-         say_counted(facts, "{}: {} with communication, {} alone; {} [call|calls]",
-                     {kernel(trace.name(rows[i].slowest)), ns(rows[i].overlapped_ns),
-                      ns(rows[i].usual_ns), count(rows[i].calls)})});
+        {rows[i].slowest, say(facts, "{}: {} with communication, {} alone; {} [call|calls]",
+                              {kernel(trace.name(rows[i].slowest)), ns(rows[i].overlapped_ns),
+                               ns(rows[i].usual_ns), count(rows[i].calls)})});
   finding.try_next = {
       "give communication fewer blocks (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS), if the links allow",
       "do not count all of an exposed collective as time to win by overlap"};

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lanescope/analysis/collective_calls.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -64,7 +63,8 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   if (all > 0 && sized * 2 < all)
     return NotChecked{"sizes of the collectives (torch 2.3 or newer writes them)"};
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
+  const auto steps =
+      static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
   if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
   return SmallCollectives{std::move(groups), all, small, exposed_ns};
 }
@@ -72,24 +72,25 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
 Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measured) {
   const auto& [groups, all, small, exposed_ns] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const auto steps = static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.steady.size()));
+  const auto steps =
+      static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
   Finding finding;
-  finding.verdict = say_counted(
-      facts,
-      "{} of {} collectives in {} [step|steps] carry less than 1 MiB each: they pay the latency of "
-      "{} calls, and for {} per step nothing computes meanwhile.",
-      {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
+  finding.verdict =
+      say(facts,
+          "{} of {} collectives [in {} steps] carry less than 1 MiB each: they pay the latency of "
+          "{} calls, and for {} [per step] nothing computes meanwhile.",
+          {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
   finding.at_stake_ns = facts.per_step(exposed_ns);
   finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
   finding.arithmetic.push_back(
-      say_counted(facts,
-                  "counted is the part of these {} [call|calls] per step in which only "
-                  "communication ran; the same bytes in few calls still take time",
-                  {count(small / steps)}));
+      say(facts,
+          "counted is the part of these {} [call|calls] [per step] in which only communication "
+          "ran; the same bytes in few calls still take time",
+          {count(small / steps)}));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
         {group.longest,
-         say("{} x{}: {} each in the mean, {} in all per step, exposed {}",
+         say(facts, "{} x{}: {} each in the mean, {} in all [per step], exposed {}",
              {name(label), count(group.calls),
               bytes(group.bytes / static_cast<std::int64_t>(group.calls)),
               ns(facts.per_step(group.total_ns)), ns(facts.per_step(group.exposed_ns))})});

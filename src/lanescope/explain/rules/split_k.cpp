@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -39,10 +38,10 @@ Finding tell_split_k(const Facts& facts, const SplitK& measured) {
   const auto& [reduce, split, example] = measured;
   Finding finding;
   finding.kind = FindingKind::kNormal;
-  finding.verdict =
-      say("The splitKreduce kernels belong to matmuls: {} of them, {} per step, add up parts that "
-          "several blocks computed.",
-          {count(reduce.calls()), ns(facts.per_step(reduce.time_ns()))});
+  finding.verdict = say(facts,
+                        "The splitKreduce kernels belong to matmuls: {} of them, {} [per step], "
+                        "add up parts that several blocks computed.",
+                        {count(reduce.calls()), ns(facts.per_step(reduce.time_ns()))});
   finding.arithmetic.push_back(
       say("the result has too few tiles to fill the GPU, so the sum over k is shared"));
   if (example) {
@@ -52,8 +51,8 @@ Finding tell_split_k(const Facts& facts, const SplitK& measured) {
                                      {whole(gemm.m), whole(gemm.n), whole(gemm.k)}));
   }
   if (split > 0)
-    finding.arithmetic.push_back(say_counted(
-        facts, "{} matmul [kernel has|kernels have] splitK in the name", {count(split)}));
+    finding.arithmetic.push_back(
+        say(facts, "{} matmul [kernel has|kernels have] splitK in the name", {count(split)}));
   finding.evidence.push_back(longest_of(facts, reduce.longest()));
   finding.try_next = {"leave it, or use a larger batch, which gives more tiles"};
   finding.confidence = facts.confidence();
@@ -70,6 +69,7 @@ extern constinit const Rule split_k_rule = {
     .order = 660,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_split_k, tell_split_k>,
+    .only_when_asked = true,
 };
 
 }  // namespace lanescope::explain::rules

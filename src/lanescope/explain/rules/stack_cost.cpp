@@ -37,7 +37,7 @@ Finding tell_stack_cost(const Facts& facts, const StackCost& measured) {
           "the program ran, so the CPU side is slower here than without{}.",
           {count(frames), count(frames + others),
            text(cpu_counts ? ", and so is the step, because the GPU waits for the CPU" : "")});
-  if (!facts.steady.empty() && facts.steps.marked)
+  if (!facts.selection.steady.empty() && facts.steps.marked)
     finding.arithmetic.push_back(
         say("about {} frames a step", {count(frames / facts.steps.steps.size())}));
   finding.arithmetic.push_back(say(

@@ -62,6 +62,11 @@ Finding tell_start_up_lag(const Facts& facts, const StartUpLag& measured) {
           "it: this is no part of the program, and it ends after the first calls.",
           {ns(late_ns), ns(std::min(profiler_ns, late_ns))});
   finding.at_stake_ns = std::min(profiler_ns, late_ns);
+  finding.explains = {{"profiler-stall", finding.at_stake_ns}};
+  if (facts.steps.marked)
+    finding.explains.push_back(
+        {"slow-first-step", std::min(finding.at_stake_ns, facts.device().walls.front().idle_by(
+                                                              analysis::IdleCause::kProfiler))});
   finding.arithmetic.push_back(
       say("from the first event of the launching thread, or this overhead where it comes first, to "
           "the first GPU work"));

@@ -13,7 +13,7 @@ struct TinyKernels {
 
 std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
   const auto& launches = facts.launches;
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   // A long wait is not the launch's: it has another cause. Short ones, each before a tiny kernel,
   // are.
   constexpr std::int64_t kLongestWaitNs = 100'000;
@@ -38,15 +38,15 @@ std::optional<TinyKernels> measure_tiny_kernels(const Facts& facts) {
 
 Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   const auto& launches = facts.launches;
-  const auto steps = static_cast<std::uint64_t>(facts.steady.size());
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
   const Value per_step = count(launches.kernel_count / steps);
   const Value tiny = ratio(static_cast<std::int64_t>(launches.tiny_kernel_count),
                            static_cast<std::int64_t>(launches.kernel_count));
   Finding finding;
-  finding.verdict =
-      say("Launch-bound: {} kernels per step, {} of them shorter than 10 us; in gaps of up to "
-          "100 us the GPU waits {} per step for their launches.",
-          {per_step, tiny, ns(facts.per_step(found.waiting_ns))});
+  finding.verdict = say(facts,
+                        "Launch-bound: {} kernels [per step], {} of them shorter than 10 us; in "
+                        "gaps of up to 100 us the GPU waits {} [per step] for their launches.",
+                        {per_step, tiny, ns(facts.per_step(found.waiting_ns))});
   finding.at_stake_ns = facts.per_step(found.waiting_ns);
   finding.at_stake_ratio = share_of(found.waiting_ns, facts.wall.partition.wall_ns);
   finding.arithmetic.push_back(
@@ -54,7 +54,9 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
           {ns(launches.median_kernel_ns), count(launches.shorter_than_launch_count),
            count(launches.kernel_count)}));
   finding.arithmetic.push_back(say(
-      "{} launch calls per step take {} of CPU time, the operators around them take the rest",
+      facts,
+      "{} launch [call|calls] [per step] [takes|take] {} of CPU time, the operators around them "
+      "take the rest",
       {count(launches.launch_call_count / steps), ns(facts.per_step(launches.launch_call_ns))}));
   finding.try_next = {
       "run fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger batch",
@@ -62,8 +64,9 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
-  finding.brief = say("The GPU waits for launches: {} kernels per step, {} shorter than 10 us",
-                      {per_step, tiny});
+  finding.brief =
+      say(facts, "The GPU waits for launches: {} kernels [per step], {} shorter than 10 us",
+          {per_step, tiny});
   finding.action = say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
   return finding;
 }
@@ -73,9 +76,11 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
 extern constinit const Rule tiny_kernels_rule = {
     .id = "tiny-kernels",
     .question = "are there so many small kernels that launching is the work?",
+    .meant_by = "batchsize cudalaunchkernel",
     .order = 110,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_tiny_kernels, tell_tiny_kernels>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -7,8 +7,12 @@
 #include <tuple>
 #include <utility>
 
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/long_step_share.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -78,12 +77,11 @@ Finding tell_unaligned_dims(const Facts& facts, const UnalignedDims& measured) {
   const auto& [found, longest, length, best_aligned] = measured;
   const auto& work = kernel_facts(facts).roofline.works[longest->work];
   Finding finding;
-  finding.verdict =
-      say_counted(facts,
-                  "Matmuls have sizes that tensor cores are slow at: {} [call|calls], {} per step; "
-                  "the longest has rows of {} {} elements.",
-                  {count(found.calls()), ns(facts.per_step(found.time_ns())),
-                   count(static_cast<std::uint64_t>(length)), name(work.type)});
+  finding.verdict = say(facts,
+                        "Matmuls have sizes that tensor cores are slow at: {} [call|calls], {} "
+                        "[per step]; the longest has rows of {} {} elements.",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns())),
+                         count(static_cast<std::uint64_t>(length)), name(work.type)});
   finding.arithmetic.push_back(say("the longest ([{} x {}] by [{} x {}]) reached {} of the roof",
                                    {count(static_cast<std::uint64_t>(work.gemm->m)),
                                     count(static_cast<std::uint64_t>(work.gemm->k)),
@@ -111,6 +109,7 @@ Finding tell_unaligned_dims(const Facts& facts, const UnalignedDims& measured) {
 extern constinit const Rule unaligned_dims_rule = {
     .id = "unaligned-dims",
     .question = "do matmuls have sizes that tensor cores are slow at?",
+    .meant_by = "tensorcore",
     .order = 510,
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -65,7 +66,7 @@ class StepContents {
  public:
   StepContents(const Facts& facts, const std::vector<char>& is_slow)
       : facts_(facts), is_slow_(is_slow) {
-    for (const std::size_t index : facts.steady) {
+    for (const std::size_t index : facts.selection.steady) {
       gpu_windows_.push_back(facts.step_window(index));
       const auto& step = facts.steps.steps[index];
       cpu_windows_.push_back({step.cpu_start_ns, step.cpu_end_ns});
@@ -123,12 +124,12 @@ std::string numbers_text(const Facts& facts, const std::vector<std::size_t>& slo
   std::string text;
   for (std::size_t i = 0; i < slow.size() && i < 8; ++i)
     text += (i == 0 ? "" : ", ") +
-            std::to_string(facts.steps.steps[facts.steady[slow[i]]].number.value_or(0));
+            std::to_string(facts.steps.steps[facts.selection.steady[slow[i]]].number.value_or(0));
   return slow.size() > 8 ? text + ", ..." : text;
 }
 
 constexpr Need kSixSteadySteps = {
-    [](const Facts& facts) { return facts.steps.marked && facts.steady.size() >= 6; },
+    [](const Facts& facts) { return facts.steps.marked && facts.selection.steady.size() >= 6; },
     "six steps or more without start-up (schedule(warmup=1, active=8))"};
 
 struct UnevenSteps {
@@ -142,17 +143,19 @@ struct UnevenSteps {
 // Slow steps at equal distances, three or more; none: they are not.
 std::optional<std::size_t> period_of(const Facts& facts, const std::vector<std::size_t>& slow) {
   if (slow.size() < 3) return std::nullopt;
-  const auto place = [&](std::size_t i) { return facts.steady[slow[i]]; };
+  const auto place = [&](std::size_t i) { return facts.selection.steady[slow[i]]; };
   for (std::size_t i = 2; i < slow.size(); ++i)
     if (place(i) - place(i - 1) != place(1) - place(0)) return std::nullopt;
   return place(1) - place(0);
 }
 
 std::optional<UnevenSteps> measure_uneven_steps(const Facts& facts) {
-  const std::size_t steps = facts.steady.size();
+  const std::size_t steps = facts.selection.steady.size();
   std::vector<std::size_t> order(steps);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto length = [&](std::size_t i) { return facts.step_window(facts.steady[i]).length_ns(); };
+  const auto length = [&](std::size_t i) {
+    return facts.step_window(facts.selection.steady[i]).length_ns();
+  };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
   std::vector<std::int64_t> lengths;
@@ -185,12 +188,12 @@ void add_extras(const Facts& facts, const UnevenSteps& found, Finding& finding) 
   }
   if (found.extras.empty())
     finding.evidence.push_back(
-        {facts.steps.steps[facts.steady[found.slow.front()]].slice,
+        {facts.steps.steps[facts.selection.steady[found.slow.front()]].slice,
          say("a slow step; no event by name explains it: time without events, or waiting")});
 }
 
 Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
-  const std::size_t steps = facts.steady.size();
+  const std::size_t steps = facts.selection.steady.size();
   const auto [low, high] = found.medians;
   const auto& slow = found.slow;
   Finding finding;
@@ -220,9 +223,11 @@ Finding tell_uneven_steps(const Facts& facts, const UnevenSteps& found) {
 extern constinit const Rule uneven_steps_rule = {
     .id = "uneven-steps",
     .question = "why are some steps slower than others?",
+    .meant_by = "spike jitter variance vary",
     .order = 350,
     .needs = {need::kAnyWork, kSixSteadySteps},
     .run = measure_and_tell<measure_uneven_steps, tell_uneven_steps>,
+    .is_about_single_steps = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -16,9 +16,11 @@
 #include <utility>
 
 #include "lanescope/base/json_value.h"
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 #include "lanescope/model/gpu_catalog.h"
 
 namespace lanescope::explain::rules {
@@ -306,10 +308,10 @@ void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& gro
   });
   for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
     const ChainGroup& group = ranked[i].second;
-    Sentence line = say_counted(
-        facts, "{} x{}, {} [element|elements]: {} per step",
-        {name(ranked[i].first), count(group.chains),
-         count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns))});
+    Sentence line =
+        say(facts, "{} x{}, {} [element|elements]: {} [per step]",
+            {name(ranked[i].first), count(group.chains),
+             count(static_cast<std::uint64_t>(group.elements)), ns(facts.per_step(group.gpu_ns))});
     if (facts.per_step(group.waits_ns) > 0) {
       line.pattern += " and {} between them";
       line.values.push_back(ns(facts.per_step(group.waits_ns)));
@@ -324,28 +326,29 @@ void add_chains(const Facts& facts, const std::map<std::string, ChainGroup>& gro
 Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   const auto& [groups, chains, gpu_ns, saved_ns, waits_ns, bandwidth_is_known] = measured;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
-  const bool is_even = chains % facts.steady.size() == 0;
-  const std::uint64_t shown = is_even ? chains / facts.steady.size() : chains;
+  const bool is_even = chains % facts.selection.steady.size() == 0;
+  const std::uint64_t shown = is_even ? chains / facts.selection.steady.size() : chains;
   Finding finding;
   const std::int64_t kernels_ns = facts.per_step(gpu_ns), between_ns = facts.per_step(waits_ns);
   const std::int64_t at_most_ns = facts.per_step(saved_ns);
   finding.verdict =
-      say_counted(facts,
-                  "Elementwise kernels run one after the other on tensors of the same size: {} "
-                  "[chain|chains] of two or more{} [takes|take] {} per step",
-                  {count(shown),
-                   text(!facts.steps.marked ? ""
-                        : is_even           ? " in each step"
-                                            : fmt::format(" in {} steps", facts.steady.size())),
-                   ns(kernels_ns)});
+      say(facts,
+          "Elementwise kernels run one after the other on tensors of the same size: {} "
+          "[chain|chains] of two or more{} [takes|take] {} [per step]",
+          {count(shown),
+           text(!facts.steps.marked ? ""
+                : is_even           ? " in each step"
+                                    : fmt::format(" in {} steps", facts.selection.steady.size())),
+           ns(kernels_ns)});
   if (between_ns > 0) {
     finding.verdict.pattern += shown == 1
                                    ? ", and the GPU waits {} between its kernels for launches"
                                    : ", and the GPU waits {} between their kernels for launches";
     finding.verdict.values.push_back(ns(between_ns));
   }
-  finding.verdict.pattern += "; one kernel for each chain would save at most {} per step.";
-  finding.verdict.values.push_back(ns(at_most_ns));
+  append(finding.verdict,
+         say(facts, "; one kernel for each chain would save at most {} [per step].",
+             {ns(at_most_ns)}));
   finding.at_stake_ns = at_most_ns;
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
   Sentence sum = say("{} of kernels", {ns(kernels_ns)});
@@ -371,9 +374,9 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
   finding.confidence = facts.confidence();
   finding.sample_count = chains;
   finding.sample_noun = "chain";
-  finding.brief = say_counted(
-      facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
-      {count(shown)});
+  finding.brief =
+      say(facts, "{} [chain|chains] of elementwise kernels could be [one kernel|one kernel each]",
+          {count(shown)});
   finding.action = say("torch.compile the function that holds them");
   return finding;
 }
@@ -383,6 +386,7 @@ Finding tell_unfused_chain(const Facts& facts, const UnfusedChains& measured) {
 extern constinit const Rule unfused_chain_rule = {
     .id = "unfused-chain",
     .question = "do elementwise kernels run one by one that could be fused into one?",
+    .meant_by = "fuse",
     .order = 670,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_unfused_chain, tell_unfused_chain>,

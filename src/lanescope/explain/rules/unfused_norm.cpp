@@ -7,9 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/parsed_kernel_names.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -184,17 +185,16 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   Finding finding;
   const std::int64_t gpu = facts.per_step(gpu_ns), waits = facts.per_step(waits_ns);
   const std::int64_t saved = facts.per_step(saved_ns);
-  finding.verdict = say_counted(
-      facts,
-      "Norms, softmax or rotary embeddings run operator by operator: {} such [run|runs] per step "
-      "[takes|take] {} of GPU time",
-      {count(runs / facts.steady.size()), ns(gpu)});
+  finding.verdict = say(facts,
+                        "Norms, softmax or rotary embeddings run operator by operator: {} such "
+                        "[run|runs] [per step] [takes|take] {} of GPU time",
+                        {count(runs / facts.selection.steady.size()), ns(gpu)});
   if (waits > 0) {
     finding.verdict.pattern += ", and the GPU waits {} between their kernels for launches";
     finding.verdict.values.push_back(ns(waits));
   }
-  finding.verdict.pattern += "; fused kernels would save at most {} per step.";
-  finding.verdict.values.push_back(ns(saved));
+  append(finding.verdict,
+         say(facts, "; fused kernels would save at most {} [per step].", {ns(saved)}));
   finding.at_stake_ns = saved;
   finding.at_stake_ratio = share_of(saved_ns, wall_ns);
   Sentence sum = sum_of({{"kernels", gpu}, {"waits of the GPU between them", waits}});
@@ -205,7 +205,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   sum.values.push_back(ns(saved));
   finding.arithmetic.push_back(std::move(sum));
   for (const std::size_t k : ranked) {
-    Sentence line = say("{} x{}: {} per step; instead: {}",
+    Sentence line = say(facts, "{} x{}: {} [per step]; instead: {}",
                         {text(kPatterns[k].what), count(found[k].runs),
                          ns(facts.per_step(found[k].gpu_ns)), text(kPatterns[k].instead)});
     add_line(facts, found[k].op, line);
@@ -216,9 +216,9 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   finding.confidence = facts.confidence();
   finding.sample_count = runs;
   finding.sample_noun = "run";
-  finding.brief = say("{} runs operator by operator, {} times per step",
+  finding.brief = say(facts, "{} runs operator by operator, {} [time|times] [per step]",
                       {text(kPatterns[ranked.front()].what),
-                       count(found[ranked.front()].runs / facts.steady.size())});
+                       count(found[ranked.front()].runs / facts.selection.steady.size())});
   finding.action =
       say("Use {}, or torch.compile the module", {text(kPatterns[ranked.front()].instead)});
   return finding;
@@ -229,6 +229,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
 extern constinit const Rule unfused_norm_rule = {
     .id = "unfused-norm",
     .question = "do norms, softmax or rotary embeddings run operator by operator?",
+    .meant_by = "fuse",
     .order = 680,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_unfused_norm, tell_unfused_norm>,

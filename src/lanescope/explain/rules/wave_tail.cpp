@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lanescope/explain/kernel_facts.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -52,17 +51,17 @@ Measurement<WaveTail> measure_wave_tail(const Facts& facts) {
 Finding tell_wave_tail(const Facts& facts, const WaveTail& measured) {
   const auto& [found, longest, longest_shape] = measured;
   Finding finding;
-  finding.verdict = say_counted(facts,
-                                "The last wave of blocks leaves the GPU partly empty: {} matrix "
-                                "[kernel|kernels], {} per step.",
-                                {count(found.calls()), ns(facts.per_step(found.time_ns()))});
+  finding.verdict = say(facts,
+                        "The last wave of blocks leaves the GPU partly empty: {} matrix "
+                        "[kernel|kernels], {} [per step].",
+                        {count(found.calls()), ns(facts.per_step(found.time_ns()))});
   const auto whole = [](std::int64_t value) { return count(static_cast<std::uint64_t>(value)); };
   const Value things = text(longest_shape->is_persistent ? "tiles" : "blocks");
   const Value waves = text(fmt::format("{:.2f}", longest_shape->waves()));
   const Value used = ratio(std::llround(longest_shape->wave_efficiency() * 1000), 1000);
   finding.arithmetic.push_back(
-      say_counted(facts, "the longest: {} {} on {} [place|places] = {} waves",
-                  {whole(longest_shape->items), things, whole(longest_shape->slots), waves}));
+      say(facts, "the longest: {} {} on {} [place|places] = {} waves",
+          {whole(longest_shape->items), things, whole(longest_shape->slots), waves}));
   const std::int64_t sms = longest_shape->sm_count;
   if (longest_shape->is_persistent || longest_shape->slots <= sms)
     finding.arithmetic.push_back(say("these waves fill {} of their places", {used}));
@@ -75,9 +74,9 @@ Finding tell_wave_tail(const Facts& facts, const WaveTail& measured) {
                  "{:.2f}", static_cast<double>(longest_shape->items) / static_cast<double>(sms))),
              used}));
   if (longest_shape->is_persistent)
-    finding.arithmetic.push_back(say_counted(
-        facts, "its {} [block stays and takes|blocks stay and take] one tile after the other",
-        {whole(longest_shape->blocks)}));
+    finding.arithmetic.push_back(
+        say(facts, "its {} [block stays and takes|blocks stay and take] one tile after the other",
+            {whole(longest_shape->blocks)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <optional>
 
-#include "lanescope/explain/rules/plurals.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -107,8 +107,8 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict =
-      say_counted(facts, "The DataLoader started its workers again {} [time|times], which took {}",
-                  {count(restarts), ns(total_ns)});
+      say(facts, "The DataLoader started its workers again {} [time|times], which took {}",
+          {count(restarts), ns(total_ns)});
   if (facts.main_device) {
     finding.verdict.pattern += " ({} of it with the GPU idle)";
     finding.verdict.values.push_back(ns(at_stake));
@@ -129,8 +129,8 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
   finding.confidence = restarts > 1 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = wait_count;
   finding.sample_noun = "wait";
-  finding.brief = say_counted(facts, "The DataLoader started its workers again {} [time|times]: {}",
-                              {count(restarts), ns(total_ns)});
+  finding.brief = say(facts, "The DataLoader started its workers again {} [time|times]: {}",
+                      {count(restarts), ns(total_ns)});
   return finding;
 }
 
@@ -139,6 +139,7 @@ Finding tell_worker_restart(const Facts& facts, const WorkerRestart& measured) {
 extern constinit const Rule worker_restart_rule = {
     .id = "worker-restart",
     .question = "are the DataLoader's workers started again?",
+    .meant_by = "loaderprocess",
     .order = 870,
     .run = measure_and_tell<measure_worker_restart, tell_worker_restart>,
 };

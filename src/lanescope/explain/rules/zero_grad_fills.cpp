@@ -1,8 +1,9 @@
 // zero_grad writes zeros, and the backward pass adds to them, where None would cost neither.
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/phase_work.h"
-#include "lanescope/explain/rules/plurals.h"
 #include "lanescope/explain/rules/rules.h"
-#include "lanescope/explain/rules/step_work.h"
 
 namespace lanescope::explain::rules {
 
@@ -52,12 +53,11 @@ Finding tell_zero_grad_fills(const Facts& facts, const ZeroGradFills& measured) 
   const std::uint64_t steps = steps_of(facts);
   const std::int64_t saved_ns = fill_ns + add_ns + waiting_ns;
   Finding finding;
-  finding.verdict =
-      say_counted(facts,
-                  "zero_grad fills the gradients with zeros: {} [fill|fills] per step ({}), {} "
-                  "[addition|additions] onto those zeros in the backward pass ({})",
-                  {count(work.works.size() / steps), ns(facts.per_step(fill_ns)),
-                   count(additions / steps), ns(facts.per_step(add_ns))});
+  finding.verdict = say(facts,
+                        "zero_grad fills the gradients with zeros: {} [fill|fills] [per step] "
+                        "({}), {} [addition|additions] onto those zeros in the backward pass ({})",
+                        {count(work.works.size() / steps), ns(facts.per_step(fill_ns)),
+                         count(additions / steps), ns(facts.per_step(add_ns))});
   const std::int64_t waits = facts.per_step(waiting_ns);
   finding.verdict.pattern += waits > 0 ? ", and the GPU waits {} meanwhile." : ".";
   if (waits > 0) finding.verdict.values.push_back(ns(waits));
@@ -69,7 +69,8 @@ Finding tell_zero_grad_fills(const Facts& facts, const ZeroGradFills& measured) 
   sum.pattern =
       "with set_to_none=True there is nothing to fill, and the first gradient is stored instead of "
       "added: " +
-      sum.pattern + " per step at most";
+      sum.pattern;
+  append(sum, say(facts, " [per step] at most"));
   finding.arithmetic.push_back(std::move(sum));
   add_ops(work, finding);
   finding.try_next = {

@@ -7,9 +7,11 @@
 #include <charconv>
 #include <limits>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/format/kineto_json/value_reader.h"
 #include "lanescope/model/nearly_sorted.h"
 #include "lanescope/model/profiler_steps.h"
 
@@ -127,13 +129,13 @@ ArgsId ChromeEvents::merge_args(ArgsId first, ArgsId second) {
 
 std::int64_t ChromeEvents::last_time_ns() const {
   std::int64_t last = std::numeric_limits<std::int64_t>::min();
-  const SliceColumns& slices = builder_.slices();
+  const auto& slices = builder_.slices();
   for (std::size_t i = 0; i < slices.size(); ++i)
     last = std::max(last, saturating_end(slices.start_ns[i], slices.dur_ns[i]));
   for (const std::int64_t time : builder_.instants().time_ns) last = std::max(last, time);
   for (const OpenEvent& event : begin_end_) last = std::max(last, event.time_ns);
   for (const OpenEvent& event : async_) last = std::max(last, event.time_ns);
-  return last;
+  return std::min(last, kMaxTimeNs);  // a slice may end later; an end of its own cannot
 }
 
 std::vector<TrackId> ChromeEvents::pairing_tracks() const {
@@ -198,11 +200,29 @@ void ChromeEvents::pair_begin_end(std::vector<OpenEvent>& events) {
   events.shrink_to_fit();
 }
 
-// Points of one (category, name, id), in time order: each step or end is reached from the latest
-// start or step before it. Ids are reused in old files; time decides. One start with many ends is a
-// CUDA graph launch. An arrow's end names only a pid and a tid. When a thread and a stream both
-// have them, it means the stream. The order in the file must not matter: the same events in another
-// order give the same trace.
+// The order in the file must not matter: the same events in another order give the same trace. So
+// points of one time and phase are in order of their pid and tid.
+bool ChromeEvents::is_earlier(const FlowPoint& a, const FlowPoint& b) const {
+  if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
+  if (a.phase != b.phase) return phase_rank(a.phase) < phase_rank(b.phase);
+  if (a.track != b.track) {
+    const auto place = [&](const FlowPoint& point) {
+      const auto key = [&](const Scalar& scalar) {
+        const bool is_text = scalar.is_text;
+        return std::tuple(is_text, scalar.number,
+                          is_text ? builder_.text(scalar.text) : std::string_view());
+      };
+      return std::pair(key(builder_.process_of(point.track).pid),
+                       key(builder_.tracks()[raw(point.track)].tid));
+    };
+    const auto place_a = place(a), place_b = place(b);
+    if (place_a != place_b) return place_a < place_b;
+  }
+  return a.event_index < b.event_index;
+}
+
+// An arrow's end names only a pid and a tid. When a thread and a stream both have them, it means
+// the stream.
 void ChromeEvents::move_arrows_to_streams() {
   std::vector<TrackId> target;
   target.reserve(builder_.tracks().size());
@@ -216,6 +236,9 @@ void ChromeEvents::move_arrows_to_streams() {
   for (FlowPoint& point : flow_points_) point.track = target[raw(point.track)];
 }
 
+// Points of one (category, name, id), in time order: each step or end is reached from the latest
+// start or step before it. Ids are reused in old files; time decides. One start with many ends is a
+// CUDA graph launch.
 void ChromeEvents::pair_flows() {
   if (flow_points_.empty()) return;
   move_arrows_to_streams();
@@ -230,9 +253,7 @@ void ChromeEvents::pair_flows() {
                      [&](const FlowPoint& a, const FlowPoint& b) {
                        if (key_less(a, b)) return true;
                        if (key_less(b, a)) return false;
-                       if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
-                       if (a.phase != b.phase) return phase_rank(a.phase) < phase_rank(b.phase);
-                       return a.event_index < b.event_index;
+                       return is_earlier(a, b);
                      });
   const auto add = [&](const FlowPoint& from, const FlowPoint& to) {
     Flow flow;
@@ -275,7 +296,8 @@ void ChromeEvents::pair_flows() {
       if (early) {
         from = first_start;  // counted as used when its turn comes
       }
-      if (point.phase == 't') from = &point;
+      // At the time of its source it is only reached: an arrow goes on from a later point.
+      if (point.phase == 't' && point.time_ns != source->time_ns) from = &point;
     }
     if (!used && from) ++orphans;
     if (orphans > 0) builder_.stats().count(ImportIssue::kOrphanFlow, std::nullopt, orphans);

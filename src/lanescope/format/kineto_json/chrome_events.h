@@ -76,6 +76,7 @@ class ChromeEvents {
   void pair_begin_end(std::vector<OpenEvent>& events);
   void pair_async();
   ArgsId merge_args(ArgsId first, ArgsId second);
+  bool is_earlier(const FlowPoint& a, const FlowPoint& b) const;
   void move_arrows_to_streams();
   void pair_flows();
   void apply_thread_labels();

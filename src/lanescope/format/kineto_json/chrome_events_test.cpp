@@ -101,6 +101,44 @@ TEST(ChromeEventsTest, ReusedFlowIdsPairByTime) {
   EXPECT_EQ(trace.flows()[1].to_ns, 210);
 }
 
+// Two starts at one time: the early end belongs to the first by pid and tid, the late one to the
+// second, whichever the file names first.
+TEST(ChromeEventsTest, StartsAtOneTimeAreInOrderOfTheirTracks) {
+  for (const bool other_first : {false, true}) {
+    ChromeBuilder b;
+    const TrackId other = b.chrome.track(scalar_of(1), scalar_of(2), false);
+    const CategoryId flow = b.category("ac2g");
+    const StringId name = b.intern("ac2g");
+    for (const TrackId from : {other_first ? other : b.cpu, other_first ? b.cpu : other})
+      b.chrome.add_flow('s', from, flow, name, scalar_of(3), 21, false);
+    b.chrome.add_flow('f', b.cpu, flow, name, scalar_of(3), 1, true);
+    b.chrome.add_flow('f', b.cpu, flow, name, scalar_of(3), 40, true);
+    const Trace trace = b.done();
+    ASSERT_EQ(trace.flows().size(), 2u);
+    EXPECT_EQ(trace.flows()[0].to_ns, 1);
+    EXPECT_EQ(trace.flows()[0].from_track, b.cpu);
+    EXPECT_EQ(trace.flows()[1].to_ns, 40);
+    EXPECT_EQ(trace.flows()[1].from_track, other);
+  }
+}
+
+// A chain of steps at one time could lead back to its start, and then no file could say it.
+TEST(ChromeEventsTest, StepsAtTheTimeOfTheirStartAllComeFromTheStart) {
+  ChromeBuilder b;
+  const TrackId other = b.chrome.track(scalar_of(1), scalar_of(2), false);
+  const CategoryId flow = b.category("ac2g");
+  const StringId name = b.intern("ac2g");
+  b.chrome.add_flow('s', other, flow, name, scalar_of(3), 15, false);
+  b.chrome.add_flow('t', b.cpu, flow, name, scalar_of(3), 15, false);
+  b.chrome.add_flow('t', other, flow, name, scalar_of(3), 15, false);
+  const Trace trace = b.done();
+  ASSERT_EQ(trace.flows().size(), 2u);
+  EXPECT_EQ(trace.flows()[0].from_track, other);
+  EXPECT_EQ(trace.flows()[0].to_track, b.cpu);
+  EXPECT_EQ(trace.flows()[1].from_track, other);
+  EXPECT_EQ(trace.flows()[1].to_track, other);
+}
+
 TEST(ChromeEventsTest, BeginAndEndArgumentsAreMerged) {
   ChromeBuilder b;
   ArgsId ids[2];

@@ -80,7 +80,7 @@ bool same_id(const Flow& a, const Flow& b) {
 }
 
 // What to write for the two ends of arrow i. Among arrows with the same start, only the first
-// writes it, and not if another arrow ends there.
+// writes it, and not if an arrow from another time ends there.
 struct Ends {
   std::vector<bool> writes_start, end_is_step;
 };
@@ -109,7 +109,8 @@ Ends find_ends(std::span<const Flow> flows) {
       ++start;
     if (start == starts.size()) break;
     const Flow& out = flows[starts[start]];
-    if (!same_id(in, out) || from(out) != to(in) || from(in) == to(in)) continue;
+    if (!same_id(in, out) || from(out) != to(in)) continue;
+    if (in.from_ns == in.to_ns) continue;  // a reader goes on from later points only
     ends.end_is_step[arrivals[arrival]] = true;
     ends.writes_start[starts[start]] = false;
   }

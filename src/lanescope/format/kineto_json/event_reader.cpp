@@ -145,7 +145,7 @@ bool EventReader::read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, 
 
 ArgsId EventReader::add_known_args(EventPatterns::Pattern& pattern) {
   if (known_.count == 0) return kNone<ArgsId>;
-  ArgsTable& args = builder_.args();
+  ArgsBuilder& args = builder_.args();
   if (pattern.has_shape && pattern.types == known_.types)
     return args.add_event(pattern.shape, {known_.words.data(), known_.word_count});
   args.begin();
@@ -350,7 +350,7 @@ bool EventReader::read_other(JsonWalk& walk, std::string_view key, Event& event)
 }
 
 bool EventReader::read_args(JsonWalk& walk, Event& event) {
-  ArgsTable& args = builder_.args();
+  ArgsBuilder& args = builder_.args();
   if (event.args_open) {  // if there are two "args", the last one counts
     args.cancel();
     draft_.usable = false;
@@ -406,7 +406,7 @@ void EventReader::draft_value(ValueSlot slot, const JsonWalk& walk, const std::u
 }
 
 void EventReader::commit(Event& event, std::string_view text, std::uint64_t offset) {
-  ArgsTable& args = builder_.args();
+  ArgsBuilder& args = builder_.args();
   if (!event.others.empty() && !event.args_open) {
     args.begin();
     event.args_open = true;

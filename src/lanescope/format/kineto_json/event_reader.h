@@ -58,7 +58,7 @@ class EventReader {
     std::uint32_t next = 0;  // the entry that followed this one last time
   };
 
-  // The arguments of the event in read_known(), in the form of ArgsTable.
+  // The arguments of the event in read_known(), in the form of ArgsBuilder.
   struct KnownArgs {
     std::size_t count = 0, word_count = 0;
     EventPatterns::ArgTypes types{};

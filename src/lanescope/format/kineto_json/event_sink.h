@@ -36,7 +36,7 @@ class EventSink {
   explicit EventSink(TraceBuilder& builder) : builder_(builder), chrome_(builder) {}
 
   // Adds the event, or counts why it cannot. `args` are its arguments, the last ones in the
-  // builder's ArgsTable; `text` is the event's JSON, at `offset`.
+  // builder's ArgsBuilder; `text` is the event's JSON, at `offset`.
   void add(const EventFields& event, IssueBits notes, ArgsId args, std::string_view text,
            std::uint64_t offset);
   // Joins what came in halves. Once, after the last event.

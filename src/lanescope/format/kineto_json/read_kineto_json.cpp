@@ -147,11 +147,12 @@ class DocumentReader {
       return false;
     count_mends(key.mends);
     window_.consume(key.used);
-    if (next() == ':')
+    int c = next();
+    if (c != ':') count(ImportIssue::kSyntax);
+    for (bool first = true; c == ':'; c = next(), first = false) {
+      if (!first) count(ImportIssue::kSyntax);
       window_.consume(1);
-    else
-      count(ImportIssue::kSyntax);
-    const int c = next();
+    }
     if (plain == "traceEvents" && c == '[') {
       window_.consume(1);
       has_events_ = true;
@@ -166,6 +167,8 @@ class DocumentReader {
     window_.consume(value.used);
     if (plain == "baseTimeNanoseconds")
       read_base_time();
+    else if (plain == "traceEvents")  // not a list
+      count(ImportIssue::kMetadataLost);
     else
       builder_.add_metadata(plain, mended_);
     return true;

@@ -1,4 +1,4 @@
-// Reads single values of trace events: JSON text becomes a type and bits for ArgsTable.
+// Reads single values of trace events: JSON text becomes a type and bits for ArgsBuilder.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,10 +19,8 @@ struct ArgValue {
 
 // 73 years in both directions: beyond any clock since 1970, so starts, ends and their differences
 // fit 64 bits.
-constexpr bool is_possible_time(std::int64_t ns) {
-  constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
-  return ns >= -kMaxTimeNs && ns <= kMaxTimeNs;
-}
+inline constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+constexpr bool is_possible_time(std::int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
 
 // Microseconds with up to three decimals, like nearly all times, as nanoseconds. False: use
 // codec::parse_decimal. `token` is in a text with codec::kJsonPadding.

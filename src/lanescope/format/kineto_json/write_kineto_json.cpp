@@ -356,10 +356,18 @@ class Writer {
     for (const Process& process : trace_.processes()) {
       if (!is_spans(process)) write_label_of(process);
     }
-    for (const std::uint32_t i : labelled_tracks()) {
-      const Track& track = trace_.tracks()[i];
-      write_label("thread_name", tracks_[i], "name", track.name);
-      write_label("thread_sort_index", tracks_[i], "sort_index", track.sort_index);
+    // A label is of a pid and a tid. When a thread and a stream share them, the stream's counts.
+    const Track *named = nullptr, *placed = nullptr;
+    const std::vector<std::uint32_t> labelled = labelled_tracks();
+    for (std::size_t at = 0; at < labelled.size(); ++at) {
+      const std::string& place = tracks_[labelled[at]];
+      const Track& track = trace_.tracks()[labelled[at]];
+      if (track.name != kNone<StringId>) named = &track;
+      if (track.sort_index) placed = &track;
+      if (at + 1 < labelled.size() && tracks_[labelled[at + 1]] == place) continue;
+      if (named) write_label("thread_name", place, "name", named->name);
+      if (placed) write_label("thread_sort_index", place, "sort_index", placed->sort_index);
+      named = placed = nullptr;
     }
     for (const StringId event : trace_.other_metadata_events()) {
       text_.flush_if_full();

@@ -96,6 +96,34 @@ TEST(WriteKinetoJsonTest, AnArrowToAThreadAndAStreamOfOnePidAndTidStaysWhereItWa
   EXPECT_EQ(again.track(again.flows()[0].to_track).kind, TrackKind::kStream);
 }
 
+// A process can have pid 1 in its container, and a device the number 1.
+TEST(WriteKinetoJsonTest, AStreamsLabelCountsWhereAThreadHasItsPidAndTid) {
+  TraceBuilder builder;
+  const Scalar pid{false, 1}, tid{false, 7};
+  const TrackId thread = builder.thread_track(pid, tid), stream = builder.stream_track(pid, tid);
+  builder.add_slice(thread, builder.category("cpu_op"), builder.intern("op"), 0, 9, kNone<ArgsId>);
+  builder.add_slice(stream, builder.category("kernel"), builder.intern("k"), 5, 9, kNone<ArgsId>);
+  builder.set_track_name(thread, builder.intern("thread 7"));
+  builder.set_track_sort_index(thread, 70);
+  builder.set_track_name(stream, builder.intern("stream 7"));
+  const auto trace = std::move(builder).finish();
+  ASSERT_TRUE(trace);
+  const std::string text = kineto_json_text(*trace);
+  EXPECT_EQ(text.find("thread 7"), std::string::npos) << text;
+  round_trip(*trace);
+}
+
+// One arrow goes back in time from where and when another, which takes no time, ends.
+TEST(WriteKinetoJsonTest, AnArrowThatTakesNoTimeIsNoStepOfAnother) {
+  const Trace trace = read_text(
+      R"({"traceEvents":[{"ph":"f","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":40},)"
+      R"({"ph":"f","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":7},)"
+      R"({"ph":"s","cat":"ac2g","name":"n","id":3,"pid":0,"tid":0,"ts":40},)"
+      R"({"ph":"s","cat":"ac2g","name":"n","id":3,"pid":0,"tid":1,"ts":40}]})");
+  EXPECT_EQ(trace.flows().size(), 2u);
+  round_trip(trace);
+}
+
 // Looking each key up among all others takes an hour at this size: beyond the limit of any test.
 TEST(WriteKinetoJsonTest, AMillionTopLevelEntriesAreWrittenInOnePass) {
   const int kEntries = testing::rounds(1'000'000);
@@ -136,7 +164,7 @@ TEST(WriteKinetoJsonTest, TheRecordingsOwnSpansAndMarksComeLast) {
 
 TEST(WriteKinetoJsonTest, ArgumentsComeBackAsTheyWere) {
   TraceBuilder builder;
-  ArgsTable& args = builder.args();
+  ArgsBuilder& args = builder.args();
   args.begin();
   const auto key = [&](const char* text) { return builder.intern(text); };
   args.add_int(key("External id"), ArgKey::kExternalId, 7);

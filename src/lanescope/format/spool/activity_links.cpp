@@ -167,15 +167,16 @@ class Linker {
   void link_others(const std::vector<std::uint32_t>& records, const CallsById& by_id,
                    std::vector<LinkedOther>* out) {
     for (const std::uint32_t record : records) {
-      const spool::Record& raw_record = activities_.records[record];
-      if (raw_record.begin_tsc == 0) continue;  // an event whose time is not known is no row
-      const bool begins_in_piece = context_.piece.holds(raw_record.begin_tsc);
-      const auto when = times(raw_record.begin_tsc, raw_record.end_tsc, begins_in_piece);
+      const spool::RecordHead& head = activities_.records[record].head;
+      if (head.begin_tsc == 0) continue;  // an event whose time is not known is no row
+      const bool begins_in_piece = context_.piece.holds(head.begin_tsc);
+      const auto when = times(head.begin_tsc, head.end_tsc, begins_in_piece);
       if (!when) continue;
-      const std::uint32_t call = by_id.find(correlation_of(raw_record), when->start);
+      const std::uint32_t call =
+          by_id.find(correlation_of(activities_.records[record]), when->start);
       const bool launched_inside = call != kNoIndex && out_.calls[call].in_window;
       if (launched_inside ? out_.calls[call].in_piece
-                          : begins_in_piece && context_.windows.at(raw_record.begin_tsc) != nullptr)
+                          : begins_in_piece && context_.windows.at(head.begin_tsc) != nullptr)
         out->push_back({record, when->start, when->end, call});
     }
   }

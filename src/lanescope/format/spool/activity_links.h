@@ -67,6 +67,12 @@ struct ActivityLinks {
   std::vector<LinkedOther> syncs, events, overheads;
 };
 
+// The ranges open at a call of the piece, by its index; null: it has none, or there is no call.
+inline const OpenRanges* open_at(const ActivityLinks& links, std::uint32_t call) {
+  if (call == kNoIndex || links.calls[call].open == kNoIndex) return nullptr;
+  return &links.open[links.calls[call].open];
+}
+
 // Work belongs to the trace if it, or the call that launched it, begins in one of its windows. Work
 // was launched before the window if its call is outside of all windows, or if no call has its
 // correlation id and the id is older than that of the window's first call (ids count upwards,

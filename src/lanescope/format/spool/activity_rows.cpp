@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -14,7 +11,8 @@
 #include "lanescope/format/spool/activity_words.h"
 #include "lanescope/format/spool/args_writer.h"
 #include "lanescope/format/spool/gpu_annotations.h"
-#include "lanescope/model/gpu_occupancy.h"
+#include "lanescope/format/spool/launch_shapes.h"
+#include "lanescope/format/spool/stream_annotations.h"
 
 namespace lanescope::format {
 namespace {
@@ -24,17 +22,6 @@ using spool::ActivityKind;
 // Kineto's sort indexes for devices and overhead among the processes of a trace.
 constexpr std::int64_t kFirstDeviceSortIndex = 5'000'000, kOverheadSortIndex = 0x100000A;
 constexpr std::int64_t kNoDevice = -1;
-
-// Kineto computes these in floats and prints six decimals.
-double six_decimals(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
-
-std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
-  std::int64_t out = 0;
-  if (__builtin_mul_overflow(std::int64_t{x} * y, std::int64_t{z}, &out) ||
-      std::uint64_t{x} * y > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    return std::numeric_limits<std::int64_t>::max();
-  return out;
-}
 
 class RowWriter {
  public:
@@ -46,12 +33,12 @@ class RowWriter {
         activities_(activities),
         links_(links),
         args_(context.builder),
-        forward_ops_(context.ranges),
+        annotations_(context.ranges, links, &context.carry),
+        launch_shapes_(context.builder, context.devices),
         kernel_names_(context.index.texts.size(), kNone<StringId>) {}
 
   void run() {
     find_devices();
-    find_forward_annotations();
     for (const LinkedCall& call : links_.calls)
       if (call.open != kNoIndex) add_call(call);
     for (const LinkedWork& work : links_.work) add_work(work);
@@ -60,27 +47,10 @@ class RowWriter {
     for (const LinkedOther& event : links_.events) add_event(event);
     for (const LinkedOther& overhead : links_.overheads) add_overhead(overhead);
     add_annotations();
-    if (!context_.piece.is_last()) remember_forward_ops();
+    if (!context_.piece.is_last()) annotations_.remember_forward_ops();
   }
 
  private:
-  struct Launch {
-    std::int64_t shared_bytes = 0;
-    StringId grid{}, block{}, cluster{};
-    bool occupancy = false;  // the next fields are known
-    double blocks_per_sm = 0, warps_per_sm = 0;
-    std::int64_t achieved_percent = 0;
-    StringId limit{};
-  };
-  using LaunchKey = std::array<std::uint32_t, 13>;
-  struct LaunchKeyHash {
-    std::size_t operator()(const LaunchKey& key) const {
-      std::uint64_t hash = 0;
-      for (const std::uint32_t part : key) hash = (hash ^ part) * 0x9e3779b97f4a7c15;
-      return static_cast<std::size_t>(hash ^ (hash >> 32));
-    }
-  };
-
   // --- devices and streams
 
   void find_devices() {
@@ -92,8 +62,6 @@ class RowWriter {
     // Before CUDA 13 events do not name their device; work does.
     for (const GpuEvent& event : activities_.work)
       carry_.device_of_context[event.context] = event.device;
-    for (const GpuDevice& device : context_.devices)
-      if (device.id) device_by_id_.emplace(*device.id, &device);
   }
   std::int64_t device_of(std::uint32_t context) const {
     const auto known = carry_.device_of_context.find(context);
@@ -135,10 +103,6 @@ class RowWriter {
 
   // --- arguments that a call gives to its row and to the rows of its work
 
-  const OpenRanges* open_at(std::uint32_t call) const {
-    if (call == kNoIndex || links_.calls[call].open == kNoIndex) return nullptr;
-    return &links_.open[links_.calls[call].open];
-  }
   void add_external_id(const OpenRanges* open) {
     if (open && open->innermost != kNoIndex)
       args_.integer("External id", context_.ranges[open->innermost].external_id);
@@ -170,7 +134,7 @@ class RowWriter {
 
   void add_work(const LinkedWork& work) {
     const GpuEvent& event = activities_.work[work.event];
-    const OpenRanges* open = open_at(work.call);
+    const OpenRanges* open = open_at(links_, work.call);
     const std::uint32_t stream = stream_of(event.device, event.stream);
     const bool is_copy = event.kind == ActivityKind::kMemcpy;
     const bool is_transfer = is_copy || event.kind == ActivityKind::kMemset;
@@ -203,7 +167,7 @@ class RowWriter {
                                          : is_transfer ? "gpu_memset"
                                                        : "kernel"),
                        name, work.start_ns, work.end_ns - work.start_ns, args);
-    if (open) project(work, *open, stream);
+    if (open) annotations_.add_work(work, *open, stream);
   }
 
   StringId work_name(const GpuEvent& event) {
@@ -229,7 +193,7 @@ class RowWriter {
     args_.integer("registers per thread", kernel.registers_per_thread);
     if (!event.has_more) return;
     const auto more = activities_.as<spool::KernelMoreRecord>(event.record + 1);
-    const Launch& launch = launch_of(kernel, more);
+    const LaunchShape& launch = launch_shapes_.of(kernel, more);
     args_.integer("shared memory", launch.shared_bytes);
     if (launch.occupancy) {
       args_.real("blocks per SM", launch.blocks_per_sm);
@@ -245,46 +209,6 @@ class RowWriter {
     if (more.cluster_x != 0) args_.json("cluster", launch.cluster);
     if (more.local_bytes_per_thread != 0)
       args_.integer("local memory per thread", more.local_bytes_per_thread);
-  }
-  // Programs repeat their launches, so compute this once for each shape.
-  const Launch& launch_of(const spool::KernelRecord& kernel, const spool::KernelMoreRecord& more) {
-    const LaunchKey key{kernel.device,
-                        kernel.registers_per_thread,
-                        kernel.static_shared_bytes,
-                        more.dynamic_shared_bytes,
-                        more.grid_x,
-                        more.grid_y,
-                        more.grid_z,
-                        more.block_x,
-                        more.block_y,
-                        kernel.block_z,
-                        more.cluster_x,
-                        more.cluster_y,
-                        more.cluster_z};
-    const auto [known, is_new] = launches_.try_emplace(key);
-    Launch& launch = known->second;
-    if (!is_new) return launch;
-    const auto list = [this](std::uint32_t x, std::uint32_t y, std::uint32_t z) {
-      return builder_.intern(fmt::format("[{}, {}, {}]", x, y, z));
-    };
-    launch.shared_bytes = std::int64_t{kernel.static_shared_bytes} + more.dynamic_shared_bytes;
-    launch.grid = list(more.grid_x, more.grid_y, more.grid_z);
-    launch.block = list(more.block_x, more.block_y, kernel.block_z);
-    if (more.cluster_x != 0) launch.cluster = list(more.cluster_x, more.cluster_y, more.cluster_z);
-    const auto device = device_by_id_.find(kernel.device);
-    if (device == device_by_id_.end()) return launch;
-    const auto occupancy = compute_gpu_occupancy(
-        *device->second, {.grid_blocks = product(more.grid_x, more.grid_y, more.grid_z),
-                          .block_threads = product(more.block_x, more.block_y, kernel.block_z),
-                          .registers_per_thread = kernel.registers_per_thread,
-                          .shared_bytes = launch.shared_bytes});
-    if (!occupancy) return launch;
-    launch.occupancy = true;
-    launch.blocks_per_sm = six_decimals(static_cast<float>(occupancy->launched_blocks));
-    launch.warps_per_sm = six_decimals(static_cast<float>(occupancy->launched_warps));
-    launch.achieved_percent = static_cast<std::int64_t>(0.5 + occupancy->achieved_ratio * 100.0);
-    launch.limit = builder_.intern(occupancy->limit);
-    return launch;
   }
   void add_place(const GpuEvent& event) {
     args_.integer("device", event.device);
@@ -425,7 +349,7 @@ class RowWriter {
     const std::int64_t stream =
         record.stream == spool::kNoStream ? -1 : std::int64_t{record.stream};
     args_.begin();
-    add_external_id(open_at(sync.call));
+    add_external_id(open_at(links_, sync.call));
     args_.text("cuda_sync_kind", kind);
     if (is_event_wait(record.sync_kind)) {
       const EventRecord* waited =
@@ -448,7 +372,7 @@ class RowWriter {
   void add_event(const LinkedOther& event) {
     const auto record = activities_.as<spool::CudaEventRecord>(event.record);
     args_.begin();
-    add_external_id(open_at(event.call));
+    add_external_id(open_at(links_, event.call));
     args_.integer("event_id", record.event_id);
     args_.integer("stream", record.stream);
     args_.integer("correlation", record.correlation);
@@ -477,87 +401,6 @@ class RowWriter {
 
   // --- annotations on streams
 
-  AnnotationRef ref_of(std::uint32_t annotation) const {
-    const SpoolRange& range = context_.ranges[annotation];
-    return {range.external_id, range.end_ns, range.text};
-  }
-  std::vector<AnnotationRef> refs_of(const OpenRanges& open,
-                                     const std::vector<std::uint32_t>& list) const {
-    std::vector<AnnotationRef> refs;
-    for (std::uint32_t i = 0; i < open.annotations_count; ++i)
-      refs.push_back(ref_of(list[open.annotations_first + i]));
-    return refs;
-  }
-
-  // For each backward op that launched work, finds the annotations around its forward op: the last
-  // one in this piece or before it.
-  void find_forward_annotations() {
-    std::vector<OpenRanges> moments;
-    std::vector<std::uint32_t> backward_of;  // by moment
-    for (const LinkedWork& work : links_.work) {
-      const OpenRanges* open = open_at(work.call);
-      if (!open || open->backward == kNoIndex) continue;
-      const auto [known, is_new] = forward_of_.try_emplace(open->backward);
-      if (!is_new) continue;
-      const SpoolRange& backward = context_.ranges[open->backward];
-      const std::uint32_t here = forward_ops_.find(open->backward);
-      const ActivityCarry::ForwardOp* const before =
-          carry_.forward_ops.find({backward.forward_thread, backward.sequence});
-      if (before && (here == kNoIndex || context_.ranges[here].start_ns <= before->start_ns)) {
-        known->second = *before->annotations;
-      } else if (here != kNoIndex) {
-        moments.push_back(
-            {.track = context_.ranges[here].track, .time_ns = context_.ranges[here].start_ns});
-        backward_of.push_back(open->backward);
-      }
-    }
-    std::vector<std::uint32_t> annotations;
-    find_open_ranges(context_.ranges, moments, &annotations);
-    for (std::size_t i = 0; i < moments.size(); ++i)
-      forward_of_[backward_of[i]] = refs_of(moments[i], annotations);
-  }
-
-  // Keeps forward ops for backward ops of later pieces.
-  void remember_forward_ops() {
-    std::vector<OpenRanges> moments;
-    std::vector<std::uint32_t> range_of;  // by moment
-    for (std::uint32_t i = 0; i < context_.ranges.size(); ++i) {
-      const SpoolRange& range = context_.ranges[i];
-      if (range.sequence < 0 || range.is_backward || range.forward_thread == 0) continue;
-      if (!range.in_piece) continue;  // remembered already
-      moments.push_back({.track = range.track, .time_ns = range.start_ns});
-      range_of.push_back(i);
-    }
-    std::vector<std::uint32_t> annotations;
-    find_open_ranges(context_.ranges, moments, &annotations);
-    std::shared_ptr<const std::vector<AnnotationRef>> last;
-    for (std::size_t i = 0; i < moments.size(); ++i) {
-      std::vector<AnnotationRef> refs = refs_of(moments[i], annotations);
-      const auto is_same = [](const AnnotationRef& a, const AnnotationRef& b) {
-        return a.external_id == b.external_id;
-      };
-      if (!last || !std::equal(last->begin(), last->end(), refs.begin(), refs.end(), is_same))
-        last = std::make_shared<const std::vector<AnnotationRef>>(std::move(refs));
-      const SpoolRange& range = context_.ranges[range_of[i]];
-      const NodeKey node{range.forward_thread, range.sequence};
-      const ActivityCarry::ForwardOp* const known = carry_.forward_ops.find(node);
-      if (!known || known->start_ns <= range.start_ns)
-        carry_.forward_ops.put(node, {range.start_ns, last});
-    }
-  }
-
-  void project(const LinkedWork& work, const OpenRanges& open, std::uint32_t stream) {
-    std::span<const AnnotationRef> forward;
-    if (open.backward != kNoIndex)
-      if (const auto known = forward_of_.find(open.backward); known != forward_of_.end())
-        forward = known->second;
-    enclosing_.clear();
-    for (std::uint32_t i = 0; i < open.annotations_count; ++i)
-      enclosing_.push_back(ref_of(links_.annotations[open.annotations_first + i]));
-    carry_.annotations.add_work(enclosing_, forward, stream, work.start_ns,
-                                std::max(work.start_ns, work.end_ns));
-  }
-
   // Kineto makes them one nanosecond longer at both ends, so that viewers nest the work in them.
   void add_annotations() {
     const std::vector<GpuAnnotation> rows =
@@ -582,13 +425,10 @@ class RowWriter {
   const SpoolActivities& activities_;
   const ActivityLinks& links_;
   ArgsWriter args_;
-  ForwardOps forward_ops_;
-  std::unordered_map<std::uint32_t, std::vector<AnnotationRef>> forward_of_;  // by backward op
-  std::vector<AnnotationRef> enclosing_;                                      // of the current work
-  std::vector<StringId> kernel_names_;                                        // by text id
-  std::unordered_map<LaunchKey, Launch, LaunchKeyHash> launches_;
+  StreamAnnotations annotations_;
+  LaunchShapes launch_shapes_;
+  std::vector<StringId> kernel_names_;  // by text id
   std::unordered_map<std::uint64_t, StringId> call_names_;
-  std::unordered_map<std::int64_t, const GpuDevice*> device_by_id_;
   std::vector<TrackId> stream_tracks_;  // by index in the carry
   std::map<std::int64_t, bool> named_devices_;
 };

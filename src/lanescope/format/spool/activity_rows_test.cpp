@@ -22,6 +22,7 @@ using lanescope::testing::ActivitySketch;
 using lanescope::testing::kDay;
 using lanescope::testing::SpoolSketch;
 using spool::ActivityKind;
+using spool::RangeRecord;
 using spool::Record;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -46,12 +47,12 @@ class Recording {
     sketch.thread(101, 1);
     sketch.thread(102, 2);
   }
-  Record& range(std::string_view name, std::uint64_t begin, std::uint64_t end,
-                std::uint8_t scope = spool::kFunctionScope, std::uint32_t thread = 0) {
+  RangeRecord& range(std::string_view name, std::uint64_t begin, std::uint64_t end,
+                     std::uint8_t scope = spool::kFunctionScope, std::uint32_t thread = 0) {
     ranges[thread].push_back(sketch.range(name, begin, end, scope));
-    return ranges[thread].back();
+    return ranges[thread].back().range;
   }
-  Record& annotation(std::string_view name, std::uint64_t begin, std::uint64_t end) {
+  RangeRecord& annotation(std::string_view name, std::uint64_t begin, std::uint64_t end) {
     return range(name, begin, end, spool::kUserScope);
   }
   std::string bytes() {
@@ -365,13 +366,13 @@ TEST(ActivityRowsTest, EveryAnnotationAroundALaunchHasItsPlaceOnTheStream) {
   Recording recording;
   recording.annotation("ProfilerStep#3", 2500, 60'000);
   recording.annotation("block", 3000, 9000);
-  Record& forward = recording.range("aten::mm", 3500, 8000);
+  RangeRecord& forward = recording.range("aten::mm", 3500, 8000);
   forward.flags = spool::kHasSequence;
-  forward.a = 11;
-  Record& backward = recording.range("MmBackward0", 20'000, 30'000, spool::kBackwardScope, 1);
+  forward.sequence_number = 11;
+  RangeRecord& backward = recording.range("MmBackward0", 20'000, 30'000, spool::kBackwardScope, 1);
   backward.flags = spool::kHasSequence | spool::kHasForwardThread;
-  backward.a = 11;
-  backward.b = 1;
+  backward.sequence_number = 11;
+  backward.forward_thread = 1;
   const std::uint32_t name = recording.sketch.text("k");
   recording.gpu.call(kLaunchKernel, 4000, 4100, 1);
   recording.gpu.kernel(name, 5000, 5500, 1);
@@ -408,8 +409,8 @@ TEST(ActivityRowsTest, ACollectivesKernelSaysWhatItsOperatorSays) {
   details.string("allreduce");
   details.key("In msg nelems");
   details.integer(1024);
-  Record& op = recording.range("record_param_comms", 3000, 9000);
-  op.c = recording.sketch.text(details.bytes());
+  RangeRecord& op = recording.range("record_param_comms", 3000, 9000);
+  op.detail = recording.sketch.text(details.bytes());
   recording.range("nccl:all_reduce", 3500, 8000);
   recording.gpu.call(kLaunchKernel, 4000, 4100, 1);
   recording.gpu.kernel(recording.sketch.text("ncclDevKernel_AllReduce_Sum_f32_RING_LL()"), 5000,
@@ -543,9 +544,9 @@ TEST(ActivityRowsTest, DamagedRecordsAreCountedAndTheRestIsRead) {
   recording.gpu.kernel(9999, 3700, 3800, 5);     // 5: a text that is not there
   recording.gpu.records.push_back(second_half);  // 6: without its first half
   Record garbage;
-  garbage.begin_tsc = 3900;
+  garbage.head.begin_tsc = 3900;
   for (const int kind : {0, 1, 16, 40, 46, 48, 255}) {
-    garbage.kind = static_cast<std::uint8_t>(kind);
+    garbage.head.kind = static_cast<spool::RecordKind>(kind);
     recording.gpu.records.push_back(garbage);
   }
   recording.gpu.kernel(name, 4000, 4100, 0xffffffff, 0xffffffff, 0xffff);
@@ -574,18 +575,18 @@ Recording busy_recording(std::uint32_t launches, std::uint32_t streams) {
   recording.sketch.metadata("deviceProperties", kH200);
   const std::uint32_t name = recording.sketch.text("_ZN2at6native4fillEi");
   std::vector<Record>& ranges = recording.ranges[0];
-  const Record step = recording.sketch.range("ProfilerStep#1", 0, 0, spool::kUserScope);
-  const Record op = recording.sketch.range("aten::fill_", 0, 0);
+  RangeRecord step = recording.sketch.range("ProfilerStep#1", 0, 0, spool::kUserScope);
+  RangeRecord op = recording.sketch.range("aten::fill_", 0, 0);
   for (std::uint64_t i = 0; i < launches && ranges.size() + 2 < spool::kRecordsPerChunk; ++i) {
     const std::uint64_t at = 2000 + 100 * i;
     if (i % 10 == 0) {
+      step.begin_tsc = at;
+      step.end_tsc = at + 990;
       ranges.push_back(step);
-      ranges.back().begin_tsc = at;
-      ranges.back().end_tsc = at + 990;
     }
+    op.begin_tsc = at + 10;
+    op.end_tsc = at + 80;
     ranges.push_back(op);
-    ranges.back().begin_tsc = at + 10;
-    ranges.back().end_tsc = at + 80;
   }
   for (std::uint32_t i = 0; i < launches; ++i) {
     const std::uint64_t at = 2000 + 100ull * i;

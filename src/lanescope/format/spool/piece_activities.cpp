@@ -60,14 +60,15 @@ class Collector {
   }
   template <typename Visit>
   static void each_call(std::span<const spool::Record> records, const Visit& visit) {
-    constexpr auto kCall = static_cast<std::uint8_t>(spool::ActivityKind::kApiCall);
     for (const spool::Record& record : records)
-      if (record.kind == kCall && record.begin_tsc != 0) visit(record);
+      if (spool::activity_kind(record) == spool::ActivityKind::kApiCall &&
+          record.head.begin_tsc != 0)
+        visit(record);
   }
 
   void collect_own_calls(std::span<const spool::Record> of_threads) {
     const auto add = [&](const spool::Record& call) {
-      if (!piece_.holds(call.begin_tsc)) return;
+      if (!piece_.holds(call.head.begin_tsc)) return;
       own_ids_.push_back(correlation_of(call));
       ids_.add(own_ids_.back());
     };
@@ -103,8 +104,8 @@ class Collector {
         const spool::Record& record = found->records[at];
         const std::uint32_t id = correlation_of(record);
         // A wait may be for an event that the device reaches later or at an unknown time.
-        if (list == &found->events && (record.begin_tsc == 0 || ids_.holds(id))) return false;
-        return is_foreign(record.begin_tsc, id);
+        if (list == &found->events && (record.head.begin_tsc == 0 || ids_.holds(id))) return false;
+        return is_foreign(record.head.begin_tsc, id);
       });
   }
 
@@ -117,7 +118,7 @@ class Collector {
     for (const GpuEvent& work : found.work) ask(work.begin, work.correlation);
     for (const auto* list : {&found.syncs, &found.events})
       for (const std::uint32_t at : *list)
-        ask(found.records[at].begin_tsc, correlation_of(found.records[at]));
+        ask(found.records[at].head.begin_tsc, correlation_of(found.records[at]));
     std::sort(ids.begin(), ids.end());
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
     return ids;
@@ -126,8 +127,9 @@ class Collector {
   // Chunks also contain calls of other pieces: keep only the requested ones.
   void add_other_calls(const std::vector<std::uint32_t>& asked,
                        std::span<const spool::Record> outer, SpoolActivities* found) {
-    std::erase_if(found->calls,
-                  [&](std::uint32_t at) { return !piece_.holds(found->records[at].begin_tsc); });
+    std::erase_if(found->calls, [&](std::uint32_t at) {
+      return !piece_.holds(found->records[at].head.begin_tsc);
+    });
     const auto add = [&](const spool::Record& call) {
       found->calls.push_back(static_cast<std::uint32_t>(found->records.size()));
       found->records.push_back(call);
@@ -139,7 +141,7 @@ class Collector {
     each_chunk([&](const SpoolChunk& chunk, const ChunkSpan& span, bool) {
       if (!span.calls.meets(span_of_asked)) return;
       each_call(read_records(bytes_, chunk, buffer_, nullptr), [&](const spool::Record& call) {
-        if (!piece_.holds(call.begin_tsc) &&
+        if (!piece_.holds(call.head.begin_tsc) &&
             std::binary_search(asked.begin(), asked.end(), correlation_of(call)))
           add(call);
       });

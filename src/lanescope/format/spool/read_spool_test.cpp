@@ -23,6 +23,7 @@
 namespace lanescope::format {
 namespace {
 
+using spool::RangeRecord;
 using spool::Record;
 using spool::RecordKind;
 using ::testing::HasSubstr;
@@ -72,10 +73,10 @@ TEST(ReadSpoolTest, ArgumentsAreThoseOfKineto) {
   const std::int64_t sizes[] = {4, 8}, strides[] = {8, 1};
   details.tensor("float", sizes, strides);
   details.integer(3);
-  Record op = spool.range("aten::mm", 3000, 4000);
+  RangeRecord op = spool.range("aten::mm", 3000, 4000);
   op.flags = spool::kHasSequence | spool::kHasForwardThread;
-  op.a = 7;
-  op.c = spool.text(details.bytes());
+  op.sequence_number = 7;
+  op.detail = spool.text(details.bytes());
   const Record annotation = spool.range("mine", 2500, 4500, spool::kUserScope);
   spool.records(0, 1, {annotation, op});
   const Trace trace = read_recording(spool.bytes());
@@ -111,14 +112,14 @@ TEST(ReadSpoolTest, NodesBecomeACallStackInnermostFirst) {
   spool.thread(101, 1);
   const std::uint32_t outer = spool.text(stack_node(spool.text("a.py(1): <module>"), 0));
   const std::uint32_t inner = spool.text(stack_node(spool.text("b.py(2): f"), outer));
-  Record bare = spool.range("with stack", 3000, 3100);
-  bare.c = inner;
-  Record both = spool.range("with inputs", 3200, 3300);
+  RangeRecord bare = spool.range("with stack", 3000, 3100);
+  bare.detail = inner;
+  RangeRecord both = spool.range("with inputs", 3200, 3300);
   char buffer[64];
   codec::OpDetailsWriter details(buffer, sizeof buffer);
   details.stack(outer);
   details.integer(5);
-  both.c = spool.text(details.bytes());
+  both.detail = spool.text(details.bytes());
   spool.records(0, 1, {bare, both, spool.range("without", 3400, 3500)});
   const Trace trace = read_recording(spool.bytes());
   EXPECT_EQ(call_stack(trace, "with stack"), "b.py(2): f;a.py(1): <module>;");
@@ -134,15 +135,15 @@ TEST(ReadSpoolTest, DamagedCallStacksEndWhereTheyMakeNoSense) {
   spool.window(2000, 9000);
   spool.thread(101, 1);
   const std::uint32_t frame = spool.text("a.py(1): f");
-  Record ring = spool.range("ring", 3000, 3100);
-  ring.c = spool.text(stack_node(frame, frame + 2));  // itself
-  ASSERT_EQ(ring.c, frame + 2);
-  Record lost_frame = spool.range("lost frame", 3200, 3300);
-  lost_frame.c = spool.text(stack_node(4000, 0));
-  Record lost_caller = spool.range("lost caller", 3400, 3500);
-  lost_caller.c = spool.text(stack_node(frame, 4000));
-  Record no_node = spool.range("no node", 3600, 3700);
-  no_node.c = spool.text(stack_node(frame, frame));
+  RangeRecord ring = spool.range("ring", 3000, 3100);
+  ring.detail = spool.text(stack_node(frame, frame + 2));  // itself
+  ASSERT_EQ(ring.detail, frame + 2);
+  RangeRecord lost_frame = spool.range("lost frame", 3200, 3300);
+  lost_frame.detail = spool.text(stack_node(4000, 0));
+  RangeRecord lost_caller = spool.range("lost caller", 3400, 3500);
+  lost_caller.detail = spool.text(stack_node(frame, 4000));
+  RangeRecord no_node = spool.range("no node", 3600, 3700);
+  no_node.detail = spool.text(stack_node(frame, frame));
   spool.records(0, 1, {ring, lost_frame, lost_caller, no_node});
   const Trace trace = read_recording(spool.bytes());
   std::string most;
@@ -165,14 +166,12 @@ TEST(ReadSpoolTest, WhatACollectiveHasAnewGoesToTheThreadsNextRange) {
   details.key("Collective name");
   details.string("allreduce");
   const Record before = spool.range("autograd::engine::evaluate_function: B", 2500, 2600);
-  Record call;
-  call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
-  call.begin_tsc = 2990;
-  call.flags = spool::kHasSeq | spool::kHasCommsId;
-  call.a = 12;
-  call.d = std::numeric_limits<std::uint64_t>::max();
-  Record op = spool.range("record_param_comms", 3000, 4000);
-  op.c = spool.text(details.bytes());
+  spool::CallNumbersRecord call{.begin_tsc = 2990,
+                                .flags = spool::kHasSeq | spool::kHasCommsId,
+                                .seq = 12,
+                                .comms_id = std::numeric_limits<std::uint64_t>::max()};
+  RangeRecord op = spool.range("record_param_comms", 3000, 4000);
+  op.detail = spool.text(details.bytes());
   call.name = op.name;
   const Record after = spool.range("after", 4500, 4600);
   const Record elsewhere = spool.range("elsewhere", 3000, 3100);
@@ -199,23 +198,35 @@ TEST(ReadSpoolTest, TensorsGoToTheThreadsNextRangeOrFrame) {
   spool.window(2000, 9000);
   spool.thread(101, 1);
   spool.thread(102, 2);
-  const auto tensor = [](const spool::TensorFields& fields) {
-    Record record;
-    record.kind = static_cast<std::uint8_t>(RecordKind::kTensor);
-    record.begin_tsc = 2500;
-    spool::set_tensor(record, fields);
-    return record;
-  };
-  const Record op = spool.range("aten::mm", 3000, 4000);
-  Record frame = spool.range("nn.Module: Linear_0", 4100, 4800);
-  frame.scope = spool::kFrameScope;
-  frame.b = 1;
+  const RangeRecord op = spool.range("aten::mm", 3000, 4000);
+  const spool::FrameRecord frame{
+      .begin_tsc = 4100, .end_tsc = 4800, .name = spool.text("nn.Module: Linear_0"), .depth = 1};
   const Record other = spool.range("aten::add", 5000, 5100);
   const Record elsewhere = spool.range("elsewhere", 3000, 3100);
-  using enum spool::TensorRole;
-  const Record first = tensor({op.name, kInput, 0, 0, 0x7f0000000010, 0x7f0000000020, 4096, 1, 3});
-  const Record second = tensor({op.name, kInput, 2, 7, 16, 17, -1, 0, -1});
-  const Record parameter = tensor({0, kParameter, 0, 0, 18, 19, 12, 0, -1});
+  using spool::TensorRecord, spool::TensorRole;
+  const TensorRecord first{.begin_tsc = 2500,
+                           .implementation = 0x7f0000000020,
+                           .operator_name = op.name,
+                           .device_type = 1,
+                           .device_index = 3,
+                           .bytes = 4096,
+                           .role = TensorRole::kInput,
+                           .address = 0x7f0000000010};
+  const TensorRecord second{.begin_tsc = 2500,
+                            .implementation = 17,
+                            .operator_name = op.name,
+                            .device_index = -1,
+                            .bytes = -1,
+                            .input = 2,
+                            .role = TensorRole::kInput,
+                            .item = 7,
+                            .address = 16};
+  const TensorRecord parameter{.begin_tsc = 2500,
+                               .implementation = 19,
+                               .device_index = -1,
+                               .bytes = 12,
+                               .role = TensorRole::kParameter,
+                               .address = 18};
   spool.records(0, 1, {first, second, op, parameter, frame, first, other});  // its range was lost
   spool.records(1, 1, {elsewhere});
   const Trace trace = read_recording(spool.bytes());
@@ -240,20 +251,13 @@ TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {
   spool.window(2000, 9000);
   spool.thread(101, 1);
   spool.thread(102, 2);
-  Record async = spool.range("async", 3100, 0);
-  async.d = 55;
-  Record async_again = spool.range("async again", 3600, 0);  // the handle was used again
-  async_again.d = 55;
-  Record end_of_slot;
-  end_of_slot.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
-  end_of_slot.end_tsc = 3500;
-  end_of_slot.a = (std::int64_t{1} << 32) | 0;
-  Record end_by_handle;
-  end_by_handle.kind = static_cast<std::uint8_t>(RecordKind::kEndByHandle);
-  end_by_handle.d = 55;
-  end_by_handle.end_tsc = 3300;
-  Record second_end = end_by_handle;
-  second_end.end_tsc = 3700;
+  RangeRecord async = spool.range("async", 3100, 0);
+  async.handle = 55;
+  RangeRecord async_again = spool.range("async again", 3600, 0);  // the handle was used again
+  async_again.handle = 55;
+  const spool::RangeEndRecord end_of_slot{.end_tsc = 3500, .place = {.slot = 0, .sequence = 1}};
+  const spool::EndByHandleRecord end_by_handle{.end_tsc = 3300, .handle = 55};
+  const spool::EndByHandleRecord second_end{.end_tsc = 3700, .handle = 55};
   spool.records(0, 1, {spool.range("rolled", 3000, 0), async, async_again});
   spool.records(0, 2, {end_of_slot});
   spool.records(1, 1, {second_end, end_by_handle});
@@ -301,15 +305,13 @@ TEST(ReadSpoolTest, MemoryEventsKeepAllTheirNumbers) {
   SpoolSketch spool;
   spool.window(2000, 9000);
   spool.thread(101, 1);
-  Record memory;
-  memory.kind = static_cast<std::uint8_t>(RecordKind::kMemory);
-  spool::set_memory(memory, {.bytes = -512,
-                             .address = 0xfedcba9876543210,
+  spool::MemoryRecord memory{.begin_tsc = 3000,
                              .total_allocated = 5'000'000'000,
-                             .total_reserved = 7'000'000'000,
                              .device_type = 1,
-                             .device_index = 3});
-  memory.begin_tsc = 3000;
+                             .device_index = 3,
+                             .bytes = -512,
+                             .address = 0xfedcba9876543210};
+  memory.set_total_reserved(7'000'000'000);
   spool.records(0, 1, {memory});
   const Trace trace = read_recording(spool.bytes());
   ASSERT_GE(trace.instants().size(), 1u);
@@ -330,11 +332,11 @@ TEST(ReadSpoolTest, ABackwardOpIsJoinedToTheLastForwardOpOfItsSequenceNumber) {
   spool.window(2000, 9000);
   spool.thread(101, 1);
   spool.thread(102, 2);
-  const auto with_sequence = [](Record record, std::uint32_t forward_thread) {
-    record.flags = spool::kHasSequence | spool::kHasForwardThread;
-    record.a = 4;
-    record.b = forward_thread;
-    return record;
+  const auto with_sequence = [](RangeRecord range, std::uint32_t forward_thread) {
+    range.flags = spool::kHasSequence | spool::kHasForwardThread;
+    range.sequence_number = 4;
+    range.forward_thread = forward_thread;
+    return range;
   };
   spool.records(0, 1,
                 {with_sequence(spool.range("aten::matmul", 3000, 3900), 0),
@@ -354,21 +356,18 @@ TEST(ReadSpoolTest, RecordFunctionIdsAreOfTheRangeBehindThem) {
   SpoolSketch spool;
   spool.window(2000, 9000);
   spool.thread(101, 1);
-  const auto numbers = [](const Record& range, std::uint64_t id) {
-    Record call;
-    call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
-    call.begin_tsc = range.begin_tsc;
-    call.name = range.name;
-    call.flags = spool::kHasRecordFunctionId;
-    call.end_tsc = id;
-    return call;
+  const auto numbers = [](const RangeRecord& range, std::uint64_t id) {
+    return spool::CallNumbersRecord{.begin_tsc = range.begin_tsc,
+                                    .record_function_id = id,
+                                    .name = range.name,
+                                    .flags = spool::kHasRecordFunctionId};
   };
-  const Record wrapper =
+  const RangeRecord wrapper =
       spool.range("autograd::engine::evaluate_function: MmBackward0", 5000, 5900, 0);
-  Record node = spool.range("MmBackward0", 5100, 5800, spool::kBackwardScope);
+  RangeRecord node = spool.range("MmBackward0", 5100, 5800, spool::kBackwardScope);
   node.flags = spool::kHasSequence | spool::kHasForwardThread;
-  node.a = 4;
-  node.b = 1;
+  node.sequence_number = 4;
+  node.forward_thread = 1;
   const Record plain = spool.range("aten::mm", 5200, 5300);
   spool.records(0, 1, {numbers(wrapper, 71), wrapper, numbers(node, 72), node, plain});
   const Trace trace = read_recording(spool.bytes());
@@ -427,15 +426,15 @@ std::string busy_spool(bool ring = false) {
     spool.thread(200 + thread, thread + 1);
     std::vector<Record> records;
     for (std::uint64_t i = 0; i < 200; ++i) {
-      Record record =
+      RangeRecord range =
           spool.range("op" + std::to_string(i), 3000 + i * 700, i % 7 == 0 ? 0 : 3300 + i * 700);
-      record.flags = spool::kHasSequence;
-      record.a = static_cast<std::int64_t>(i / 2);
-      record.b = i % 2;
-      record.d = i % 5;
-      records.push_back(record);
-      record.kind = static_cast<std::uint8_t>(i % 8);
-      records.push_back(record);
+      range.flags = spool::kHasSequence;
+      range.sequence_number = static_cast<std::int64_t>(i / 2);
+      range.forward_thread = i % 2;
+      range.handle = i % 5;
+      records.push_back(range);
+      range.kind = static_cast<RecordKind>(i % 8);
+      records.push_back(range);
     }
     spool.records(thread, 1, records, thread != 2);
   }
@@ -563,8 +562,7 @@ TEST(ReadSpoolTest, OfARingTheLastSecondsCount) {
   SpoolSketch sketch;
   sketch.thread(1, 1);
   sketch.window(10'000, 110'000, 0, 1, kLastNs);
-  Record instant = sketch.range("early instant", 59'999, 0);
-  instant.kind = static_cast<std::uint8_t>(RecordKind::kInstant);
+  const spool::InstantRecord instant{.begin_tsc = 59'999, .name = sketch.text("early instant")};
   sketch.records(
       0, 3,
       {sketch.range("open", 20'000, 0), sketch.range("gone", 50'000, 59'999),
@@ -618,11 +616,7 @@ TEST(ReadSpoolTest, RangesOfChunksThatWereGivenBack) {
   sketch.thread(1, 1);
   sketch.window(10'000, 110'000, 0, 1, kLastNs);
   const auto end_at = [](std::uint32_t sequence, std::uint32_t slot, std::uint64_t tick) {
-    Record end;
-    end.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
-    end.end_tsc = tick;
-    end.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
-    return end;
+    return spool::RangeEndRecord{.end_tsc = tick, .place = {slot, sequence}};
   };
   sketch.kept(0, 1, 7, sketch.range("kept", 30'000, 0));
   sketch.kept(0, 5, 0, sketch.range("twice", 65'000, 0));  // its chunk is there as well
@@ -640,11 +634,9 @@ TEST(ReadSpoolTest, RangesOfChunksThatWereGivenBack) {
   EXPECT_EQ(trace.import_stats()[ImportIssue::kOpenRange].count, 0u);
 }
 
-Record frame(SpoolSketch& sketch, std::string_view name, std::uint64_t begin, std::uint64_t end,
-             std::uint32_t depth) {
-  Record record = sketch.range(name, begin, end, spool::kFrameScope);
-  record.b = depth;
-  return record;
+spool::FrameRecord frame(SpoolSketch& sketch, std::string_view name, std::uint64_t begin,
+                         std::uint64_t end, std::uint32_t depth) {
+  return {.begin_tsc = begin, .end_tsc = end, .name = sketch.text(name), .depth = depth};
 }
 std::optional<std::int64_t> parent_id(const Trace& trace, std::string_view name) {
   return trace.slice_args(find(trace, name)).integer(ArgKey::kPythonParentId);
@@ -658,9 +650,9 @@ TEST(ReadSpoolTest, AFramesParentIsTheLastOneFurtherOut) {
   sketch.thread(1, 1);
   sketch.thread(2, 2);
   sketch.window(2000, 9000);
-  Record module = frame(sketch, "nn.Module: Linear_3", 3100, 3500, 2);
+  spool::FrameRecord module = frame(sketch, "nn.Module: Linear_3", 3100, 3500, 2);
   module.flags = spool::kModuleFrame;
-  module.a = 3;
+  module.module = 3;
   // The record of depth 3 below "second" was lost.
   sketch.records(0, 1,
                  {frame(sketch, "first", 3000, 4000, 1), module,

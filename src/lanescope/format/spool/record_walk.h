@@ -27,7 +27,7 @@ struct FrameNumbers {
   std::int64_t python_id, parent_id, ev_idx;
 };
 
-inline bool is_frame(const spool::Record& range) { return range.scope == spool::kFrameScope; }
+inline bool is_frame(const spool::RangeRecord& range) { return range.scope == spool::kFrameScope; }
 
 inline bool is_engine_wrapper(const SpoolIndex& index, std::uint32_t name) {
   return name < index.texts.size() &&
@@ -46,27 +46,27 @@ class RecordWalk {
   void add_chunk(std::span<const spool::Record> records, const SpoolChunk& chunk) {
     std::uint32_t slot = 0;
     for (const spool::Record& record : records) {
-      switch (static_cast<spool::RecordKind>(record.kind)) {
+      switch (record.head.kind) {
         case spool::RecordKind::kRange:
-          if (is_frame(record))
+          if (is_frame(record.range))
             add_frame(record, {chunk.thread, chunk.sequence, slot});
           else
-            visit_range(record, {chunk.thread, chunk.sequence, slot});
+            visit_range(record.range, {chunk.thread, chunk.sequence, slot});
           break;
         case spool::RecordKind::kInstant:
-          if (const auto time = time_in_window(record))
-            out_.instant(record, chunk.thread, *time, numbers_.ev_idx++);
+          if (const auto time = time_in_window(record.instant.begin_tsc))
+            out_.instant(record.instant, chunk.thread, *time, numbers_.ev_idx++);
           break;
         case spool::RecordKind::kMemory:
         case spool::RecordKind::kOutOfMemory:
-          if (const auto time = time_in_window(record))
-            out_.memory(record, chunk.thread, *time, numbers_.memory++);
+          if (const auto time = time_in_window(record.memory.begin_tsc))
+            out_.memory(record.memory, chunk.thread, *time, numbers_.memory++);
           break;
         case spool::RecordKind::kCallNumbers:
-          numbers_.call_numbers.emplace(record, chunk.thread);
+          numbers_.call_numbers.emplace(record.call_numbers, chunk.thread);
           break;
         case spool::RecordKind::kTensor:
-          keep_tensor(record, chunk.thread);
+          keep_tensor(record.tensor, chunk.thread);
           break;
         default:  // ends were read before, damage was counted
           if (is_thread_activity(record)) out_.activity(record);
@@ -77,39 +77,40 @@ class RecordWalk {
   }
   void add_waiting_wrapper() {
     if (const auto& waiting = numbers_.wrapper)
-      add_range(waiting->record, waiting->place, waiting->call_numbers);
+      add_range(waiting->range, waiting->place, waiting->call_numbers);
     numbers_.wrapper.reset();
   }
   // Before all chunks, in the order of threads.
-  void add_kept(const spool::Record& record, const SlotKey& place) {
-    if (!is_frame(record)) return add_range(record, place);
-    add_frame(record, place);
+  void add_kept(const spool::RangeRecord& range, const SlotKey& place) {
+    if (!is_frame(range)) return add_range(range, place);
+    add_frame(range, place);
     kept_frames_[place.thread] = numbers_.frames;
   }
-  void add_range(const spool::Record& record, const SlotKey& place,
-                 const std::optional<spool::Record>& call_numbers = {},
-                 std::span<const spool::Record> tensors = {}) {
-    const SpoolWindows::Window* window = scan_.windows.at(record.begin_tsc);
+  void add_range(const spool::RangeRecord& range, const SlotKey& place,
+                 const std::optional<spool::CallNumbersRecord>& call_numbers = {},
+                 std::span<const spool::TensorRecord> tensors = {}) {
+    const SpoolWindows::Window* window = scan_.windows.at(range.begin_tsc);
     if (!window && !scan_.windows.has_ring()) return;
-    std::uint64_t begin = record.begin_tsc;
+    std::uint64_t begin = range.begin_tsc;
     std::uint64_t end =
-        scan_.end_of(record, place).value_or(std::numeric_limits<std::uint64_t>::max());
+        scan_.end_of(range, place).value_or(std::numeric_limits<std::uint64_t>::max());
     if (!window) {
       window = scan_.windows.reached(begin, end);
       if (!window) return;
-      out_.issue(record, ImportIssue::kEarlyRange);
+      out_.issue(range.begin_tsc, ImportIssue::kEarlyRange);
       begin = window->start;
     }
     if (end > window->stop) {
-      out_.issue(record, ImportIssue::kOpenRange);
+      out_.issue(range.begin_tsc, ImportIssue::kOpenRange);
       end = window->stop;
     }
     const auto start_ns = scan_.time_ns(begin), end_ns = scan_.time_ns(end);
-    const auto early_ns = begin == record.begin_tsc ? start_ns : scan_.time_ns(record.begin_tsc);
-    if (!start_ns || !end_ns || !early_ns) return out_.issue(record, ImportIssue::kBadTime);
+    const auto early_ns = begin == range.begin_tsc ? start_ns : scan_.time_ns(range.begin_tsc);
+    if (!start_ns || !end_ns || !early_ns)
+      return out_.issue(range.begin_tsc, ImportIssue::kBadTime);
     const RangeTimes times{*start_ns, *end_ns,
-                           begin == record.begin_tsc ? 0 : *start_ns - *early_ns};
-    out_.range(record, place, call_numbers, tensors, times, ++numbers_.external_id,
+                           begin == range.begin_tsc ? 0 : *start_ns - *early_ns};
+    out_.range(range, place, call_numbers, tensors, times, ++numbers_.external_id,
                numbers_.ev_idx++);
   }
 
@@ -119,12 +120,12 @@ class RecordWalk {
 
   // A frame that was open before its window begins at the window's start; one open at the window's
   // end ends there. Both are normal.
-  std::optional<RangeTimes> frame_times(const spool::Record& record, const SlotKey& place) {
-    const SpoolWindows::Window* const recorded = scan_.all_windows.at(record.begin_tsc);
+  std::optional<RangeTimes> frame_times(const spool::RangeRecord& range, const SlotKey& place) {
+    const SpoolWindows::Window* const recorded = scan_.all_windows.at(range.begin_tsc);
     if (!recorded) return std::nullopt;
-    std::uint64_t begin = record.begin_tsc;
+    std::uint64_t begin = range.begin_tsc;
     std::uint64_t end =
-        std::min(scan_.end_of(record, place).value_or(recorded->stop), recorded->stop);
+        std::min(scan_.end_of(range, place).value_or(recorded->stop), recorded->stop);
     const SpoolWindows::Window* window = scan_.windows.at(begin);
     if (!window) window = scan_.windows.first_start(begin, end);
     if (!window) return std::nullopt;
@@ -132,15 +133,15 @@ class RecordWalk {
     end = std::min(end, window->stop);
     const auto start_ns = scan_.time_ns(begin), end_ns = scan_.time_ns(end);
     if (start_ns && end_ns) return RangeTimes{*start_ns, *end_ns, 0};
-    out_.issue(record, ImportIssue::kBadTime);
+    out_.issue(range.begin_tsc, ImportIssue::kBadTime);
     return std::nullopt;
   }
 
   // A thread's frames nest, and each has its depth: its caller is the last frame before it with
   // a smaller depth.
   void add_frame(const spool::Record& record, const SlotKey& place) {
-    const std::vector<spool::Record> tensors = take_tensors(record, place);
-    const auto times = frame_times(record, place);
+    const std::vector<spool::TensorRecord> tensors = take_tensors(record.range, place);
+    const auto times = frame_times(record.range, place);
     if (!times) return;
     std::vector<std::int64_t>& open = numbers_.frames;
     if (numbers_.frames_thread != place.thread) {
@@ -148,65 +149,67 @@ class RecordWalk {
       const auto kept = kept_frames_.find(place.thread);
       open = kept == kept_frames_.end() ? std::vector<std::int64_t>() : kept->second;
     }
-    open.resize(std::clamp(record.b, 1u, kMostDepth) - 1, 0);
+    open.resize(std::clamp(record.frame.depth, 1u, kMostDepth) - 1, 0);
     const auto caller =
         std::find_if(open.rbegin(), open.rend(), [](std::int64_t id) { return id != 0; });
     const FrameNumbers numbers{++numbers_.python_id, caller == open.rend() ? 0 : *caller,
                                numbers_.ev_idx++};
     open.push_back(numbers.python_id);
-    out_.frame(record, place, tensors, *times, numbers);
+    out_.frame(record.frame, place, tensors, *times, numbers);
   }
 
-  std::optional<std::int64_t> time_in_window(const spool::Record& record) {
-    if (!scan_.windows.at(record.begin_tsc)) return std::nullopt;
-    const auto time = scan_.time_ns(record.begin_tsc);
-    if (!time) out_.issue(record, ImportIssue::kBadTime);
+  std::optional<std::int64_t> time_in_window(std::uint64_t tick) {
+    if (!scan_.windows.at(tick)) return std::nullopt;
+    const auto time = scan_.time_ns(tick);
+    if (!time) out_.issue(tick, ImportIssue::kBadTime);
     return time;
   }
 
   // The engine's wrapper of a backward node begins without the node's numbers. As in
   // torch.profiler, it gets them from the node if that is the thread's next range.
-  void visit_range(const spool::Record& record, const SlotKey& place) {
-    const auto call_numbers = take_call_numbers(record, place);
+  void visit_range(const spool::RangeRecord& range, const SlotKey& place) {
+    const auto call_numbers = take_call_numbers(range, place);
     if (numbers_.wrapper && numbers_.wrapper->place.thread == place.thread &&
-        record.scope == spool::kBackwardScope) {
-      spool::Record& wrapper = numbers_.wrapper->record;
-      wrapper.a = record.a;
-      wrapper.b = record.b;
-      wrapper.flags |= record.flags & (spool::kHasSequence | spool::kHasForwardThread);
+        range.scope == spool::kBackwardScope) {
+      spool::RangeRecord& wrapper = numbers_.wrapper->range;
+      wrapper.sequence_number = range.sequence_number;
+      wrapper.forward_thread = range.forward_thread;
+      wrapper.flags |= range.flags & (spool::kHasSequence | spool::kHasForwardThread);
     }
     add_waiting_wrapper();
-    if (record.scope == spool::kFunctionScope && is_engine_wrapper(scan_.index, record.name))
-      numbers_.wrapper.emplace(RowNumbers::Wrapper{record, place, call_numbers});
+    if (range.scope == spool::kFunctionScope && is_engine_wrapper(scan_.index, range.name))
+      numbers_.wrapper.emplace(RowNumbers::Wrapper{range, place, call_numbers});
     else
-      add_range(record, place, call_numbers, take_tensors(record, place));
+      add_range(range, place, call_numbers, take_tensors(range, place));
   }
 
   // Takes the numbers for this range from the thread's last record, if it has them.
-  std::optional<spool::Record> take_call_numbers(const spool::Record& range, const SlotKey& place) {
+  std::optional<spool::CallNumbersRecord> take_call_numbers(const spool::RangeRecord& range,
+                                                            const SlotKey& place) {
     auto taken = std::exchange(numbers_.call_numbers, std::nullopt);
     if (!taken || taken->second != place.thread || taken->first.name != range.name)
       return std::nullopt;  // its range was lost
     return taken->first;
   }
 
-  void keep_tensor(const spool::Record& record, std::uint32_t thread) {
+  void keep_tensor(const spool::TensorRecord& tensor, std::uint32_t thread) {
     if (numbers_.tensors_thread != thread) numbers_.tensors.clear();
     numbers_.tensors_thread = thread;
     if (numbers_.tensors.size() < kMostTensors)
-      numbers_.tensors.push_back(record);
+      numbers_.tensors.push_back(tensor);
     else
-      out_.issue(record, ImportIssue::kEventLost);
+      out_.issue(tensor.begin_tsc, ImportIssue::kEventLost);
   }
   // The thread's tensors that wait for this range or frame. An operator's inputs are dropped if its
   // range was lost.
-  std::vector<spool::Record> take_tensors(const spool::Record& range, const SlotKey& place) {
+  std::vector<spool::TensorRecord> take_tensors(const spool::RangeRecord& range,
+                                                const SlotKey& place) {
     if (numbers_.tensors.empty()) [[likely]]
       return {};
     auto taken = std::exchange(numbers_.tensors, {});
     if (numbers_.tensors_thread != place.thread) return {};
-    std::erase_if(taken, [&range](const spool::Record& tensor) {
-      return tensor.name != 0 && tensor.name != range.name;
+    std::erase_if(taken, [&range](const spool::TensorRecord& tensor) {
+      return tensor.operator_name != 0 && tensor.operator_name != range.name;
     });
     return taken;
   }

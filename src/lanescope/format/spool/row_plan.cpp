@@ -1,7 +1,6 @@
 #include "lanescope/format/spool/row_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 #include "lanescope/format/spool/record_walk.h"
@@ -14,13 +13,14 @@ using spool::Record;
 
 // Counts, makes nothing.
 struct NumbersOnly {
-  void issue(const Record&, ImportIssue) {}
-  void range(const Record&, const SlotKey&, const std::optional<Record>&, std::span<const Record>,
+  void issue(std::uint64_t, ImportIssue) {}
+  void range(const spool::RangeRecord&, const SlotKey&,
+             const std::optional<spool::CallNumbersRecord>&, std::span<const spool::TensorRecord>,
              const RangeTimes&, std::int64_t, std::int64_t) {}
-  void frame(const Record&, const SlotKey&, std::span<const Record>, const RangeTimes&,
-             const FrameNumbers&) {}
-  void instant(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
-  void memory(const Record&, std::uint32_t, std::int64_t, std::int64_t) {}
+  void frame(const spool::FrameRecord&, const SlotKey&, std::span<const spool::TensorRecord>,
+             const RangeTimes&, const FrameNumbers&) {}
+  void instant(const spool::InstantRecord&, std::uint32_t, std::int64_t, std::int64_t) {}
+  void memory(const spool::MemoryRecord&, std::uint32_t, std::int64_t, std::int64_t) {}
   void activity(const Record&) {}
 };
 
@@ -55,16 +55,13 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
   ImportStats ignored;
   NumbersOnly nothing;
   RecordWalk<NumbersOnly> walk(*scan, &nothing);
-  for (const auto& [place, record] : scan->kept_ranges) walk.add_kept(record, place);
+  for (const auto& [place, range] : scan->kept_ranges) walk.add_kept(range, place);
   plan.first_calls.resize(scan->windows.all().size());
   const auto note_call = [&](const Record& record) {
-    spool::ApiCallRecord call;
-    std::memcpy(&call, &record, sizeof call);
+    if (spool::activity_kind(record) != spool::ActivityKind::kApiCall) return;
+    const auto call = spool::activity_as<spool::ApiCallRecord>(record);
     const auto start = scan->time_ns(call.begin_tsc);
-    const bool is_call =
-        static_cast<spool::ActivityKind>(record.kind) == spool::ActivityKind::kApiCall &&
-        call.begin_tsc != 0;
-    if (is_call && start && scan->windows.at(call.begin_tsc))
+    if (call.begin_tsc != 0 && start && scan->windows.at(call.begin_tsc))
       note_first_call(scan->windows, call, *start, &plan.first_calls);
   };
   for (std::size_t i = 0; i < scan->index.record_chunks.size(); ++i) {
@@ -72,8 +69,8 @@ RowPlan plan_rows(const SpoolBytes& bytes, SpoolScan* scan, std::uint64_t rows_p
     // Its row is made with this chunk.
     if (const auto& waiting = walk.numbers().wrapper) {
       ChunkSpan& span = scan->record_spans[i];
-      span.first = std::min(span.first, waiting->record.begin_tsc);
-      span.last = std::max(span.last, waiting->record.begin_tsc);
+      span.first = std::min(span.first, waiting->range.begin_tsc);
+      span.last = std::max(span.last, waiting->range.begin_tsc);
     }
     const auto records = read_records(bytes, scan->index.record_chunks[i], buffer, nullptr);
     walk.add_chunk(records, scan->index.record_chunks[i]);

@@ -18,15 +18,13 @@ struct RowNumbers {
   std::int64_t external_id = 0, ev_idx = 0, memory = 0, python_id = 0;
   // The engine's wrapper of a backward node gets the node's numbers.
   struct Wrapper {
-    spool::Record record;
+    spool::RangeRecord range;
     SlotKey place;
-    std::optional<spool::Record> call_numbers;
+    std::optional<spool::CallNumbersRecord> call_numbers;
   };
   std::optional<Wrapper> wrapper;
-  // A record of kind kCallNumbers, and its thread.
-  std::optional<std::pair<spool::Record, std::uint32_t>> call_numbers;
-  // Records of kind kTensor, and their thread.
-  std::vector<spool::Record> tensors;
+  std::optional<std::pair<spool::CallNumbersRecord, std::uint32_t>> call_numbers;  // and its thread
+  std::vector<spool::TensorRecord> tensors;
   std::uint32_t tensors_thread = spool::kNoThread;
   // The thread's open Python frames, outermost first: their numbers; 0: lost.
   std::vector<std::int64_t> frames;

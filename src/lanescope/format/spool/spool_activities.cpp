@@ -7,8 +7,6 @@ namespace {
 
 using spool::ActivityKind;
 
-ActivityKind kind_of(const spool::Record& record) { return static_cast<ActivityKind>(record.kind); }
-
 template <typename T>
 GpuEvent event_of(const T& record, std::uint32_t at) {
   GpuEvent event;
@@ -36,14 +34,14 @@ void ActivityDecoder::add_chunk(std::span<const spool::Record> records, std::uin
   out_.records.insert(out_.records.end(), records.begin(), records.end());
   for (std::size_t i = 0; i < records.size(); ++i) {
     const bool has_more =
-        i + 1 < records.size() && kind_of(records[i + 1]) == ActivityKind::kContinued;
+        i + 1 < records.size() && spool::activity_kind(records[i + 1]) == ActivityKind::kContinued;
     if (add(static_cast<std::uint32_t>(first + i), has_more) && has_more) ++i;
   }
 }
 
 // True: the next record belongs to it.
 bool ActivityDecoder::add(std::uint32_t at, bool has_more) {
-  switch (kind_of(out_.records[at])) {
+  switch (spool::activity_kind(out_.records[at])) {
     case ActivityKind::kApiCall:
       add_other(out_.calls, at);
       return false;
@@ -80,10 +78,11 @@ bool ActivityDecoder::add(std::uint32_t at, bool has_more) {
 }
 
 void ActivityDecoder::note_times(std::uint32_t at) {
-  out_.last_tick = std::max({out_.last_tick, out_.records[at].begin_tsc, out_.records[at].end_tsc});
+  const spool::RecordHead& head = out_.records[at].head;
+  out_.last_tick = std::max({out_.last_tick, head.begin_tsc, head.end_tsc});
 }
 bool ActivityDecoder::is_measured(std::uint32_t at) {
-  if (out_.records[at].begin_tsc != 0) return true;
+  if (out_.records[at].head.begin_tsc != 0) return true;
   stats_->count(ImportIssue::kUnmeasuredTime, offset_);
   return false;
 }
@@ -126,7 +125,7 @@ void ActivityDecoder::add_work(const GpuEvent& event) {
 }
 
 bool is_thread_activity(const spool::Record& record) {
-  const auto kind = static_cast<ActivityKind>(record.kind);
+  const ActivityKind kind = spool::activity_kind(record);
   return kind == ActivityKind::kApiCall || kind == ActivityKind::kSync ||
          kind == ActivityKind::kCudaEvent;
 }
@@ -137,7 +136,7 @@ std::uint32_t correlation_of(const spool::Record& record) {
     std::memcpy(&id, reinterpret_cast<const char*>(&record) + offset, sizeof id);
     return id;
   };
-  switch (kind_of(record)) {
+  switch (spool::activity_kind(record)) {
     case ActivityKind::kApiCall:
       return at(offsetof(spool::ApiCallRecord, correlation));
     case ActivityKind::kKernel:

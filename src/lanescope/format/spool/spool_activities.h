@@ -1,7 +1,6 @@
 // The device activities from the activity chunks: records sorted by kind, with their second halves.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,10 +32,7 @@ struct SpoolActivities {
   // Reads the record as another kind, by copy.
   template <typename T>
   T as(std::uint32_t record) const {
-    static_assert(sizeof(T) == sizeof(spool::Record));
-    T out;
-    std::memcpy(&out, &records[record], sizeof out);
-    return out;
+    return spool::activity_as<T>(records[record]);
   }
 };
 

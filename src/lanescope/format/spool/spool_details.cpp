@@ -54,7 +54,7 @@ StringId SpoolDetails::call_stack_of(std::uint32_t id) {
 void SpoolDetails::add_args(std::uint32_t id) {
   using Kind = codec::DetailKeyword::Kind;
   const Detail& detail = detail_of(id);
-  ArgsTable& args = builder_.args();
+  ArgsBuilder& args = builder_.args();
   if (detail.call_stack != kNone<StringId>)
     args.add_string(builder_.intern("Call stack"), ArgKey::kCallStack, detail.call_stack);
   for (const auto& [key, text] : detail.lists)

@@ -103,27 +103,33 @@ std::string text_of(const SpoolIndex& index, std::uint32_t id) {
 
 void read_control(const spool::Record& record, OpenWindows& open, SpoolIndex* index) {
   using spool::RecordKind;
-  switch (static_cast<RecordKind>(record.kind)) {
-    case RecordKind::kAnchor:
-      index->anchors.push_back(
-          {record.begin_tsc, record.a, static_cast<std::int64_t>(record.d), record.end_tsc});
+  switch (record.head.kind) {
+    case RecordKind::kAnchor: {
+      const spool::AnchorRecord& anchor = record.anchor;
+      index->anchors.push_back({anchor.begin_tsc, anchor.monotonic_ns,
+                                static_cast<std::int64_t>(anchor.realtime_ns), anchor.width_ticks});
       return;
-    case RecordKind::kWindowStart:
-      open.started(record.b, static_cast<std::uint32_t>(record.a), index->windows.size());
-      index->windows.push_back({record.b, static_cast<std::uint32_t>(record.a), record.c,
-                                record.begin_tsc, 0, record.d});
+    }
+    case RecordKind::kWindowStart: {
+      const spool::WindowRecord& window = record.window;
+      open.started(window.session, window.cycle, index->windows.size());
+      index->windows.push_back(
+          {window.session, window.cycle, window.options, window.begin_tsc, 0, window.last_ns});
       return;
+    }
     case RecordKind::kWindowStop:
-      for (const std::size_t i : open.stopped(record.b, static_cast<std::uint32_t>(record.a)))
-        index->windows[i].stop = std::max(record.begin_tsc, index->windows[i].start);
+      for (const std::size_t i : open.stopped(record.window.session, record.window.cycle))
+        index->windows[i].stop = std::max(record.window.begin_tsc, index->windows[i].start);
       return;
-    case RecordKind::kMetadata:
+    case RecordKind::kMetadata: {
+      const spool::MetadataRecord& metadata = record.metadata;
       index->metadata.push_back(
-          {record.b, codec::valid_utf8(text_of(*index, record.name)),
-           std::string(codec::without_blanks_around(text_of(*index, record.c)))});
+          {metadata.session, codec::valid_utf8(text_of(*index, metadata.key)),
+           std::string(codec::without_blanks_around(text_of(*index, metadata.json)))});
       return;
+    }
     case RecordKind::kSourceNote:
-      index->notes.emplace_back(record.b, text_of(*index, record.name));
+      index->notes.emplace_back(record.note.session, text_of(*index, record.note.line));
       return;
     default:
       return;

@@ -17,11 +17,7 @@ using spool::Record;
 using testing::SpoolSketch;
 
 Record range(std::uint64_t begin) {
-  Record record;
-  record.kind = static_cast<std::uint8_t>(spool::RecordKind::kRange);
-  record.begin_tsc = begin;
-  record.end_tsc = begin + 1;
-  return record;
+  return spool::RangeRecord{.begin_tsc = begin, .end_tsc = begin + 1};
 }
 
 // A recording with one shared chunk: small chunks of threads 0, 1 and 0 again, the last one open.
@@ -68,7 +64,7 @@ Read read_indexed(const std::string& bytes) {
   for (const SpoolChunk& chunk : result.index.record_chunks) {
     auto& begins = result.begins.emplace_back();
     for (const Record& record : read_records(*source, chunk, buffer, &result.stats))
-      begins.push_back(record.begin_tsc);
+      begins.push_back(record.range.begin_tsc);
   }
   return result;
 }

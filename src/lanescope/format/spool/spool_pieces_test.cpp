@@ -25,8 +25,8 @@ namespace {
 using lanescope::testing::ActivitySketch;
 using lanescope::testing::SpoolSketch;
 using spool::ActivityKind;
+using spool::RangeRecord;
 using spool::Record;
-using spool::RecordKind;
 
 constexpr std::uint32_t kThreads = 4;
 constexpr std::uint32_t kSeeds = lanescope::testing::rounds(60);
@@ -62,7 +62,7 @@ class RandomRecording {
       const std::size_t half = all.records.size() / 2;
       std::size_t cut = half;
       while (cut < all.records.size() &&
-             all.records[cut].kind == static_cast<std::uint8_t>(ActivityKind::kContinued))
+             spool::activity_kind(all.records[cut]) == ActivityKind::kContinued)
         ++cut;
       const auto middle = all.records.begin() + static_cast<std::ptrdiff_t>(cut);
       sketch_.activities({all.records.begin(), middle});
@@ -89,19 +89,13 @@ class RandomRecording {
     const std::uint32_t thread = some_thread();
     const int what = number(1, 12);
     if (what == 1) {
-      Record instant;
-      instant.kind = static_cast<std::uint8_t>(RecordKind::kInstant);
-      instant.begin_tsc = tick;
-      instant.name = sketch_.text("a moment");
-      lists_[thread].push_back(instant);
+      lists_[thread].push_back(
+          spool::InstantRecord{.begin_tsc = tick, .name = sketch_.text("a moment")});
       return tick + 1;
     }
     if (what == 2) {
-      Record memory;
-      memory.kind = static_cast<std::uint8_t>(RecordKind::kMemory);
-      spool::set_memory(memory, {.bytes = 512, .address = tick, .total_allocated = 4096});
-      memory.begin_tsc = tick;
-      lists_[thread].push_back(memory);
+      lists_[thread].push_back(spool::MemoryRecord{
+          .begin_tsc = tick, .total_allocated = 4096, .bytes = 512, .address = tick});
       return tick + 1;
     }
     if (what == 3) return add_backward(tick);
@@ -121,12 +115,13 @@ class RandomRecording {
       open.push_back(std::nullopt);
       return tick + 1;
     }
-    Record& frame =
-        begin(thread, "f.py(" + std::to_string(open.size()) + "): f", tick, spool::kFrameScope);
-    frame.b = static_cast<std::uint32_t>(open.size() + 1);
+    spool::FrameRecord& frame =
+        begin(thread, "f.py(" + std::to_string(open.size()) + "): f", tick, spool::kFrameScope)
+            .frame;
+    frame.depth = static_cast<std::uint32_t>(open.size() + 1);
     if (chance(3)) {
       frame.flags = spool::kModuleFrame;
-      frame.a = number(0, 5);
+      frame.module = number(0, 5);
     }
     open.push_back(lists_[thread].size() - 1);
     return tick + 1;
@@ -141,32 +136,26 @@ class RandomRecording {
     }
     const bool collective = chance(8);
     if (collective) {
-      Record call;
-      call.kind = static_cast<std::uint8_t>(RecordKind::kCallNumbers);
-      call.name = sketch_.text("record_param_comms");
-      call.flags = spool::kHasSeq;
-      call.a = number(1, 99);
-      call.begin_tsc = tick;
-      lists_[thread].push_back(call);
+      lists_[thread].push_back(spool::CallNumbersRecord{.begin_tsc = tick,
+                                                        .name = sketch_.text("record_param_comms"),
+                                                        .flags = spool::kHasSeq,
+                                                        .seq = number(1, 99)});
     }
-    Record& op = begin(thread, collective ? "record_param_comms" : "aten::mm", tick += 5,
-                       spool::kFunctionScope);
+    RangeRecord& op = begin(thread, collective ? "record_param_comms" : "aten::mm", tick += 5,
+                            spool::kFunctionScope)
+                          .range;
     if (!collective && chance(2)) {
       op.flags = spool::kHasSequence;
-      op.a = ++sequence_;
+      op.sequence_number = ++sequence_;
       forward_.push_back({thread, sequence_});
     }
-    if (chance(5)) op.d = 1'000'000 + tick;  // ended by its handle, by another thread
-    const std::uint64_t handle = op.d;
+    if (chance(5)) op.handle = 1'000'000 + tick;  // ended by its handle, by another thread
+    const std::uint64_t handle = op.handle;
     const std::size_t at = lists_[thread].size() - 1;
     if (chance(2)) launch(thread, tick += 3, collective);
     tick += static_cast<std::uint64_t>(number(1, 900));
     if (handle != 0) {
-      Record end;
-      end.kind = static_cast<std::uint8_t>(RecordKind::kEndByHandle);
-      end.end_tsc = tick;
-      end.d = handle;
-      lists_[some_thread()].push_back(end);
+      lists_[some_thread()].push_back(spool::EndByHandleRecord{.end_tsc = tick, .handle = handle});
     } else if (!chance(20)) {  // else it never ends
       end_at(thread, at, tick);
     }
@@ -183,16 +172,13 @@ class RandomRecording {
           spool::kFunctionScope);
     const std::size_t wrapper = lists_[thread].size() - 1;
     if (chance(8)) {
-      Record instant;
-      instant.kind = static_cast<std::uint8_t>(RecordKind::kInstant);
-      instant.begin_tsc = tick;
-      instant.name = sketch_.text("between");
-      lists_[thread].push_back(instant);
+      lists_[thread].push_back(
+          spool::InstantRecord{.begin_tsc = tick, .name = sketch_.text("between")});
     }
-    Record& node = begin(thread, "MmBackward0", tick += 2, spool::kBackwardScope);
+    RangeRecord& node = begin(thread, "MmBackward0", tick += 2, spool::kBackwardScope).range;
     node.flags = spool::kHasSequence | spool::kHasForwardThread;
-    node.a = sequence;
-    node.b = 1 + forward_thread;
+    node.sequence_number = sequence;
+    node.forward_thread = 1 + forward_thread;
     const std::size_t at = lists_[thread].size() - 1;
     if (chance(2)) launch(thread, tick += 2, false);
     end_at(thread, at, tick += 40);
@@ -266,14 +252,11 @@ class RandomRecording {
       if (end.thread != thread) continue;
       const auto [sequence, slot] = place[end.at];
       if (!end.apart || sequence == chunks.size()) {
-        chunks[sequence - 1][slot].end_tsc = end.tick;
+        chunks[sequence - 1][slot].range.end_tsc = end.tick;
         continue;
       }
-      Record record;
-      record.kind = static_cast<std::uint8_t>(RecordKind::kRangeEnd);
-      record.end_tsc = end.tick;
-      record.a = static_cast<std::int64_t>(std::uint64_t{sequence} << 32 | slot);
-      chunks.back().push_back(record);
+      chunks.back().push_back(
+          spool::RangeEndRecord{.end_tsc = end.tick, .place = {slot, sequence}});
     }
     for (std::uint32_t i = 0; i < chunks.size(); ++i) sketch_.records(thread, i + 1, chunks[i]);
   }

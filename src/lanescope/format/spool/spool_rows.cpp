@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
+#include "lanescope/codec/record_options.h"
 #include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/record_walk.h"
@@ -22,21 +22,21 @@
 namespace lanescope::format {
 namespace {
 
+using spool::CallNumbersRecord;
+using spool::MemoryRecord;
+using spool::RangeRecord;
 using spool::Record;
 using spool::RecordKind;
-
-// Options in a window's mark; the recorder's LANESCOPE_RECORD_* bits, in the order
-// Kineto names them.
-constexpr std::pair<std::uint32_t, const char*> kOptionNames[] = {{2, "profile_memory"},
-                                                                  {4, "with_stack"},
-                                                                  {1, "record_shapes"},
-                                                                  {8, "with_flops"},
-                                                                  {16, "with_modules"}};
+using spool::TensorRecord;
 
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   codec::append_escaped_json(out, text);
   return out + '"';
+}
+
+bool has_sequence(const RangeRecord& range) {
+  return (range.flags & spool::kHasSequence) && range.sequence_number >= 0;
 }
 
 class RowReader {
@@ -73,27 +73,27 @@ class RowReader {
 
   // --- what the walk found
 
-  void issue(const Record& record, ImportIssue issue) {
-    if (piece_.holds(record.begin_tsc)) builder_.stats().count(issue);
+  void issue(std::uint64_t tick, ImportIssue issue) {
+    if (piece_.holds(tick)) builder_.stats().count(issue);
   }
-  void range(const Record& record, const SlotKey& place, const std::optional<Record>& call_numbers,
-             std::span<const Record> tensors, const RangeTimes& times, std::int64_t external_id,
-             std::int64_t ev_idx) {
-    if (!piece_.holds(record.begin_tsc)) return;
+  void range(const RangeRecord& range, const SlotKey& place,
+             const std::optional<CallNumbersRecord>& call_numbers,
+             std::span<const TensorRecord> tensors, const RangeTimes& times,
+             std::int64_t external_id, std::int64_t ev_idx) {
+    if (!piece_.holds(range.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
-    const bool has_sequence = (record.flags & spool::kHasSequence) && record.a >= 0;
-    ArgsTable& args = builder_.args();
+    ArgsBuilder& args = builder_.args();
     args.begin();
     args.add_int(key_.external_id, ArgKey::kExternalId, external_id);
     const bool has_id = call_numbers && (call_numbers->flags & spool::kHasRecordFunctionId) != 0;
     args.add_int(key_.record_function_id, ArgKey::kRecordFunctionId,
-                 has_id ? static_cast<std::int64_t>(call_numbers->end_tsc) : 0);
-    if (has_sequence) {
-      args.add_int(key_.sequence, ArgKey::kSequenceNumber, record.a);
-      args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, record.b);
-      keep_link(record, place.thread, times.start_ns);
+                 has_id ? static_cast<std::int64_t>(call_numbers->record_function_id) : 0);
+    if (has_sequence(range)) {
+      args.add_int(key_.sequence, ArgKey::kSequenceNumber, range.sequence_number);
+      args.add_int(key_.fwd_thread, ArgKey::kFwdThreadId, range.forward_thread);
+      keep_link(range, place.thread, times.start_ns);
     }
-    if (record.c != 0) details_.add_args(record.c);
+    if (range.detail != 0) details_.add_args(range.detail);
     if (call_numbers) add_collective(*call_numbers);
     if (!tensors.empty()) add_tensors(tensors);
     if (times.early_ns != 0)
@@ -101,51 +101,50 @@ class RowReader {
                    times.early_ns);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx);
     const ArgsId args_id = args.end();
-    builder_.add_slice(track, record.scope == spool::kUserScope ? annotation_ : cpu_op_,
-                       name_of(record.name), times.start_ns, times.end_ns - times.start_ns,
-                       args_id);
+    builder_.add_slice(track, range.scope == spool::kUserScope ? annotation_ : cpu_op_,
+                       name_of(range.name), times.start_ns, times.end_ns - times.start_ns, args_id);
     if (has_activities()) {
-      keep_range(record, place.thread, track, times, external_id, args_id);
-      if (!piece_.is_last()) open_ranges_.push_back({record, place, external_id, call_numbers});
+      keep_range(range, place.thread, track, times, external_id, args_id);
+      if (!piece_.is_last()) open_ranges_.push_back({range, place, external_id, call_numbers});
     }
   }
   // Frames are not joined with device activities; operators are.
-  void frame(const Record& record, const SlotKey& place, std::span<const Record> tensors,
-             const RangeTimes& times, const FrameNumbers& numbers) {
-    if (!piece_.holds(record.begin_tsc)) return;
+  void frame(const spool::FrameRecord& frame, const SlotKey& place,
+             std::span<const TensorRecord> tensors, const RangeTimes& times,
+             const FrameNumbers& numbers) {
+    if (!piece_.holds(frame.begin_tsc)) return;
     const TrackId track = track_of(place.thread);
-    ArgsTable& args = builder_.args();
+    ArgsBuilder& args = builder_.args();
     args.begin();
     if (numbers.parent_id == 0)
       args.add(key_.python_parent, ArgKey::kPythonParentId, ArgType::kNull);
     else
       args.add_int(key_.python_parent, ArgKey::kPythonParentId, numbers.parent_id);
     args.add_int(key_.python_id, ArgKey::kPythonId, numbers.python_id);
-    if (record.flags & spool::kModuleFrame)
-      args.add_int(key_.python_module, ArgKey::kPythonModuleId, record.a);
+    if (frame.flags & spool::kModuleFrame)
+      args.add_int(key_.python_module, ArgKey::kPythonModuleId, frame.module);
     if (!tensors.empty()) add_tensors(tensors);
     args.add_int(key_.ev_idx, ArgKey::kEvIdx, numbers.ev_idx);
     const ArgsId args_id = args.end();
     if (!frame_) frame_ = builder_.category("python_function");
-    builder_.add_slice(track, *frame_, name_of(record.name), times.start_ns,
+    builder_.add_slice(track, *frame_, name_of(frame.name), times.start_ns,
                        times.end_ns - times.start_ns, args_id);
   }
-  void instant(const Record& record, std::uint32_t thread, std::int64_t time_ns,
+  void instant(const spool::InstantRecord& instant, std::uint32_t thread, std::int64_t time_ns,
                std::int64_t ev_idx) {
-    if (!piece_.holds(record.begin_tsc)) return;
+    if (!piece_.holds(instant.begin_tsc)) return;
     const TrackId track = track_of(thread);
     builder_.args().begin();
-    if (record.c != 0) details_.add_args(record.c);
+    if (instant.detail != 0) details_.add_args(instant.detail);
     builder_.args().add_int(key_.ev_idx, ArgKey::kEvIdx, ev_idx);
     const ArgsId args = builder_.args().end();
-    builder_.add_instant(track, instant_, name_of(record.name), time_ns, 't', args);
+    builder_.add_instant(track, instant_, name_of(instant.name), time_ns, 't', args);
   }
   // Kineto writes memory events after all ranges, so they get their numbers last.
-  void memory(const Record& record, std::uint32_t thread, std::int64_t time_ns,
+  void memory(const MemoryRecord& memory, std::uint32_t thread, std::int64_t time_ns,
               std::int64_t number) {
-    if (!piece_.holds(record.begin_tsc)) return;
-    memory_.push_back({time_ns, number, track_of(thread), spool::memory_fields(record),
-                       static_cast<RecordKind>(record.kind) == RecordKind::kOutOfMemory});
+    if (piece_.holds(memory.begin_tsc))
+      memory_.push_back({time_ns, number, track_of(thread), memory});
   }
 
   void activity(const Record& record) {
@@ -156,8 +155,7 @@ class RowReader {
   struct MemoryEvent {
     std::int64_t time_ns, number;
     TrackId track;
-    spool::MemoryFields fields;
-    bool out_of_memory;
+    MemoryRecord memory;
   };
 
   bool has_activities() const { return !index_.activity_chunks.empty(); }
@@ -167,7 +165,7 @@ class RowReader {
     for (const ChunkSpan& span : scan_.record_spans) rows += span.meets(piece_) ? span.rows : 0;
     for (const ChunkSpan& span : scan_.activity_spans) rows += span.meets(piece_) ? span.rows : 0;
     builder_.expect_slices(rows);
-    for (const auto& [place, record] : scan_.kept_ranges) walk_.add_kept(record, place);
+    for (const auto& [place, range] : scan_.kept_ranges) walk_.add_kept(range, place);
     const auto& chunks = index_.record_chunks;
     std::size_t next = 0;  // the chunk that `walk_` expects
     for (std::size_t i = 0; i < chunks.size(); ++i) {
@@ -182,22 +180,22 @@ class RowReader {
   // Adds ranges of earlier pieces that may contain calls of this one; they make no rows.
   void add_carried_ranges() {
     for (const RowCarry::OpenRange& open : carry_.open_ranges) {
-      const auto start_ns = scan_.time_ns(open.record.begin_tsc), end_ns = end_ns_of(open);
+      const auto start_ns = scan_.time_ns(open.range.begin_tsc), end_ns = end_ns_of(open);
       if (!start_ns || !end_ns) continue;
       builder_.args().begin();
-      if (open.record.c != 0) details_.add_args(open.record.c);
+      if (open.range.detail != 0) details_.add_args(open.range.detail);
       if (open.call_numbers) add_collective(*open.call_numbers);
       const ArgsId args = builder_.args().end();
-      keep_range(open.record, open.place.thread, track_of(open.place.thread),
+      keep_range(open.range, open.place.thread, track_of(open.place.thread),
                  {*start_ns, *end_ns, 0}, open.external_id, args);
       ranges_.back().in_piece = false;
     }
     open_ranges_ = std::move(carry_.open_ranges);
   }
   std::optional<std::int64_t> end_ns_of(const RowCarry::OpenRange& open) const {
-    const SpoolWindows::Window* const window = scan_.windows.at(open.record.begin_tsc);
+    const SpoolWindows::Window* const window = scan_.windows.at(open.range.begin_tsc);
     const std::uint64_t stop = window ? window->stop : scan_.last_tick;
-    return scan_.time_ns(std::min(scan_.end_of(open.record, open.place).value_or(stop), stop));
+    return scan_.time_ns(std::min(scan_.end_of(open.range, open.place).value_or(stop), stop));
   }
 
   std::string_view device_properties() const {
@@ -216,8 +214,9 @@ class RowReader {
 
   void add_metadata() {
     builder_.add_metadata("schemaVersion", "1");
-    for (const auto& [bit, name] : kOptionNames)
-      if (scan_.windows.options() & bit) builder_.add_metadata(name, "1");
+    for (const spool::RecordOption& option : spool::kRecordOptions)
+      if (option.in_trace && (scan_.windows.options() & option.bit) != 0)
+        builder_.add_metadata(option.name, "1");
     if (!index_.host_name.empty())
       builder_.add_metadata("host_name", json_string(index_.host_name));
     std::vector<std::pair<std::string_view, std::string_view>> entries{{"deviceProperties", "[]"}};
@@ -303,51 +302,49 @@ class RowReader {
     return name_ids_[id];
   }
 
-  void add_collective(const Record& record) {
-    ArgsTable& args = builder_.args();
-    if (record.flags & spool::kHasSeq)
-      args.add_int(builder_.intern("Seq"), arg_key("Seq"), record.a);
-    if (record.flags & spool::kHasCommsId)
-      args.add_uint(builder_.intern("Comms Id"), arg_key("Comms Id"), record.d);
+  void add_collective(const CallNumbersRecord& numbers) {
+    ArgsBuilder& args = builder_.args();
+    if (numbers.flags & spool::kHasSeq)
+      args.add_int(builder_.intern("Seq"), arg_key("Seq"), numbers.seq);
+    if (numbers.flags & spool::kHasCommsId)
+      args.add_uint(builder_.intern("Comms Id"), arg_key("Comms Id"), numbers.comms_id);
   }
 
   // A list for each tensor: role, input, item, address, implementation, bytes, device type and
   // index.
-  void add_tensors(std::span<const Record> tensors) {
+  void add_tensors(std::span<const TensorRecord> tensors) {
     std::string json;
-    for (const Record& record : tensors) {
-      const spool::TensorFields tensor = spool::tensor_fields(record);
+    for (const TensorRecord& tensor : tensors)
       fmt::format_to(std::back_inserter(json), "{}[{}, {}, {}, {}, {}, {}, {}, {}]",
-                     json.empty() ? "[" : ", ", static_cast<int>(tensor.role), tensor.input,
-                     tensor.item, tensor.address, tensor.implementation, tensor.bytes,
-                     tensor.device_type, tensor.device_index);
-    }
+                     json.empty() ? "[" : ", ", static_cast<int>(tensor.role),
+                     std::uint32_t{tensor.input}, tensor.item, tensor.address,
+                     tensor.implementation, tensor.bytes, tensor.device_type, tensor.device_index);
     builder_.args().add_json(key_.tensors, arg_key("Tensors"), builder_.intern(json + "]"));
   }
 
   // Keeps a range for the joins with device activities.
-  void keep_range(const Record& record, std::uint32_t thread, TrackId track,
+  void keep_range(const RangeRecord& range, std::uint32_t thread, TrackId track,
                   const RangeTimes& times, std::int64_t external_id, ArgsId args) {
-    SpoolRange range{.start_ns = times.start_ns,
-                     .end_ns = times.end_ns,
-                     .external_id = external_id,
-                     .track = track,
-                     .text = record.name,
-                     .args = args};
+    SpoolRange kept{.start_ns = times.start_ns,
+                    .end_ns = times.end_ns,
+                    .external_id = external_id,
+                    .track = track,
+                    .text = range.name,
+                    .args = args};
     const std::string_view name =
-        record.name < index_.texts.size() ? index_.texts[record.name] : std::string_view();
-    range.is_annotation = record.scope == spool::kUserScope;
-    range.is_collective = name == "record_param_comms";
-    if ((record.flags & spool::kHasSequence) && record.a >= 0) {
-      range.sequence = record.a;
-      range.is_backward = record.b != 0;
-      if (range.is_backward)
-        range.forward_thread = record.b;
+        range.name < index_.texts.size() ? index_.texts[range.name] : std::string_view();
+    kept.is_annotation = range.scope == spool::kUserScope;
+    kept.is_collective = name == "record_param_comms";
+    if (has_sequence(range)) {
+      kept.sequence = range.sequence_number;
+      kept.is_backward = range.forward_thread != 0;
+      if (kept.is_backward)
+        kept.forward_thread = range.forward_thread;
       else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid)
-        range.forward_thread = index_.threads[thread].torch_tid;
+        kept.forward_thread = index_.threads[thread].torch_tid;
     }
-    ranges_.push_back(range);
-    steps_.push_back(range.is_annotation ? profiler_step_number(name) : std::nullopt);
+    ranges_.push_back(kept);
+    steps_.push_back(kept.is_annotation ? profiler_step_number(name) : std::nullopt);
   }
   void add_activities() {
     if (!has_activities()) return;
@@ -384,12 +381,7 @@ class RowReader {
       if (call.record.domain == static_cast<std::uint8_t>(spool::ApiDomain::kRuntime) &&
           call.record.correlation != 0 && call.record.begin_tsc < piece_.to &&
           call.end_ns >= end_ns)
-        carry_.calls.outer_calls.push_back(as_record(call.record));
-  }
-  static Record as_record(const spool::ApiCallRecord& call) {
-    Record record;
-    std::memcpy(static_cast<void*>(&record), &call, sizeof record);
-    return record;
+        carry_.calls.outer_calls.push_back(spool::as_record(call.record));
   }
 
   // A thread that recorded no range has no slot.
@@ -415,36 +407,38 @@ class RowReader {
                    out_of_memory = builder_.intern("[OutOfMemory]");
     const StringId finished = builder_.intern("finished");
     const std::int64_t first = plan_ ? plan_->ev_idx_end : walk_.numbers().ev_idx;
-    ArgsTable& args = builder_.args();
+    ArgsBuilder& args = builder_.args();
     const auto add = [&](const char* key, std::int64_t value) {
       args.add_int(builder_.intern(key), arg_key(key), value);
     };
     for (const MemoryEvent& event : memory_) {
+      const MemoryRecord& record = event.memory;
+      const bool is_out_of_memory = record.kind == RecordKind::kOutOfMemory;
       args.begin();
-      add("Total Reserved", static_cast<std::int64_t>(event.fields.total_reserved));
-      add("Total Allocated", static_cast<std::int64_t>(event.fields.total_allocated));
-      add("Bytes", event.fields.bytes);
-      add("Device Id", event.fields.device_index);
-      add("Device Type", event.fields.device_type);
-      if (!event.out_of_memory) {
-        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr, event.fields.address);
+      add("Total Reserved", static_cast<std::int64_t>(record.total_reserved()));
+      add("Total Allocated", static_cast<std::int64_t>(record.total_allocated));
+      add("Bytes", record.bytes);
+      add("Device Id", record.device_index);
+      add("Device Type", record.device_type);
+      if (!is_out_of_memory) {
+        args.add_uint(builder_.intern("Addr"), ArgKey::kAddr, record.address);
         args.add(finished, arg_key("finished"), ArgType::kFalse);
       }
       add("Ev Idx", first + event.number);
       const ArgsId id = args.end();
-      builder_.add_instant(event.track, instant_, event.out_of_memory ? out_of_memory : memory,
+      builder_.add_instant(event.track, instant_, is_out_of_memory ? out_of_memory : memory,
                            event.time_ns, 't', id);
     }
   }
 
-  void keep_link(const Record& record, std::uint32_t thread, std::int64_t start_ns) {
-    const bool backward = record.b != 0;
-    if (backward) {
+  void keep_link(const RangeRecord& range, std::uint32_t thread, std::int64_t start_ns) {
+    if (range.forward_thread != 0) {
       // The engine's wrapper has the numbers of the node inside it; the arrow ends at the node.
-      if (record.scope != spool::kBackwardScope || is_engine_wrapper(index_, record.name)) return;
-      links_.push_back({start_ns, {record.b, record.a}, thread, true});
+      if (range.scope != spool::kBackwardScope || is_engine_wrapper(index_, range.name)) return;
+      links_.push_back({start_ns, {range.forward_thread, range.sequence_number}, thread, true});
     } else if (thread < index_.threads.size() && index_.threads[thread].has_torch_tid) {
-      links_.push_back({start_ns, {index_.threads[thread].torch_tid, record.a}, thread, false});
+      links_.push_back(
+          {start_ns, {index_.threads[thread].torch_tid, range.sequence_number}, thread, false});
     }
   }
 

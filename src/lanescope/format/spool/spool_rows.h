@@ -20,10 +20,10 @@ namespace lanescope::format {
 // What the rows of a piece need from earlier pieces. Starts empty.
 struct RowCarry {
   struct OpenRange {
-    spool::Record record;
+    spool::RangeRecord range;
     SlotKey place;
     std::int64_t external_id;
-    std::optional<spool::Record> call_numbers;
+    std::optional<spool::CallNumbersRecord> call_numbers;
   };
   std::vector<OpenRange> open_ranges;  // may still have calls inside
   CallCarry calls;

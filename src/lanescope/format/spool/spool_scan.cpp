@@ -17,6 +17,10 @@ constexpr std::int64_t kBaseStepNs = 7'889'238'000'000'000;
 // 36 years from the base: times beyond are damage, and a trace with them could not be read again.
 constexpr std::int64_t kFarthestNs = std::int64_t{1} << 60;
 
+SlotKey key_of(std::uint32_t thread, spool::RecordPlace place) {
+  return {thread, place.sequence, place.slot};
+}
+
 class Scanner {
  public:
   Scanner(const SpoolBytes& bytes, const ReadSpoolOptions& options, ImportStats* stats)
@@ -46,28 +50,29 @@ class Scanner {
     ChunkSpan span;  // local, so that not each record causes a store to memory
     std::uint64_t last_tick = 0;
     for (const Record& record : read_records(bytes_, chunk, buffer_, stats_)) {
-      switch (static_cast<RecordKind>(record.kind)) {
+      switch (record.head.kind) {
         case RecordKind::kRange:
-          last_tick = std::max({last_tick, record.begin_tsc, record.end_tsc});
-          add_row(record.begin_tsc, &span);
+          last_tick = std::max({last_tick, record.range.begin_tsc, record.range.end_tsc});
+          add_row(record.range.begin_tsc, &span);
           break;
         case RecordKind::kInstant:
-        case RecordKind::kMemory:  // its end_tsc is no time
+        case RecordKind::kMemory:
         case RecordKind::kOutOfMemory:
-          last_tick = std::max(last_tick, record.begin_tsc);
-          add_row(record.begin_tsc, &span);
+          last_tick = std::max(last_tick, record.head.begin_tsc);
+          add_row(record.head.begin_tsc, &span);
           break;
         case RecordKind::kRangeEnd:
-          last_tick = std::max(last_tick, record.end_tsc);
-          scan_.end_by_slot[place_of(chunk.thread, record.a)] = record.end_tsc;
+          last_tick = std::max(last_tick, record.range_end.end_tsc);
+          scan_.end_by_slot[key_of(chunk.thread, record.range_end.place)] =
+              record.range_end.end_tsc;
           break;
         case RecordKind::kEndByHandle:
-          last_tick = std::max(last_tick, record.end_tsc);
-          scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
+          last_tick = std::max(last_tick, record.end_by_handle.end_tsc);
+          add_end(record.end_by_handle);
           break;
         case RecordKind::kCallNumbers:
         case RecordKind::kTensor:
-          last_tick = std::max(last_tick, record.begin_tsc);
+          last_tick = std::max(last_tick, record.head.begin_tsc);
           break;
         default:
           if (is_thread_activity(record))
@@ -80,6 +85,10 @@ class Scanner {
     scan_.record_spans.push_back(span);
   }
 
+  void add_end(const spool::EndByHandleRecord& end) {
+    scan_.ends_by_handle.emplace_back(end.handle, end.end_tsc);
+  }
+
   static void add_row(std::uint64_t begin, ChunkSpan* span) {
     span->first = std::min(span->first, begin);
     span->last = std::max(span->last, begin);
@@ -88,8 +97,8 @@ class Scanner {
 
   // An activity in a thread's chunk.
   void add_activity(const Record& record, std::uint64_t offset, ChunkSpan* span) {
-    const auto kind = static_cast<spool::ActivityKind>(record.kind);
-    if (record.begin_tsc == 0 && kind != spool::ActivityKind::kCudaEvent)
+    if (record.head.begin_tsc == 0 &&
+        spool::activity_kind(record) != spool::ActivityKind::kCudaEvent)
       return stats_->count(ImportIssue::kUnmeasuredTime, offset);
     note_activity(record, span);
   }
@@ -106,27 +115,25 @@ class Scanner {
 
   // An event without a time is no row; it still says what was waited for.
   void note_activity(const Record& record, ChunkSpan* span) {
-    note_tick(std::max(record.begin_tsc, record.end_tsc));
-    if (record.begin_tsc != 0) add_row(record.begin_tsc, span);
+    note_tick(std::max(record.head.begin_tsc, record.head.end_tsc));
+    if (record.head.begin_tsc != 0) add_row(record.head.begin_tsc, span);
     const std::uint32_t id = correlation_of(record);
     span->ids.add(id);
-    if (static_cast<spool::ActivityKind>(record.kind) == spool::ActivityKind::kApiCall)
-      span->calls.add(id);
+    if (spool::activity_kind(record) == spool::ActivityKind::kApiCall) span->calls.add(id);
   }
 
   // Reads ranges and ends by handle from chunks that a ring reused.
   void read_kept(const SpoolChunk& chunk) {
     const auto records = read_records(bytes_, chunk, buffer_, stats_);
     for (std::size_t i = 0; i + 1 < records.size(); i += 2) {
-      if (static_cast<RecordKind>(records[i].kind) != RecordKind::kKeptFrom) continue;
+      if (records[i].head.kind != RecordKind::kKeptFrom) continue;
       const Record& record = records[i + 1];
-      const SlotKey place = place_of(records[i].b, records[i].a);
-      const auto kind = static_cast<RecordKind>(record.kind);
-      if (kind == RecordKind::kEndByHandle)
-        scan_.ends_by_handle.emplace_back(record.d, record.end_tsc);
+      const SlotKey place = key_of(records[i].kept_from.thread, records[i].kept_from.place);
+      if (record.head.kind == RecordKind::kEndByHandle) add_end(record.end_by_handle);
       // A process killed between the two steps leaves both the chunk and the copy.
-      else if (kind == RecordKind::kRange && !scan_.has_chunk(place.thread, place.sequence))
-        scan_.kept_ranges.emplace_back(place, record);
+      else if (record.head.kind == RecordKind::kRange &&
+               !scan_.has_chunk(place.thread, place.sequence))
+        scan_.kept_ranges.emplace_back(place, record.range);
     }
   }
 
@@ -182,14 +189,15 @@ std::optional<std::int64_t> SpoolScan::time_ns(std::uint64_t tick) const {
   return time;
 }
 
-std::optional<std::uint64_t> SpoolScan::end_of(const Record& range, const SlotKey& place) const {
+std::optional<std::uint64_t> SpoolScan::end_of(const spool::RangeRecord& range,
+                                               const SlotKey& place) const {
   if (range.end_tsc != 0) return range.end_tsc;
   if (!end_by_slot.empty())
     if (const auto end = end_by_slot.find(place); end != end_by_slot.end()) return end->second;
-  if (range.d == 0 || ends_by_handle.empty()) return std::nullopt;
+  if (range.handle == 0 || ends_by_handle.empty()) return std::nullopt;
   const auto end = std::lower_bound(ends_by_handle.begin(), ends_by_handle.end(),
-                                    std::pair(range.d, range.begin_tsc));
-  if (end == ends_by_handle.end() || end->first != range.d) return std::nullopt;
+                                    std::pair(range.handle, range.begin_tsc));
+  if (end == ends_by_handle.end() || end->first != range.handle) return std::nullopt;
   return end->second;
 }
 
@@ -200,11 +208,6 @@ bool SpoolScan::has_chunk(std::uint32_t thread, std::uint32_t sequence) const {
         return std::pair(chunk.thread, chunk.sequence) < place;
       });
   return at != index.record_chunks.end() && at->thread == thread && at->sequence == sequence;
-}
-
-SlotKey place_of(std::uint32_t thread, std::int64_t place) {
-  const auto bits = static_cast<std::uint64_t>(place);
-  return {thread, static_cast<std::uint32_t>(bits >> 32), static_cast<std::uint32_t>(bits)};
 }
 
 Result<SpoolScan> scan_spool(const SpoolBytes& bytes, const ReadSpoolOptions& options,

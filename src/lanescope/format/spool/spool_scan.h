@@ -54,7 +54,7 @@ struct SpoolScan {
   std::vector<ChunkSpan> record_spans, activity_spans;  // in the order of the chunks in `index`
   std::unordered_map<SlotKey, std::uint64_t, SlotKeyHash> end_by_slot;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ends_by_handle;  // handle, end; sorted
-  std::vector<std::pair<SlotKey, spool::Record>> kept_ranges;           // by place
+  std::vector<std::pair<SlotKey, spool::RangeRecord>> kept_ranges;      // by place
   std::uint64_t last_tick = 0;
   std::optional<TickMap> clock;
   SpoolWindows windows;      // those asked for
@@ -64,7 +64,7 @@ struct SpoolScan {
   // Nanoseconds since the base. Nothing: damage, the time does not fit.
   std::optional<std::int64_t> time_ns(std::uint64_t tick) const;
   // When a range ended. Nothing: it was open to the end.
-  std::optional<std::uint64_t> end_of(const spool::Record& range, const SlotKey& place) const;
+  std::optional<std::uint64_t> end_of(const spool::RangeRecord& range, const SlotKey& place) const;
   bool has_chunk(std::uint32_t thread, std::uint32_t sequence) const;
 };
 
@@ -73,8 +73,5 @@ struct SpoolScan {
 // or from another thread.
 Result<SpoolScan> scan_spool(const SpoolBytes& bytes, const ReadSpoolOptions& options,
                              ImportStats* stats);
-
-// The place that Record::a names, in a record about an end or a record elsewhere.
-SlotKey place_of(std::uint32_t thread, std::int64_t place);
 
 }  // namespace lanescope::format

@@ -3,6 +3,15 @@
 #include <fmt/format.h>
 
 namespace lanescope::format {
+namespace {
+
+// The mark stands after everything that ends with the window. Readers, PyTorch's own tests among
+// them, compare it with ts + dur in doubles of microseconds. Since Kineto's base time, at most three
+// months, a double has steps of almost a nanosecond: the sum is wrong by up to one step, the mark
+// by half of one.
+constexpr std::int64_t kMarkAfterEndNs = 2;
+
+}  // namespace
 
 void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
                       const std::function<std::optional<std::int64_t>(std::uint64_t)>& time_ns) {
@@ -37,7 +46,8 @@ void add_window_spans(TraceBuilder& builder, const SpoolWindows& windows,
                       builder.no_category(), builder.intern("Iteration Start: PyTorch Profiler"),
                       *first, 'g', kNone<ArgsId>);
   builder.add_instant(builder.thread_track(text(""), text("")), builder.no_category(),
-                      builder.intern("Record Window End"), *last, 'g', kNone<ArgsId>);
+                      builder.intern("Record Window End"), *last + kMarkAfterEndNs, 'g',
+                      kNone<ArgsId>);
 }
 
 }  // namespace lanescope::format

@@ -1,0 +1,173 @@
+// Problem: a mean over all steps describes none of them when the first one pays for start-up, the
+// last one was cut, or one took longer than the others together. A recording that stops in the
+// middle of a step, loses its GPU side early, or ends with the empty step that step() opens after
+// the last one, cuts steps. Idea: count per step how much is launched, and how much of that comes
+// after the last launch with work. Example: 40, 40, 40, 12 launches -> the last step is cut.
+#include "lanescope/analysis/step_selection.h"
+
+#include <algorithm>
+#include <string>
+
+#include "lanescope/analysis/wall_partition.h"
+#include "lanescope/base/wide.h"
+
+namespace lanescope::analysis {
+namespace {
+
+struct Counts {
+  std::uint64_t units = 0;  // kernel launches; without any, device work; without any, operators
+  std::uint64_t lost = 0;   // launches after the last one with work
+};
+
+std::vector<Counts> counts_of(const StepEvidence& evidence) {
+  const auto& steps = evidence.steps.steps;
+  std::vector<Counts> counts(steps.size());
+  const auto step_at = [&](std::int64_t time_ns) -> Counts* {
+    const auto after = std::upper_bound(
+        steps.begin(), steps.end(), time_ns,
+        [](std::int64_t time, const auto& step) { return time < step.cpu_start_ns; });
+    if (after == steps.begin() || time_ns >= std::prev(after)->cpu_end_ns) return nullptr;
+    return &counts[static_cast<std::size_t>(std::prev(after) - steps.begin())];
+  };
+  const auto add = [&](SliceId slice) {
+    if (Counts* step = step_at(evidence.trace.start_ns(slice))) ++step->units;
+  };
+  const auto& launches = evidence.launches;
+  for (std::size_t i = 0; i < launches.calls.size(); ++i) {
+    Counts* step = step_at(evidence.trace.start_ns(launches.calls[i]));
+    if (!step) continue;
+    ++step->units;
+    if (i >= launches.recorded && evidence.device) ++step->lost;
+  }
+  if (!launches.calls.empty()) return counts;
+  if (evidence.device) {
+    for (const auto& work : evidence.device->work) add(work.slice);
+    return counts;
+  }
+  for (std::uint32_t i = 0; i < evidence.trace.slices().size(); ++i)
+    if (evidence.trace.kind(SliceId{i}) == CategoryKind::kCpuOp) add(SliceId{i});
+  return counts;
+}
+
+// More than a twentieth of the step's launches come after the last launch with work.
+bool has_lost_work(const Counts& step) { return step.lost * 20 > step.units; }
+
+// Does the last one have fewer than half the launches of every other step? In a file without its
+// end: fewer than 95 % of their median.
+bool is_last_short(const std::vector<std::size_t>& steady, const std::vector<Counts>& counts,
+                   bool is_truncated) {
+  std::vector<std::int64_t> others;
+  for (std::size_t i = 0; i + 1 < steady.size(); ++i)
+    others.push_back(static_cast<std::int64_t>(counts[steady[i]].units));
+  if (others.empty()) return false;
+  const auto own = static_cast<std::int64_t>(counts[steady.back()].units);
+  // An empty step is short even if other steps are empty too, as long as one is not.
+  if (own == 0) return *std::max_element(others.begin(), others.end()) > 0;
+  if (own * 2 < *std::min_element(others.begin(), others.end())) return true;
+  return is_truncated && wide(own) * 20 < wide(median_of_steps(others)) * 19;
+}
+
+void leave_out_cut_steps(const StepEvidence& evidence, StepSelection& selection) {
+  const std::vector<Counts> counts = counts_of(evidence);
+  const bool stops = evidence.device && evidence.launches.gpu_stops_early();
+  const bool is_truncated = evidence.trace.import_stats().is_truncated();
+  auto& steady = selection.steady;
+  const auto is_last_cut = [&] {
+    return (stops && has_lost_work(counts[steady.back()])) ||
+           is_last_short(steady, counts, is_truncated);
+  };
+  while (!selection.one_chosen && steady.size() > 1 && is_last_cut()) {
+    selection.left_out.push_back({steady.back(), LeftOutReason::kCut});
+    steady.pop_back();
+  }
+  selection.lacks_gpu_work = stops && !steady.empty() && has_lost_work(counts[steady.back()]);
+}
+
+// The longest, if it is longer than all others together and three or more of these have work of the
+// device: a mean with it would describe none of them.
+void leave_out_long_step(const StepEvidence& evidence, StepSelection& selection) {
+  constexpr std::size_t kFewestOthers = 3;
+  auto& steady = selection.steady;
+  if (selection.one_chosen || steady.size() <= kFewestOthers) return;
+  const auto length = [&](std::size_t step) { return evidence.windows[step].length_ns(); };
+  const auto longest =
+      std::max_element(steady.begin(), steady.end(),
+                       [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  std::int64_t others_ns = -length(*longest);
+  for (const std::size_t step : steady) others_ns += length(step);
+  if (length(*longest) <= others_ns) return;
+  const auto has_work = [&](std::size_t step) {
+    return !evidence.device ||
+           compute_wall_partition(*evidence.device, evidence.windows[step]).busy_ns() > 0;
+  };
+  const auto with_work = std::count_if(steady.begin(), steady.end(), [&](std::size_t step) {
+    return step != *longest && has_work(step);
+  });
+  if (static_cast<std::size_t>(with_work) < kFewestOthers) return;
+  selection.long_step = *longest;
+  selection.left_out.push_back({*longest, LeftOutReason::kLong});
+  steady.erase(longest);
+}
+
+Error no_such_step(const Steps& steps, std::int64_t number) {
+  return Error{Errc::kInvalidArgument,
+               steps.device_behind
+                   ? "expected no step: the GPU runs behind the steps that are marked, and "
+                     "without launch calls in the trace its work cannot be told apart by step"
+               : !steps.marked
+                   ? "expected a step's number, but the trace marks no steps"
+                   : "expected a step from " + std::to_string(*steps.steps.front().number) +
+                         " to " + std::to_string(*steps.steps.back().number) + ", found " +
+                         std::to_string(number)};
+}
+
+}  // namespace
+
+std::vector<std::size_t> StepSelection::cut() const {
+  std::vector<std::size_t> steps;
+  for (const LeftOutStep& each : left_out)
+    if (each.reason == LeftOutReason::kCut) steps.push_back(each.step);
+  return steps;
+}
+
+std::vector<std::size_t> StepSelection::later() const {
+  std::vector<std::size_t> steps = steady;
+  if (long_step) steps.insert(std::lower_bound(steps.begin(), steps.end(), *long_step), *long_step);
+  return steps;
+}
+
+std::optional<LeftOutReason> StepSelection::reason(std::size_t step) const {
+  const auto found = std::lower_bound(
+      left_out.begin(), left_out.end(), step,
+      [](const LeftOutStep& each, std::size_t index) { return each.step < index; });
+  return found == left_out.end() || found->step != step ? std::nullopt
+                                                        : std::optional(found->reason);
+}
+
+Result<StepSelection> select_steps(const StepEvidence& evidence, const StepOptions& options) {
+  const auto& steps = evidence.steps.steps;
+  StepSelection selection;
+  selection.one_chosen = options.step.has_value();
+  const auto found = std::find_if(steps.begin(), steps.end(), [&](const StepRange& each) {
+    return each.number == options.step;
+  });
+  if (options.step && found == steps.end()) return no_such_step(evidence.steps, *options.step);
+  const auto chosen = static_cast<std::size_t>(found - steps.begin());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (options.step && i != chosen)
+      selection.left_out.push_back({i, LeftOutReason::kNotChosen});
+    else if (!options.step && i < evidence.steps.start_up_count)
+      selection.left_out.push_back({i, LeftOutReason::kStartUp});
+    else
+      selection.steady.push_back(i);
+  }
+  if (evidence.steps.marked) {
+    leave_out_cut_steps(evidence, selection);
+    if (!options.count_long_step) leave_out_long_step(evidence, selection);
+  }
+  std::sort(selection.left_out.begin(), selection.left_out.end(),
+            [](const LeftOutStep& a, const LeftOutStep& b) { return a.step < b.step; });
+  return selection;
+}
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,22 @@
+// Whether the times of a trace can be one recording.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::analysis {
+
+// 104 days. Sums and small multiples of times that lie this close fit 64 bits.
+inline constexpr std::int64_t kLongestSpanNs = std::int64_t{1} << 53;
+
+struct FarTimes {
+  SliceId first{}, last{};    // starts first; ends last
+  std::uint64_t span_ns = 0;  // from that start to that end
+};
+
+// The slices furthest apart, if they span more than kLongestSpanNs: then a time is wrong, and
+// nobody knows which. O(slices). Any thread.
+std::optional<FarTimes> find_far_times(const Trace& trace);
+
+}  // namespace lanescope::analysis

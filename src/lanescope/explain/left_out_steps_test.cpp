@@ -1,0 +1,200 @@
+// Steps at the end of a recording that it does not hold as a whole.
+#include "lanescope/explain/left_out_steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Sketch;
+
+constexpr std::int64_t kMicrosecond = 1'000;
+
+// Steps of so many launches each, 20 us apart, each with a kernel of 10 us; without those
+// launched at `no_gpu_from_us` and later.
+struct Drawn {
+  std::vector<int> launches = {20, 20, 20, 20};
+  std::int64_t no_gpu_from_us = 1'000'000;
+  bool calls = true;
+  std::int64_t step_us = 1'000;
+};
+Sketch draw(const Drawn& drawn) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (std::size_t step = 0; step < drawn.launches.size(); ++step) {
+    const auto start = static_cast<std::int64_t>(step) * drawn.step_us;
+    sketch.annotation("ProfilerStep#" + std::to_string(step), start * kMicrosecond,
+                      drawn.step_us * kMicrosecond);
+    for (int i = 0; i < drawn.launches[step]; ++i) {
+      const std::int64_t at = start + 10 + i * 20;
+      ++id;
+      sketch.op("aten::mm", (at - 2) * kMicrosecond, 8 * kMicrosecond);
+      if (drawn.calls)
+        sketch.runtime("cudaLaunchKernel", at * kMicrosecond, 4 * kMicrosecond,
+                       {.correlation = id});
+      if (at < drawn.no_gpu_from_us)
+        sketch.kernel("gemm", (at + 6) * kMicrosecond, 10 * kMicrosecond, {.correlation = id});
+    }
+  }
+  return sketch;
+}
+
+Facts facts_of(const Trace& trace, std::optional<std::int64_t> step = {}) {
+  auto facts = gather_facts(trace, {.step = step});
+  EXPECT_TRUE(facts);
+  return std::move(*facts);
+}
+Sentence headline_of(const Facts& facts) { return run_rules(facts, {})->headline; }
+
+TEST(CutStepsTest, WholeStepsStay) {
+  const Trace trace = draw({}).trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_THAT(facts.selection.steady, ElementsAre(1, 2, 3));
+  EXPECT_THAT(facts.selection.cut(), IsEmpty());
+  EXPECT_TRUE(cut_steps_note(facts).pattern.empty());
+}
+
+TEST(CutStepsTest, TheEmptyStepBehindTheLastOneIsLeftOut) {
+  const Trace trace = draw({.launches = {20, 20, 20, 20, 0}}).trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_THAT(facts.selection.steady, ElementsAre(1, 2, 3));
+  EXPECT_THAT(facts.selection.cut(), ElementsAre(4));
+  EXPECT_EQ(facts.wall.partition.compute_ns, 3 * 20 * 10 * kMicrosecond);
+  const Sentence headline = headline_of(facts);
+  EXPECT_THAT(headline.pattern, HasSubstr("Step {} is left out"));
+  EXPECT_EQ(headline.values.back().integer, 4);
+  EXPECT_THAT(facts_of(trace, 4).selection.steady, ElementsAre(4));  // whoever asks for it gets it
+}
+
+TEST(CutStepsTest, SeveralEmptyStepsBehindTheLastOneAreLeftOut) {
+  const Trace trace = draw({.launches = {20, 20, 20, 20, 0, 0, 0}}).trace();
+  EXPECT_THAT(facts_of(trace).selection.steady, ElementsAre(1, 2, 3));
+  const Trace all_empty = draw({.launches = {20, 0, 0, 0}}).trace();
+  EXPECT_THAT(facts_of(all_empty).selection.cut(), IsEmpty());
+}
+
+TEST(CutStepsTest, LessThanHalfOfTheFewestOfTheOthersIsCut) {
+  const Trace nine = draw({.launches = {30, 20, 30, 30, 9}}).trace();
+  EXPECT_THAT(facts_of(nine).selection.cut(), ElementsAre(4));
+  const Trace ten = draw({.launches = {30, 20, 30, 30, 10}}).trace();
+  EXPECT_THAT(facts_of(ten).selection.cut(), IsEmpty());
+  // Far fewer in the middle is how the program is.
+  const Trace middle = draw({.launches = {30, 30, 2, 30, 30}}).trace();
+  EXPECT_THAT(facts_of(middle).selection.cut(), IsEmpty());
+}
+
+TEST(CutStepsTest, OfAFileThatWasCutLessThanUsualIsEnough) {
+  Sketch sketch = draw({.launches = {20, 20, 20, 20, 15}});
+  sketch.builder().stats().count(ImportIssue::kTruncatedFile);
+  const Trace trace = sketch.trace();
+  EXPECT_THAT(facts_of(trace).selection.cut(), ElementsAre(4));
+}
+
+TEST(CutStepsTest, OfAFileThatWasCutNothingIsSure) {
+  Drawn drawn{.launches = {20, 20, 20, 20}};
+  const Trace whole_trace = draw(drawn).trace();
+  const auto whole = run_rules(facts_of(whole_trace), {});
+  Sketch sketch = draw(drawn);
+  sketch.builder().stats().count(ImportIssue::kTruncatedStream);
+  const Trace cut_trace = sketch.trace();
+  const auto cut = run_rules(facts_of(cut_trace), {});
+  ASSERT_EQ(whole->findings.at(0).rule, "host-bound");
+  for (const Finding& finding : cut->findings) {
+    EXPECT_NE(finding.kind, FindingKind::kBound) << finding.rule;
+    if (finding.kind == FindingKind::kCost) {
+      EXPECT_EQ(finding.confidence, Confidence::kLow);
+    }
+  }
+  EXPECT_THAT(cut->headline.pattern, HasSubstr("The end of the file is missing"));
+}
+
+TEST(CutStepsTest, StepsBehindTheEndOfTheGpusRecordingAreLeftOut) {
+  // Step 2 lacks its last two of 20, steps 3 and 4 everything.
+  const Trace trace = draw({.launches = {20, 20, 20, 20, 20}, .no_gpu_from_us = 2'370}).trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_THAT(facts.selection.steady, ElementsAre(1));
+  EXPECT_THAT(facts.selection.cut(), ElementsAre(2, 3, 4));
+  EXPECT_FALSE(facts.selection.lacks_gpu_work);
+  const Sentence headline = headline_of(facts);
+  EXPECT_THAT(headline.pattern,
+              HasSubstr("Steps {} to {} are left out: no GPU work is in the trace for the last {} "
+                        "kernel launches, from {} on."));
+  std::vector<std::int64_t> last;
+  for (std::size_t i = headline.values.size() - 4; i < headline.values.size(); ++i)
+    last.push_back(headline.values[i].integer);
+  EXPECT_THAT(last, ElementsAre(2, 4, 42, 2'370 * kMicrosecond));
+  // What follows the last work is not "nothing launched any more".
+  EXPECT_EQ(facts.device().walls[3].idle_by(analysis::IdleCause::kAfterLastWork), 0);
+  EXPECT_EQ(facts.device().walls[3].idle_by(analysis::IdleCause::kUnknown), 1'000 * kMicrosecond);
+}
+
+TEST(CutStepsTest, TheLastSynchronizeIsNotExplainedByWorkThatIsMissing) {
+  Sketch whole = draw({});
+  whole.runtime("cudaDeviceSynchronize", 4'000 * kMicrosecond, 500 * kMicrosecond);
+  EXPECT_TRUE(find_by_rule(whole.trace(), "final-sync"));
+  Sketch cut = draw({.no_gpu_from_us = 3'300});
+  cut.runtime("cudaDeviceSynchronize", 4'000 * kMicrosecond, 500 * kMicrosecond);
+  EXPECT_FALSE(find_by_rule(cut.trace(), "final-sync"));
+}
+
+TEST(CutStepsTest, OneOfTwentyKernelsMissingIsNotYetAStep) {
+  // Of 120 launches in the last step 6 are without work: a twentieth, and a fiftieth of all.
+  Drawn drawn{.launches = {90, 90, 120}, .no_gpu_from_us = 10'010 + 114 * 20, .step_us = 5'000};
+  const Trace six = draw(drawn).trace();
+  EXPECT_TRUE(facts_of(six).kernel_launches.gpu_stops_early());
+  EXPECT_THAT(facts_of(six).selection.cut(), IsEmpty());
+  drawn.no_gpu_from_us -= 20;
+  const Trace trace = draw(drawn).trace();
+  EXPECT_THAT(facts_of(trace).selection.cut(), ElementsAre(2));
+}
+
+TEST(CutStepsTest, NoStepIsWholeNoVerdict) {
+  const Trace trace = draw({.no_gpu_from_us = 500}).trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_TRUE(facts.selection.lacks_gpu_work);
+  const auto explanation = run_rules(facts, {});
+  EXPECT_THAT(explanation->headline.pattern, HasSubstr("cannot be told"));
+  for (const Finding& finding : explanation->findings) {
+    EXPECT_NE(finding.kind, FindingKind::kBound) << finding.rule;
+    EXPECT_NE(finding.kind, FindingKind::kCost) << finding.rule;
+  }
+}
+
+TEST(CutStepsTest, WithoutCallsTheWorkIsCountedAndOnTheCpuTheOperators) {
+  const Trace work = draw({.launches = {20, 20, 20, 20, 0}, .calls = false}).trace();
+  EXPECT_THAT(facts_of(work).selection.cut(), ElementsAre(4));
+  const Trace cpu =
+      draw({.launches = {20, 20, 20, 20, 3}, .no_gpu_from_us = 0, .calls = false}).trace();
+  EXPECT_THAT(facts_of(cpu).selection.cut(), ElementsAre(4));
+}
+
+// 4 steps of 1 ms; the GPU works 10 ms, for all of them behind one another, and no calls are there.
+TEST(CutStepsTest, AGpuFarBehindItsStepsWithoutCallsIsOneRecording) {
+  Sketch sketch;
+  for (int step = 0; step < 4; ++step) {
+    sketch.annotation("ProfilerStep#" + std::to_string(step), step * 1'000 * kMicrosecond,
+                      1'000 * kMicrosecond);
+    sketch.op("aten::mm", (step * 1'000 + 10) * kMicrosecond, 900 * kMicrosecond);
+    for (int i = 0; i < 10; ++i)
+      sketch.kernel("gemm", (100 + (step * 10 + i) * 250) * kMicrosecond, 250 * kMicrosecond);
+  }
+  const Trace trace = sketch.trace();
+  const Facts facts = facts_of(trace);
+  EXPECT_FALSE(facts.steps.marked);
+  EXPECT_TRUE(facts.steps.device_behind);
+  EXPECT_EQ(facts.wall.partition.wall_ns, 10'000 * kMicrosecond);
+  EXPECT_EQ(facts.wall.partition.compute_ns, 10'000 * kMicrosecond);
+  EXPECT_FALSE(gather_facts(trace, {.step = 2}));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

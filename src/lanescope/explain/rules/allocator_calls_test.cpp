@@ -1,0 +1,130 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramSketch;
+
+// Four steps of four launches; those from `first_step` to `last_step` call for memory first.
+using Names = std::pair<std::string_view, std::string_view>;
+ProgramSketch with_malloc(int first_step, int last_step,
+                          const Names& names = {"cudaMalloc", "cudaFree"}) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) {
+    program.step();
+    if (i >= first_step && i <= last_step) program.call(names.first, 100).call(names.second, 100);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+TEST(AllocatorCallsTest, SpeaksOfAllocationsInSteadySteps) {
+  const auto finding = find_by_rule(with_malloc(1, 4).trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->sample_count, 6u);
+}
+
+// 200 us of calls, then four matmuls of 50 us launched in 40: of the step's 240 us the GPU works
+// 200 and is idle 40, in which it waits. The rest of the calls ran beside its work: no more than
+// those 40 can go.
+TEST(AllocatorCallsTest, PromisesNoMoreThanTheIdleTime) {
+  const auto finding = find_by_rule(with_malloc(1, 4).trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 40'000);
+}
+
+// A free that waits for the GPU: 10 to 310 us of each step; the matmul runs from 9 to 111. Without
+// the call the next launch comes 300 us earlier: all of the 208 us of idleness may go, not only the
+// 199 that lay inside of the call.
+TEST(AllocatorCallsTest, CountsTheDelayOfACallThatWaits) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) program.step().launch({.us = 102}).call("cudaFree", 300).end();
+  const auto finding = find_by_rule(program.trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 208'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 300'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 199'000);
+}
+
+TEST(AllocatorCallsTest, IsQuietAboutTheFirstStep) {
+  EXPECT_FALSE(find_by_rule(with_malloc(1, 1).trace(), "allocator-calls"));
+}
+
+// 10 allocations and 10 frees a step, alternating or each in one run, with `kernels` kernels.
+ProgramSketch allocating_and_freeing(bool alternating, int kernels,
+                                     const std::string& api = "cuda") {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) {
+      program.call(api + "Malloc", 20);
+      if (alternating) program.call(api + "Free", 20);
+    }
+    for (int k = 0; k < 10 && !alternating; ++k) program.call(api + "Free", 20);
+    for (int k = 0; k < kernels; ++k) program.launch({.us = 5});
+    program.end();
+  }
+  return program;
+}
+
+TEST(AllocatorCallsTest, TellsACacheThatIsOffFromAFlushAndFromAFewWorkspaces) {
+  const auto says_off = [](const Trace& trace) {
+    const auto finding = find_by_rule(trace, "allocator-calls");
+    EXPECT_TRUE(finding);
+    return finding && finding->try_next.at(0).find("NO_CUDA_MEMORY_CACHING") != std::string::npos;
+  };
+  EXPECT_TRUE(says_off(allocating_and_freeing(true, 10).trace()));
+  EXPECT_FALSE(says_off(allocating_and_freeing(false, 10).trace()));
+  EXPECT_FALSE(says_off(allocating_and_freeing(true, 200).trace()));
+}
+
+TEST(AllocatorCallsTest, NamesTheVariableOfTheRuntimeThatIsUsed) {
+  const auto on_rocm =
+      find_by_rule(allocating_and_freeing(true, 10, "hip").trace(), "allocator-calls");
+  ASSERT_TRUE(on_rocm);
+  EXPECT_THAT(on_rocm->try_next.at(0), HasSubstr("PYTORCH_NO_HIP_MEMORY_CACHING"));
+  const auto on_cuda = find_by_rule(allocating_and_freeing(true, 10).trace(), "allocator-calls");
+  ASSERT_TRUE(on_cuda);
+  EXPECT_THAT(on_cuda->try_next.at(0), Not(HasSubstr("HIP")));
+}
+
+TEST(AllocatorCallsTest, CountsEveryCallForMemory) {
+  const auto finding = find_by_rule(
+      with_malloc(1, 4, {"hipExtMallocWithFlags", "hipHostFree"}).trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->sample_count, 6u);  // in three steady steps
+  EXPECT_EQ(finding->action.pattern, "Keep shapes the same from step to step");  // AMD's
+}
+
+// In each step 40 pairs for 4 launches. In stream order the driver's pool is the cache: no advice
+// to switch torch's on.
+TEST(AllocatorCallsTest, AllocationsInStreamOrderAreNoSignOfAMissingCache) {
+  const auto action = [](std::string_view allocate, std::string_view release) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 40; ++k) program.call(allocate, 10).call(release, 10);
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "allocator-calls");
+    EXPECT_TRUE(finding);
+    EXPECT_EQ(finding ? finding->sample_count : 0, 240u);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(action("cudaMalloc", "cudaFree"), ::testing::StartsWith("Unset"));
+  EXPECT_THAT(action("cudaMallocAsync", "cudaFreeAsync"), ::testing::StartsWith("Keep shapes"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

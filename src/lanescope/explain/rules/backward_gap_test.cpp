@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Sketch;
+
+// Forward on one thread, backward on the engine's. The forward kernel ends 112 us after the step
+// began; the backward launch ends `late_us` after the step began and its kernel begins 2 us later.
+Sketch turn(std::int64_t late_us) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 2000;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(2000));
+    sketch.op("aten::mm", us(at), us(12))
+        .runtime("cudaLaunchKernel", us(at + 5), us(5), {.correlation = ++id});
+    sketch.kernel("gemm", us(at + 12), us(100), {.correlation = id});
+    sketch.op("autograd::engine::evaluate_function: MmBackward0", us(at + late_us - 10), us(12),
+              {.tid = 200});
+    sketch.runtime("cudaLaunchKernel", us(at + late_us - 5), us(5),
+                   {.tid = 200, .correlation = ++id});
+    for (int k = 0; k < 8; ++k) {  // the rest of backward is queued in time
+      sketch.kernel("gemm_backward", us(at + late_us + 2 + k * 80), us(80), {.correlation = id});
+      if (k == 7) break;
+      sketch.runtime("cudaLaunchKernel", us(at + late_us + 3 + k * 8), us(5),
+                     {.tid = 200, .correlation = ++id});
+    }
+  }
+  return sketch;
+}
+
+TEST(BackwardGapTest, SpeaksWhenTheFirstBackwardLaunchIsLate) {
+  const auto finding = find_by_rule(turn(812).trace(), "backward-gap");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(700));  // [112, 812) of each step
+  EXPECT_EQ(finding->sample_count, 3u);
+}
+
+// backward() fills its first gradient before the engine begins: the wait before that is part of the
+// turn; the 2 us of the fill and the 3 us from its call's end to its start are not.
+TEST(BackwardGapTest, TheFirstGradientIsPartOfTheTurn) {
+  Sketch sketch = turn(812);
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 2000 + 790;
+    sketch.op("aten::ones_like", us(at), us(10));
+    sketch.runtime("cudaLaunchKernel", us(at + 2), us(3), {.correlation = 1000 + i});
+    sketch.kernel("fill", us(at + 8), us(2), {.correlation = 1000 + i});
+  }
+  const auto finding = find_by_rule(sketch.trace(), "backward-gap");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(695));
+  EXPECT_EQ(finding->sample_count, 3u);
+}
+
+// 300 us: what handing over to the engine takes.
+TEST(BackwardGapTest, IsQuietOnAnOrdinaryTurn) {
+  EXPECT_FALSE(find_by_rule(turn(60).trace(), "backward-gap"));
+  EXPECT_FALSE(find_by_rule(turn(412).trace(), "backward-gap"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+TEST(ConvLayoutTest, CountsTheShuffles) {
+  const auto finding = find_in_steps("conv-layout", [](ProgramSketch& p) {
+    p.begin_op("aten::cudnn_convolution");
+    p.kernel("void cudnn::engines_precompiled::nchwToNhwcKernel<float, float>(int)", 10);
+    p.kernel(kFprop, 100);
+    p.kernel("void cudnn::engines_precompiled::nhwcToNchwKernel<float, float>(int)", 15).end();
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 25'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 3);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 3);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 3);
+}
+
+TEST(ConvLayoutTest, IsQuietWithoutShuffles) {
+  EXPECT_FALSE(find_in_steps(
+      "conv-layout", [](ProgramSketch& p) { p.op("aten::cudnn_convolution", {}, kFprop, 100); }));
+  EXPECT_FALSE(find_in_steps("conv-layout", [](ProgramSketch& p) {
+    p.begin_op("aten::cudnn_convolution").kernel(kFprop, 1000);
+    p.kernel("void cudnn::engines_precompiled::nchwToNhwcKernel<float, float>(int)", 10).end();
+  }));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

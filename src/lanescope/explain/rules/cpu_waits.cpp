@@ -1,0 +1,73 @@
+#include "lanescope/explain/rules/cpu_waits.h"
+
+#include <algorithm>
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+// The `enumerate(DataLoader)#..._Iter.__next__` ranges, in order of time. By time and thread, not
+// by nesting: frames of recorded Python stacks have no place in that.
+std::vector<SliceId> loader_ranges(const Trace& trace) {
+  std::vector<SliceId> ranges;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) == CategoryKind::kUserAnnotation &&
+        trace.name(id).starts_with("enumerate(DataLoader)"))
+      ranges.push_back(id);
+  }
+  std::stable_sort(ranges.begin(), ranges.end(),
+                   [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+  return ranges;
+}
+
+// Where waiting for a batch costs time: where the GPU waits for the CPU; without a GPU, everywhere.
+std::vector<HostStretch> costly_stretches(const Facts& facts) {
+  if (facts.main_device) return host_late_stretches(facts);
+  std::vector<HostStretch> steps;
+  for (const Window& window : facts.steady_windows)
+    steps.push_back({facts.cpu->thread, window.start_ns, window.end_ns, kNone<SliceId>});
+  return steps;
+}
+
+}  // namespace
+
+WaitTime waiting_for_batches(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  WaitTime found;
+  const std::vector<HostStretch> stretches = costly_stretches(facts);
+  for (const SliceId range : loader_ranges(trace)) {
+    const std::int64_t before_ns = found.time_ns;
+    auto stretch = std::upper_bound(
+        stretches.begin(), stretches.end(), trace.start_ns(range),
+        [](std::int64_t time, const HostStretch& each) { return time < each.end_ns; });
+    for (; stretch != stretches.end() && stretch->start_ns < trace.end_ns(range); ++stretch)
+      if (stretch->thread == trace.slices().track[raw(range)])
+        found.time_ns += std::min(stretch->end_ns, trace.end_ns(range)) -
+                         std::max(stretch->start_ns, trace.start_ns(range));
+    if (found.time_ns > before_ns &&
+        (found.longest == kNone<SliceId> || trace.dur_ns(range) > trace.dur_ns(found.longest)))
+      found.longest = range;
+  }
+  return found;
+}
+
+std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
+                                      const std::vector<Window>& windows) {
+  std::vector<HostStretch> parts;
+  std::size_t at = 0;
+  for (const HostStretch& each : all) {
+    while (at < windows.size() && windows[at].end_ns <= each.start_ns) ++at;
+    for (std::size_t i = at; i < windows.size() && windows[i].start_ns < each.end_ns; ++i) {
+      HostStretch part = each;
+      part.start_ns = std::max(part.start_ns, windows[i].start_ns);
+      part.end_ns = std::min(part.end_ns, windows[i].end_ns);
+      parts.push_back(part);
+    }
+  }
+  return parts;
+}
+
+}  // namespace lanescope::explain::rules

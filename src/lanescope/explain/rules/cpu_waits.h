@@ -1,0 +1,40 @@
+// How long the GPU waited while the CPU was in certain code.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Time of steady steps in which the GPU waited for the CPU (host_late_stretches) while the
+// launching thread's innermost event was one that `wanted` accepts.
+struct WaitTime {
+  std::int64_t time_ns = 0;
+  SliceId longest = kNone<SliceId>;  // the event with most of it, where nothing else is said
+};
+template <typename Wanted>
+WaitTime waiting_while(const Facts& facts, Wanted wanted) {
+  WaitTime found;
+  std::int64_t most_ns = 0;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    facts.host->visit(stretch.thread, stretch.start_ns, stretch.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        if (slice == kNone<SliceId> || !wanted(slice)) return;
+                        found.time_ns += to - from;
+                        if (to - from <= most_ns) return;
+                        most_ns = to - from;
+                        found.longest = slice;
+                      });
+  return found;
+}
+
+// Time in which the loop asked its DataLoader for the next batch: of the GPU's waits for the CPU;
+// without GPU work, of the steps. `longest`: the longest of these `__next__` ranges.
+WaitTime waiting_for_batches(const Facts& facts);
+
+// The parts of stretches that lie in windows; both in order of time.
+std::vector<HostStretch> parts_within(const std::vector<HostStretch>& all,
+                                      const std::vector<analysis::Window>& windows);
+
+}  // namespace lanescope::explain::rules

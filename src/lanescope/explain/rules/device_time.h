@@ -1,0 +1,26 @@
+// GPU work of the steady steps, and how long the main device worked or was idle.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Kernels, copies and memsets of the main device that began in steady steps, in order of start.
+std::vector<const analysis::DeviceWork*> steady_work(const Facts& facts);
+
+// Nanoseconds of the main device's wall that these hold: a union, overlaps once.
+std::int64_t union_ns(const std::vector<const analysis::DeviceWork*>& works);
+
+// The part of these (any order, overlaps allowed) in which the main device ran nothing.
+std::int64_t device_idle_during(const Facts& facts, std::vector<analysis::Window> windows);
+
+// Idle time of the main device in steady steps between two moments that belongs to launching what
+// runs there: not launched yet, launch latency, pauses between queued work.
+std::int64_t launch_waits_within(const Facts& facts, std::int64_t start_ns, std::int64_t end_ns);
+
+// Length of the union; any order.
+std::int64_t total_length(std::vector<analysis::Window> windows);
+
+}  // namespace lanescope::explain::rules

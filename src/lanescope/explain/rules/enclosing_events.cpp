@@ -1,0 +1,25 @@
+#include "lanescope/explain/rules/enclosing_events.h"
+
+#include "lanescope/analysis/slice_nesting.h"
+
+namespace lanescope::explain::rules {
+
+std::vector<analysis::Phase> phases_of(const Facts& facts) {
+  return analysis::compute_training_phases(
+      *facts.trace, facts.links,
+      analysis::compute_slice_nesting(*facts.trace, {.python_frames = true}));
+}
+
+CompiledFacts compiled_facts_of(const Facts& facts) {
+  CompiledFacts found;
+  found.nesting = analysis::compute_slice_nesting(*facts.trace, {.python_frames = true});
+  found.code = analysis::find_compiled_code(*facts.trace, found.nesting);
+  return found;
+}
+
+SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix) {
+  return ancestor_where(facts, slice,
+                        [prefix](std::string_view name) { return name.starts_with(prefix); });
+}
+
+}  // namespace lanescope::explain::rules

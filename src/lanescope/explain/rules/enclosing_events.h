@@ -1,0 +1,32 @@
+// What an event belongs to: a training phase, compiled code, an event around it.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/compiled_regions.h"
+#include "lanescope/analysis/training_phases.h"
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Python frames take part, so that time in them belongs to the range around them.
+std::vector<analysis::Phase> phases_of(const Facts& facts);
+
+struct CompiledFacts {
+  analysis::SliceNesting nesting;  // with Python frames
+  analysis::CompiledCode code;
+};
+CompiledFacts compiled_facts_of(const Facts& facts);
+
+// The nearest ancestor, or itself, whose name `wanted` accepts; kNone: there is none. Python frames
+// are no ancestors here.
+template <typename Wanted>
+SliceId ancestor_where(const Facts& facts, SliceId slice, Wanted wanted) {
+  while (slice != kNone<SliceId> && !wanted(facts.trace->name(slice)))
+    slice = facts.nesting.parent[raw(slice)];
+  return slice;
+}
+// The same: whose name starts with `prefix`.
+SliceId ancestor_named(const Facts& facts, SliceId slice, std::string_view prefix);
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,125 @@
+#include "lanescope/explain/rules/evidence.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/base/wide.h"
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+bool is_of_library(std::string_view frame) {
+  for (const std::string_view part : {"torch/", "torch\\", "site-packages", "dist-packages",
+                                      "<built-in", "<string>", "contextlib.py", "threading.py"})
+    if (frame.find(part) != std::string_view::npos) return true;
+  return false;
+}
+
+// The first line of a recorded stack, innermost first, that is the program's own.
+std::string line_of_stack(std::string_view stack) {
+  while (!stack.empty()) {
+    const std::size_t end = stack.find_first_of(";\n");
+    const std::string_view line = stack.substr(0, end);
+    if (!line.empty() && !is_of_library(line)) return std::string(line);
+    if (end == std::string_view::npos) break;
+    stack.remove_prefix(end + 1);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string python_line(const Facts& facts, SliceId slice) {
+  const Trace& trace = *facts.trace;
+  for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+    if (const auto stack = trace.slice_args(up).text(ArgKey::kCallStack)) {
+      std::string line = line_of_stack(trace.text(*stack));
+      if (!line.empty()) return line;
+    }
+  const Track& track = trace.track(slice);
+  for (std::uint32_t i = raw(slice); i-- > track.first_slice;) {
+    const SliceId frame{i};
+    if (trace.kind(frame) == CategoryKind::kPythonFunction &&
+        trace.end_ns(frame) >= trace.end_ns(slice) &&
+        trace.name(frame).find(".py(") != std::string_view::npos &&
+        !is_of_library(trace.name(frame)))
+      return std::string(trace.name(frame));
+  }
+  return {};
+}
+
+void add_line(const Facts& facts, SliceId slice, Sentence& sentence) {
+  if (slice == kNone<SliceId>) return;
+  const std::string line = python_line(facts, slice);
+  if (line.empty()) return;
+  sentence.pattern += ", called at {}";
+  sentence.values.push_back(name(line));
+}
+
+void add_named(const Facts& facts, const std::map<std::string, Named>& by_name, Finding& finding) {
+  std::vector<std::pair<std::string, Named>> ranked(by_name.begin(), by_name.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.time_ns > b.second.time_ns;
+  });
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    Sentence line = say("{} x{}: {}", {name(ranked[i].first), count(ranked[i].second.count),
+                                       ns(ranked[i].second.time_ns)});
+    add_line(facts, ranked[i].second.longest, line);
+    finding.evidence.push_back({ranked[i].second.longest, std::move(line)});
+  }
+}
+
+void add_host_evidence(const Facts& facts, const std::vector<HostShare>& shares, Finding& finding) {
+  std::int64_t all = 0;
+  for (const HostShare& share : shares) all += share.time_ns;
+  for (std::size_t i = 0; i < shares.size() && i < 3; ++i) {
+    if (wide(shares[i].time_ns) * 20 < all) break;  // below 5 % it explains nothing
+    Sentence text = describe(shares[i]);
+    text.pattern = "CPU meanwhile: " + text.pattern;
+    append(text, say(facts, ": {} [per step], {}",
+                     {ns(facts.per_step(shares[i].time_ns)), ratio(shares[i].time_ns, all)}));
+    add_line(facts, shares[i].longest, text);
+    finding.evidence.push_back({shares[i].longest, std::move(text)});
+  }
+}
+
+void add_more_than_usual(const Facts& facts, std::size_t step, std::int64_t excess_ns,
+                         Finding& finding) {
+  const auto& steps = facts.steps.steps;
+  const TrackId thread = steps[step].slice == kNone<SliceId>
+                             ? facts.main_thread
+                             : facts.trace->slices().track[raw(steps[step].slice)];
+  const auto shares_of = [&](const std::vector<std::size_t>& indices) {
+    std::vector<HostStretch> stretches;
+    for (const std::size_t i : indices)
+      stretches.push_back({thread, steps[i].cpu_start_ns, steps[i].cpu_end_ns, kNone<SliceId>});
+    return host_shares(facts, stretches);
+  };
+  std::vector<std::size_t> others;
+  for (const std::size_t i : facts.selection.steady)
+    if (i != step) others.push_back(i);
+  for (std::size_t i = 0; others.empty() && i < steps.size(); ++i)
+    if (i != step) others.push_back(i);
+  if (others.empty()) return;
+  std::map<std::string, std::int64_t> usual;
+  for (const HostShare& share : shares_of(others))
+    usual[share.name] = share.time_ns / static_cast<std::int64_t>(others.size());
+  std::vector<HostShare> more = shares_of({step});
+  for (HostShare& share : more)
+    if (const auto entry = usual.find(share.name); entry != usual.end())
+      share.time_ns -= entry->second;
+  std::stable_sort(more.begin(), more.end(),
+                   [](const HostShare& a, const HostShare& b) { return a.time_ns > b.time_ns; });
+  for (std::size_t i = 0; i < more.size() && i < 3; ++i) {
+    if (wide(more[i].time_ns) * 20 < excess_ns) break;
+    Sentence text = describe(more[i]);
+    text.pattern = "{} more than usual: " + text.pattern;
+    text.values.insert(text.values.begin(), ns(more[i].time_ns));
+    finding.evidence.push_back({more[i].longest, std::move(text)});
+  }
+}
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,68 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::grid;
+using ::testing::HasSubstr;
+using testing::ProgramSketch;
+
+// 33 of 132 multiprocessors: a quarter is used.
+TEST(FewBlocksTest, SpeaksOfEmptyMultiprocessors) {
+  const auto finding = find_in_steps("few-blocks", [](ProgramSketch& p) {
+    p.op("aten::native_layer_norm", {}, "layer_norm_kernel", 100, grid(33));
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 75'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 33);
+}
+
+TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
+  EXPECT_FALSE(find_in_steps("few-blocks",
+                             [](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, grid(126)); }));
+  EXPECT_FALSE(find_in_steps("few-blocks", [](ProgramSketch& p) {
+    for (int i = 0; i < 20; ++i) p.op("aten::sum", {}, "k", 9, grid(33));
+  }));
+}
+
+TEST(FewBlocksTest, AsksForGrids) {
+  const Fields rocm{.grid = "[33, 1, 1]", .block = "[256, 1, 1]"};
+  EXPECT_EQ(state_in_steps("few-blocks",
+                           [&](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, rocm); }),
+            RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_in_steps("wave-tail",
+                           [&](ProgramSketch& p) { p.op("aten::mm", {}, kAmpereGemm, 100, rocm); }),
+            RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_in_steps("low-occupancy",
+                           [&](ProgramSketch& p) {
+                             p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200, rocm);
+                           }),
+            RuleRun::State::kNotChecked);
+}
+
+// Another stream uses the rest of the GPU meanwhile.
+TEST(FewBlocksTest, IsQuietWhenOtherWorkRunsBeside) {
+  EXPECT_FALSE(find_in_steps("few-blocks", [](ProgramSketch& p) {
+    Fields other = grid(1320);
+    other.stream = 9;
+    p.op("aten::mm", {}, kNvjet, 100, other);
+    p.op("aten::sum", {}, "k", 100, grid(33));
+  }));
+}
+
+// In a host-bound step it is told, but not as a cost.
+TEST(FewBlocksTest, CostsNothingWhereTheGpuWaits) {
+  const auto finding = find_in_steps(
+      "few-blocks", [](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, grid(33)).pass(200); });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_THAT(finding->arithmetic.back().pattern, HasSubstr("waits for the CPU"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

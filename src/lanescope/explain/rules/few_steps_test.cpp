@@ -1,0 +1,27 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+TEST(FewStepsTest, SpeaksOfOneStepAndOfTwoThatDisagree) {
+  EXPECT_TRUE(find_by_rule(loop(1, 4, {.us = 50}).trace(), "few-steps"));
+  EXPECT_TRUE(find_by_rule(loop(2, 4, {.us = 50}).trace(), "few-steps"));
+  ProgramSketch program = loop(2, 4, {.us = 50});
+  program.step();
+  for (int k = 0; k < 8; ++k) program.launch({.us = 50});
+  EXPECT_TRUE(find_by_rule(program.end().trace(), "few-steps"));
+}
+
+TEST(FewStepsTest, IsQuietWhenTwoAgreeAndWithoutMarks) {
+  EXPECT_FALSE(find_by_rule(loop(3, 4, {.us = 50}).trace(), "few-steps"));
+  ProgramSketch unmarked;
+  for (int k = 0; k < 10; ++k) unmarked.launch({.us = 10});
+  EXPECT_FALSE(find_by_rule(unmarked.trace(), "few-steps"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,60 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ProgramSketch;
+
+// 2 * 4096^3 operations at 494.5 T/s are 277,935 ns; 2500 us were measured.
+TEST(Fp32MatmulTest, SpeaksOfTheOrdinaryUnits) {
+  const auto finding = find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::mm", shapes(kSquare, kFloat), "ampere_sgemm_128x64_nn", 2500);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->at_stake_ns, 2'500'000 - 277'935);
+  EXPECT_THAT(finding->try_next.at(0), HasSubstr("set_float32_matmul_precision"));
+  EXPECT_NEAR(finding->arithmetic.at(0).values.at(1).real, 494.5 / 67, 0.001);
+}
+
+TEST(Fp32MatmulTest, NeedsNoShapes) {
+  const auto finding = find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::mm", {}, "ampere_sgemm_128x64_nn", 2500);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), 2'500'000 * (1 - 67 / 494.5), 2);
+}
+
+TEST(Fp32MatmulTest, IsQuietOnTensorCoresAndVectors) {
+  EXPECT_FALSE(find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::mm", shapes(kSquare, kFloat),
+         "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", 400);
+  }));
+  // One row: limited by memory on any unit.
+  EXPECT_FALSE(find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::mm", shapes("[[1, 4096], [4096, 4096]]", kFloat), "ampere_sgemm_32x32_nn", 2500);
+  }));
+  EXPECT_FALSE(find_in_steps("fp32-matmul", [](ProgramSketch& p) {
+    p.op("aten::mm", shapes(kSquare, R"(["double", "double"])"), "ampere_dgemm_128x64_nn", 2500);
+  }));
+}
+
+TEST(Fp32MatmulTest, AsksForTheDevice) {
+  const auto body = [](ProgramSketch& p) {
+    p.op("aten::mm", shapes(kSquare, kFloat), "ampere_sgemm_128x64_nn", 2500);
+  };
+  EXPECT_EQ(state_in_steps("fp32-matmul", body, ""), RuleRun::State::kNotChecked);
+  // A GPU from before tensor cores.
+  EXPECT_EQ(
+      state_in_steps("fp32-matmul", body,
+                     R"([{"id": 0, "name": "Tesla P100", "computeMajor": 6, "computeMinor": 0}])"),
+      RuleRun::State::kQuiet);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

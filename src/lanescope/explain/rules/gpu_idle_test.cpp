@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Every step has one pause of 60 us in 200 us of work.
+ProgramSketch with_pause(std::int64_t pause_us) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait("aten::nonzero").pass(pause_us).end();
+  }
+  return program;
+}
+
+TEST(GpuIdleTest, SpeaksOfThePauseAndItsCause) {
+  const auto finding = find_by_rule(with_pause(60).trace(), "gpu-idle");
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(finding->at_stake_ratio, 0.25, 0.06);
+  EXPECT_THAT(finding->verdict.values[4].text, ::testing::HasSubstr("waited for the GPU"));
+}
+
+TEST(GpuIdleTest, IsCoveredByHostBoundButSpeaksWhenAsked) {
+  const Trace trace = loop(4, 10, {.us = 1}).trace();
+  EXPECT_TRUE(find_by_rule(trace, "gpu-idle"));
+  const auto all = run_rules(*gather_facts(trace));
+  const auto run = std::find_if(all->runs.begin(), all->runs.end(),
+                                [](const RuleRun& each) { return each.id == "gpu-idle"; });
+  ASSERT_NE(run, all->runs.end());
+  EXPECT_EQ(run->state, RuleRun::State::kCovered);
+  EXPECT_EQ(run->covered_by, "host-bound");
+}
+
+TEST(GpuIdleTest, IsQuietBelowTenPercent) {
+  EXPECT_FALSE(find_by_rule(with_pause(2).trace(), "gpu-idle"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

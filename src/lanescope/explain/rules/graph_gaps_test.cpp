@@ -1,0 +1,26 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_graphs_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+// Done at 312, launched again at 1010, begun at 1012: 700 us, four times.
+TEST(GraphGapsTest, SpeaksOfTheWaitBetweenReplays) {
+  const auto finding = find_by_rule(replays(1000).trace(), "graph-gaps");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(2800));
+  EXPECT_EQ(finding->sample_count, 4u);
+}
+
+TEST(GraphGapsTest, IsQuietWhenReplaysAreQueued) {
+  EXPECT_FALSE(find_by_rule(replays(100).trace(), "graph-gaps"));
+}
+
+TEST(GraphGapsTest, IsQuietOnOneReplay) {
+  EXPECT_FALSE(find_by_rule(replays(1000, 1).trace(), "graph-gaps"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_graphs_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+using testing::Sketch;
+
+// Launch k of a step begun at s ends at s + 7 + 10k, its kernel runs [s + 9 + 10k, s + 10 + 10k).
+// Between the first launch (s + 3) and the last one's end (s + 97) the GPU waits 4 us for the first
+// and 7 us for each of nine more.
+TEST(GraphOpportunityTest, SpeaksWhenAllStepsLaunchTheSame) {
+  const auto finding = find_by_rule(small_steps(false, false).trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values[2].integer, 10);  // pieces
+  EXPECT_EQ(finding->at_stake_ns, 67'000);
+}
+
+TEST(GraphOpportunityTest, ListsWhatIsInTheWay) {
+  const auto finding = find_by_rule(small_steps(false, true).trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);  // the wait comes first
+  ASSERT_EQ(finding->evidence.size(), 1u);
+  EXPECT_EQ(finding->evidence[0].text.values[0].text, "aten::item");
+  EXPECT_EQ(finding->evidence[0].text.values[1].integer, 3);
+}
+
+// 60 times the same kernel: a loop, which one call over the batch would end.
+TEST(GraphOpportunityTest, ALoopComesFirst) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 60; ++k) program.launch({.us = 1});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_EQ(finding->arithmetic[0].values[0].integer, 60);
+}
+
+TEST(GraphOpportunityTest, SaysWhereStepsDiffer) {
+  const auto finding = find_by_rule(small_steps(true, false).trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kWhere);
+  EXPECT_EQ(finding->at_stake_ns, 0);
+  EXPECT_EQ(finding->verdict.values[0].integer, 10);  // the tenth piece
+}
+
+// Steps of 100 us with four launches each, and a fifth whose call on another thread returns in the
+// next step but one. In a step the GPU waits 4 us for the first launch, 3 x 17 for the next ones,
+// 23 for the fifth and 9 until the end, which belongs to the spans of two or three steps.
+TEST(GraphOpportunityTest, CallsThatReachIntoLaterStepsCountTheirWaitOnce) {
+  Sketch sketch;
+  std::int64_t id = 0;
+  for (int i = 1; i <= 4; ++i) {
+    const std::int64_t at = i * 100;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(100));
+    for (int k = 0; k < 4; ++k) {
+      sketch.runtime("cudaLaunchKernel", us(at + k * 20), us(4), {.correlation = ++id});
+      sketch.kernel("gemm", us(at + k * 20 + 6), us(1), {.correlation = id});
+    }
+    sketch.runtime("cudaLaunchKernel", us(at + 80), us(150), {.tid = 200 + i, .correlation = ++id});
+    sketch.kernel("gemm", us(at + 90), us(1), {.correlation = id});
+  }
+  const auto finding = find_by_rule(sketch.trace(), "graph-opportunity");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(87));
+  EXPECT_DOUBLE_EQ(finding->at_stake_ratio, 0.87);
+}
+
+TEST(GraphOpportunityTest, IsQuietWhenTheGpuIsTheLimit) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "graph-opportunity"));
+}
+
+TEST(GraphOpportunityTest, NeedsSteps) {
+  ProgramSketch program;
+  for (int k = 0; k < 30; ++k) program.launch({.us = 1});
+  EXPECT_EQ(state_of_rule(program.trace(), "graph-opportunity"), RuleRun::State::kNotChecked);
+}
+
+TEST(GraphOpportunityTest, AGraphMayHoldAllocationsInStreamOrderButNoOthers) {
+  const auto in_the_way = [](std::string_view call) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        program.launch({.us = 1});
+        if (k == 4) program.call(call, 5);
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "graph-opportunity");
+    EXPECT_TRUE(finding) << call;
+    return finding && finding->kind == FindingKind::kWhere && finding->evidence.size() == 1;
+  };
+  EXPECT_TRUE(in_the_way("cudaMalloc"));
+  EXPECT_TRUE(in_the_way("cuMemFree_v2"));
+  EXPECT_FALSE(in_the_way("cudaMallocAsync"));
+  EXPECT_FALSE(in_the_way("cudaFreeAsync"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,165 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// A launch takes the CPU 10 us, of which the GPU works 1: busy 10 %, waiting for the CPU the rest.
+TEST(HostBoundTest, SpeaksWhenTheGpuWaitsForLaunches) {
+  const auto finding = find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kBound);
+  // Three steps of 100 us, 10 of them work.
+  EXPECT_EQ(finding->verdict.values[0].integer, 100'000);
+  EXPECT_EQ(finding->verdict.values[1].integer, 10'000);
+  EXPECT_EQ(finding->at_stake_ns, 90'000);
+}
+
+// One pause of 2 ms a step, and launches that keep up otherwise: no advice about launches.
+TEST(HostBoundTest, TellsLongStallsFromLaunchOverhead) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().pass(2000);
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->try_next.at(0), ::testing::HasSubstr("long gaps"));
+  EXPECT_THAT(find_by_rule(loop(4, 10, {.us = 1}).trace(), "host-bound")->try_next.at(0),
+              ::testing::HasSubstr("each launch"));
+}
+
+// A step of launches that the GPU waits for, from inside of compiled code or in one replay.
+TEST(HostBoundTest, DoesNotAdviseWhatTheProgramDoesAlready) {
+  const auto advice = [](std::string_view around, std::string_view call) {
+    ProgramSketch program;
+    std::int64_t id = 1000;
+    for (int i = 0; i < 4; ++i) {
+      program.step();
+      const std::int64_t start = program.cpu_us();
+      for (int k = 0; k < 10; ++k) program.launch({.us = 1});
+      if (!around.empty())
+        program.sketch().op(around, program.at(start), program.at(program.cpu_us() - start));
+      if (!call.empty()) {
+        program.sketch().runtime(call, program.at(program.cpu_us()), program.at(5),
+                                 {.correlation = ++id});
+        for (int k = 0; k < 2; ++k)
+          program.sketch().kernel("gemm", program.at(program.cpu_us() + 6 + k), program.at(1),
+                                  {.correlation = id});
+        program.pass(10);
+      }
+      program.end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-bound");
+    EXPECT_TRUE(finding);
+    std::string all;
+    for (const std::string& each : finding ? finding->try_next : std::vector<std::string>{})
+      all += each + '\n';
+    return all;
+  };
+  EXPECT_THAT(advice("", ""),
+              ::testing::AllOf(::testing::HasSubstr("fused operators, torch.compile"),
+                               ::testing::HasSubstr("replay the step as a CUDA")));
+  EXPECT_THAT(advice("Torch-Compiled Region: 0/0", ""),
+              ::testing::AllOf(::testing::HasSubstr("torch.compile is in use"),
+                               ::testing::HasSubstr("reduce-overhead"),
+                               ::testing::Not(::testing::HasSubstr("fused operators"))));
+  EXPECT_THAT(advice("Torch-Compiled Region: 0/0", "cudaGraphLaunch"),
+              ::testing::AllOf(::testing::HasSubstr("CUDA graphs are in use"),
+                               ::testing::Not(::testing::HasSubstr("reduce-overhead"))));
+}
+
+TEST(HostBoundTest, IsQuietWhenTheGpuIsBusy) {
+  EXPECT_FALSE(find_by_rule(loop(4, 10, {.us = 50}).trace(), "host-bound"));
+}
+
+TEST(HostBoundTest, IsQuietOnOneKernel) {
+  EXPECT_FALSE(find_by_rule(loop(1, 1, {.us = 1}).trace(), "host-bound"));
+}
+
+TEST(HostBoundTest, IsNotCheckedWithoutLaunches) {
+  testing::Sketch sketch;
+  sketch.kernel("a", 0, 1000).kernel("b", 50'000, 1000);
+  EXPECT_EQ(state_of_rule(sketch.trace(), "host-bound"), RuleRun::State::kNotChecked);
+}
+
+// A step of 1040: 1000 of loading, then four launches of 10 each. The first kernel begins 3 + 4 + 2
+// after the loading, four times 50 end at 1209, and the next step's loading lasts until 2040.
+ProgramSketch loading(std::string_view range, std::int64_t us = 1000) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin(range);
+    program.cpu_op("aten::stack", us).end();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+TEST(HostBoundTest, IsInputBoundWhenMostOfTheWaitIsForTheNextBatch) {
+  const auto finding = find_by_rule(
+      loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__").trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("Input-bound"));
+  ASSERT_EQ(finding->verdict.values.size(), 5u);
+  EXPECT_EQ(finding->verdict.values[4].integer, 831'000);  // 2040 - 1209
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see dataloader-wait"));
+}
+
+// 400 of loading: no gap is longer than 500, but faster launches would not help either.
+TEST(HostBoundTest, AdvisesAboutBatchesWhenEachWaitForOneIsShort) {
+  const auto finding = find_by_rule(
+      loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 400).trace(),
+      "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("Input-bound"));
+  EXPECT_EQ(finding->brief.pattern, "The GPU waits for the next batch");
+  EXPECT_EQ(finding->try_next.size(), 1u);
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see dataloader-wait"));
+}
+
+// The same step with 1000 in one call to the driver instead of the loading.
+ProgramSketch calling(std::string_view name) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().call(name, 1000);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  return program;
+}
+
+TEST(HostBoundTest, SaysWhenMostOfTheWaitIsForMemory) {
+  const auto finding = find_by_rule(calling("cudaFree").trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("CPU-bound"));
+  ASSERT_EQ(finding->verdict.values.size(), 5u);
+  EXPECT_EQ(finding->verdict.values[4].integer, 831'000);
+  EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see allocator-calls"));
+}
+
+TEST(HostBoundTest, IsCpuBoundWhenTheWaitIsForSomethingElse) {
+  const auto finding = find_by_rule(loading("my own loading").trace(), "host-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::StartsWith("CPU-bound"));
+}
+
+TEST(HostBoundTest, KnowsEveryCallForMemory) {
+  for (const char* call : {"cudaMallocAsync", "hipExtMallocWithFlags", "cuMemAlloc_v2"}) {
+    const auto finding = find_by_rule(calling(call).trace(), "host-bound");
+    ASSERT_TRUE(finding);
+    EXPECT_THAT(finding->try_next.front(), ::testing::HasSubstr("see allocator-calls")) << call;
+  }
+}
+
+}  // namespace
+}  // namespace lanescope::explain

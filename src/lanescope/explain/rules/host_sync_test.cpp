@@ -1,0 +1,211 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ProgramSketch;
+
+ProgramSketch with_waits(bool in_the_middle) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    if (in_the_middle) program.wait();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  if (!in_the_middle) program.wait();
+  return program;
+}
+
+// One .item() a step; after it the GPU stands idle until the next launch has returned.
+TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
+  const auto finding = find_by_rule(with_waits(true).trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->sample_count, 3u);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
+}
+
+// Half a millisecond of the CPU's own work behind each wait stays without it. Of the 510 us of a
+// gap (the launch call behind it ends 510 us after the last kernel) count the 80 us that the device
+// works in a step and the 72 us of the operator that waits (70 us until the device is done, 2 us
+// more and its call's edges): 152 us.
+TEST(HostSyncTest, CountsWhatTheCpuCouldHaveDoneMeanwhile) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().launch({.us = 40}).wait().pass(500).launch({.us = 40}).end();
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 152'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 510'000);
+}
+
+// cuDNN waits by itself while it tries out algorithms.
+TEST(HostSyncTest, IsQuietAboutWaitsInsideAConvolution) {
+  const auto program = [](const char* asker) {
+    ProgramSketch sketch;
+    for (int i = 0; i < 4; ++i)
+      sketch.step().launch({.us = 40}).wait(asker).pass(500).launch({.us = 40}).end();
+    return sketch.trace();
+  };
+  EXPECT_TRUE(find_by_rule(program("aten::item"), "host-sync"));
+  EXPECT_FALSE(find_by_rule(program("aten::cudnn_convolution"), "host-sync"));
+}
+
+TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch({.us = 40})
+        .wait("aten::item", "torch/_tensor.py(12): item;train.py(31): step;train.py(80): main")
+        .launch({.us = 40})
+        .end();
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  const Sentence& text = finding->evidence.at(0).text;
+  EXPECT_THAT(text.pattern, ::testing::HasSubstr("called at {}"));
+  EXPECT_EQ(text.values.back().text, "train.py(31): step");
+}
+
+// Calls of a runtime whose waiting calls are not known: it cannot be told that nothing waits.
+TEST(HostSyncTest, IsNotCheckedWhereTheNamesOfWaitsAreNotKnown) {
+  const auto trace = [](std::string_view launch, std::string_view wait) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step().launch({.us = 40, .call = launch}).call(wait, 60).pass(50).end();
+    return program.trace();
+  };
+  EXPECT_EQ(state_of_rule(trace("vendorLaunchKernel", "vendorSynchronize"), "host-sync"),
+            RuleRun::State::kNotChecked);
+  EXPECT_EQ(state_of_rule(trace("cudaLaunchKernel", "cudaEventQuery"), "host-sync"),
+            RuleRun::State::kQuiet);
+  EXPECT_EQ(state_of_rule(trace("zeCommandListAppendLaunchKernel", "zeEventHostSynchronize"),
+                          "host-sync"),
+            RuleRun::State::kFound);
+}
+
+TEST(HostSyncTest, IsQuietAboutTheWaitAtTheEnd) {
+  EXPECT_FALSE(find_by_rule(with_waits(false).trace(), "host-sync"));
+}
+
+// An operator that waits `waits` times, 300 us each, for `upload`s or for values.
+ProgramSketch waiting(int waits, bool upload) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 100});
+    const std::int64_t start = program.cpu_us();
+    if (upload) program.launch(ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 5));
+    for (int k = 0; k < waits; ++k) program.call("cudaStreamSynchronize", 300);
+    program.sketch().op(upload ? "aten::to" : "aten::nonzero", us(start),
+                        us(program.cpu_us() - start));
+    program.pass(50).launch({.us = 100}).end();
+  }
+  return program;
+}
+
+TEST(HostSyncTest, AnOperatorThatWaitsTwiceCountsOnce) {
+  const auto finding = find_by_rule(waiting(2, false).trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, us(600));
+}
+
+TEST(HostSyncTest, AdviceForUploadsIsPinnedMemoryAndForValuesIsNot) {
+  const auto upload = find_by_rule(waiting(1, true).trace(), "host-sync");
+  ASSERT_TRUE(upload);
+  EXPECT_THAT(upload->try_next, Contains(HasSubstr("pinned memory")));
+  EXPECT_THAT(upload->try_next, Not(Contains(HasSubstr(".item()"))));
+  const auto value = find_by_rule(waiting(1, false).trace(), "host-sync");
+  ASSERT_TRUE(value);
+  EXPECT_THAT(value->try_next, Not(Contains(HasSubstr("pinned memory"))));
+  EXPECT_THAT(value->try_next, Contains(HasSubstr(".item()")));
+}
+
+// Old traces file the step's range under the operators: it is nobody who asks.
+TEST(HostSyncTest, TheRangeOfAStepIsNoOperator) {
+  ProgramSketch program;
+  for (int i = 1; i <= 4; ++i) {
+    const std::int64_t start = program.cpu_us();
+    program.launch({.us = 100}).call("cudaStreamSynchronize", 300).pass(50).launch({.us = 100});
+    program.sketch().op("ProfilerStep#" + std::to_string(i), us(start),
+                        us(program.cpu_us() - start));
+  }
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "cudaStreamSynchronize");
+}
+
+// After each wait of 300 us the CPU frees memory for 1 ms, waits for a batch, or only thinks: the
+// first two are no part of what the wait costs.
+TEST(HostSyncTest, FreeingMemoryOrWaitingForABatchIsNotTheWaitsCost) {
+  enum class Does { kThink, kFree, kLoad };
+  const auto idle_after = [](Does does) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 100}).call("cudaStreamSynchronize", 300);
+      if (does == Does::kLoad) program.begin("enumerate(DataLoader)#_SingleProcess.__next__");
+      if (does == Does::kFree)
+        program.call("cudaFree", 1000);
+      else
+        program.pass(1000);
+      if (does == Does::kLoad) program.end();
+      program.pass(50).launch({.us = 100}).end();
+    }
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->verdict.values.at(2).integer : 0;
+  };
+  EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kFree), us(1000));
+  EXPECT_EQ(idle_after(Does::kThink) - idle_after(Does::kLoad), us(1000));
+}
+
+std::optional<Finding> host_sync_of(std::string_view wait, std::string_view launch) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().launch({.us = 40, .call = launch}).call(wait, 60).pass(50).end();
+  return find_by_rule(program.trace(), "host-sync");
+}
+
+TEST(HostSyncTest, KnowsCopiesThatBlockAndWaitsOfXpus) {
+  for (const char* wait : {"cuMemcpyDtoH_v2", "cudaMemcpy2D", "hipMemcpyDtoH"}) {
+    const auto copy = host_sync_of(wait, "cudaLaunchKernel");
+    ASSERT_TRUE(copy) << wait;
+    EXPECT_THAT(copy->action.pattern, ::testing::StartsWith("Keep the value on the GPU")) << wait;
+  }
+  EXPECT_TRUE(host_sync_of("urEventWait", "urEnqueueKernelLaunch"));
+  EXPECT_TRUE(host_sync_of("urQueueFinish", "zeCommandListAppendLaunchKernel"));
+  EXPECT_FALSE(host_sync_of("cuMemcpyDtoD_v2", "cudaLaunchKernel"));
+  const auto versioned = host_sync_of("cudaStreamSynchronize_v3020", "cudaLaunchKernel_v7000");
+  ASSERT_TRUE(versioned);
+  EXPECT_THAT(versioned->action.pattern, ::testing::StartsWith("Remove torch.cuda.synchronize"));
+}
+
+// After each wait of 300 us the CPU gives memory back for 1 ms, which is allocator-calls' matter.
+TEST(HostSyncTest, LeavesEveryCallForMemoryOut) {
+  const auto idle_after = [](std::string_view call) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i)
+      program.step()
+          .launch({.us = 100})
+          .call("cudaStreamSynchronize", 300)
+          .call(call, 1000)
+          .launch({.us = 100})
+          .end();
+    const auto finding = find_by_rule(program.trace(), "host-sync");
+    EXPECT_TRUE(finding);
+    return finding ? finding->verdict.values.at(2).integer : 0;
+  };
+  EXPECT_EQ(idle_after("cudaGetLastError") - idle_after("cuMemFree_v2"), us(1000));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// 300 us of matmul, 60 of log_softmax over `classes`, 40 of nll_loss.
+ProgramSketch loss_over(std::string_view dims, std::string_view last = "aten::nll_loss_forward") {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    program.launch({.name = "softmax", .us = 60, .op = "aten::_log_softmax", .dims = dims});
+    program.launch({.name = "nll", .us = 40, .op = last, .dims = dims});
+    program.end();
+  }
+  return program;
+}
+
+TEST(LogitsLossTest, SpeaksOfALargeVocabulary) {
+  const auto finding = find_by_rule(loss_over("[[512, 50257], [512]]").trace(), "logits-loss");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 50257);
+  EXPECT_EQ(finding->at_stake_ns, us(100));
+}
+
+TEST(LogitsLossTest, IsQuietOnASoftmaxThatNoLossFollows) {
+  EXPECT_FALSE(find_by_rule(loss_over("[[512, 50257]]", "aten::mul").trace(), "logits-loss"));
+}
+
+TEST(LogitsLossTest, IsQuietOnFewClassesAndNeedsShapes) {
+  EXPECT_FALSE(find_by_rule(loss_over("[[512, 1000], [512]]").trace(), "logits-loss"));
+  EXPECT_EQ(state_of_rule(loss_over("").trace(), "logits-loss"), RuleRun::State::kNotChecked);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,75 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::ProgramSketch;
+
+void draw_attention(ProgramSketch& p, std::string_view inner) {
+  p.begin_op("aten::scaled_dot_product_attention").begin_op(inner);
+  p.begin_op("aten::matmul").op("aten::bmm", {}, kNvjet, 40).end();
+  p.op("aten::_softmax", {}, "softmax_kernel", 30);
+  p.begin_op("aten::matmul").op("aten::bmm", {}, kNvjet, 40).end();
+  p.end().end();
+}
+
+TEST(MathAttentionTest, SpeaksOfTheFallback) {
+  const auto finding = find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_attention(p, "aten::_scaled_dot_product_attention_math");
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 3);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 9);
+  EXPECT_EQ(finding->at_stake_ns, 110'000);
+}
+
+TEST(MathAttentionTest, IsQuietAboutFusedKernelsAndSmallShares) {
+  EXPECT_FALSE(find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_attention(p, "aten::_scaled_dot_product_flash_attention");
+  }));
+  EXPECT_FALSE(find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_attention(p, "aten::_scaled_dot_product_attention_math");
+    for (int i = 0; i < 5; ++i) p.op("aten::mm", {}, kNvjet, 1000);
+  }));
+}
+
+// 8 heads of 512 queries by 512 keys, of 64 numbers; a softmax of their scores; the values.
+void draw_written_out(ProgramSketch& p, std::string_view softmax_dims,
+                      std::string_view value_dims) {
+  p.op("aten::bmm", shapes("[[8, 512, 64], [8, 64, 512]]", kBf16), kNvjet, 40);
+  p.op("aten::div", shapes("[[8, 512, 512], []]", R"(["c10::BFloat16", "Scalar"])"), "div", 10);
+  p.op("aten::_softmax", shapes(softmax_dims, R"(["c10::BFloat16"])"), "softmax_kernel", 30);
+  p.op("aten::bmm", shapes(value_dims, kBf16), kNvjet, 40);
+}
+
+TEST(MathAttentionTest, SpeaksOfAttentionThatIsWrittenOut) {
+  const auto finding = find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_written_out(p, "[[8, 512, 512]]", "[[8, 512, 512], [8, 512, 64]]");
+    p.op("aten::mm", shapes(kSquare, kBf16), kNvjet, 169);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 3);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 12);
+  EXPECT_EQ(finding->at_stake_ns, 120'000);
+  EXPECT_THAT(finding->try_next.at(0), HasSubstr("scaled_dot_product_attention"));
+}
+
+TEST(MathAttentionTest, IsQuietAboutOtherSoftmaxes) {
+  // Another tensor's softmax; a second matmul that does not take it.
+  EXPECT_FALSE(find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_written_out(p, "[[8, 512]]", "[[8, 512, 512], [8, 512, 64]]");
+  }));
+  EXPECT_FALSE(find_in_steps("math-attention", [](ProgramSketch& p) {
+    draw_written_out(p, "[[8, 512, 512]]", "[[8, 512, 64], [8, 64, 512]]");
+  }));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_memory_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Sketch;
+
+TEST(MemoryLimitTest, SpeaksAboveNineTenths) {
+  AllocatorSketch program(3 * kGB, 3800 * kMB);
+  program.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 100 * kMB, 1);
+  const auto finding = find_by_rule(program.trace(), "memory-limit");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3800 * kMB);
+  EXPECT_NEAR(finding->verdict.values[2].real, 3800.0 / 4096, 1e-9);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 3 * kGB);
+}
+
+TEST(MemoryLimitTest, IsQuietBelowAndNotCheckedWithoutTheSize) {
+  AllocatorSketch program(3 * kGB, 3600 * kMB);
+  program.device_has(4 * kGB).change(50, 100 * kMB, 1);
+  EXPECT_FALSE(find_by_rule(program.trace(), "memory-limit"));
+  AllocatorSketch unknown(3 * kGB, 3800 * kMB);
+  unknown.change(50, 100 * kMB, 1);
+  EXPECT_EQ(state_of_rule(unknown.trace(), "memory-limit"), RuleRun::State::kNotChecked);
+}
+
+TEST(MemoryLimitTest, SpeaksWhenMemoryRanOut) {
+  Sketch sketch;
+  TraceBuilder& builder = sketch.op("aten::mm", 0, 100).builder();
+  builder.args().begin();
+  builder.args().add_int(builder.intern("Bytes"), ArgKey::kMemoryBytes, 5 * kGB);
+  const ArgsId args = builder.args().end();
+  builder.add_instant(
+      builder.thread_track({false, 100, kNone<StringId>}, {false, 100, kNone<StringId>}),
+      builder.category("cpu_instant_event"), builder.intern("[OutOfMemory]"), 50, 't', args);
+  const auto finding = find_by_rule(sketch.trace(), "memory-limit");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[1].integer, 5 * kGB);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,32 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// 200 us of a pass that needs 41,943 ns: 21 %.
+TEST(NoRoofTest, SpeaksOfABusyGpuFarFromItsRoof) {
+  const auto finding = find_in_steps("no-roof", [](ProgramSketch& p) {
+    for (int i = 0; i < 4; ++i) p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_NEAR(finding->verdict.values.at(1).real, 0.2097, 0.0001);
+  EXPECT_EQ(finding->at_stake_ns, 4 * (200'000 - 41'943));
+}
+
+TEST(NoRoofTest, IsQuietNearARoofAndAboutUnknownWork) {
+  EXPECT_FALSE(find_in_steps("no-roof", [](ProgramSketch& p) {
+    for (int i = 0; i < 4; ++i) p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 100);
+  }));
+  EXPECT_FALSE(find_in_steps("no-roof", [](ProgramSketch& p) {
+    p.op("aten::add", shapes(kSquare, kFloat), "add_kernel", 200);
+    p.op("my::op", shapes(kSquare, kFloat), "mine", 200);
+  }));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

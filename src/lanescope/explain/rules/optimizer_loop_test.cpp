@@ -1,0 +1,61 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Forty parameters, two kernels of 1 us each.
+ProgramSketch optimizer_of(std::string_view first, std::string_view second) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().begin("Optimizer.step#SGD.step");
+    for (int k = 0; k < 40; ++k)
+      program.launch({.name = kElementwise, .us = 1, .op = first})
+          .launch({.name = kElementwise, .us = 1, .op = second});
+    program.end().end();
+  }
+  return program;
+}
+
+// Each of 80 launches finds the GPU waiting for 7 us; of 80 us of kernels one pass, 40 us, stays.
+TEST(OptimizerLoopTest, SpeaksOfOneKernelAParameter) {
+  const auto finding =
+      find_by_rule(optimizer_of("aten::mul_", "aten::add_").trace(), "optimizer-loop");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 80);
+  EXPECT_EQ(finding->verdict.values[2].integer, us(560));
+  EXPECT_EQ(finding->at_stake_ns, us(560 + 80 - 40));
+  EXPECT_EQ(finding->arithmetic[0].values[2].integer, 40);  // tensors
+}
+
+// 80 kernels of 20 us: the launches, 10 us each, stay ahead of the GPU.
+TEST(OptimizerLoopTest, SaysNothingOfWaitsWhereThereAreNone) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 2000}).begin("Optimizer.step#SGD.step");
+    for (int k = 0; k < 40; ++k)
+      program.launch({.name = kElementwise, .us = 20, .op = "aten::mul_"})
+          .launch({.name = kElementwise, .us = 20, .op = "aten::add_"});
+    program.end().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "optimizer-loop");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(1600 - 800));
+  EXPECT_EQ(finding->verdict.values.size(), 2u);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(::testing::HasSubstr("waits")));
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::StartsWith("kernels {}"));
+}
+
+TEST(OptimizerLoopTest, IsQuietOnForeachAndFused) {
+  EXPECT_FALSE(find_by_rule(optimizer_of("aten::_foreach_mul_", "aten::_fused_adam_").trace(),
+                            "optimizer-loop"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

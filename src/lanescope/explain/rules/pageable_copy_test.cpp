@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_copies_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+TEST(PageableCopyTest, SpeaksOfPageableMemory) {
+  const auto finding = find_by_rule(
+      with_copy("Memcpy HtoD (Pageable -> Device)", 7, "aten::copy_").trace(), "pageable-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);  // of the three steady steps
+}
+
+// Found by changing bytes of real traces: steps, work, and no launch at all.
+TEST(PageableCopyTest, NeedsNoLaunches) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 3; ++i) {
+    sketch.annotation("ProfilerStep#" + std::to_string(i), i * 100'000, 99'000);
+    sketch.slice("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", i * 100'000 + 10'000, 20'000);
+  }
+  const auto finding = find_by_rule(sketch.trace(), "pageable-copy");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 20'000);
+}
+
+// Copies of 20 us, one behind the other, in every step.
+TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
+  using Copies = std::vector<std::pair<std::string_view, std::int64_t>>;
+  const auto copies_told = [](const Copies& copies) {
+    testing::Sketch sketch;
+    for (int i = 0; i < 3; ++i) {
+      std::int64_t at = i * 200'000;
+      sketch.annotation("ProfilerStep#" + std::to_string(i), at, 199'000);
+      for (const auto& [name, bytes] : copies)
+        sketch.slice("gpu_memcpy", name, at += 20'000, 20'000, {.bytes = bytes});
+    }
+    const auto finding = find_by_rule(sketch.trace(), "pageable-copy");
+    return finding ? finding->verdict.values.at(0).integer : 0;  // in two steady steps
+  };
+  constexpr std::string_view kUpload = "Memcpy HtoD (Pageable -> Device)";
+  constexpr std::string_view kDownload = "Memcpy DtoH (Device -> Pageable)";
+  EXPECT_EQ(copies_told({{kDownload, 8}}), 0);
+  EXPECT_EQ(copies_told({{kUpload, 8}}), 0);
+  EXPECT_EQ(copies_told({{kDownload, 8192}}), 2);
+  EXPECT_EQ(copies_told({{kUpload, 8192}, {kUpload, 8}, {kDownload, 8}}), 4);
+}
+
+TEST(PageableCopyTest, IsQuietAboutPinnedMemory) {
+  EXPECT_FALSE(find_by_rule(with_copy("Memcpy HtoD (Pinned -> Device)", 7, "aten::copy_").trace(),
+                            "pageable-copy"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

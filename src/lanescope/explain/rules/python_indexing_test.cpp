@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct IndexLoop {
+  int turns = 12;
+  int others = 1;           // operators of a turn beside select and its launch
+  bool moves = true;        // the index is another one each turn
+  bool inside_op = false;   // an operator of torch holds the loop, not the program
+  std::int64_t rest = 100;  // work after the loop
+};
+
+// A turn: aten::select of 4 us, `others` operators of 2 us, then an operator of 10 us with a kernel
+// of 1 us, which begins 2 us after its call.
+ProgramSketch index_loop(const IndexLoop& loop) {
+  ProgramSketch drawn;
+  for (int step = 0; step < 4; ++step) {
+    drawn.step();
+    const std::int64_t began = drawn.cpu_us();
+    for (int turn = 0; turn < loop.turns; ++turn) {
+      drawn.sketch().op(
+          "aten::select", ProgramSketch::at(drawn.cpu_us()), ProgramSketch::at(4),
+          {.input_dims = "[[64, 8], [], []]",
+           .concrete_inputs = R"(["", "0", ")" + std::to_string(loop.moves ? turn : 5) + R"("])"});
+      drawn.pass(4);
+      for (int other = 0; other < loop.others; ++other) drawn.cpu_op("aten::view", 2);
+      drawn.launch({.name = kElementwise, .us = 1, .op = "aten::mul"});
+    }
+    if (loop.inside_op)
+      drawn.sketch().op("aten::stack", ProgramSketch::at(began),
+                        ProgramSketch::at(drawn.cpu_us() - began));
+    drawn.launch({.us = loop.rest});
+    drawn.wait().end();
+  }
+  return drawn;
+}
+
+// A turn is 4 + 2 + 10 us. Its call ends 4 + 2 + 3 + 4 = 13 us into it, and the kernel runs from 15
+// to 16 us: in each of 12 turns the GPU waits 13 us for the CPU (2 more are launch latency) and
+// works 1 us in a small kernel. The matmul after the loop is no part of it.
+TEST(PythonIndexingTest, CountsTheWaitsOfTheLoopAndItsSmallWork) {
+  const auto finding = find_by_rule(index_loop({}).trace(), "python-indexing");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values[0].integer, 12);  // calls per step
+  EXPECT_EQ(finding->verdict.values[1].text, "aten::select");
+  EXPECT_EQ(finding->verdict.values[2].integer, 12);  // pieces per step
+  EXPECT_EQ(finding->verdict.values[3].integer, 12 * 13'000);
+  EXPECT_EQ(finding->at_stake_ns, 12 * 13'000 + 12 * 1'000);
+}
+
+TEST(PythonIndexingTest, IsQuietBelowTenTurns) {
+  EXPECT_TRUE(find_by_rule(index_loop({.turns = 10}).trace(), "python-indexing"));
+  EXPECT_FALSE(find_by_rule(index_loop({.turns = 9}).trace(), "python-indexing"));
+}
+
+// With nine operators between two calls they are layers of a model, not a loop over rows.
+TEST(PythonIndexingTest, IsQuietWhenMuchLiesBetweenTheCalls) {
+  EXPECT_TRUE(find_by_rule(index_loop({.others = 7}).trace(), "python-indexing"));
+  EXPECT_FALSE(find_by_rule(index_loop({.others = 8}).trace(), "python-indexing"));
+}
+
+TEST(PythonIndexingTest, IsQuietWhenTheIndexStaysTheSame) {
+  EXPECT_FALSE(find_by_rule(index_loop({.moves = false}).trace(), "python-indexing"));
+}
+
+TEST(PythonIndexingTest, LeavesLoopsInsideOfTorchAlone) {
+  EXPECT_FALSE(find_by_rule(index_loop({.inside_op = true}).trace(), "python-indexing"));
+}
+
+// 12 x 13 us of waiting in a step of 12 x 16 + 3400 us are less than 5 %.
+TEST(PythonIndexingTest, IsQuietWhenTheGpuHardlyWaits) {
+  EXPECT_FALSE(find_by_rule(index_loop({.rest = 3'400}).trace(), "python-indexing"));
+}
+
+// Ten selects in all, five in each of two steps, are no loop of ten.
+TEST(PythonIndexingTest, ALoopEndsWithTheStep) {
+  EXPECT_FALSE(find_by_rule(index_loop({.turns = 5}).trace(), "python-indexing"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

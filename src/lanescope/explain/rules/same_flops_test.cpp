@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+void draw_pair(ProgramSketch& p, std::int64_t slow_us) {
+  p.op("aten::mm", shapes(kSquare, kBf16, "[[4096, 1], [4096, 1]]"), "nvjet_sm90_tst_64x64_NNN",
+       slow_us);
+  p.op("aten::mm", shapes(kSquare, kBf16, "[[4096, 1], [1, 4096]]"), kNvjet, 150);
+}
+
+TEST(SameFlopsTest, SpeaksOfTheSlowTwin) {
+  const auto finding = find_in_steps("same-flops", [](ProgramSketch& p) { draw_pair(p, 200); });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 137);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 200'000);
+  EXPECT_EQ(finding->verdict.values.at(4).integer, 150'000);
+  EXPECT_EQ(finding->at_stake_ns, 50'000);
+}
+
+TEST(SameFlopsTest, IsQuietAboutSmallDifferences) {
+  EXPECT_FALSE(find_in_steps("same-flops", [](ProgramSketch& p) { draw_pair(p, 190); }));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

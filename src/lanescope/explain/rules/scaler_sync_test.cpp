@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// The scaler's check, .item() and then 100 us of Python before the optimizer.
+ProgramSketch scaled(std::string_view asked) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    program.launch({.us = 10, .op = asked}).wait("aten::item").pass(100);
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  return program;
+}
+
+// The wait is over 2 us after the GPU is done, the next launch ends 1 + 100 + 7 us later: 110 us
+// idle, less than the wait before it took.
+TEST(ScalerSyncTest, SpeaksOfTheWaitBetweenCheckAndOptimizer) {
+  const auto finding = find_by_rule(
+      scaled("aten::_amp_foreach_non_finite_check_and_unscale_").trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "The gradient scaler");
+  EXPECT_EQ(finding->at_stake_ns, us(110));
+}
+
+TEST(ScalerSyncTest, SpeaksOfClippingThatAsksForTheNorm) {
+  const auto finding = find_by_rule(scaled("aten::_foreach_norm").trace(), "scaler-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].text, "Code that reads a gradient norm");
+}
+
+// A norm in the forward pass: the wait after it is the loss's, and the backward pass lies between.
+TEST(ScalerSyncTest, IsQuietOnANormOfTheForwardPass) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().launch({.us = 300});
+    program.launch({.us = 10, .op = "aten::linalg_vector_norm"}).wait("aten::item").pass(100);
+    program.begin("autograd::engine::evaluate_function: MmBackward0").pass(1).launch({}).end();
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "scaler-sync"));
+}
+
+TEST(ScalerSyncTest, IsQuietOnOtherWaits) {
+  EXPECT_FALSE(find_by_rule(scaled("aten::mm").trace(), "scaler-sync"));
+}
+
+// Norms of the gradients and `reads` numbers of them before each optimizer step.
+ProgramSketch reading_norms(int reads) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    program.begin("autograd::engine::evaluate_function: MmBackward0").pass(1);
+    program.launch({.us = 300}).end();
+    program.launch({.us = 10, .op = "aten::_foreach_norm"});
+    for (int k = 0; k < reads; ++k) program.wait("aten::item").pass(30).launch({.us = 10});
+    program.begin("Optimizer.step#SGD.step").launch({.us = 50}).end().end();
+  }
+  return program;
+}
+
+TEST(ScalerSyncTest, OneNumberIsClippingALoopOfThemIsNot) {
+  EXPECT_TRUE(find_by_rule(reading_norms(1).trace(), "scaler-sync"));
+  EXPECT_FALSE(find_by_rule(reading_norms(3).trace(), "scaler-sync"));
+  EXPECT_TRUE(find_by_rule(reading_norms(3).trace(), "host-sync"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_kernels_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+// 64 heads of 2048 queries by 2048 keys of 64 numbers: 2 * 64 * 2048^2 * 128 = 68.7 G operations,
+// 69,449 ns at the peak; 4 * 16.8 MB are 13,981 ns of memory.
+void draw_fused(ProgramSketch& p, std::int64_t us, const char* causal = "False") {
+  Fields inputs = shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
+                         R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
+  inputs.concrete_inputs = R"(["", "", "", "0.", ")" + std::string(causal) + R"(", "False"])";
+  p.op("aten::_scaled_dot_product_flash_attention", inputs, "flash_fwd_kernel", us);
+}
+
+TEST(SlowAttentionTest, SpeaksBelowFortyPercent) {
+  const auto finding =
+      find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 250); });
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 250'000 - 69'449);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 275);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(1).text, "a forward pass");
+}
+
+TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
+  EXPECT_FALSE(find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 160); }));
+  // Half of the operations in 160 us: 21.7 %.
+  EXPECT_TRUE(
+      find_in_steps("slow-attention", [](ProgramSketch& p) { draw_fused(p, 160, "True"); }));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

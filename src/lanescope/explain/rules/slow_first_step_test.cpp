@@ -1,0 +1,40 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_cpu_loop_test.h"
+#include "lanescope/explain/rules/drawn_first_step_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+TEST(SlowFirstStepTest, SpeaksAndNamesWhatTookLonger) {
+  const auto finding = find_by_rule(with_first_step(400, false).trace(), "slow-first-step");
+  ASSERT_TRUE(finding);
+  // The others begin when the GPU is done with the step before, 4 us after the CPU began them: 100
+  // us each. The first begins with the CPU: 504 us.
+  EXPECT_EQ(finding->at_stake_ns, 404'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(1).text, "aten::cudnn_convolution");
+}
+
+TEST(SlowFirstStepTest, NamesTheProfilerWhenItWasTheProfiler) {
+  const auto finding = find_by_rule(with_first_step(400, true).trace(), "slow-first-step");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.values.back().text, ::testing::HasSubstr("profiler"));
+  EXPECT_TRUE(finding->evidence.empty());
+}
+
+TEST(SlowFirstStepTest, IsQuietAboutAFirstStepLikeTheOthers) {
+  EXPECT_FALSE(find_by_rule(with_first_step(20, false).trace(), "slow-first-step"));
+}
+
+TEST(SlowFirstStepTest, OnTheCpuTheFirstStepIsSeenToo) {
+  const auto finding =
+      find_by_rule(draw_cpu_loop({.steps_us = {3'000, 1'000, 1'000, 1'000}}), "slow-first-step");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 2'000 * kUs);
+  EXPECT_FALSE(find_by_rule(draw_cpu_loop({}), "slow-first-step"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_collectives_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Steps of 10 gemms of 50 us and `calls` all-reduces of 10 us on the same stream.
+ProgramSketch with_messages(int calls, std::int64_t elements) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    for (int k = 0; k < calls; ++k) program.launch(all_reduce(10, elements));
+    program.end();
+  }
+  return program;
+}
+
+TEST(SmallCollectivesTest, SpeaksOfManySmallMessages) {
+  const auto finding = find_by_rule(with_messages(30, 1000).trace(), "small-collectives");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 90);
+  EXPECT_EQ(finding->at_stake_ns, 300'000);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(2).integer, 4000);
+}
+
+TEST(SmallCollectivesTest, IsQuietWhenTheyAreLargeOrFewAndNotCheckedWithoutSizes) {
+  EXPECT_FALSE(find_by_rule(with_messages(30, 1 << 18).trace(), "small-collectives"));
+  EXPECT_FALSE(find_by_rule(with_messages(20, 1000).trace(), "small-collectives"));
+  EXPECT_EQ(state_of_rule(with_messages(30, -1).trace(), "small-collectives"),
+            RuleRun::State::kNotChecked);
+  EXPECT_FALSE(find_by_rule(with_messages(0, 1).trace(), "small-collectives"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,55 @@
+#include "lanescope/explain/rules/step_state.h"
+
+#include <algorithm>
+
+#include "lanescope/explain/rules/arithmetic.h"
+
+namespace lanescope::explain::rules {
+
+bool used_gpu(const Facts& facts) {
+  return !facts.kernel_launches.calls.empty() ||
+         std::any_of(
+             facts.memory.devices.begin(), facts.memory.devices.end(),
+             [](const auto& device) { return device.is_accelerator() && !device.samples.empty(); });
+}
+
+bool has_launches(const Facts& facts) {
+  return facts.main_device && facts.device().timeline.has_launches();
+}
+
+bool is_thin(const Facts& facts) {
+  std::size_t works = 0;
+  for (const auto& work : facts.device().timeline.work) {
+    works += inside(facts.steady_windows, work.start_ns) ? 1 : 0;
+    if (works == 2) break;
+  }
+  return works < 2 || facts.wall.partition.wall_ns < 20'000;
+}
+
+const analysis::Gap* find_edge_gap(const Facts& facts) {
+  if (!facts.main_device || facts.wall.partition.idle_ns == 0) return nullptr;
+  const auto& work = facts.device().timeline.work;
+  // "Beside the first work": at most one hundredth of the work, and at least one piece, lies
+  // before.
+  const auto& last_early = work[std::min(work.size() - 1, work.size() / 100)];
+  for (const analysis::Gap& gap : facts.device().gaps.gaps) {
+    if (gap.start_ns > last_early.end_ns) break;
+    if (!inside(facts.steady_windows, gap.start_ns) ||
+        (gap.end_ns - gap.start_ns) * 2 < facts.wall.partition.idle_ns)
+      continue;
+    std::int64_t waiting = 0;
+    for (const analysis::IdlePart& part : facts.device().gaps.parts_of(gap))
+      if (part.cause == analysis::IdleCause::kWaiting) waiting += part.end_ns - part.start_ns;
+    if (waiting > 1'000'000 && waiting * 2 > gap.end_ns - gap.start_ns) return &gap;
+  }
+  return nullptr;
+}
+
+bool is_host_bound(const Facts& facts) {
+  if (!facts.main_device || !has_launches(facts) || is_thin(facts)) return false;
+  const auto& launches = facts.launches;
+  const double waiting = share_of(facts.waiting_for_cpu_ns(), facts.wall.partition.wall_ns);
+  return waiting > 0.5 || (waiting > 0.3 && launches.empty_queue_count * 2 > launches.linked_count);
+}
+
+}  // namespace lanescope::explain::rules

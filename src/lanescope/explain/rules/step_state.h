@@ -1,0 +1,22 @@
+// What holds of the steady steps as a whole, before any rule looks closer.
+#pragma once
+
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Launched kernels or allocated memory of an accelerator, whatever the trace shows of its work.
+bool used_gpu(const Facts& facts);
+
+// Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.
+bool is_thin(const Facts& facts);
+// A gap beside the first work of the recording that holds more than half of all idle time and ends
+// with work that had been launched long before: what ran in it was not recorded. None: no such gap.
+const analysis::Gap* find_edge_gap(const Facts& facts);
+// Idle waiting for the CPU is more than half of the steady wall; or more than 30 %, and more than
+// half of the work found an empty queue.
+bool is_host_bound(const Facts& facts);
+// Rules that blame launches need them: most work of the main device has its launch call.
+bool has_launches(const Facts& facts);
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_cpu_loop_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Ten steps of 4 x 50 us; each third one also writes a checkpoint: 300 us on the CPU.
+ProgramSketch with_checkpoints(int steps, int every, std::int64_t us) {
+  ProgramSketch program;
+  for (int i = 0; i < steps; ++i) {
+    program.step();
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.wait();
+    if (i % every == every - 1) program.cpu_op("save_checkpoint", us);
+    program.end();
+  }
+  return program;
+}
+
+TEST(UnevenStepsTest, SpeaksOfTwoKindsOfStepsAndWhatTheSlowOnesDo) {
+  const auto finding = find_by_rule(with_checkpoints(13, 3, 300).trace(), "uneven-steps");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 4);
+  EXPECT_EQ(finding->verdict.values[1].integer, 12);
+  EXPECT_EQ(finding->verdict.values[2].integer - finding->verdict.values[3].integer, 300'000);
+  EXPECT_EQ(finding->verdict.values[4].integer, 3);  // one of three
+  EXPECT_EQ(finding->at_stake_ns, 4 * 300'000 / 12);
+  EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "save_checkpoint");
+}
+
+TEST(UnevenStepsTest, IsQuietAboutOneSlowStepASmallDifferenceAndARamp) {
+  EXPECT_FALSE(find_by_rule(with_checkpoints(10, 9, 300).trace(), "uneven-steps"));
+  EXPECT_FALSE(find_by_rule(with_checkpoints(13, 3, 30).trace(), "uneven-steps"));
+  ProgramSketch ramp;
+  for (int i = 0; i < 12; ++i) ramp.step().launch({.us = 100 + 20 * i}).wait().end();
+  EXPECT_FALSE(find_by_rule(ramp.trace(), "uneven-steps"));
+}
+
+TEST(UnevenStepsTest, IsNotCheckedWithFewSteps) {
+  EXPECT_EQ(state_of_rule(with_checkpoints(5, 2, 300).trace(), "uneven-steps"),
+            RuleRun::State::kNotChecked);
+}
+
+TEST(UnevenStepsTest, OnTheCpuUnevenStepsAreSeenToo) {
+  const auto finding =
+      find_by_rule(draw_cpu_loop({.steps_us = {1'000, 1'000, 2'000, 1'000, 2'000, 1'000, 2'000}}),
+                   "uneven-steps");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 500 * kUs);  // 3 of 6 take 1 ms more
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/drawn_elementwise_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+using Work = ProgramSketch::Work;
+
+// 30 + 30 + 20 us, of which the shortest stays.
+TEST(UnfusedChainTest, SavesAtMostAllButTheShortestKernel) {
+  const auto finding =
+      find_by_rule(after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 30),
+                                 elementwise("aten::relu", 20)})
+                       .trace(),
+                   "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 60'000);
+  EXPECT_EQ(finding->verdict.values[0].integer, 1);  // one chain a step
+  EXPECT_EQ(finding->verdict.values[2].integer, 80'000);
+}
+
+// The launches take 26 us: of the first kernel's 10 us end the GPU waits 18 us for the second.
+// 10 + 20 us of kernels and what the GPU waited inside, without the 10 us that stay, are the
+// promise.
+TEST(UnfusedChainTest, NamesTheWaitsItCountsAndTheSumIsWhatItPromises) {
+  Work slow = elementwise("aten::add", 20);
+  slow.call_us = 20;
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().wait().launch(elementwise("aten::mul", 10)).launch(slow).end();
+  const auto finding = find_by_rule(program.trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("waits {} between"));
+  const auto& sum = finding->arithmetic.at(0).values;
+  ASSERT_EQ(sum.size(), 4u);
+  EXPECT_EQ(sum[0].integer, 30'000);
+  EXPECT_GT(sum[1].integer, 0);
+  EXPECT_EQ(sum[0].integer + sum[1].integer - sum[2].integer, sum[3].integer);
+  EXPECT_EQ(sum[3].integer, finding->at_stake_ns);
+  EXPECT_EQ(finding->verdict.values.back().integer, finding->at_stake_ns);
+}
+
+TEST(UnfusedChainTest, SaysNothingOfWaitsWhereThereAreNone) {
+  const auto finding = find_by_rule(
+      after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 20)}).trace(),
+      "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(::testing::HasSubstr("waits")));
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::Not(::testing::HasSubstr("waited")));
+}
+
+// 10^8 elements of a byte: 2 * 10^8 bytes take an H100 (3350 GB/s) 59,701 ns, more than the 20 us.
+TEST(UnfusedChainTest, ReadingAndWritingTheEndsTakesTheBandwidthsTime) {
+  constexpr char kLarge[] = "[[100000, 1000]]";
+  ProgramSketch program =
+      after_matmul({elementwise("aten::mul", 60, kLarge), elementwise("aten::add", 40, kLarge),
+                    elementwise("aten::relu", 20, kLarge)});
+  program.sketch().metadata(
+      "deviceProperties",
+      R"([{"id": 0, "name": "NVIDIA H100 80GB HBM3", "computeMajor": 9, "computeMinor": 0}])");
+  const auto finding = find_by_rule(program.trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 120'000 - 59'701);
+}
+
+TEST(UnfusedChainTest, IsQuietWithoutAChain) {
+  // A loop over tensors, other sizes, a matmul between.
+  EXPECT_FALSE(
+      find_by_rule(after_matmul({elementwise("aten::add_", 30), elementwise("aten::add_", 30),
+                                 elementwise("aten::add_", 30)})
+                       .trace(),
+                   "unfused-chain"));
+  EXPECT_FALSE(find_by_rule(
+      after_matmul({elementwise("aten::mul", 30), elementwise("aten::add", 30, "[[10, 10]]")})
+          .trace(),
+      "unfused-chain"));
+  EXPECT_FALSE(find_by_rule(
+      after_matmul({elementwise("aten::mul", 30), {.us = 30}, elementwise("aten::add", 30)})
+          .trace(),
+      "unfused-chain"));
+}
+
+// mul and add for each of five tensors are five chains, of which 10 us each stay, not one chain.
+TEST(UnfusedChainTest, TakesALoopOverTensorsApart) {
+  std::vector<Work> works;
+  for (int i = 0; i < 5; ++i) {
+    works.push_back(elementwise("aten::mul_", 30));
+    works.push_back(elementwise("aten::add_", 10));
+  }
+  const auto finding = find_by_rule(after_matmul(works).trace(), "unfused-chain");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 5);
+  EXPECT_EQ(finding->at_stake_ns, 150'000);
+}
+
+// The last operator of a step and the first of the next are no chain.
+TEST(UnfusedChainTest, EndsWithTheStep) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch(elementwise("aten::mul", 30))
+        .launch({.us = 300})
+        .launch(elementwise("aten::add", 30))
+        .end();
+  EXPECT_FALSE(find_by_rule(program.trace(), "unfused-chain"));
+}
+
+// 3 us saved of 306: 1 %.
+TEST(UnfusedChainTest, IsQuietBelowThreePercent) {
+  EXPECT_FALSE(
+      find_by_rule(after_matmul({elementwise("aten::mul", 3), elementwise("aten::add", 3)}).trace(),
+                   "unfused-chain"));
+}
+
+TEST(UnfusedChainTest, NeedsShapes) {
+  EXPECT_EQ(state_of_rule(
+                after_matmul({elementwise("aten::mul", 30, ""), elementwise("aten::add", 30, "")})
+                    .trace(),
+                "unfused-chain"),
+            RuleRun::State::kNotChecked);
+}
+
+TEST(UnfusedChainTest, HostileShapesAreNoShapes) {
+  for (const char* dims : {"[[9223372036854775807, 9223372036854775807]]", "[[-1]]", "nonsense",
+                           "[[[]]]", "{\"a\": 1}"})
+    EXPECT_FALSE(find_by_rule(
+        after_matmul({elementwise("aten::mul", 30, dims), elementwise("aten::add", 30, dims)})
+            .trace(),
+        "unfused-chain"))
+        << dims;
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// Two epochs of five batches: a wait of 100 us each; then one without a batch (3 ms), `start_us` of
+// nothing, and the first wait of the next epoch (2 ms).
+ProgramSketch epochs(std::int64_t start_us, bool evaluates, std::string_view iterator) {
+  const std::string wait = "enumerate(DataLoader)#" + std::string(iterator) + ".__next__";
+  ProgramSketch program;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    for (int i = 0; i < 5; ++i) {
+      program.step().begin(wait).pass(epoch == 1 && i == 0 ? 2000 : 100).end();
+      program.launch({.us = 50}).end();
+    }
+    program.begin(wait).pass(3000).end();
+    if (evaluates) program.launch({.us = 50});
+    program.pass(start_us);
+  }
+  return program;
+}
+constexpr char kWorkers[] = "_MultiProcessingDataLoaderIter";
+
+// 3 + 10 + 2 ms; the last kernel of the epoch runs 9 us into it and 50 us long: 49 of them still
+// left after the wait has begun.
+TEST(WorkerRestartTest, SpeaksOfTwoWaitsWithNothingBetween) {
+  const auto finding = find_by_rule(epochs(10'000, false, kWorkers).trace(), "worker-restart");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 1);
+  EXPECT_EQ(finding->verdict.values[1].integer, us(15'000));
+  EXPECT_EQ(finding->at_stake_ns, us(15'000 - 49));
+}
+
+TEST(WorkerRestartTest, IsQuietWhenWorkersStayOrThereAreNone) {
+  EXPECT_FALSE(find_by_rule(epochs(10'000, true, kWorkers).trace(), "worker-restart"));
+  EXPECT_FALSE(find_by_rule(epochs(10'000, false, "_SingleProcessDataLoaderIter").trace(),
+                            "worker-restart"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,24 @@
+// Sentences that agree with the trace and with their numbers: the one place that decides between "a
+// step takes" and "the recording takes", and between "1 call" and "2 calls".
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+
+namespace lanescope::explain {
+
+// say(), with words in brackets in the pattern:
+//   "{} [call|calls]"  the first behind the count 1, the second behind any other: the form agrees
+//                      with the last count before it, other values may stand between
+//   "{} [per step]"    "{} per step"; where the trace marks no steps: "{}"
+//   "[a step takes]"   or "the recording takes"; also [a step took] and [a step's]
+//   "[in {} steps]"    "in {} steps" or "in {} step"; or "in the recording", without the value
+// Other brackets stay.
+Sentence say(const Facts& facts, std::string_view pattern, std::vector<Value> values = {});
+
+// "step", or "recording" where the trace marks no steps.
+const char* step_noun(const Facts& facts);
+
+}  // namespace lanescope::explain

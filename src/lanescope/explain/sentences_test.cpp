@@ -1,0 +1,100 @@
+// Words agree with numbers and with the trace, in the builder and in what rules say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sentences.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::HasSubstr;
+
+Facts facts_with_steps(bool marked) {
+  Facts facts;
+  facts.steps.marked = marked;
+  return facts;
+}
+
+TEST(SentencesTest, ANounAgreesWithTheLastCountBeforeIt) {
+  const Facts facts = facts_with_steps(true);
+  constexpr char kPattern[] = "{} [wait|waits] in {} [step|steps], {}: {} [copy|copies]";
+  EXPECT_EQ(say(facts, kPattern, {count(1), count(2), ns(7), count(0)}).pattern,
+            "{} wait in {} steps, {}: {} copies");
+  EXPECT_EQ(say(facts, kPattern, {count(3), count(1), ns(7), count(1)}).pattern,
+            "{} waits in {} step, {}: {} copy");
+  // Between a count and its noun stand other values: a time is no count.
+  EXPECT_EQ(say(facts, "{} of {} took {} [call|calls]", {count(1), count(1), ns(5)}).pattern,
+            "{} of {} took {} call");
+}
+
+// "2,757 waits in 1 recording" is no sentence: the recording has no number.
+TEST(SentencesTest, WithoutMarkedStepsTheRecordingIsNotCounted) {
+  constexpr char kPattern[] = "{} [wait|waits] [in {} steps], {} [per step] ({} of [a step's] {})";
+  const std::vector<Value> values = {count(2757), count(1), ns(7), ratio(7, 70), ns(70)};
+  EXPECT_EQ(say(facts_with_steps(true), kPattern, values).pattern,
+            "{} waits in {} step, {} per step ({} of a step's {})");
+  const Sentence recording = say(facts_with_steps(false), kPattern, values);
+  EXPECT_EQ(recording.pattern, "{} waits in the recording, {} ({} of the recording's {})");
+  ASSERT_EQ(recording.values.size(), 4u);
+  EXPECT_EQ(recording.values[0].integer, 2757);
+  EXPECT_EQ(recording.values[1].integer, 7);
+}
+
+TEST(SentencesTest, TheSubjectIsAStepOrTheRecording) {
+  for (const auto& [pattern, of_step, of_recording] :
+       {std::tuple("Of the {} [a step takes]", "Of the {} a step takes",
+                   "Of the {} the recording takes"),
+        std::tuple("of the {} [a step took]", "of the {} a step took",
+                   "of the {} the recording took")}) {
+    EXPECT_EQ(say(facts_with_steps(true), pattern, {ns(1)}).pattern, of_step);
+    EXPECT_EQ(say(facts_with_steps(false), pattern, {ns(1)}).pattern, of_recording);
+  }
+}
+
+TEST(SentencesTest, FewerValuesThanPlacesAreNoError) {
+  EXPECT_EQ(say(facts_with_steps(false), "{} [in {} steps]").pattern, "{} in the recording");
+  EXPECT_EQ(say(facts_with_steps(true), "{} [in {} steps]").pattern, "{} in {} steps");
+}
+
+TEST(SentencesTest, OtherBracketsStay) {
+  const Facts facts = facts_with_steps(true);
+  for (const char* pattern : {"[{} x {}] by [{}]", "a | b", "[open", "{}[]", "{"})
+    EXPECT_EQ(say(facts, pattern, {count(1), count(1), count(1)}).pattern, pattern);
+}
+
+// One wait, in the one step that is left when the first is start-up.
+TEST(SentencesTest, ARuleSaysOneWaitInOneStep) {
+  testing::ProgramSketch program;
+  for (int i = 0; i < 2; ++i)
+    program.step().launch({.us = 40}).wait().pass(100).launch({.us = 40}).end();
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 1);
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 1);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("{} wait in {} step,"));
+}
+
+TEST(SentencesTest, ARuleDoesNotCountTheRecording) {
+  testing::ProgramSketch program;
+  program.launch({.us = 40}).wait().pass(100).launch({.us = 40});
+  const auto finding = find_by_rule(program.trace(), "host-sync");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("{} wait in the recording, after which"));
+  EXPECT_THAT(finding->verdict.pattern, ::testing::Not(HasSubstr("per step")));
+}
+
+TEST(SumTest, LeavesOutWhatIsZeroUnlessEverythingIs) {
+  const Sentence sum = rules::sum_of({{"late", 0}, {"latency", 5}, {"ends", 7}});
+  EXPECT_EQ(sum.pattern, "latency {} + ends {}");
+  ASSERT_EQ(sum.values.size(), 2u);
+  EXPECT_EQ(sum.values[0].integer, 5);
+  EXPECT_EQ(sum.values[1].integer, 7);
+  EXPECT_EQ(rules::sum_of({{"late", 0}, {"latency", 0}}).pattern, "late {}");
+}
+
+}  // namespace
+}  // namespace lanescope::explain

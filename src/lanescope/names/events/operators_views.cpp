@@ -1,0 +1,130 @@
+// Operators: views and bookkeeping.
+#include "lanescope/names/events/operator_rows.h"
+
+namespace lanescope::names::events {
+namespace {
+
+constexpr std::string_view kCheapButMany =
+    "Each call costs the CPU a few microseconds; by the hundred in a step, Python code takes "
+    "tensors apart.";
+
+constexpr OperatorRow kViewRows[] = {
+    // Views.
+    {"t", "transpose of a matrix", "Swaps the two dimensions.", Cost::kView},
+    {"transpose", "two dimensions swapped", "Swaps two dimensions.", Cost::kView,
+     "A later copy kernel may be the price, where a kernel needs the data in order.",
+     "layout-copies"},
+    {"permute", "dimensions reordered", "Reorders the dimensions.", Cost::kView,
+     "A later copy kernel may be the price, where a kernel needs the data in order.",
+     "layout-copies"},
+    {"view", "another shape", "Shows the same numbers in another shape.", Cost::kView},
+    {"_unsafe_view", "another shape",
+     "aten::view for results that nothing else uses: gradients do not track it as a view.",
+     Cost::kView},
+    {"_reshape_alias", "another shape", "The view that aten::reshape makes when it needs no copy.",
+     Cost::kView},
+    {"view_as", "another tensor's shape", "Shows the same numbers in the shape of another tensor.",
+     Cost::kView},
+    {"expand", "repeated along a dimension of size 1", "Lets a dimension of size 1 look longer.",
+     Cost::kView},
+    {"expand_as", "repeated to another tensor's shape",
+     "aten::expand to the shape of another tensor.", Cost::kView},
+    {"broadcast_to", "repeated to a shape", "aten::expand by another name.", Cost::kView},
+    {"broadcast_tensors", "tensors brought to one shape",
+     "Expands its tensors to the shape that they have together.", Cost::kView},
+    {"as_strided", "a view by sizes and strides",
+     "Makes a view from sizes, strides and an offset; other view operators are built on it.",
+     Cost::kView, kCheapButMany},
+    {"as_strided_", "sizes and strides changed in place",
+     "Gives a tensor other sizes, strides and offset over the same memory.", Cost::kView},
+    {"slice", "a part along a dimension", "x[a:b]: a range of one dimension.", Cost::kView,
+     kCheapButMany, "python-indexing"},
+    {"select", "one index of a dimension", "x[i]: one index of one dimension, which goes away.",
+     Cost::kView, kCheapButMany, "python-indexing"},
+    {"narrow", "a part along a dimension", "A range of one dimension, given by start and length.",
+     Cost::kView, kCheapButMany, "python-indexing"},
+    {"split", "pieces of equal length", "Cuts a dimension into pieces of one length.", Cost::kView},
+    {"split_with_sizes", "pieces of given lengths",
+     "Cuts a dimension into pieces of given lengths.", Cost::kView},
+    {"chunk", "a number of pieces", "Cuts a dimension into a number of pieces.", Cost::kView},
+    {"tensor_split", "a number of pieces", "Cuts a dimension into a number of pieces.",
+     Cost::kView},
+    {"unbind", "one view for each index",
+     "Takes a dimension apart, one view for each of its indices; so does a Python loop over a "
+     "tensor.",
+     Cost::kView, "", "python-indexing"},
+    {"squeeze", "dimensions of size 1 removed", "Removes dimensions of size 1.", Cost::kView},
+    {"unsqueeze", "a dimension of size 1 added", "Adds a dimension of size 1.", Cost::kView},
+    {"squeeze_", "dimensions of size 1 removed in place", "Removes dimensions of size 1.",
+     Cost::kView},
+    {"unsqueeze_", "a dimension of size 1 added in place", "Adds a dimension of size 1.",
+     Cost::kView},
+    {"diagonal", "the diagonal", "Shows the diagonal.", Cost::kView},
+    {"unfold", "sliding windows", "Tensor.unfold: shows overlapping windows along a dimension.",
+     Cost::kView},
+    {"unflatten", "one dimension as several", "Shows one dimension as several.", Cost::kView},
+    {"movedim", "dimensions moved", "Moves dimensions to other places.", Cost::kView},
+    {"swapaxes", "two dimensions swapped", "aten::transpose by another name.", Cost::kView},
+    {"swapdims", "two dimensions swapped", "aten::transpose by another name.", Cost::kView},
+    {"numpy_T", "all dimensions reversed", "x.T: reverses the order of the dimensions.",
+     Cost::kView},
+    {"mT", "last two dimensions swapped", "x.mT: transposes the matrices of a batch.", Cost::kView},
+    {"alias", "the same tensor again", "A new tensor object for the same memory.", Cost::kView},
+    {"detach", "a tensor without gradient history",
+     "The same numbers, cut off from the graph of gradients.", Cost::kView},
+    {"detach_", "gradient history removed",
+     "Cuts a tensor off from the graph of gradients; Optimizer.zero_grad does so to gradients that "
+     "it keeps.",
+     Cost::kBookkeeping},
+    {"real", "the real parts", "Shows the real parts of complex numbers.", Cost::kView},
+    {"imag", "the imaginary parts", "Shows the imaginary parts of complex numbers.", Cost::kView},
+    {"view_as_real", "complex numbers as pairs", "Shows complex numbers as pairs of real ones.",
+     Cost::kView},
+    {"view_as_complex", "pairs as complex numbers", "Shows pairs of real numbers as complex ones.",
+     Cost::kView},
+    // Bookkeeping.
+    {"lift_fresh", "a new tensor handed on",
+     "Marks a tensor that torch.tensor() or a literal made; nothing is computed.",
+     Cost::kBookkeeping},
+    {"resolve_conj", "conjugation carried out, if pending",
+     "Returns the tensor itself, unless it is complex and its conjugation was put off.",
+     Cost::kMaybeReorder},
+    {"resolve_neg", "negation carried out, if pending",
+     "Returns the tensor itself, unless its negation was put off.", Cost::kMaybeReorder},
+    {"conj", "complex conjugate",
+     "Of complex tensors a view with the conjugation put off; of others the tensor itself.",
+     Cost::kView},
+    {"result_type", "the type of a result",
+     "Works out which type two operands have together; looks at types only, not at numbers.",
+     Cost::kBookkeeping},
+    {"promote_types", "the type of a result", "Works out which type two types have together.",
+     Cost::kBookkeeping},
+    {"set_", "a tensor pointed at other memory", "Makes a tensor use another one's memory.",
+     Cost::kBookkeeping},
+    {"record_stream", "use on another stream noted",
+     "Tells torch's allocator that another stream uses the tensor too, so that its memory is not "
+     "given away too early.",
+     Cost::kBookkeeping,
+     "Memory that is freed later waits for events on those streams, which shows as cudaEventRecord "
+     "and cudaEventQuery."},
+    {"is_pinned", "is the memory page-locked?",
+     "Asks whether a CPU tensor is in page-locked memory.", Cost::kBookkeeping},
+    {"stride", "the strides asked for", "Asks how far apart the elements lie.", Cost::kBookkeeping},
+    {"size", "the sizes asked for", "Asks for a tensor's sizes.", Cost::kBookkeeping},
+    {"is_floating_point", "is the type a float?",
+     "Asks whether a tensor holds floating-point numbers.", Cost::kBookkeeping},
+    {"is_complex", "is the type complex?", "Asks whether a tensor holds complex numbers.",
+     Cost::kBookkeeping},
+    {"requires_grad_", "gradients switched on or off",
+     "Says whether gradients are wanted for a tensor.", Cost::kBookkeeping},
+    {"_has_compatible_shallow_copy_type", "may one tensor replace another?",
+     "Asks whether a tensor's data may be exchanged for another's; Module.to() does so for each "
+     "parameter.",
+     Cost::kBookkeeping},
+};
+
+}  // namespace
+
+std::span<const OperatorRow> view_operators() { return kViewRows; }
+
+}  // namespace lanescope::names::events

@@ -1,0 +1,10 @@
+// Knows which words are names of ATen operators.
+#pragma once
+#include <string_view>
+
+namespace lanescope::names::kernels {
+
+// "native_layer_norm", "_to_copy", "add". Binary search; overloads and in-place forms not included.
+bool is_aten_operator(std::string_view name);
+
+}  // namespace lanescope::names::kernels
