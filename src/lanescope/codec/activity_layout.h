@@ -156,9 +156,8 @@ struct OverheadRecord {
   std::uint32_t reserved1;
 };
 
-static_assert(kIsRecord<ApiCallRecord> && kIsRecord<KernelRecord> && kIsRecord<KernelMoreRecord> &&
-              kIsRecord<MemcpyRecord> && kIsRecord<MemsetRecord> && kIsRecord<TransferMoreRecord> &&
-              kIsRecord<SyncRecord> && kIsRecord<CudaEventRecord> && kIsRecord<OverheadRecord>);
+static_assert(are_records<ApiCallRecord, KernelRecord, KernelMoreRecord, MemcpyRecord, MemsetRecord,
+                          TransferMoreRecord, SyncRecord, CudaEventRecord, OverheadRecord>());
 
 inline ActivityKind activity_kind(const Record& record) {
   return static_cast<ActivityKind>(record.head.kind);
@@ -167,14 +166,14 @@ inline ActivityKind activity_kind(const Record& record) {
 // The record as an activity of its kind, and back. By copy; the bytes stay as they are.
 template <typename Activity>
 Activity activity_as(const Record& record) {
-  static_assert(kIsRecord<Activity>);
+  static_assert(are_records<Activity>());
   Activity activity;
   std::memcpy(&activity, &record, sizeof activity);
   return activity;
 }
 template <typename Activity>
 Record as_record(const Activity& activity) {
-  static_assert(kIsRecord<Activity>);
+  static_assert(are_records<Activity>());
   Record record;
   std::memcpy(static_cast<void*>(&record), &activity, sizeof record);
   return record;

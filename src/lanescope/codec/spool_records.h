@@ -306,16 +306,21 @@ union Record {
   Record(const NoteRecord& of) : note(of) {}
 };
 
-// Whether T has the bytes of a record, without gaps in them, and its kind where all have it.
-template <typename T>
-inline constexpr bool kIsRecord =
-    sizeof(T) == 48 && alignof(T) == 8 && offsetof(T, kind) == 20 && std::is_standard_layout_v<T> &&
-    std::has_unique_object_representations_v<T>;
-static_assert(kIsRecord<RecordHead> && kIsRecord<RangeRecord> && kIsRecord<FrameRecord> &&
-              kIsRecord<RangeEndRecord> && kIsRecord<EndByHandleRecord> &&
-              kIsRecord<InstantRecord> && kIsRecord<MemoryRecord> && kIsRecord<CallNumbersRecord> &&
-              kIsRecord<TensorRecord> && kIsRecord<KeptFromRecord> && kIsRecord<AnchorRecord> &&
-              kIsRecord<WindowRecord> && kIsRecord<MetadataRecord> && kIsRecord<NoteRecord>);
+// Whether every T has the size of a record, no gaps between its fields, and its kind at the usual
+// place.
+template <typename... T>
+consteval bool are_records() {
+  constexpr bool right_size = ((sizeof(T) == 48) && ...);
+  constexpr bool right_alignment = ((alignof(T) == 8) && ...);
+  constexpr bool kind_in_place = ((offsetof(T, kind) == 20) && ...);
+  constexpr bool no_gaps =
+      ((std::is_standard_layout_v<T> && std::has_unique_object_representations_v<T>)&&...);
+  return right_size && right_alignment && kind_in_place && no_gaps;
+}
+static_assert(
+    are_records<RecordHead, RangeRecord, FrameRecord, RangeEndRecord, EndByHandleRecord,
+                InstantRecord, MemoryRecord, CallNumbersRecord, TensorRecord, KeptFromRecord,
+                AnchorRecord, WindowRecord, MetadataRecord, NoteRecord>());
 static_assert(sizeof(Record) == 48 && alignof(Record) == 8 && std::is_trivially_copyable_v<Record>);
 
 }  // namespace lanescope::spool

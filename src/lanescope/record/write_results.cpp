@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "lanescope/codec/spool_layout.h"
+
 extern char** environ;
 
 namespace lanescope::record {

@@ -24,7 +24,10 @@ class Linker {
     std::vector<CallsById::Call> calls;
     for (std::uint32_t i = 0; i < out_.calls.size(); ++i)
       if (!out_.calls[i].is_inner)
-        calls.push_back({out_.calls[i].record.correlation, i, out_.calls[i].start_ns});
+        calls.push_back({.id = out_.calls[i].record.correlation,
+                         .index = i,
+                         .start_ns = out_.calls[i].start_ns,
+                         .tid = out_.calls[i].record.os_tid});
     const CallsById by_id(std::move(calls));
     for (std::uint32_t i = 0; i < activities_.work.size(); ++i) link_work(i, by_id);
     link_others(activities_.syncs, by_id, &out_.syncs);

@@ -129,7 +129,8 @@ std::uint32_t ForwardOps::find(std::uint32_t backward) const {
 
 CallsById::CallsById(std::vector<Call> calls) : calls_(std::move(calls)) {
   const auto less = [](const Call& a, const Call& b) {
-    return std::tuple(a.id, a.start_ns, a.index) < std::tuple(b.id, b.start_ns, b.index);
+    return std::tuple(a.id, a.start_ns, a.tid, a.index) <
+           std::tuple(b.id, b.start_ns, b.tid, b.index);
   };
   if (!std::is_sorted(calls_.begin(), calls_.end(), less))
     std::sort(calls_.begin(), calls_.end(), less);

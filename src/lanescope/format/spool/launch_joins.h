@@ -64,6 +64,8 @@ class CallsById {
     std::uint32_t id;  // correlation id
     std::uint32_t index;
     std::int64_t start_ns;
+    std::uint32_t tid;  // of its thread; calls that start together are taken by thread, as the
+                        // reader of a JSON takes them
   };
   // Clock errors can make work begin this much before its call; earlier work belongs
   // to another call.
@@ -71,7 +73,7 @@ class CallsById {
 
   explicit CallsById(std::vector<Call> calls);
   // Among the calls with that id, the last that started at or before the time, else the first one
-  // if it is within kSkewNs. kNoIndex: none. Id 0 joins nothing.
+  // if it is within kSkewNs. Ties: the highest tid is last. kNoIndex: none. Id 0 joins nothing.
   std::uint32_t find(std::uint32_t correlation, std::int64_t time_ns) const;
 
  private:

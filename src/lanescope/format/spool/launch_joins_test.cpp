@@ -93,7 +93,7 @@ TEST(LaunchJoinsTest, DeepNestsAreCut) {
 }
 
 TEST(LaunchJoinsTest, AnIdThatCameBackBelongsToTheLatestCallBefore) {
-  const CallsById calls({{7, 0, 1000}, {7, 1, 5'000'000'000}, {8, 2, 2000}});
+  const CallsById calls({{7, 0, 1000, 1}, {7, 1, 5'000'000'000, 1}, {8, 2, 2000, 1}});
   EXPECT_EQ(calls.find(7, 1500), 0u);
   EXPECT_EQ(calls.find(7, 1000), 0u);
   EXPECT_EQ(calls.find(7, 6'000'000'000), 1u);
@@ -103,10 +103,18 @@ TEST(LaunchJoinsTest, AnIdThatCameBackBelongsToTheLatestCallBefore) {
 }
 
 TEST(LaunchJoinsTest, WorkMayBeginAClocksErrorBeforeItsCallAndNoEarlier) {
-  const CallsById calls({{7, 0, 5'000'000}});
+  const CallsById calls({{7, 0, 5'000'000, 1}});
   EXPECT_EQ(calls.find(7, 4'000'000), 0u);
   EXPECT_EQ(calls.find(7, 3'999'999), kNoIndex);
   EXPECT_EQ(calls.find(7, INT64_MIN), kNoIndex);
+}
+
+// A JSON of the same recording pairs them by thread, so the order of the records must not matter.
+TEST(LaunchJoinsTest, OfCallsThatStartTogetherTheLowestThreadTakesEarlyWorkTheHighestLaterWork) {
+  const CallsById calls({{7, 0, 5'000'000, 30}, {7, 1, 5'000'000, 20}, {7, 2, 5'000'000, 25}});
+  EXPECT_EQ(calls.find(7, 4'900'000), 1u);
+  EXPECT_EQ(calls.find(7, 5'000'000), 0u);
+  EXPECT_EQ(calls.find(7, 5'100'000), 0u);
 }
 
 TEST(LaunchJoinsTest, ABackwardOpFindsTheLastForwardOpOfItsNode) {
