@@ -63,7 +63,7 @@ function(lanescope_library name)
     target_link_libraries(${name}_test PRIVATE lanescope::${name} ${test_deps} ${arg_EXTERNAL}
                           fmt::fmt GTest::gmock GTest::gtest_main)
     # The code under test is optimised as it is shipped; the tests themselves need not be.
-    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O0>)
     target_compile_definitions(${name}_test PRIVATE LANESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)

@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::IsMember(names));
   app.add_flag("--warmup", options.warmup,
-               "run a few times before recording: warm in place of cold");
+               "run a few times before recording: warm instead of cold");
   app.add_option("--active", options.active, "steps that are recorded")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -44,7 +44,7 @@ def test_effects_add_up_to_the_difference_of_the_walls(run, a, b):
 
 def test_what_compile_made_of_two_operators(run):
     text = run("diff", EAGER, COMPILED).out
-    assert text.startswith("B's step takes 3.8 times as long as A's: 297.655us in place of 78.865us")
+    assert text.startswith("B's step takes 3.8 times as long as A's: 297.655us instead of 78.865us")
     assert "fused: aten::mm, aten::add -> GEMM 64x8x64 NNT (cuBLASLt nvjet, sm90)" in text
     assert run("diff", EAGER, COMPILED, "--md").out.startswith("# What changed\n")
 

@@ -60,7 +60,7 @@ def test_other_tools_are_named(run):
     ran = run("doctor", env={"CUDA_INJECTION64_PATH": "/opt/other.so"})
     assert ran.code == 1
     assert lines_of(ran.out)["other tools"] == (
-        "problem", "CUDA_INJECTION64_PATH names another tool, '/opt/other.so', which the driver loads in place of lanescope; "
+        "problem", "CUDA_INJECTION64_PATH names another tool, '/opt/other.so', which the driver loads instead of lanescope; "
         "do: unset CUDA_INJECTION64_PATH")
     assert run("doctor", env={"NSYS_PROFILING_SESSION_ID": "1"}).code == 1
 

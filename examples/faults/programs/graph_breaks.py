@@ -1,7 +1,7 @@
 """A print that was forgotten in a compiled model.
 
 Wrong: torch.compile cannot put a print into a graph: it ends the graph there, and Python runs between the pieces.
-In the trace: many `Torch-Compiled Region` ranges in a step in place of one, with holes on the GPU between them.
+In the trace: many `Torch-Compiled Region` ranges in a step instead of one, with holes on the GPU between them.
 Fix: no prints (or torch._dynamo.config.reorderable_logging_functions); torch.compile(fullgraph=True) says where it breaks.
 """
 

@@ -3,7 +3,7 @@
 Wrong: FlashAttention 2 gives a block 128 queries. 17 heads of 2048 are 272 blocks; an H200 has room for 264 at once, two on
 each of its 132 multiprocessors: 264 run, then 8 with the rest idle.
 In the trace: `flash_fwd_kernel` with a grid just above what fits at once, much longer than one of 16 heads.
-Fix: 16 heads a call: 256 blocks, one wave. The same heads in all, in 17 calls in place of 16.
+Fix: 16 heads a call: 256 blocks, one wave. The same heads in all, in 17 calls instead of 16.
 """
 
 import torch

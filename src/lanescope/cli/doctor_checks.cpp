@@ -280,8 +280,8 @@ std::vector<Check> check_gpu(const GpuReport& report, const std::string& library
 Check check_other_tools() {
   if (const std::string path = foreign_injection(); !path.empty())
     return {"other tools", Health::kProblem,
-            fmt::format("CUDA_INJECTION64_PATH names another tool, '{}', which the driver loads in "
-                        "place of lanescope",
+            fmt::format("CUDA_INJECTION64_PATH names another tool, '{}', which the driver loads "
+                        "instead of lanescope",
                         path),
             "unset CUDA_INJECTION64_PATH"};
   for (char** entry = environ; *entry != nullptr; ++entry) {

@@ -55,7 +55,7 @@ void add_kernel_reasons(const Comparison& c, std::vector<Reason>& reasons) {
   if (const auto* row = largest(c, MatchKind::kSame, effects.per_call_ns,
                                 [](const KernelDiff& each) { return each.per_call_ns; }))
     reasons.push_back({effects.per_call_ns,
-                       say("per call of the same kernels (most of it {}: {} a call in place of {})",
+                       say("per call of the same kernels (most of it {}: {} a call instead of {})",
                            {kernel(kernel_b(c, *row)), ns(mean_ns(row->b_total_ns, row->b_count)),
                             ns(mean_ns(row->a_total_ns, row->a_count))})});
   if (const auto* row = largest(c, MatchKind::kSame, effects.calls_ns,
@@ -282,10 +282,10 @@ Sentence compare_headline(const Comparison& c) {
   if (delta == 0)
     out = say("B's {} takes as long as A's in the mean, {}", {text(unit_of(c)), ns(a)});
   else if (a > 0 && b / 2 >= a)
-    out = say("B's {} takes {} times as long as A's: {} in place of {} (",
+    out = say("B's {} takes {} times as long as A's: {} instead of {} (",
               {text(unit_of(c)), factor(b, a), ns(b), ns(a)});
   else
-    out = say("B's {} takes {} {} than A's: {} in place of {} (",
+    out = say("B's {} takes {} {} than A's: {} instead of {} (",
               {text(unit_of(c)), ratio(std::llabs(delta), a), text(delta > 0 ? "longer" : "less"),
                ns(b), ns(a)});
   if (delta != 0) {

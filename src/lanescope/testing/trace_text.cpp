@@ -15,6 +15,7 @@ class Writer {
 
   std::string run() {
     for (const Track& track : trace_.tracks()) tracks_.push_back(track_name(track));
+    for (const Track& track : trace_.tracks()) arrow_ends_.push_back(end_of_arrow(track));
     std::vector<std::string> lines;
     lines.push_back("base " + std::to_string(trace_.base_time_ns()));
     lines.push_back("window " + std::to_string(trace_.window_start_ns()) + " " +
@@ -50,6 +51,20 @@ class Writer {
     if (track.kind == TrackKind::kCounter || track.kind == TrackKind::kAsync)
       name += " " + text(track.series);
     return name;
+  }
+  // In a file, an arrow's end is a pid and a tid. When a thread and a stream share them, the file
+  // cannot say which of the two was meant.
+  std::string end_of_arrow(const Track& track) const {
+    const auto is_place = [](TrackKind kind) {
+      return kind == TrackKind::kThread || kind == TrackKind::kStream;
+    };
+    const auto shares_place = [&](const Track& other) {
+      return other.kind != track.kind && is_place(other.kind) && other.process == track.process &&
+             scalar(other.tid) == scalar(track.tid);
+    };
+    if (is_place(track.kind) && std::ranges::any_of(trace_.tracks(), shares_place))
+      return "either " + scalar(trace_.process(track.process).pid) + "/" + scalar(track.tid);
+    return track_name(track);
   }
   std::string args(ArgsId id) const {
     const ArgsView view = trace_.args(id);
@@ -131,14 +146,14 @@ class Writer {
     sorted(lines, found);
     for (const Flow& flow : trace_.flows())
       found.push_back("flow " + category(flow.category) + " " + text(flow.name) + " " +
-                      scalar(flow.id) + " " + tracks_[raw(flow.from_track)] + " " +
-                      std::to_string(flow.from_ns) + " -> " + tracks_[raw(flow.to_track)] + " " +
-                      std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
+                      scalar(flow.id) + " " + arrow_ends_[raw(flow.from_track)] + " " +
+                      std::to_string(flow.from_ns) + " -> " + arrow_ends_[raw(flow.to_track)] +
+                      " " + std::to_string(flow.to_ns) + (flow.binds_enclosing ? " e" : ""));
     sorted(lines, found);
   }
 
   const Trace& trace_;
-  std::vector<std::string> tracks_;
+  std::vector<std::string> tracks_, arrow_ends_;
 };
 
 }  // namespace

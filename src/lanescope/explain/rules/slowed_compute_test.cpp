@@ -36,7 +36,7 @@ Trace beside(std::int64_t us, bool shapes = true) {
   return sketch.trace();
 }
 
-// Four calls a step take 150 us in place of 100: 200 us more.
+// Four calls a step take 150 us instead of 100: 200 us more.
 TEST(SlowedComputeTest, SpeaksWhenKernelsAreSlowerBesideCommunication) {
   const auto finding = find_by_rule(beside(150), "slowed-compute");
   ASSERT_TRUE(finding);
