@@ -1,6 +1,7 @@
 # lanescope_library(analysis PUBLIC_HEADERS a.h SOURCES a.cpp DEPS model EXTERNAL fmt::fmt TESTS a_test.cpp)
 #   one folder = one library: target lanescope_analysis, alias lanescope::analysis, its header set and its test program.
 #   DEPS are lanescope folders (public), EXTERNAL are foreign targets (private), SHARED makes a shared library.
+# lanescope_test_flags(target) for a test program that is no library's.
 # lanescope_program(name SOURCES ... DEPS ... EXTERNAL ...) makes a program with the same flags.
 include(CheckCXXCompilerFlag)
 
@@ -31,6 +32,12 @@ function(lanescope_flags target)
   endif()
 endfunction()
 
+# For programs that only test: their own code is not optimised, what they link is.
+function(lanescope_test_flags target)
+  lanescope_flags(${target})
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+endfunction()
+
 function(lanescope_library name)
   cmake_parse_arguments(arg "SHARED" "" "PUBLIC_HEADERS;SOURCES;DEPS;EXTERNAL;PUBLIC_EXTERNAL;TESTS;TEST_DEPS" ${ARGN})
   set(target lanescope_${name})
@@ -59,11 +66,9 @@ function(lanescope_library name)
   if(LANESCOPE_BUILD_TESTS AND arg_TESTS)
     list(TRANSFORM arg_TEST_DEPS PREPEND lanescope:: OUTPUT_VARIABLE test_deps)
     add_executable(${name}_test ${arg_TESTS})
-    lanescope_flags(${name}_test)
+    lanescope_test_flags(${name}_test)
     target_link_libraries(${name}_test PRIVATE lanescope::${name} ${test_deps} ${arg_EXTERNAL}
                           fmt::fmt GTest::gmock GTest::gtest_main)
-    # The code under test is optimised as it is shipped; the tests themselves need not be.
-    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O0>)
     target_compile_definitions(${name}_test PRIVATE LANESCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
     gtest_discover_tests(${name}_test TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES SKIP_REGULAR_EXPRESSION ".  SKIPPED ." TIMEOUT 300)
