@@ -13,12 +13,14 @@ namespace {
 // Kineto computes these in floats and prints six decimals.
 double six_decimals(float value) { return std::round(static_cast<double>(value) * 1e6) / 1e6; }
 
+// The largest number of 63 bits when it is more: then the record is damaged.
 std::int64_t product(std::uint32_t x, std::uint32_t y, std::uint32_t z) {
-  std::int64_t out = 0;
-  if (__builtin_mul_overflow(std::int64_t{x} * y, std::int64_t{z}, &out) ||
-      std::uint64_t{x} * y > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    return std::numeric_limits<std::int64_t>::max();
-  return out;
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t out = 0;
+  if (__builtin_mul_overflow(std::uint64_t{x} * y, std::uint64_t{z}, &out) ||
+      out > static_cast<std::uint64_t>(kMost))
+    return kMost;
+  return static_cast<std::int64_t>(out);
 }
 
 }  // namespace
