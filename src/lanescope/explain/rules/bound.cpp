@@ -1,5 +1,8 @@
 #include "lanescope/explain/rules/bound.h"
 
+#include <algorithm>
+
+#include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -24,13 +27,20 @@ Bound find_bound(const Facts& facts) {
   };
   const auto& whole = facts.wall.partition;
   const analysis::WallPartition part = wall_without_edge_gap(facts);
-  consider(is_host_bound(facts), Bound::kHost, facts.waiting_for_cpu_ns());
+  // A wait for the CPU that makes copies is the copies' time.
+  const Copying copying = copying_of(facts);
+  const std::int64_t other_waits = facts.waiting_for_cpu_ns() - copying.waiting_ns;
+  const bool copies_are_most =
+      copying.time_ns() > std::max({other_waits, whole.compute_ns, whole.exposed_communication_ns});
+  consider(is_host_bound(facts) && !copies_are_most, Bound::kHost, facts.waiting_for_cpu_ns());
+  consider(copies_are_most && share_of(copying.time_ns(), whole.wall_ns) > kBoundingCopyRatio,
+           Bound::kCopy, copying.time_ns());
   consider(share_of(part.busy_ns(), part.wall_ns) > 0.9 &&
                share_of(part.compute_ns, part.wall_ns) >= 0.75,
            Bound::kCompute, part.compute_ns);
   const std::int64_t exposed = whole.exposed_communication_ns;
   consider(share_of(exposed, whole.wall_ns) > kBoundingCommunicationRatio &&
-               whole.idle_ns <= 2 * exposed,
+               whole.idle_ns <= 2 * exposed && other_waits <= exposed,
            Bound::kCommunication, exposed);
   return bound;
 }

@@ -18,6 +18,7 @@ struct ExposedCommunication {
   std::map<std::string_view, std::pair<std::int64_t, SliceId>> by_name;  // exposed time, the run
   std::uint64_t calls = 0;
   Bound bound;
+  bool computes_longer = false;  // than the GPU is idle
 };
 
 std::optional<ExposedCommunication> measure_communication_bound(const Facts& facts) {
@@ -43,8 +44,10 @@ std::optional<ExposedCommunication> measure_communication_bound(const Facts& fac
       slice = work.slice;
     }
   }
-  return ExposedCommunication{
-      .by_name = std::move(by_name), .calls = calls, .bound = find_bound(facts)};
+  return ExposedCommunication{.by_name = std::move(by_name),
+                              .calls = calls,
+                              .bound = find_bound(facts),
+                              .computes_longer = part.compute_ns > part.idle_ns};
 }
 
 Finding tell_communication_bound(const Facts& facts, const ExposedCommunication& found) {
@@ -60,13 +63,13 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
                    "GPU computed nothing."
                  : "{} of [a step's] {} ({}) went to communication while the GPU computed nothing; "
                    "the GPU " +
-                       std::string(found.bound == Bound::kCompute ? "computed" : "was idle") +
+                       std::string(found.computes_longer ? "computed" : "was idle") +
                        " for longer: {}.",
           {ns(facts.per_step(exposed)), ns(facts.per_step(part.wall_ns)),
            ratio(exposed, part.wall_ns)});
   if (!bounds)
     finding.verdict.values.push_back(
-        ratio(found.bound == Bound::kCompute ? part.compute_ns : part.idle_ns, part.wall_ns));
+        ratio(found.computes_longer ? part.compute_ns : part.idle_ns, part.wall_ns));
   finding.at_stake_ns = facts.per_step(exposed);
   finding.at_stake_ratio = share_of(exposed, part.wall_ns);
   finding.arithmetic.push_back(
@@ -86,14 +89,15 @@ Finding tell_communication_bound(const Facts& facts, const ExposedCommunication&
                      return a.text.values[1].integer > b.text.values[1].integer;
                    });
   if (finding.evidence.size() > 3) finding.evidence.resize(3);
-  finding.try_next = {"compare the other ranks' traces: the rank that waits least is the late one",
-                      "overlap communication with compute: smaller buckets that start earlier, "
-                      "prefetch, a second stream"};
+  finding.try_next = {
+      "record the other ranks too, and compare when each one begins the same collective: this "
+      "trace alone cannot tell a late rank from slow links",
+      "overlap communication with compute: start each collective as soon as its input is ready "
+      "(serial-communication says whether they overlap)"};
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   finding.brief = say("The GPU waits for communication and computes nothing meanwhile");
-  finding.action =
-      say("Look for a late rank (explain each rank's trace); overlap communication with backward");
+  finding.action = say("Compare with the other ranks' traces; overlap communication with compute");
   return finding;
 }
 

@@ -85,6 +85,21 @@ TEST(CommunicationBoundTest, TheCpuOrCommunicationIsTheLimitNeverBoth) {
   EXPECT_THAT(bounds_of(with_idle(100)), ::testing::ElementsAre("host-bound"));
 }
 
+// A step of 300 us of compute, 80 of communication, and 109 in which the GPU waits for the CPU.
+TEST(CommunicationBoundTest, IsACostWhereTheGpuWaitsLongerForTheCpu) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step()
+        .launch({.us = 300})
+        .launch({.name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", .us = 80})
+        .wait("cudaDeviceSynchronize")
+        .pass(90)
+        .end();
+  const auto finding = find_by_rule(program.trace(), "communication-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+}
+
 TEST(CommunicationBoundTest, IsQuietWhenItIsShort) {
   EXPECT_FALSE(find_by_rule(with_collective(20).trace(), "communication-bound"));
 }
