@@ -1,7 +1,10 @@
 // Many collectives of small messages: each pays the latency of the network, not its bandwidth.
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/explain/rules/rules.h"
@@ -20,17 +23,27 @@ struct CollectiveGroup {
   SliceId longest = kNone<SliceId>;
 };
 
+// The exposed parts of calls of one name and size.
+struct EqualMessages {
+  std::int64_t shortest_ns = std::numeric_limits<std::int64_t>::max();  // whole, exposed or not
+  std::vector<std::int64_t> exposed_ns;
+};
+
 struct SmallCollectives {
   std::map<std::string_view, CollectiveGroup> groups;
   std::uint64_t all = 0;
   std::uint64_t small = 0;
   std::int64_t exposed_ns = 0;
+  // Of that, what the calls take beyond the shortest equal one: waits for another rank, or links
+  // that are busy. Fewer calls do not end them.
+  std::int64_t waited_ns = 0;
 };
 
 Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   const auto& timeline = facts.device().timeline;
   const auto calls = analysis::find_collective_calls(*facts.trace, facts.links, timeline);
   std::map<std::string_view, CollectiveGroup> groups;
+  std::map<std::pair<std::string_view, std::int64_t>, EqualMessages> equal;
   std::uint64_t all = 0, sized = 0, small = 0;
   std::int64_t exposed_ns = 0, counted_until = 0;
   for (const auto& call : calls) {
@@ -55,6 +68,9 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
     group.total_ns += length;
     group.exposed_ns += alone;
     exposed_ns += alone;
+    EqualMessages& messages = equal[{facts.trace->text(call.name), *call.message_bytes}];
+    messages.shortest_ns = std::min(messages.shortest_ns, length);
+    messages.exposed_ns.push_back(alone);
     if (length > group.longest_ns) {
       group.longest_ns = length;
       group.longest = call.work.slice;
@@ -65,12 +81,17 @@ Measurement<SmallCollectives> measure_small_collectives(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps =
       static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
-  if (small <= 20 * steps || share_of(exposed_ns, wall_ns) < 0.02) return Quiet{};
-  return SmallCollectives{std::move(groups), all, small, exposed_ns};
+  std::int64_t waited_ns = 0;
+  for (const auto& [key, messages] : equal)
+    for (const std::int64_t each : messages.exposed_ns)
+      waited_ns += std::max<std::int64_t>(0, each - messages.shortest_ns);
+  if (small <= 20 * steps || share_of(exposed_ns - waited_ns, wall_ns) < 0.02) return Quiet{};
+  return SmallCollectives{std::move(groups), all, small, exposed_ns, waited_ns};
 }
 
 Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measured) {
-  const auto& [groups, all, small, exposed_ns] = measured;
+  const auto& [groups, all, small, exposed_ns, waited_ns] = measured;
+  const std::int64_t latency_ns = exposed_ns - waited_ns;
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto steps =
       static_cast<std::uint64_t>(std::max<std::size_t>(1, facts.selection.steady.size()));
@@ -80,13 +101,19 @@ Finding tell_small_collectives(const Facts& facts, const SmallCollectives& measu
           "{} of {} collectives [in {} steps] carry less than 1 MiB each: they pay the latency of "
           "{} calls, and for {} [per step] nothing computes meanwhile.",
           {count(small), count(all), count(steps), count(small), ns(facts.per_step(exposed_ns))});
-  finding.at_stake_ns = facts.per_step(exposed_ns);
-  finding.at_stake_ratio = share_of(exposed_ns, wall_ns);
+  finding.at_stake_ns = facts.per_step(latency_ns);
+  finding.at_stake_ratio = share_of(latency_ns, wall_ns);
   finding.arithmetic.push_back(
       say(facts,
           "counted is the part of these {} [call|calls] [per step] in which only communication "
           "ran; the same bytes in few calls still take time",
           {count(small / steps)}));
+  if (waited_ns > 0)
+    finding.arithmetic.push_back(
+        say(facts,
+            "not counted: {} [per step] that calls take longer than the shortest one of the same "
+            "name and size; there the GPU waits for another rank or for busy links",
+            {ns(facts.per_step(waited_ns))}));
   for (const auto& [label, group] : groups)
     finding.evidence.push_back(
         {group.longest,

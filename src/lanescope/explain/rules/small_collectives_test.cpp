@@ -28,6 +28,22 @@ TEST(SmallCollectivesTest, SpeaksOfManySmallMessages) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(2).integer, 4000);
 }
 
+// Thirty all-reduces a step of 10 us, of which every third waits 90 us for another rank: 10 x 90 us
+// of a step are no latency.
+TEST(SmallCollectivesTest, DoesNotCountWaitsForAnotherRank) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) program.launch({.us = 50});
+    for (int k = 0; k < 30; ++k) program.launch(all_reduce(k % 3 == 0 ? 100 : 10, 1000));
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "small-collectives");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, 300'000);
+  EXPECT_EQ(finding->arithmetic.at(1).values.at(0).integer, 900'000);
+}
+
 TEST(SmallCollectivesTest, IsQuietWhenTheyAreLargeOrFewAndNotCheckedWithoutSizes) {
   EXPECT_FALSE(find_by_rule(with_messages(30, 1 << 18).trace(), "small-collectives"));
   EXPECT_FALSE(find_by_rule(with_messages(20, 1000).trace(), "small-collectives"));
