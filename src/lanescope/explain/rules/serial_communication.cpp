@@ -89,19 +89,26 @@ Finding tell_serial_communication(const Facts& facts, const SerialCommunication&
           {count(on_compute_stream), count(calls)}));
   finding.evidence.push_back(
       {longest, say("{}: {} alone", {kernel(trace.name(longest)), ns(longest_ns)})});
+  // One call, or a few, for all gradients: they begin when the last gradient is there.
+  const bool has_few_calls = facts.per_step(static_cast<std::int64_t>(calls)) <= 3;
   finding.try_next = {
       one_stream
           ? "call the collective with async_op=True and wait() where its result is needed, or "
             "on a stream of its own"
-          : "start it earlier (DDP buckets while backward runs, FSDP backward_prefetch) and "
-            "wait() only where the result is needed",
+      : has_few_calls
+          ? "split it, so that the first part starts while backward runs: DDP's buckets "
+            "(bucket_cap_mb), FSDP's units with backward_prefetch; wait() only where the result is "
+            "needed"
+          : "start each one as soon as its input is ready (DDP does it while backward runs, FSDP "
+            "with backward_prefetch), and wait() only where the result is needed",
       "overlap tensor-parallel layers across micro-batches: each layer needs its sum at once"};
   finding.confidence = facts.confidence();
   finding.sample_count = calls;
   finding.sample_noun = "call";
-  finding.action = one_stream
-                       ? say("Call it with async_op=True, and wait() where its result is needed")
-                       : say("Start it earlier: smaller DDP buckets, FSDP backward_prefetch");
+  finding.action =
+      one_stream      ? say("Call it with async_op=True, and wait() where its result is needed")
+      : has_few_calls ? say("Split it, and start the first part while backward runs: DDP buckets")
+                      : say("Start each one earlier, as soon as its input is ready");
   finding.brief = say("Communication hardly overlaps with compute");
   return finding;
 }
