@@ -6,6 +6,7 @@
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -58,11 +59,16 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   Sentence where = say("longest at once: in {}", {name(facts.trace->name(found.wait.longest))});
   add_line(facts, found.wait.longest, where);
   finding.evidence.push_back({found.wait.longest, std::move(where)});
+  // A replay of a graph needs the guards, too.
+  const bool replays = launch_mode_of(facts) == LaunchMode::kReplayed;
   finding.try_next = {
-      "compile one larger function instead of many small ones: each call checks its own guards",
-      "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph instead of running the wrapper "
-      "code",
-      "if nothing was fused (see compiled-code), do not compile this function"};
+      "compile one larger function instead of many small ones: each call checks its own guards"};
+  if (!replays)
+    finding.try_next.push_back(
+        "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph instead of running the "
+        "wrapper code");
+  finding.try_next.push_back(
+      "if nothing was fused (see compiled-code), do not compile this function");
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
@@ -70,7 +76,8 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
       say(facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
           {count(found.calls / steps)});
   finding.action =
-      say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
+      replays ? say("Compile one larger function: each call checks its own guards")
+              : say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

@@ -5,8 +5,10 @@
 #include <unordered_map>
 
 #include "lanescope/analysis/graph_replays.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -115,10 +117,15 @@ std::map<std::string, Blocker> blockers(const Facts& facts, const std::vector<Wi
   return found;
 }
 
-// Waiting for the CPU between a step's first and last launch, the wait for input left out.
+// An event that holds the CPU for longer is no launch: a replay needs it as well.
+constexpr std::int64_t kLongestEventNs = 500'000;
+
+// Waiting for the CPU between a step's first and last launch. Left out: the wait for input, and
+// each stretch in which one event, or Python without events, held the CPU for long. A hole in one
+// step (garbage collection, another process) is not every step's: the median span counts.
 std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans) {
   const auto phases = phases_of(facts);
-  std::int64_t waiting = 0;
+  std::vector<std::int64_t> waiting(spans.size(), 0);
   std::size_t at = 0;  // stretches and spans are in order of time
   for (const HostStretch& stretch : host_late_stretches(facts)) {
     while (at < spans.size() && spans[at].end_ns <= stretch.start_ns) ++at;
@@ -126,11 +133,12 @@ std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans
       facts.host->visit(stretch.thread, std::max(stretch.start_ns, spans[i].start_ns),
                         std::min(stretch.end_ns, spans[i].end_ns),
                         [&](SliceId slice, std::int64_t start_ns, std::int64_t end_ns) {
-                          if (slice == kNone<SliceId> || phases[raw(slice)] != Phase::kLoader)
-                            waiting += end_ns - start_ns;
+                          if (end_ns - start_ns <= kLongestEventNs &&
+                              (slice == kNone<SliceId> || phases[raw(slice)] != Phase::kLoader))
+                            waiting[i] += end_ns - start_ns;
                         });
   }
-  return waiting;
+  return analysis::lower_median(waiting) * static_cast<std::int64_t>(spans.size());
 }
 
 // Most of a step is one kernel over and over, or the optimizer's loop over its tensors: fewer,
@@ -162,6 +170,7 @@ constexpr Need kTwoSteadySteps = {
     need::kRecordSteps};
 
 struct GraphOpportunity {
+  LaunchMode mode = LaunchMode::kEager;
   StepSequence first;                 // of the steady steps
   std::optional<StepSequence> other;  // the first step that launches something else
   std::size_t difference = 0;         // the first piece of work that differs
@@ -172,10 +181,12 @@ struct GraphOpportunity {
 };
 
 std::optional<GraphOpportunity> measure_graph_opportunity(const Facts& facts) {
-  if (!is_host_bound(facts) || facts.launches.graph_work_count * 2 > facts.launches.linked_count)
-    return std::nullopt;
+  // Of a program that replays a graph, outside-graphs and graph-gaps say what is left.
+  const LaunchMode mode = launch_mode_of(facts);
+  if (find_bound(facts) != Bound::kHost || mode == LaunchMode::kReplayed) return std::nullopt;
   const auto steps = sequences(facts);
   GraphOpportunity found;
+  found.mode = mode;
   found.first = steps.front();
   if (found.first.works.size() < 5) return std::nullopt;
   for (std::size_t i = 1; i < steps.size(); ++i) {
@@ -207,7 +218,7 @@ void tell_difference(const Facts& facts, const GraphOpportunity& found, Finding&
                {kernel(facts.trace->name(step->slices[found.difference]))})});
   finding.try_next = {
       "fix shapes and branches, or capture only the part that stays the same: "
-      "torch.cuda.make_graphed_callables, torch.compile(mode=\"reduce-overhead\")"};
+      "torch.cuda.make_graphed_callables, or a compiled part with mode=\"reduce-overhead\""};
 }
 
 void add_blockers(const Facts& facts, const GraphOpportunity& found, Finding& finding) {
@@ -255,15 +266,20 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   finding.at_stake_ratio = share_of(found.waiting, wall_ns);
   finding.arithmetic.push_back(say(facts,
                                    "counted: the GPU's waits for the CPU between [a step's] first "
-                                   "and last launch, without waits for the DataLoader"));
+                                   "and last launch, in the median step, without waits for the "
+                                   "DataLoader and without events of more than 500 us"));
   if (found.blocking.empty())
     finding.arithmetic.push_back(
         say("no wait, pageable copy or allocation was found between them: nothing that a capture "
             "forbids"));
   add_blockers(facts, found, finding);
+  const bool is_compiled = found.mode == LaunchMode::kCompiled;
   finding.try_next = {
-      "use torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
-      "torch.cuda.CUDAGraph around the step",
+      is_compiled
+          ? "the compiled code replays no CUDA graph: pass mode=\"reduce-overhead\" to its "
+            "torch.compile; where that is set, TORCH_LOGS=perf_hints says why graphs are skipped"
+          : "use torch.compile(mode=\"reduce-overhead\"), torch.cuda.make_graphed_callables or "
+            "torch.cuda.CUDAGraph around the step",
       "copy inputs into the same tensors each step; call .item(), .cpu() and print after the "
       "replay"};
   if (facts.device().timeline.communication_ns > 0)
@@ -273,7 +289,10 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   finding.brief =
       say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
           {count(found.first.works.size())});
-  finding.action = say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
+  finding.action =
+      is_compiled
+          ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
+          : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

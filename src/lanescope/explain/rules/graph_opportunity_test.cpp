@@ -46,6 +46,40 @@ TEST(GraphOpportunityTest, ALoopComesFirst) {
   EXPECT_EQ(finding->arithmetic[0].values[0].integer, 60);
 }
 
+// One step holds 300 us of garbage collection between its launches: no replay ends that.
+TEST(GraphOpportunityTest, DoesNotCountAHoleInOneStep) {
+  const auto with_hole = [](std::int64_t hole_us) {
+    ProgramSketch program;
+    for (int i = 0; i < 6; ++i) {
+      program.step();
+      for (int k = 0; k < 10; ++k) {
+        program.launch({.us = 1});
+        if (k == 4 && i == 3) program.pass(hole_us);
+      }
+      program.end();
+    }
+    return find_by_rule(program.trace(), "graph-opportunity");
+  };
+  const auto without = with_hole(0), with = with_hole(300);
+  ASSERT_TRUE(without);
+  ASSERT_TRUE(with);
+  EXPECT_EQ(with->at_stake_ns, without->at_stake_ns);
+}
+
+// 2 ms of Python between the launches of every step: a replay needs that time, too.
+TEST(GraphOpportunityTest, IsQuietWhereOneEventHoldsTheCpu) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 10; ++k) {
+      program.launch({.us = 1});
+      if (k == 4) program.pass(2000);
+    }
+    program.end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "graph-opportunity"));
+}
+
 TEST(GraphOpportunityTest, SaysWhereStepsDiffer) {
   const auto finding = find_by_rule(small_steps(true, false).trace(), "graph-opportunity");
   ASSERT_TRUE(finding);

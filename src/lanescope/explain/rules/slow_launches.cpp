@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/queued_launches.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -140,7 +141,9 @@ Finding tell_slow_launches(const Facts& facts, const SlowLaunches& measured) {
                  "fight for cores (OMP_NUM_THREADS, data loader workers)"
                : "look at what interrupted these calls: other threads, a driver that loads modules "
                  "(CUDA_MODULE_LOADING=EAGER), the recorder's buffers",
-      "make fewer launches: torch.compile, CUDA graphs, fused operators"};
+      launch_mode_of(facts) == LaunchMode::kEager
+          ? "make fewer launches: torch.compile, CUDA graphs, fused operators"
+          : "make fewer launches: put more of the step into the compiled code or the graphs"};
   finding.brief =
       all_slow ? say("Launch calls are slow: {} each", {ns(median_ns)})
                : say(facts, "{} [launch call|launch calls] took more than 50 times the median",

@@ -1,6 +1,7 @@
 // So many kernels of a few microseconds that launching them is the work.
 #include <optional>
 
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -58,16 +59,30 @@ Finding tell_tiny_kernels(const Facts& facts, const TinyKernels& found) {
       "{} launch [call|calls] [per step] [takes|take] {} of CPU time, the operators around them "
       "take the rest",
       {count(launches.launch_call_count / steps), ns(facts.per_step(launches.launch_call_ns))}));
-  finding.try_next = {
-      "run fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger batch",
-      "capture a CUDA graph, which launches the whole step at once"};
+  const LaunchMode mode = launch_mode_of(facts);
+  if (mode == LaunchMode::kReplayed)
+    finding.try_next = {
+        "launch fewer kernels outside of the graphs that are replayed: capture "
+        "more, use fused or foreach operators, a larger batch"};
+  else if (mode == LaunchMode::kCompiled)
+    finding.try_next = {
+        "compile more of the step, use fused or foreach optimizers, a larger batch",
+        "let the compiled code replay a CUDA graph: mode=\"reduce-overhead\", if it is not set"};
+  else
+    finding.try_next = {
+        "run fewer, larger kernels: torch.compile, fused or foreach optimizers, a larger batch",
+        "capture a CUDA graph, which launches the whole step at once"};
   finding.confidence = facts.confidence();
   finding.sample_count = launches.kernel_count;
   finding.sample_noun = "kernel";
   finding.brief =
       say(facts, "The GPU waits for launches: {} kernels [per step], {} shorter than 10 us",
           {per_step, tiny});
-  finding.action = say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
+  finding.action =
+      mode == LaunchMode::kReplayed   ? say("Capture more of the step, or use a larger batch")
+      : mode == LaunchMode::kCompiled ? say("Compile more of the step, or use a larger batch")
+                                      : say("Use torch.compile(model, mode=\"reduce-overhead\"), "
+                                            "or a larger batch");
   return finding;
 }
 
