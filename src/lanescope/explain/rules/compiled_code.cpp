@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/names/kernel_name.h"
 
@@ -28,7 +29,18 @@ struct CompiledWork {
   std::map<std::string, Fused> fused;  // generated kernels by name
   std::uint64_t kernels = 0, fused_calls = 0;
   std::int64_t fused_ns = 0, other_ns = 0, in_graphs_ns = 0;  // of kernels
+  std::int64_t in_trials_ns = 0;  // launched while torch.compile compiled: it tries kernels out
 };
+
+bool is_while_compiling(const Trace& trace, const CompiledFacts& compiled, SliceId launch) {
+  const std::int64_t at = trace.start_ns(launch);
+  return std::any_of(compiled.code.compiles.begin(), compiled.code.compiles.end(),
+                     [&](const analysis::CompileRun& run) {
+                       return run.start_ns <= at && at < run.end_ns &&
+                              trace.slices().track[raw(run.slice)] ==
+                                  trace.slices().track[raw(launch)];
+                     });
+}
 
 void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork& found) {
   const Trace& trace = *facts.trace;
@@ -46,6 +58,8 @@ void add_kernels(const Facts& facts, const CompiledFacts& compiled, CompiledWork
     if (launch != kNone<SliceId> &&
         compiled.code.layer[raw(launch)] == analysis::CompileLayer::kGraph)
       found.in_graphs_ns += dur_ns;
+    else if (launch != kNone<SliceId> && is_while_compiling(trace, compiled, launch))
+      found.in_trials_ns += dur_ns;
     if (entry->second.fused.empty() && !trace.text(id).starts_with("triton_")) {
       found.other_ns += dur_ns;
       continue;
@@ -116,8 +130,10 @@ Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
                           "generated one; [per step] {} [library kernel|library kernels] ran.",
                           {count(found.kernels / steps)});
     finding.try_next = {
-        "compile larger regions: a single matmul or addmm has nothing to fuse; or use "
-        "mode=\"reduce-overhead\" if the CPU is the limit"};
+        launch_mode_of(facts) == LaunchMode::kReplayed
+            ? "compile larger regions: a single matmul or addmm has nothing to fuse"
+            : "compile larger regions: a single matmul or addmm has nothing to fuse; or use "
+              "mode=\"reduce-overhead\" if the CPU is the limit"};
   } else {
     tell_fused(facts, found, finding);
   }
@@ -128,10 +144,16 @@ Finding tell_compiled_code(const Facts& facts, const CompiledWork& found) {
         {count(found.regions.size()), name(*found.regions.begin()), count(found.graph_count)}));
   const std::int64_t kernels_ns = found.fused_ns + found.other_ns;
   if (found.graph_count > 0 && kernels_ns > 0 && has_launches(facts)) {
-    finding.arithmetic.push_back(
-        say("compiled graphs launched {} of the kernels' time, eager code the rest",
-            {ratio(found.in_graphs_ns, kernels_ns)}));
-    if (found.in_graphs_ns * 2 < kernels_ns)
+    Sentence launched = say("compiled graphs launched {} of the kernels' time",
+                            {ratio(found.in_graphs_ns, kernels_ns)});
+    if (found.in_trials_ns > 0)
+      append(launched, say(", torch.compile tried kernels out for {} of it",
+                           {ratio(found.in_trials_ns, kernels_ns)}));
+    if (const std::int64_t eager_ns = kernels_ns - found.in_graphs_ns - found.in_trials_ns;
+        eager_ns > 0)
+      append(launched, say(", eager code {}", {ratio(eager_ns, kernels_ns)}));
+    finding.arithmetic.push_back(std::move(launched));
+    if (found.in_graphs_ns * 2 < kernels_ns - found.in_trials_ns)
       finding.try_next.push_back(
           "compile more of the program: code that is not compiled launches most of the GPU's work, "
           "by its time");
