@@ -10,6 +10,21 @@ namespace lanescope::explain::rules {
 
 namespace {
 
+// Which library the kernel is of, by its name and its operator.
+enum class AttentionBackend : std::uint8_t { kOther, kCudnn, kFlash3 };
+AttentionBackend backend_of(const Facts& facts, const KernelCall& kernel) {
+  const std::string_view label = facts.trace->name(kernel.slice);
+  const auto has = [&](std::string_view word) { return label.find(word) != label.npos; };
+  if (has("cudnn") ||
+      find_around(facts, kernel.op, "aten::_scaled_dot_product_cudnn_attention") !=
+          kNone<SliceId> ||
+      find_around(facts, kernel.op, "aten::_cudnn_attention_forward") != kNone<SliceId>)
+    return AttentionBackend::kCudnn;
+  // FlashAttention 3 is written with CUTLASS's classes for sm90.
+  if (has("flash") && has("Sm90")) return AttentionBackend::kFlash3;
+  return AttentionBackend::kOther;
+}
+
 struct SlowAttention {
   Savings found;
   const KernelCall* longest = nullptr;
@@ -38,6 +53,30 @@ std::optional<SlowAttention> measure_slow_attention(const Facts& facts) {
   return SlowAttention{std::move(found), longest, flops, time_ns};
 }
 
+// The backends that the program does not use yet and that this GPU has.
+void add_attention_advice(const Facts& facts, const KernelCall& longest, Finding& finding) {
+  const AttentionBackend used = backend_of(facts, longest);
+  const auto& device = kernel_facts(facts).roofline.device;
+  const bool is_nvidia = device.compute_major.has_value();
+  const bool is_hopper = device.compute_major == 9;
+  if (is_nvidia && used == AttentionBackend::kOther) {
+    finding.try_next.push_back(
+        is_hopper ? "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or "
+                    "FlashAttention 3"
+                  : "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION");
+    finding.action = is_hopper ? say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3")
+                               : say("Try sdpa_kernel(CUDNN_ATTENTION)");
+  } else if (is_hopper && used == AttentionBackend::kCudnn) {
+    finding.try_next.push_back("cuDNN's attention is in use already; try FlashAttention 3");
+    finding.action = say("cuDNN's attention is in use already; try FlashAttention 3");
+  } else {
+    finding.try_next.push_back(
+        "give each call more work: more heads, samples or queries; a fused backend is in use "
+        "already");
+    finding.action = say("Give each attention call more work: a larger batch or longer sequences");
+  }
+}
+
 Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   const auto& [found, longest, flops, time_ns] = measured;
   Finding finding;
@@ -54,12 +93,8 @@ Finding tell_slow_attention(const Facts& facts, const SlowAttention& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
-  finding.try_next = {
-      "try another backend: torch.nn.attention.sdpa_kernel with CUDNN_ATTENTION, or FlashAttention "
-      "3 on Hopper",
-      "use a head size of 64 or 128, and is_causal=True instead of a dense causal mask"};
+  add_attention_advice(facts, *longest, finding);
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
-  finding.action = say("Try sdpa_kernel(CUDNN_ATTENTION) or FlashAttention 3; head size 64 or 128");
   finding.brief = say("Fused attention runs far below the GPU's peak");
   return finding;
 }

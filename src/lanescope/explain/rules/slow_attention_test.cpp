@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -27,6 +28,30 @@ TEST(SlowAttentionTest, SpeaksBelowFortyPercent) {
   EXPECT_EQ(finding->at_stake_ns, 250'000 - 69'449);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, 275);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).text, "a forward pass");
+}
+
+void draw_attention(ProgramSketch& p, const std::string& op, const std::string& kernel) {
+  Fields inputs = shapes("[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], [], [], []]",
+                         R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "", "", ""])");
+  p.op(op, inputs, kernel, 250);
+}
+
+TEST(SlowAttentionTest, AdvisesNoBackendThatIsInUse) {
+  const auto advice = [](const std::string& op, const std::string& kernel) {
+    const auto finding =
+        find_in_steps("slow-attention", [&](ProgramSketch& p) { draw_attention(p, op, kernel); });
+    EXPECT_TRUE(finding);
+    return finding ? finding->action.pattern : "";
+  };
+  EXPECT_THAT(advice("aten::_scaled_dot_product_flash_attention", "flash_fwd_kernel"),
+              ::testing::HasSubstr("CUDNN_ATTENTION"));
+  const std::string on_cudnn =
+      advice("aten::_scaled_dot_product_cudnn_attention", "cudnn_generated_fort_native_sdpa_fprop");
+  EXPECT_THAT(on_cudnn, ::testing::HasSubstr("FlashAttention 3"));
+  EXPECT_THAT(on_cudnn, ::testing::Not(::testing::HasSubstr("CUDNN_ATTENTION")));
+  const std::string on_flash3 =
+      advice("aten::_scaled_dot_product_flash_attention", "flash::FlashAttnFwdSm90<int>");
+  EXPECT_THAT(on_flash3, ::testing::Not(::testing::HasSubstr("Flash")));
 }
 
 TEST(SlowAttentionTest, IsQuietAboveItAndCountsCausalWorkByHalf) {
