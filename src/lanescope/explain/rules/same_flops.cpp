@@ -82,6 +82,12 @@ Measurement<SameFlops> measure_same_flops(const Facts& facts) {
   return SameFlops{std::move(found), *worst.slow, *worst.fast};
 }
 
+// A forward call of a linear layer. In a backward pass one of the two products has no weight (the
+// transposed gradient by the input), and aten::mm and aten::bmm multiply whatever they are given.
+bool multiplies_by_a_weight(const Facts& facts, SliceId op) {
+  return find_around(facts, op, "aten::linear") != kNone<SliceId>;
+}
+
 Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   const auto& [found, slow_calls, fast_calls] = measured;
   const KernelCall& slow = *slow_calls.calls[(slow_calls.calls.size() - 1) / 2];
@@ -103,12 +109,17 @@ Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
-  finding.try_next = {
-      "store the weight transposed: the slow ones may have got another tile or transposition",
-      "use torch.compile(mode=\"max-autotune\"), which measures before it picks"};
+  const bool has_weight = multiplies_by_a_weight(facts, slow.op);
+  if (has_weight)
+    finding.try_next.push_back(
+        "store the weight transposed: the slow ones may have got another tile or transposition");
+  finding.try_next.push_back(
+      "use torch.compile(mode=\"max-autotune\"), which measures before it picks");
   finding.brief = say("Matmuls of equal size take different times: {} or {}",
                       {ns(slow_calls.median_ns), ns(fast_calls.median_ns)});
-  finding.action = say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")");
+  finding.action =
+      has_weight ? say("Store the weight transposed, or torch.compile(mode=\"max-autotune\")")
+                 : say("Use torch.compile(mode=\"max-autotune\"), which measures before it picks");
   return finding;
 }
 

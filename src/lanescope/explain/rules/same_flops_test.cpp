@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -21,6 +22,20 @@ TEST(SameFlopsTest, SpeaksOfTheSlowTwin) {
   EXPECT_EQ(finding->verdict.values.at(2).integer, 200'000);
   EXPECT_EQ(finding->verdict.values.at(4).integer, 150'000);
   EXPECT_EQ(finding->at_stake_ns, 50'000);
+}
+
+// aten::mm alone does not say that one of its factors is a weight.
+TEST(SameFlopsTest, TransposesWeightsOnlyInsideALinearLayer) {
+  EXPECT_THAT(
+      find_in_steps("same-flops", [](ProgramSketch& p) { draw_pair(p, 200); })->action.pattern,
+      ::testing::Not(::testing::HasSubstr("weight")));
+  const auto finding = find_in_steps("same-flops", [](ProgramSketch& p) {
+    p.begin_op("aten::linear");
+    draw_pair(p, 200);
+    p.end();
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("Store the weight transposed"));
 }
 
 TEST(SameFlopsTest, IsQuietAboutSmallDifferences) {
