@@ -23,9 +23,9 @@ std::optional<LayoutKernels> measure_conv_layout(const Facts& facts) {
     const auto has = [&](std::string_view word) {
       return label.find(word) != std::string_view::npos;
     };
-    const bool to_last = has("nchwToNhwc") || has("nchwAddPaddingKernel") || has("ncdhwToNdhwc");
-    const bool to_first = has("nhwcToNchw") || has("nhwcAddPaddingKernel") || has("ndhwcToNcdhw") ||
-                          has("nhwcToFoldedNhwc");
+    const bool to_last = has("nchwToNhwc") || has("ncdhwToNdhwc");
+    // nhwcAddPaddingKernel and nhwcToFoldedNhwc pad or fold channels; the layout stays.
+    const bool to_first = has("nhwcToNchw") || has("ndhwcToNcdhw");
     if (!to_last && !to_first) {
       convolutions += kernel.is_convolution() ? 1 : 0;
       continue;

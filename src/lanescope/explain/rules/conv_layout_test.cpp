@@ -22,6 +22,14 @@ TEST(ConvLayoutTest, CountsTheShuffles) {
   EXPECT_EQ(finding->arithmetic.at(0).values.at(2).integer, 3);
 }
 
+TEST(ConvLayoutTest, IsQuietAboutPaddingOfChannels) {
+  EXPECT_FALSE(find_in_steps("conv-layout", [](ProgramSketch& p) {
+    p.begin_op("aten::cudnn_convolution");
+    p.kernel("void cudnn::ops::nhwcAddPaddingKernel<float, float, float, true>(int)", 25);
+    p.kernel(kFprop, 100).end();
+  }));
+}
+
 TEST(ConvLayoutTest, IsQuietWithoutShuffles) {
   EXPECT_FALSE(find_in_steps(
       "conv-layout", [](ProgramSketch& p) { p.op("aten::cudnn_convolution", {}, kFprop, 100); }));
