@@ -20,23 +20,44 @@ struct SlowFirstStep {
   std::size_t whole_steps = 0;
   std::int64_t profiler = 0;
   bool is_profiler = false;
+  std::int64_t unrecorded = 0;
 };
+
+constexpr std::int64_t kLongestLatencyNs = 50'000;  // of a launch on its way to the GPU
+
+// From the launch of the recording's first GPU work to its start, as far as that lies in the first
+// step.
+std::int64_t unrecorded_work_ns(const Facts& facts) {
+  if (!facts.main_device) return 0;
+  const auto& works = facts.device().timeline.work;
+  const analysis::Window window = facts.step_window(0);
+  if (works.empty() || works.front().start_ns >= window.end_ns) return 0;
+  const SliceId launch = facts.links.launch_of[raw(works.front().slice)];
+  if (launch == kNone<SliceId>) return 0;
+  const std::int64_t launched_ns = std::max(window.start_ns, facts.trace->end_ns(launch));
+  const std::int64_t late_ns = works.front().start_ns - launched_ns;
+  return late_ns >= kLongestLatencyNs ? late_ns : 0;
+}
 
 std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.selection.cut().size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
-  const std::int64_t first = lengths[0];
+  // Where the first work had been launched and did not start, the GPU was busy with something that
+  // was not recorded: no start-up.
+  const std::int64_t unrecorded = unrecorded_work_ns(facts);
+  const std::int64_t first = lengths[0] - unrecorded;
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return std::nullopt;
   std::int64_t profiler = 0;
   if (facts.main_device) profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
-  return SlowFirstStep{first, median, lengths.size(), profiler, profiler * 2 > first - median};
+  return SlowFirstStep{first,     median, lengths.size(), profiler, profiler * 2 > first - median,
+                       unrecorded};
 }
 
 Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) {
-  const auto& [first, median, whole_steps, profiler, is_profiler] = measured;
+  const auto& [first, median, whole_steps, profiler, is_profiler, unrecorded] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say("The first step took {}, {} times the median of the other {} ({}): {}.",
@@ -48,6 +69,11 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
     finding.arithmetic.push_back(
         say("the GPU was idle for {} during the profiler's own work, of {} more than usual",
             {ns(profiler), ns(first - median)}));
+  if (unrecorded > 0)
+    finding.arithmetic.push_back(
+        say("{} before its first GPU work are not counted: the work was launched, and the GPU was "
+            "busy with what was launched before the recording",
+            {ns(unrecorded)}));
   // What the CPU did while the profiler held it up would blame the innocent.
   if (!is_profiler) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {

@@ -28,6 +28,19 @@ TEST(SlowFirstStepTest, IsQuietAboutAFirstStepLikeTheOthers) {
   EXPECT_FALSE(find_by_rule(with_first_step(20, false).trace(), "slow-first-step"));
 }
 
+// The first step's work was launched at 10 us and began at 400: until then the GPU was busy with
+// something that was launched before the recording. 100 us of it are the step's own.
+TEST(SlowFirstStepTest, DoesNotCountWhatPrecedesTheFirstKernel) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 4; ++i) {
+    const std::int64_t at = i * 100;
+    sketch.annotation("ProfilerStep#" + std::to_string(i), us(at), us(100));
+    sketch.runtime("cudaLaunchKernel", us(at + 5), us(5), {.correlation = i + 1});
+    sketch.kernel("gemm", us(400 + at), us(100), {.correlation = i + 1});
+  }
+  EXPECT_FALSE(find_by_rule(sketch.trace(), "slow-first-step"));
+}
+
 TEST(SlowFirstStepTest, OnTheCpuTheFirstStepIsSeenToo) {
   const auto finding =
       find_by_rule(draw_cpu_loop({.steps_us = {3'000, 1'000, 1'000, 1'000}}), "slow-first-step");
