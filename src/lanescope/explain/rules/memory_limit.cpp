@@ -9,13 +9,26 @@ using analysis::MemoryDevice;
 
 namespace {
 
+// Of what was used at most, this share or more was there before the recording: nothing that the
+// recorded steps allocate fills the memory.
+constexpr double kBeforeRatio = 0.9;
+
 struct MemoryLimit {
   const MemoryDevice* device = nullptr;
   std::uint64_t failures = 0;
   std::int64_t asked = 0;
   std::int64_t used = 0;
   std::int64_t most = 0;
+  bool is_from_before = false;
 };
+
+// Tensors, or what the allocator held for them. Its total is known from the first record on.
+std::int64_t held_at_start(const MemoryDevice& device) {
+  const auto& first = device.samples.front();
+  // A record that grew the pool does not say by how much: then only the tensors are known.
+  const bool grew = first.bytes > 0 && first.reserved == first.allocated;
+  return std::max(device.allocated_at_start(), grew ? 0 : first.reserved);
+}
 
 Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
   const Trace& trace = *facts.trace;
@@ -43,13 +56,35 @@ Measurement<MemoryLimit> measure_memory_limit(const Facts& facts) {
     return NotChecked{"the allocator's totals (profile_memory=True with a newer torch)"};
   const bool is_near = most > 0 && share_of(used, most) > 0.9;
   if (failures == 0 && !is_near) return Quiet{};
-  return MemoryLimit{device, failures, asked, used, most};
+  const bool is_from_before =
+      failures == 0 && device->has_totals && share_of(held_at_start(*device), used) >= kBeforeRatio;
+  return MemoryLimit{device, failures, asked, used, most, is_from_before};
+}
+
+// Weights, optimizer states and caches, or memory that the program takes ahead. The records do not
+// say which, and what the steps allocate is not what fills the memory.
+void tell_memory_from_before(const MemoryLimit& measured, Finding& finding) {
+  finding.arithmetic.push_back(
+      say("held when the recording began: {}, {} of the most that was held",
+          {bytes(held_at_start(*measured.device)),
+           ratio(held_at_start(*measured.device), measured.used)}));
+  finding.try_next = {
+      "change nothing if the program takes its memory ahead, as inference servers do for their "
+      "key-value cache",
+      "otherwise look at what is allocated before the loop: record from the start of the program, "
+      "with profile_memory=True"};
+  finding.brief = say("GPU memory is nearly full, and was before the recording: {} of {}",
+                      {bytes(measured.used), bytes(measured.most)});
+  finding.action = say("Nothing, if the program takes memory ahead; else look at what it loads");
 }
 
 Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
-  const auto& [device, failures, asked, used, most] = measured;
+  const auto& [device, failures, asked, used, most, is_from_before] = measured;
   Finding finding;
   finding.kind = FindingKind::kMemory;
+  finding.confidence = Confidence::kHigh;
+  finding.sample_count = failures > 0 ? failures : device->samples.size();
+  finding.sample_noun = failures > 0 ? "failure" : "record";
   if (failures > 0)
     finding.verdict = say(facts,
                           "GPU memory ran out {} [time|times] while it was recorded; the "
@@ -66,6 +101,10 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
     if (device->has_blocks)
       add_owners(facts, analysis::memory_held(*device, device->peak).shares, finding);
   }
+  if (is_from_before) {
+    tell_memory_from_before(measured, finding);
+    return finding;
+  }
   finding.try_next = {
       "use activation checkpointing, a smaller micro-batch, or lower precision for the largest "
       "tensors at the peak",
@@ -74,9 +113,6 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
                       ? say(facts, "GPU memory ran out {} [time|times]", {count(failures)})
                       : say("GPU memory is nearly full: {} of {}", {bytes(used), bytes(most)});
   finding.action = say("Checkpoint activations, or use a smaller micro-batch or lower precision");
-  finding.confidence = Confidence::kHigh;
-  finding.sample_count = failures > 0 ? failures : device->samples.size();
-  finding.sample_noun = failures > 0 ? "failure" : "record";
   return finding;
 }
 

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -16,6 +17,22 @@ TEST(MemoryLimitTest, SpeaksAboveNineTenths) {
   EXPECT_EQ(finding->verdict.values[0].integer, 3800 * kMB);
   EXPECT_NEAR(finding->verdict.values[2].real, 3800.0 / 4096, 1e-9);
   EXPECT_EQ(finding->arithmetic.at(0).values.at(1).integer, 3 * kGB);
+}
+
+// 3.8 GB were held before a step that needs 100 MB: an inference server looks like this.
+TEST(MemoryLimitTest, AdvisesNoCheckpointingForWhatWasThereBefore) {
+  AllocatorSketch before(3 * kGB, 3800 * kMB);
+  before.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 100 * kMB, 1);
+  const auto finding = find_by_rule(before.trace(), "memory-limit");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("takes memory ahead"));
+  EXPECT_EQ(finding->arithmetic.back().values.at(0).integer, 3800 * kMB);
+  // 2 GB before it, and 1.8 GB of the recorded program.
+  AllocatorSketch grown(2 * kGB, 2 * kGB);
+  grown.device_has(4 * kGB).op("aten::mm", 0, 100).change(50, 1800 * kMB, 1);
+  const auto own = find_by_rule(grown.trace(), "memory-limit");
+  ASSERT_TRUE(own);
+  EXPECT_THAT(own->action.pattern, ::testing::HasSubstr("Checkpoint activations"));
 }
 
 TEST(MemoryLimitTest, IsQuietBelowAndNotCheckedWithoutTheSize) {
