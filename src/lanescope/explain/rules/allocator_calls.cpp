@@ -35,6 +35,7 @@ struct AllocatorCalls {
   std::int64_t launches_late_ns = 0;  // on threads that launch GPU work
   std::int64_t during_ns = 0;         // idle time of the GPU during the calls
   std::int64_t at_stake_ns = 0;
+  std::int64_t growth_bytes = 0;  // what a step allocates and keeps
 };
 
 Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
@@ -92,10 +93,21 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
                         .is_cache_off = is_cache_off,
                         .launches_late_ns = launches_late.length_ns(),
                         .during_ns = during_ns,
-                        .at_stake_ns = at_stake_ns};
+                        .at_stake_ns = at_stake_ns,
+                        .growth_bytes = frees == 0 ? growth_of_a_step(facts) : 0};
 }
 
 void add_cache_advice(const Facts& facts, const AllocatorCalls& found, Finding& finding) {
+  if (found.growth_bytes > 0) {
+    finding.arithmetic.push_back(
+        say("memory grows by {} a step, and nothing is freed: new memory is what the program keeps",
+            {bytes(found.growth_bytes)}));
+    finding.try_next = {
+        "see memory-growth: once the program keeps no tensors from step to step, "
+        "the cache serves these allocations"};
+    finding.action = say("Keep no tensors from step to step (memory-growth)");
+    return;
+  }
   const bool is_rocm = find_api_call(found.by_name.begin()->first).runtime() == ApiRuntime::kHip;
   if (found.is_cache_off) {
     finding.arithmetic.push_back(

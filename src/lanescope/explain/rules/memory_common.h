@@ -10,6 +10,9 @@ namespace lanescope::explain::rules {
 
 // The accelerator with the highest peak; without records of one the CPU; null: there are none.
 const analysis::MemoryDevice* main_memory(const Facts& facts);
+// By how much it grows in a step, in the median, where steps keep what they allocate
+// (memory-growth). 0: it does not, or the records do not tell.
+std::int64_t growth_of_a_step(const Facts& facts);
 const char* memory_name(const analysis::MemoryDevice& device);  // "GPU memory", "CPU memory"
 // What the device has, by the file's deviceProperties; 0: unknown.
 std::int64_t device_memory_bytes(const Facts& facts, std::int64_t device);

@@ -93,6 +93,13 @@ Finding tell_memory_growth(const Facts& facts, const MemoryGrowth& measured) {
 
 }  // namespace
 
+std::int64_t growth_of_a_step(const Facts& facts) {
+  if (!main_memory(facts)) return 0;
+  const auto measured = measure_memory_growth(facts);
+  const auto* found = std::get_if<MemoryGrowth>(&measured);
+  return found ? found->growth : 0;
+}
+
 extern constinit const Rule memory_growth_rule = {
     .id = "memory-growth",
     .question = "does GPU memory grow from step to step?",
