@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "lanescope/analysis/trace_info.h"
 #include "lanescope/explain/compare_headline.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/python_frames.h"
@@ -182,6 +183,23 @@ bool has_shapes(const StepCosts& costs) {
                      [](const WorkGroup& each) { return !each.dims.empty(); });
 }
 
+// Two ranks of one job: the time that one waits for the other is communication alone.
+void add_rank_remark(const Comparison& c, std::vector<Sentence>& out) {
+  const analysis::TraceInfo a = analysis::compute_trace_info(*c.a->trace);
+  const analysis::TraceInfo b = analysis::compute_trace_info(*c.b->trace);
+  if (c.scope != CompareScope::kSteps || !a.rank || !b.rank || *a.rank == *b.rank ||
+      a.world_size != b.world_size)
+    return;
+  const std::int64_t delta_ns = c.diff.effects.exposed_communication_ns;
+  const auto number = [](std::int64_t rank) { return text(std::to_string(rank)); };
+  if (std::llabs(delta_ns) <= std::max(compare_noise_ns(c), compare_wall_ns(c, true) / 20)) return;
+  out.push_back(
+      say("A is rank {} and B rank {}. If they are of one job: {} spends {} more in communication "
+          "alone, so most likely it waits there for {}, which reaches the collectives later.",
+          {number(*a.rank), number(*b.rank), text(delta_ns > 0 ? "B" : "A"),
+           ns(std::llabs(delta_ns)), text(delta_ns > 0 ? "A" : "B")}));
+}
+
 // Differences of the recordings, and what they mean for the numbers.
 std::vector<Sentence> remarks_of(const Comparison& c) {
   std::vector<Sentence> out;
@@ -211,6 +229,7 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
               "these look like different programs.",
               {ratio(matched, all)}));
   }
+  add_rank_remark(c, out);
   if (c.scope == CompareScope::kSteps || c.scope == CompareScope::kRecordings)
     for (const auto& [facts, side] : {std::pair(c.a, "A"), std::pair(c.b, "B")})
       if (const analysis::Gap* gap = rules::find_edge_gap(*facts))

@@ -3,161 +3,30 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lanescope/base/wide.h"
+#include "lanescope/explain/compare_reasons.h"
 
 namespace lanescope::explain {
 
 using analysis::IdleCause;
-using analysis::KernelDiff;
-using analysis::MatchKind;
-using analysis::WallEffects;
 
 namespace {
-
-// One reason for the difference: its time and its words.
-struct Reason {
-  std::int64_t delta_ns = 0;
-  Sentence text;
-};
 
 // A change of time with its sign: "+1.200ms".
 Sentence change(std::int64_t delta_ns) {
   return say(delta_ns < 0 ? "-{}" : "+{}", {ns(std::llabs(delta_ns))});
 }
 
-// The row of that kind with the largest effect of the same sign as `delta_ns`; null: none.
-template <typename Effect>
-const KernelDiff* largest(const Comparison& c, MatchKind kind, std::int64_t delta_ns,
-                          Effect effect) {
-  const KernelDiff* best = nullptr;
-  for (const KernelDiff& row : c.diff.kernels) {
-    if (row.kind != kind || (effect(row) > 0) != (delta_ns > 0)) continue;
-    if (best == nullptr || std::llabs(effect(row)) > std::llabs(effect(*best))) best = &row;
-  }
-  return best;
-}
-
-const std::string& kernel_a(const Comparison& c, const KernelDiff& row) {
-  return c.a_costs.work[row.a.front()].name;
-}
-const std::string& kernel_b(const Comparison& c, const KernelDiff& row) {
-  return c.b_costs.work[row.b.front()].name;
-}
-
-std::int64_t mean_ns(std::int64_t total_ns, std::uint64_t count) {
-  return count == 0 ? 0 : total_ns / static_cast<std::int64_t>(count);
-}
-
-void add_kernel_reasons(const Comparison& c, std::vector<Reason>& reasons) {
-  const WallEffects& effects = c.diff.effects;
-  const auto delta = [](const KernelDiff& row) { return row.delta_ns(); };
-  if (const auto* row = largest(c, MatchKind::kSame, effects.per_call_ns,
-                                [](const KernelDiff& each) { return each.per_call_ns; }))
-    reasons.push_back({effects.per_call_ns,
-                       say("per call of the same kernels (most of it {}: {} a call instead of {})",
-                           {kernel(kernel_b(c, *row)), ns(mean_ns(row->b_total_ns, row->b_count)),
-                            ns(mean_ns(row->a_total_ns, row->a_count))})});
-  if (const auto* row = largest(c, MatchKind::kSame, effects.calls_ns,
-                                [](const KernelDiff& each) { return each.count_ns; }))
-    reasons.push_back(
-        {effects.calls_ns,
-         say(effects.calls_ns > 0 ? "from more calls of the same kernels (most of it {})"
-                                  : "from fewer calls of the same kernels (most of it {})",
-             {kernel(kernel_b(c, *row))})});
-  if (const auto* row = largest(c, MatchKind::kChanged, effects.changed_ns, delta))
-    reasons.push_back({effects.changed_ns,
-                       say("from other kernels under the same operators (most of it {} -> {})",
-                           {kernel(kernel_a(c, *row)), kernel(kernel_b(c, *row))})});
-  if (const auto* row = largest(c, MatchKind::kFused, effects.fused_ns, delta)) {
-    if (row->a_is_fused)
-      reasons.push_back({effects.fused_ns, say("because {} of A now runs as kernels of its own",
-                                               {kernel(kernel_a(c, *row))})});
-    else
-      reasons.push_back({effects.fused_ns, say("from fusion: {} kernels of A run as {} in B{}",
-                                               {count(row->a.size()), kernel(kernel_b(c, *row)),
-                                                text(row->b.size() == 1 ? "" : " and others")})});
-  }
-  if (const auto* row = largest(c, MatchKind::kNew, effects.new_ns, delta))
-    reasons.push_back({effects.new_ns, say("from kernels that only B has (most of it {})",
-                                           {kernel(kernel_b(c, *row))})});
-  if (const auto* row = largest(c, MatchKind::kGone, effects.gone_ns, delta))
-    reasons.push_back({effects.gone_ns, say("from kernels that only A has (most of it {})",
-                                            {kernel(kernel_a(c, *row))})});
-}
-
-// What the CPU did while launches were late, and whose time changed most in the direction of
-// delta_ns.
-Sentence cpu_meanwhile(const Comparison& c, std::int64_t delta_ns) {
-  const auto a = host_shares(*c.a, host_late_stretches(*c.a));
-  const auto b = host_shares(*c.b, host_late_stretches(*c.b));
-  const HostShare* best = nullptr;
-  std::int64_t most = 0;
-  const auto per_step = [](const HostShare& share, const analysis::StepCosts& side) {
-    return analysis::per_step_ns(share.time_ns, side.step_count);
-  };
-  const auto in = [](const std::vector<HostShare>& shares, const HostShare& of) {
-    return std::find_if(shares.begin(), shares.end(), [&](const HostShare& each) {
-      return each.name == of.name && each.kind == of.kind;
-    });
-  };
-  // The first hundred names of each side have nearly all of the time.
-  const bool longer = delta_ns > 0;
-  const auto& mine = longer ? b : a;
-  const auto& other = longer ? a : b;
-  for (std::size_t i = 0; i < mine.size() && i < 100; ++i) {
-    const auto found = in(other, mine[i]);
-    std::int64_t more = per_step(mine[i], longer ? c.b_costs : c.a_costs);
-    if (found != other.end()) more -= per_step(*found, longer ? c.a_costs : c.b_costs);
-    if (more <= most) continue;
-    most = more;
-    best = &mine[i];
-  }
-  if (best == nullptr || most * 5 < std::llabs(delta_ns)) return {};
-  Sentence text = describe(*best);
-  text.pattern = "; CPU meanwhile: " + text.pattern;
-  return text;
-}
-
-void add_idle_reasons(const Comparison& c, std::vector<Reason>& reasons) {
-  for (std::size_t i = 0; i < analysis::kIdleCauseCount; ++i) {
-    const std::int64_t delta = c.diff.effects.idle_ns[i];
-    if (delta == 0) continue;
-    const auto cause = static_cast<IdleCause>(i);
-    const GapDiff* best = nullptr;
-    for (const GapDiff& row : c.gaps) {
-      if (row.cause != cause || (row.b_ns > row.a_ns) != (delta > 0)) continue;
-      best = &row;  // largest first
-      break;
-    }
-    Reason reason{delta, say("of idle GPU: {}", {text(idle_cause_phrase(cause))})};
-    if (best != nullptr && !best->before.empty()) {
-      append(reason.text, say(" (most before {}", {kernel(best->before)}));
-      if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync)
-        append(reason.text, cpu_meanwhile(c, delta));
-      reason.text.pattern += ")";
-    }
-    reasons.push_back(std::move(reason));
-  }
-}
-
-std::vector<Reason> reasons_of(const Comparison& c) {
-  std::vector<Reason> reasons;
-  add_kernel_reasons(c, reasons);
-  add_idle_reasons(c, reasons);
-  const WallEffects& effects = c.diff.effects;
-  reasons.push_back({effects.overlap_ns,
-                     say(effects.overlap_ns > 0 ? "because fewer kernels run beside each other"
-                                                : "because more kernels run beside each other")});
-  reasons.push_back(
-      {effects.exposed_communication_ns, say("of communication with nothing computing beside it")});
-  reasons.push_back(
-      {effects.exposed_copy_ns, say("of copies and memsets with nothing computing beside them")});
-  std::erase_if(reasons, [](const Reason& each) { return each.delta_ns == 0; });
-  std::stable_sort(reasons.begin(), reasons.end(), [](const Reason& x, const Reason& y) {
-    return std::llabs(x.delta_ns) > std::llabs(y.delta_ns);
-  });
-  return reasons;
+// Moves the reason's words.
+void append_reason(Reason& reason, bool is_first, Sentence& to) {
+  to.pattern += is_first ? ": " : ", ";
+  append(to, change(reason.delta_ns));
+  to.pattern += " ";
+  append(to, std::exchange(reason.text, {}));
 }
 
 // Up to three largest reasons in the direction of the step's change, and the largest against it.
@@ -165,18 +34,36 @@ void append_reasons(const Comparison& c, std::int64_t delta_ns, Sentence& to) {
   std::size_t named = 0;
   std::int64_t explained = 0;
   bool against = false;
-  for (Reason& each : reasons_of(c)) {
+  std::vector<Reason> reasons = reasons_of(c);
+  for (Reason& each : reasons) {
     const bool with = (each.delta_ns > 0) == (delta_ns > 0);
     if (wide(std::llabs(each.delta_ns)) * 10 < std::llabs(delta_ns) || named == 3) break;
     if (with && wide(std::llabs(explained)) * 20 >= wide(std::llabs(delta_ns)) * 19) continue;
     if (!with && against) continue;
     against |= !with;
     if (with) explained += each.delta_ns;
-    to.pattern += named++ == 0 ? ": " : ", ";
-    append(to, change(each.delta_ns));
-    to.pattern += " ";
-    append(to, each.text);
+    append_reason(each, named++ == 0, to);
   }
+  // What changed, though its effects cancel each other.
+  for (Reason& each : reasons)
+    if (each.hidden_ns > 0 && !each.text.pattern.empty() &&
+        wide(each.hidden_ns) * 10 >=
+            wide(std::max<std::int64_t>(std::llabs(delta_ns), compare_wall_ns(c, true))))
+      append_reason(each, named++ == 0, to);
+}
+
+// The largest reasons for and against, where they cancel each other: a twentieth of the wall or
+// more, and more than the variation. False: there are none.
+bool append_opposite_reasons(const Comparison& c, Sentence& to) {
+  if (c.scope != CompareScope::kSteps && c.scope != CompareScope::kRecordings) return false;
+  const std::int64_t least = std::max(compare_noise_ns(c), compare_wall_ns(c, true) / 20);
+  std::size_t named = 0;
+  for (Reason& each : reasons_of(c)) {
+    if (std::max<std::int64_t>(std::llabs(each.delta_ns), each.hidden_ns) <= least || named == 3)
+      continue;
+    append_reason(each, named++ == 0, to);
+  }
+  return named > 0;
 }
 
 Sentence few_steps(const StepSpread& steps) {
@@ -237,6 +124,26 @@ Sentence not_compared(const Comparison& c) {
                                                    : "operators")});
 }
 
+// The walls agree, or differ by less than they vary. Their parts may differ all the same, and steps
+// that vary much may hide a difference.
+Sentence within_variation(const Comparison& c, std::int64_t delta_ns) {
+  const std::int64_t median_ns = c.b_steps.median_ns - c.a_steps.median_ns;
+  Sentence out =
+      say("A {} takes about as long in B as in A, but its parts differ", {text(unit_of(c))});
+  if (append_opposite_reasons(c, out))
+    out.pattern += "; ";
+  else if (wide(std::llabs(median_ns)) * 50 <= c.a_steps.median_ns)
+    out = say("No difference that the steps' own variation would not explain: ");
+  else
+    out = say("The difference may be chance, because the steps vary by as much: ");
+  append(out, change(median_ns));
+  append(out, say(" in the median of a {}, ", {text(unit_of(c))}));
+  append(out, change(delta_ns));
+  append(out, say(" in the mean"));
+  append(out, spread_sentence(c));
+  return out;
+}
+
 }  // namespace
 
 std::int64_t compare_noise_ns(const Comparison& c) {
@@ -259,15 +166,8 @@ Sentence compare_headline(const Comparison& c) {
       return say("No difference: every number of A and B is the same.");
     case CompareVerdict::kNotCompared:
       return not_compared(c);
-    case CompareVerdict::kWithin: {
-      Sentence out = say("No difference that the steps' own variation would not explain: ");
-      append(out, change(c.b_steps.median_ns - c.a_steps.median_ns));
-      append(out, say(" in the median of a {}, ", {text(unit_of(c))}));
-      append(out, change(delta));
-      append(out, say(" in the mean"));
-      append(out, spread_sentence(c));
-      return out;
-    }
+    case CompareVerdict::kWithin:
+      return within_variation(c, delta);
     case CompareVerdict::kSlowSteps: {
       Sentence out = say("The usual step did not change, but a few steps make the mean differ by ");
       append(out, change(delta));

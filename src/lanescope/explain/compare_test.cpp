@@ -76,6 +76,60 @@ TEST(CompareTest, WithinTheStepsOwnVariationNothingChanged) {
   EXPECT_EQ(pair.result.diff.effects.sum_ns(), 8'000);
 }
 
+// A step of 40 calls of 20 us becomes one of 4 calls of 200 us: the sum stays, and both changes are
+// told as one.
+TEST(CompareTest, FewerButLongerCallsAreOneChange) {
+  const auto steps = [](int calls, std::int64_t us) {
+    ProgramSketch sketch;
+    for (int i = 0; i < 5; ++i) {
+      sketch.step();
+      for (int k = 0; k < calls; ++k) sketch.kernel("neg", us);
+      sketch.wait().end();
+    }
+    return sketch.trace();
+  };
+  const Pair pair(steps(40, 20), steps(4, 200));
+  EXPECT_EQ(pair.result.diff.effects.calls_ns, -720'000);
+  EXPECT_EQ(pair.result.diff.effects.per_call_ns, 720'000);
+  const std::string headline = plain(pair.result.headline);
+  EXPECT_NE(headline.find("fewer but longer calls of the same kernels (most of it neg: 4 of 200000 "
+                          "instead of 40 of 20000)"),
+            std::string::npos)
+      << headline;
+  EXPECT_EQ(headline.find("per call of the same"), std::string::npos) << headline;
+}
+
+// Two ranks of one job. A waits 500 us in its collective for B, whose GPU is idle meanwhile because
+// the CPU is late.
+TEST(CompareTest, RanksThatTakeEquallyLongForOtherReasonsDiffer) {
+  const auto rank = [](int number, std::int64_t idle_us, std::int64_t collective_us) {
+    testing::Sketch sketch;
+    sketch.metadata("distributedInfo", R"({"backend": "nccl", "rank": )" + std::to_string(number) +
+                                           R"(, "world_size": 2})");
+    std::int64_t id = 0;
+    for (int i = 0; i < 5; ++i) {
+      const std::int64_t at = i * 1'000'000;
+      sketch.annotation("ProfilerStep#" + std::to_string(i), at, 1'000'000);
+      sketch.runtime("cudaLaunchKernel", at + idle_us * 1000, 5'000, {.correlation = ++id});
+      sketch.kernel("gemm", at + idle_us * 1000 + 6'000, 300'000, {.correlation = id});
+      sketch.runtime("cudaLaunchKernel", at + idle_us * 1000 + 10'000, 5'000,
+                     {.correlation = ++id});
+      sketch.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + idle_us * 1000 + 306'000,
+                    collective_us * 1000, {.correlation = id});
+    }
+    return sketch.trace();
+  };
+  const Pair pair(rank(0, 5, 650), rank(1, 505, 150));
+  const std::string headline = plain(pair.result.headline);
+  EXPECT_EQ(headline.find("No difference"), std::string::npos) << headline;
+  EXPECT_NE(headline.find("+500000 of idle GPU"), std::string::npos) << headline;
+  EXPECT_NE(headline.find("-500000 of communication"), std::string::npos) << headline;
+  ASSERT_FALSE(pair.result.remarks.empty());
+  EXPECT_NE(plain(pair.result.remarks[0]).find("A spends 500000 more in communication alone"),
+            std::string::npos)
+      << plain(pair.result.remarks[0]);
+}
+
 // One of six steady steps is 600 us longer: the medians agree, the means differ by 100 us.
 TEST(CompareTest, OneSlowStepIsNotASlowerProgram) {
   const Pair pair(training({100, 100, 100, 100, 100, 100, 100}),
