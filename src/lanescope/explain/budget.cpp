@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
+
+#include "lanescope/explain/do_first.h"
 
 namespace lanescope::explain {
 namespace {
@@ -169,6 +172,20 @@ BudgetLine rule_line(const std::string& id, const Explanation& explanation) {
   return line;
 }
 
+std::vector<BudgetCause> causes_of(const Facts& facts, const Explanation& explanation) {
+  std::vector<BudgetCause> causes;
+  for (Suggestion& each : do_first(facts, explanation)) {
+    if (!each.place.pattern.empty()) {
+      append(each.action, say(" ("));
+      append(each.action, each.place);
+      append(each.action, say(")"));
+    }
+    causes.push_back({explanation.findings[each.finding].rule, std::move(each.verdict),
+                      std::move(each.action), each.gain_ns, each.gain_ratio});
+  }
+  return causes;
+}
+
 }  // namespace
 
 const char* budget_state_name(BudgetState state) {
@@ -206,6 +223,17 @@ Result<Limit> parse_limit(const Measure& measure, bool at_most, std::string_view
   return limit;
 }
 
+Result<std::unique_ptr<Facts>> facts_of_explain(const Facts& facts) {
+  const std::vector<std::int64_t> lengths = facts.steady_lengths_ns();
+  std::int64_t all_ns = 0;
+  for (const std::int64_t each : lengths) all_ns += each;
+  if (!facts.steps.marked || facts.selection.one_chosen || lengths.size() < 2 ||
+      *std::max_element(lengths.begin(), lengths.end()) <= all_ns / 2)
+    return std::unique_ptr<Facts>();
+  LANESCOPE_TRY(Facts own, gather_facts(*facts.trace));
+  return std::make_unique<Facts>(std::move(own));
+}
+
 Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget) {
   BudgetReport report;
   if (const std::uint64_t lost = lost_count(*facts.trace); lost > 0 && !budget.allow_damage)
@@ -215,10 +243,22 @@ Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget) {
                               lost == 1 ? "one place" : fmt::format("{} places", lost))));
   for (const Limit& limit : budget.limits)
     report.lines.push_back(check_limit(facts, limit, budget.per_recording));
-  if (!budget.quiet_rules.empty()) {
-    LANESCOPE_TRY(const Explanation explanation, run_rules(facts, {budget.quiet_rules, {}}));
-    for (const std::string& id : budget.quiet_rules)
-      report.lines.push_back(rule_line(id, explanation));
+  const auto is_broken = [&] {
+    return std::any_of(report.lines.begin(), report.lines.end(),
+                       [](const BudgetLine& line) { return line.state == BudgetState::kBroken; });
+  };
+  if (!budget.quiet_rules.empty() || is_broken()) {
+    LANESCOPE_TRY(const std::unique_ptr<Facts> own, facts_of_explain(facts));
+    const Facts& explained = own ? *own : facts;
+    if (!budget.quiet_rules.empty()) {
+      LANESCOPE_TRY(const Explanation asked, run_rules(explained, {budget.quiet_rules, {}}));
+      for (const std::string& id : budget.quiet_rules) report.lines.push_back(rule_line(id, asked));
+    }
+    if (is_broken()) {
+      LANESCOPE_TRY(const Explanation whole, run_rules(explained));
+      report.headline = whole.headline;
+      report.causes = causes_of(explained, whole);
+    }
   }
   for (const BudgetLine& line : report.lines) {
     report.broken += line.state == BudgetState::kBroken ? 1 : 0;

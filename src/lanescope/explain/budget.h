@@ -1,6 +1,7 @@
 // A budget: limits that a trace must keep, checked line by line. docs/formats/budget.md.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,14 +50,30 @@ struct BudgetLine {
   std::string missing;             // kMissing: what the trace lacks, and how to record it
 };
 
+// What explain would do first about the trace.
+struct BudgetCause {
+  std::string rule;
+  Sentence verdict, action;
+  std::int64_t gain_ns = 0;  // per step, at most; 0: no time
+  double gain_ratio = 0;     // of a step
+};
+
 struct BudgetReport {
   std::vector<BudgetLine> lines;  // in the order of the budget
+  // Where a line is broken: explain's headline and first findings, from the same analysis.
+  Sentence headline;
+  std::vector<BudgetCause> causes;
   std::size_t broken = 0, missing = 0;
   bool kept() const { return broken == 0 && missing == 0; }
 };
 
 // kInvalidArgument: a rule that does not exist. O(n log n). Any thread.
 Result<BudgetReport> check_budget(const Facts& facts, const Budget& budget);
+
+// The facts that explain has of the same trace, where `facts` count a step that took longer than
+// all others together: explain leaves it out, so that it does not decide what bounds the usual
+// step. Null: they are these.
+Result<std::unique_ptr<Facts>> facts_of_explain(const Facts& facts);
 
 // A budget that this trace keeps, as text of a budget file: times, shares, sizes and counts plus
 // `slack` (0.1: 10 %), and rules that ran and stayed quiet. Measures that the trace lacks are left

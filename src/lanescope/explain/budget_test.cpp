@@ -225,6 +225,40 @@ TEST(BudgetTest, ARuleThatFiresBreaksTheBudget) {
   }
 }
 
+// The copy of 10 us is half a sixth of the step: the numbers are broken, and the cause is named.
+TEST(BudgetTest, ABrokenLimitComesWithTheCauseThatExplainNames) {
+  const Trace trace = three_steps();
+  const BudgetReport report = check(trace, {{"exposed_copy", "1 us"}});
+  ASSERT_EQ(report.broken, 1u);
+  const Explanation all = *run_rules(*gather_facts(trace));
+  EXPECT_EQ(report.headline.pattern, all.headline.pattern);
+  ASSERT_FALSE(report.causes.empty());
+  EXPECT_EQ(report.causes[0].rule, "pageable-copy");
+  EXPECT_FALSE(report.causes[0].action.pattern.empty());
+  EXPECT_TRUE(check(trace, {{"exposed_copy", "1 s"}}).causes.empty());
+}
+
+// Four steps keep the GPU busy; in a fifth it waits 50 ms. That step counts in the numbers, but a
+// usual step is bound by the GPU, as explain says.
+TEST(BudgetTest, ALongStepDoesNotMakeTheProgramHostBound) {
+  ProgramSketch sketch;
+  for (int i = 0; i < 6; ++i) {
+    sketch.step();
+    if (i == 3) sketch.pass(50'000);
+    for (int k = 0; k < 10; ++k) sketch.launch({.us = 50});
+    sketch.end();
+  }
+  const Trace trace = sketch.trace();
+  const auto counted = *gather_facts(trace, {.step = {}, .count_long_step = true});
+  Budget budget;
+  budget.quiet_rules = {"host-bound"};
+  budget.limits.push_back(*parse_limit(*find_measure("wall"), true, "1 ms"));
+  const auto report = check_budget(counted, budget);
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->lines[0].state, BudgetState::kBroken);  // 10.5 ms in the mean
+  EXPECT_EQ(report->lines[1].state, BudgetState::kKept);
+}
+
 TEST(BudgetTest, ATraceOfWhichSomethingWasLostIsSaidToBe) {
   testing::Sketch sketch;
   sketch.kernel("gemm", 0, 1000);

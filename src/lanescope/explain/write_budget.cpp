@@ -110,7 +110,9 @@ class Writer {
     line(key, fmt::format("{:.0f}", limit), measure);
   }
   void quiet_rules() {
-    const auto explanation = run_rules(facts_);
+    const auto own = facts_of_explain(facts_);
+    if (!own) return;
+    const auto explanation = run_rules(*own ? **own : facts_);
     if (!explanation) return;
     std::string ids;
     for (const RuleRun& run : explanation->runs)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -70,6 +72,24 @@ std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
   return lines;
 }
 
+// What explain says of a broken budget: its headline, then what to do first.
+std::vector<std::string> causes_text(const BudgetReport& report) {
+  std::vector<std::string> out;
+  if (report.broken == 0 || report.headline.pattern.empty()) return out;
+  out.push_back("Why, as lanescope explain says: " + sentence_text(report.headline));
+  for (std::size_t i = 0; i < report.causes.size(); ++i) {
+    const explain::BudgetCause& cause = report.causes[i];
+    std::string text = fmt::format("{}. {}", i + 1, sentence_text(cause.verdict));
+    if (cause.gain_ns > 0)
+      text += fmt::format(": up to {} ({:.0f} %)", format_time_ns(cause.gain_ns),
+                          cause.gain_ratio * 100);
+    if (const std::string action = sentence_text(cause.action); !action.empty())
+      text += ". " + action;
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
 std::string markdown(const Facts& facts, const BudgetReport& report, const CheckOptions& options) {
   std::string out =
       fmt::format("# {}\n\n{} ({}) against {}\n\n| | limit | found |\n|---|---|---|\n",
@@ -81,6 +101,7 @@ std::string markdown(const Facts& facts, const BudgetReport& report, const Check
       found += "<br>" + markdown_escaped(evidence_text(facts, each));
     out += fmt::format("| {} | {} | {} |\n", label(line->state), line->key, found);
   }
+  for (const std::string& each : causes_text(report)) out += "\n" + markdown_escaped(each) + "\n";
   return out;
 }
 
@@ -92,13 +113,25 @@ std::string check_text(const Facts& facts, const BudgetReport& report,
   std::string out = verdict_text(report) + '\n';
   out += fmt::format("  {} ({}) against {}\n\n", one_line(options.trace), about(facts),
                      one_line(options.budget));
+  const auto is_quiet_rule = [](const BudgetLine& line) {
+    return line.state == BudgetState::kKept && !line.has_value;
+  };
+  std::string quiet;
+  for (const BudgetLine& line : report.lines)
+    if (is_quiet_rule(line)) quiet += (quiet.empty() ? "" : ", ") + line.key;
   for (const BudgetLine* line : ranked(report)) {
+    if (is_quiet_rule(*line)) continue;
     const std::string first =
         fmt::format("{} {}  ", pad_right(label(line->state), 7), pad_right(line->key, 21));
     out += wrapped(first, details(*line));
     for (const Evidence& each : line->evidence)
       out += wrapped("          > ", evidence_text(facts, each));
   }
+  if (!quiet.empty())
+    out += wrapped(fmt::format("kept    {}  ", pad_right("rules", 21)), "quiet: " + quiet);
+  const auto causes = causes_text(report);
+  for (std::size_t i = 0; i < causes.size(); ++i)
+    out += (i == 0 ? "\n" : "") + wrapped("", causes[i]);
   return out;
 }
 
@@ -129,6 +162,14 @@ std::string check_json(const Facts& facts, const BudgetReport& report,
       json.end_object();
     }
     json.end_array().end_object();
+  }
+  json.end_array();
+  if (report.broken > 0) json.text("headline", sentence_text(report.headline));
+  json.begin_array("causes");
+  for (const explain::BudgetCause& cause : report.causes) {
+    json.begin_object().text("rule", cause.rule).text("verdict", sentence_text(cause.verdict));
+    json.text("action", sentence_text(cause.action)).integer("at_stake_ns", cause.gain_ns);
+    json.real("at_stake_ratio", cause.gain_ratio).end_object();
   }
   return json.end_array().take();
 }

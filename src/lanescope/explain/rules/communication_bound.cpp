@@ -111,6 +111,7 @@ extern constinit const Rule communication_bound_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_communication_bound, tell_communication_bound>,
     .bounds_step = true,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -89,6 +89,7 @@ extern constinit const Rule compile_overhead_rule = {
     .order = 710,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_compile_overhead, tell_compile_overhead>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -144,6 +144,7 @@ extern constinit const Rule conv_bias_rule = {
     .only_if = kernels_matter,
     .then_needs = {need::kShapes},
     .run = measure_and_tell<measure_conv_bias, tell_conv_bias>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

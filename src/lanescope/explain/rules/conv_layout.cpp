@@ -74,6 +74,7 @@ extern constinit const Rule conv_layout_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_conv_layout, tell_conv_layout>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

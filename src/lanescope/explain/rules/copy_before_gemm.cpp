@@ -154,6 +154,7 @@ extern constinit const Rule copy_before_gemm_rule = {
     .order = 480,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_copy_before_gemm, tell_copy_before_gemm>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -85,6 +85,7 @@ extern constinit const Rule copy_bound_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_copy_bound, tell_copy_bound>,
     .bounds_step = true,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -172,6 +172,7 @@ extern constinit const Rule cpu_built_tensor_rule = {
     .order = 450,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_cpu_built_tensor, tell_cpu_built_tensor>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

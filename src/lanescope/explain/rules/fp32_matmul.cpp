@@ -112,6 +112,7 @@ extern constinit const Rule fp32_matmul_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_fp32_matmul, tell_fp32_matmul>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -138,6 +138,7 @@ extern constinit const Rule graph_breaks_rule = {
     .question = "does torch.compile have graph breaks?",
     .order = 690,
     .run = measure_and_tell<measure_graph_breaks, tell_graph_breaks>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

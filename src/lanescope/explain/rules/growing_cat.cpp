@@ -171,6 +171,7 @@ extern constinit const Rule growing_cat_rule = {
     .order = 460,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_growing_cat, tell_growing_cat>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

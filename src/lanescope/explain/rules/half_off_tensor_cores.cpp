@@ -84,6 +84,7 @@ extern constinit const Rule half_off_tensor_cores_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_half_off_tensor_cores, tell_half_off_tensor_cores>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -148,6 +148,7 @@ extern constinit const Rule layout_copies_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_layout_copies, tell_layout_copies>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

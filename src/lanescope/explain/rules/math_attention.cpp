@@ -151,6 +151,7 @@ extern constinit const Rule math_attention_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_math_attention, tell_math_attention>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -107,6 +107,7 @@ extern constinit const Rule memory_growth_rule = {
     .order = 360,
     .needs = {need::kMemoryRecords},
     .run = measure_and_tell<measure_memory_growth, tell_memory_growth>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -167,6 +167,7 @@ extern constinit const Rule micro_step_sync_rule = {
     .order = 440,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_micro_step_sync, tell_micro_step_sync>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

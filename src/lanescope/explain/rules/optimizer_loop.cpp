@@ -107,6 +107,7 @@ extern constinit const Rule optimizer_loop_rule = {
     .order = 750,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_optimizer_loop, tell_optimizer_loop>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

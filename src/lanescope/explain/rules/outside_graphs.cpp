@@ -145,6 +145,7 @@ extern constinit const Rule outside_graphs_rule = {
     .order = 740,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_outside_graphs, tell_outside_graphs>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

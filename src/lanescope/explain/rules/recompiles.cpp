@@ -143,6 +143,7 @@ extern constinit const Rule recompiles_rule = {
     .question = "does torch.compile compile again while the steps run?",
     .order = 700,
     .run = measure_and_tell<measure_recompiles, tell_recompiles>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -137,6 +137,7 @@ extern constinit const Rule scaler_sync_rule = {
     .order = 810,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_scaler_sync, tell_scaler_sync>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -121,6 +121,7 @@ extern constinit const Rule serial_communication_rule = {
     .order = 410,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_serial_communication, tell_serial_communication>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -166,6 +166,7 @@ extern constinit const Rule slow_launches_rule = {
     .order = 340,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_slow_launches, tell_slow_launches>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -145,6 +145,7 @@ extern constinit const Rule small_collectives_rule = {
     .order = 400,
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_small_collectives, tell_small_collectives>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules

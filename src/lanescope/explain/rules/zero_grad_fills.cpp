@@ -92,6 +92,7 @@ extern constinit const Rule zero_grad_fills_rule = {
     .order = 770,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_zero_grad_fills, tell_zero_grad_fills>,
+    .is_regression = true,
 };
 
 }  // namespace lanescope::explain::rules
