@@ -1,8 +1,14 @@
 // Attention runs as two matmuls and a softmax: scaled_dot_product_attention's fallback, or written
 // out by the program.
-#include <optional>
-#include <unordered_map>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -100,6 +106,49 @@ std::optional<UnfusedAttention> measure_math_attention(const Facts& facts) {
   return found;
 }
 
+JsonValue input_of(const Facts& facts, SliceId op, ArgKey key, std::size_t index) {
+  const auto text = facts.trace->slice_args(op).text(key);
+  const auto list = text ? parse_json(facts.trace->text(*text)) : std::nullopt;
+  return list && index < list->items.size() ? list->items[index] : JsonValue{};
+}
+
+// What of the call keeps the fused kernels away, as far as its inputs are recorded: query, key,
+// value, mask, dropout.
+void add_fallback_advice(const Facts& facts, SliceId op, Finding& finding) {
+  std::vector<std::string> changes;
+  bool is_known = false;
+  if (op != kNone<SliceId>) {
+    const JsonValue dims = input_of(facts, op, ArgKey::kInputDims, 0);
+    const JsonValue type = input_of(facts, op, ArgKey::kInputType, 0);
+    is_known = !dims.items.empty();
+    if (type.text == "float" || type.text == "double") changes.push_back("bfloat16 or float16");
+    if (is_known && dims.items.back().integer.value_or(0) > 256)
+      changes.push_back("a head size of 256 or less");
+    if (!input_of(facts, op, ArgKey::kInputDims, 3).items.empty())
+      changes.push_back("is_causal=True instead of a causal mask");
+    const std::string dropout = input_of(facts, op, ArgKey::kConcreteInputs, 4).text;
+    if (!dropout.empty() && dropout.find_first_not_of("0.") != std::string::npos)
+      changes.push_back("no dropout where it is not needed");
+  }
+  if (!changes.empty()) {
+    const std::string all = fmt::format("{}", fmt::join(changes, ", "));
+    finding.try_next.push_back("use what the fused kernels take: " + all);
+    finding.action = say("Use {}", {text(all)});
+  } else if (is_known) {
+    finding.try_next.push_back(
+        "look for what switches the fused kernels off: sdpa_kernel(SDPBackend.MATH), "
+        "torch.backends.cuda.enable_flash_sdp(False); type, head size and mask of the longest call "
+        "do not");
+    finding.action = say("Look for what switches fused kernels off, as sdpa_kernel(MATH) does");
+  } else {
+    finding.try_next.push_back(
+        "record with record_shapes=True: type, head size and mask decide which kernels can run");
+    finding.action = say("Run it under sdpa_kernel([FLASH_ATTENTION]), which says what it refuses");
+  }
+  finding.try_next.push_back(
+      "run it under torch.nn.attention.sdpa_kernel([...]), which says why a backend was refused");
+}
+
 Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   const bool is_fallback = found.fallbacks >= found.written_out;
   Finding finding;
@@ -125,19 +174,14 @@ Finding tell_math_attention(const Facts& facts, const UnfusedAttention& found) {
   rate_finding(facts, found.savings, finding);
   finding.evidence.push_back(longest_of(facts, found.savings.longest()));
   if (is_fallback)
-    finding.try_next = {
-        "use float16 or bfloat16, a head size up to 256, no dropout in evaluation",
-        "use a mask that the fused kernels take: is_causal=True, or one aligned to 8",
-        "run it under torch.nn.attention.sdpa_kernel([...]), which says why a backend was refused"};
+    add_fallback_advice(facts, found.widest, finding);
   else
     finding.try_next = {
         "call torch.nn.functional.scaled_dot_product_attention instead of the written-out form",
         "pass a mask or bias as its attn_mask, or use torch.nn.attention.flex_attention"};
   finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.brief = say("Attention runs without a fused kernel");
-  finding.action =
-      is_fallback ? say("Run it in bfloat16 with a head size up to 256 and is_causal=True, no mask")
-                  : say("Call torch.nn.functional.scaled_dot_product_attention");
+  if (!is_fallback) finding.action = say("Call torch.nn.functional.scaled_dot_product_attention");
   return finding;
 }
 

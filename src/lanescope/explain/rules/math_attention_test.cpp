@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <string_view>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -28,6 +29,30 @@ TEST(MathAttentionTest, SpeaksOfTheFallback) {
   EXPECT_EQ(finding->verdict.values.at(0).integer, 3);
   EXPECT_EQ(finding->verdict.values.at(2).integer, 9);
   EXPECT_EQ(finding->at_stake_ns, 110'000);
+}
+
+// What the inputs of the fallback say, and nothing that holds already.
+TEST(MathAttentionTest, AdvisesWhatTheInputsShow) {
+  const auto advice = [](const testing::Fields& inputs) {
+    const auto finding = find_in_steps("math-attention", [&](ProgramSketch& p) {
+      p.begin_op("aten::_scaled_dot_product_attention_math", inputs);
+      p.op("aten::bmm", {}, kNvjet, 40).op("aten::_softmax", {}, "softmax_kernel", 30);
+      p.op("aten::bmm", {}, kNvjet, 40).end();
+    });
+    EXPECT_TRUE(finding);
+    if (!finding) return std::string();
+    return finding->action.pattern +
+           (finding->action.values.empty() ? "" : finding->action.values[0].text);
+  };
+  constexpr char kThree[] = "[[4, 16, 2048, 64], [4, 16, 2048, 64], [4, 16, 2048, 64], []]";
+  EXPECT_THAT(advice(shapes(kThree, R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", ""])")),
+              HasSubstr("sdpa_kernel(MATH)"));
+  EXPECT_EQ(advice(shapes(kThree, R"(["float", "float", "float", ""])")),
+            "Use {}bfloat16 or float16");
+  EXPECT_EQ(advice(shapes("[[4, 2, 9, 512], [4, 2, 9, 512], [4, 2, 9, 512], [9, 9]]",
+                          R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "bool"])")),
+            "Use {}a head size of 256 or less, is_causal=True instead of a causal mask");
+  EXPECT_THAT(advice({}), HasSubstr("says what it refuses"));
 }
 
 TEST(MathAttentionTest, IsQuietAboutFusedKernelsAndSmallShares) {
