@@ -30,6 +30,16 @@ std::int64_t median(std::vector<const KernelCall*>& calls) {
   return calls[(calls.size() - 1) / 2]->dur_ns();
 }
 
+// Type, batch, the two sizes of the result (which of them is the rows does not matter), and the
+// length of the sums. Products of other sizes read and write other amounts.
+using Product =
+    std::tuple<std::string_view, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+Product product_of(const analysis::OperatorWork& work) {
+  const analysis::GemmShape& gemm = *work.gemm;
+  return {work.type, gemm.batch, std::min(gemm.m, gemm.n), std::max(gemm.m, gemm.n), gemm.k};
+}
+
 struct SameFlops {
   Savings found;
   EqualCalls slow_calls;
@@ -38,17 +48,14 @@ struct SameFlops {
 
 Measurement<SameFlops> measure_same_flops(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
-  // Equal operations of one type, limited by them: (type, operations) -> (model, kernel) -> calls.
-  std::map<std::pair<std::string_view, double>,
-           std::map<std::pair<std::uint32_t, std::string_view>, EqualCalls>>
-      works;
+  // Equal products of one type, limited by their operations -> (model, kernel) -> calls.
+  std::map<Product, std::map<std::pair<std::uint32_t, std::string_view>, EqualCalls>> works;
   for (const KernelCall& kernel : kernels.kernels)
     if (kernel.is_gemm() && kernel.call && kernel.call->kernel == kernel.slice &&
         kernel.call->kind == RooflineClass::kCompute && kernel.is_alone &&
         kernel.dur_ns() >= 20'000)
-      works[{kernel.work->type, kernel.work->flops}]
-           [{kernel.call->work, facts.trace->name(kernel.slice)}]
-               .calls.push_back(&kernel);
+      works[product_of(*kernel.work)][{kernel.call->work, facts.trace->name(kernel.slice)}]
+          .calls.push_back(&kernel);
 
   struct Pair {
     const EqualCalls* fast = nullptr;

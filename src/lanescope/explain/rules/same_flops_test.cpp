@@ -24,6 +24,14 @@ TEST(SameFlopsTest, SpeaksOfTheSlowTwin) {
   EXPECT_EQ(finding->at_stake_ns, 50'000);
 }
 
+// The same number of operations, but the sum over 32 reads the large matrix that the other writes.
+TEST(SameFlopsTest, IsQuietAboutProductsOfOtherSizes) {
+  EXPECT_FALSE(find_in_steps("same-flops", [](ProgramSketch& p) {
+    p.op("aten::mm", shapes("[[1024, 8192], [8192, 8192]]", kBf16), kNvjet, 300);
+    p.op("aten::mm", shapes("[[8192, 1024], [1024, 8192]]", kBf16), kNvjet, 200);
+  }));
+}
+
 // aten::mm alone does not say that one of its factors is a weight.
 TEST(SameFlopsTest, TransposesWeightsOnlyInsideALinearLayer) {
   EXPECT_THAT(
