@@ -1,8 +1,11 @@
 // Copies inside the GPU that only change a tensor's layout.
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "lanescope/base/json_value.h"
 #include "lanescope/explain/kernel_facts.h"
@@ -14,6 +17,22 @@ using analysis::DeviceWork;
 using analysis::WorkClass;
 
 namespace {
+
+// Do these strides, in whichever order, leave no hole?
+bool is_dense(const std::vector<JsonValue>& shape, const std::vector<JsonValue>& strides) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_stride;
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    if (shape[i].integer.value_or(1) > 1)
+      by_stride.emplace_back(strides[i].integer.value_or(0), *shape[i].integer);
+  std::sort(by_stride.begin(), by_stride.end());
+  std::int64_t expected = 1;
+  for (const auto& [stride, size] : by_stride) {
+    if (stride != expected || size > std::numeric_limits<std::int64_t>::max() / expected)
+      return false;
+    expected *= size;
+  }
+  return true;
+}
 
 // Of the JSON of "Input Dims", "Input Strides", "Input type": does copy_ read a tensor that is not
 // dense, of the type that it writes? Nothing: the strides were not recorded.
@@ -35,6 +54,8 @@ std::optional<bool> changes_layout(const Trace& trace, SliceId op) {
   if (shape.size() != from.size() || from.size() != to.size() ||
       dims->items[0].items.size() != shape.size())
     return false;
+  // A copy into a part of a larger tensor (a slot of a cache) moves data: it is no change of layout.
+  if (!is_dense(shape, to)) return false;
   bool differs = false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i].integer != dims->items[0].items[i].integer) return false;  // broadcast

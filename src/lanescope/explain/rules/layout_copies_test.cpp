@@ -40,6 +40,10 @@ TEST(LayoutCopiesTest, IsQuietAboutOtherCopies) {
   EXPECT_FALSE(find_in_steps("layout-copies", [](ProgramSketch& p) {
     draw_contiguous(p, kSameTypes, "[[512, 1], [0, 1], []]");
   }));
+  // Into rows of a larger tensor.
+  EXPECT_FALSE(find_in_steps("layout-copies", [](ProgramSketch& p) {
+    draw_contiguous(p, kSameTypes, "[[2048, 1], [512, 1], []]");
+  }));
   EXPECT_EQ(
       state_in_steps("layout-copies", [](ProgramSketch& p) { draw_contiguous(p, kSameTypes, ""); }),
       RuleRun::State::kNotChecked);
