@@ -156,9 +156,15 @@ std::vector<SliceId> find_host_waits(const Facts& facts) {
     if (!is_api_call(trace.kind(id))) continue;
     if (analysis::launches_work(trace, facts.links, id))
       last_launch_ns = std::max(last_launch_ns, trace.start_ns(id));
-    if (inside(cpu_windows, trace.start_ns(id)) &&
-        analysis::is_blocking_call(trace, facts.links, id))
-      waits.push_back(id);
+    if (!inside(cpu_windows, trace.start_ns(id)) ||
+        !analysis::is_blocking_call(trace, facts.links, id))
+      continue;
+    // An operator that copies and then waits for its copy waits once.
+    const bool is_same_wait = !waits.empty() && facts.links.launched_by(id).empty() &&
+                              !facts.links.launched_by(waits.back()).empty() &&
+                              facts.links.op_of[i] != kNone<SliceId> &&
+                              facts.links.op_of[i] == facts.links.op_of[raw(waits.back())];
+    if (!is_same_wait) waits.push_back(id);
   }
   std::erase_if(waits, [&](SliceId id) { return trace.start_ns(id) > last_launch_ns; });
   return waits;
