@@ -18,7 +18,7 @@ std::optional<Copying> measure_copy_bound(const Facts& facts) {
 
 bool are_many_and_small(const Facts& facts, const Copying& found) {
   const auto copies = static_cast<std::int64_t>(found.copies);
-  return facts.per_step(copies) >= 20 && found.bytes > 0 && found.bytes / copies < kSmallBytes;
+  return facts.per_step(copies) >= 20 && found.all_sized && found.bytes / copies < kSmallBytes;
 }
 
 Finding tell_copy_bound(const Facts& facts, const Copying& found) {
@@ -45,7 +45,7 @@ Finding tell_copy_bound(const Facts& facts, const Copying& found) {
           "waited for it: {} [per step]",
           {ns(facts.per_step(found.alone_ns)), ns(facts.per_step(found.waiting_ns))}));
   finding.arithmetic.push_back(
-      found.bytes > 0
+      found.all_sized
           ? say(facts, "{} [copy|copies] [in {} steps], {}",
                 {count(found.copies), count(facts.selection.steady.size()), bytes(found.bytes)})
           : say(facts, "{} [copy|copies] [in {} steps]",

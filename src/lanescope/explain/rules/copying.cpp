@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/analysis/memory_timeline.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 
 namespace lanescope::explain::rules {
@@ -52,8 +53,9 @@ Copying copying_of(const Facts& facts) {
         !is_between_cpu_and_gpu(trace.name(work.slice)))
       continue;
     ++found.copies;
-    found.bytes +=
-        std::max<std::int64_t>(0, trace.slice_args(work.slice).integer(ArgKey::kBytes).value_or(0));
+    const auto size = trace.slice_args(work.slice).integer(ArgKey::kBytes);
+    found.all_sized &= size.has_value();
+    found.bytes = analysis::add_bytes(found.bytes, std::max<std::int64_t>(0, size.value_or(0)));
     found.all_pinned &= trace.name(work.slice).find("Pageable") == std::string_view::npos;
     // Copies may run beside each other: each moment counts once.
     const std::int64_t from = std::max(work.start_ns, counted_until);

@@ -10,6 +10,7 @@ namespace lanescope::explain::rules {
 struct Copying {
   std::uint64_t copies = 0;
   std::int64_t bytes = 0;     // of those whose size is known
+  bool all_sized = true;      // it is known of all
   std::int64_t alone_ns = 0;  // only such copies ran
   // The GPU waited for the CPU, and the CPU was in an operator that makes such a copy (aten::to,
   // aten::copy_), or in the copy's call.

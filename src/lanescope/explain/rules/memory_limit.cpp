@@ -86,10 +86,13 @@ Finding tell_memory_limit(const Facts& facts, const MemoryLimit& measured) {
   finding.sample_count = failures > 0 ? failures : device->samples.size();
   finding.sample_noun = failures > 0 ? "failure" : "record";
   if (failures > 0)
-    finding.verdict = say(facts,
-                          "GPU memory ran out {} [time|times] while it was recorded; the "
-                          "largest request that failed was {}.",
-                          {count(failures), bytes(asked)});
+    finding.verdict = asked > 0
+                          ? say(facts,
+                                "GPU memory ran out {} [time|times] while it was recorded; the "
+                                "largest request that failed was {}.",
+                                {count(failures), bytes(asked)})
+                          : say(facts, "GPU memory ran out {} [time|times] while it was recorded.",
+                                {count(failures)});
   else
     finding.verdict = say("GPU memory is nearly full: the allocator held up to {} of {} ({}).",
                           {bytes(used), bytes(most), ratio(used, most)});
