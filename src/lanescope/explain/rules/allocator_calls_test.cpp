@@ -98,6 +98,25 @@ TEST(AllocatorCallsTest, NamesTheVariableOfTheRuntimeThatIsUsed) {
   EXPECT_THAT(on_cuda->try_next.at(0), Not(HasSubstr("HIP")));
 }
 
+// Eight steps that each allocate 2 MB, of the driver too, and free nothing.
+TEST(AllocatorCallsTest, AnswersWhatALeakNeedsWithTheLeak) {
+  ProgramSketch program;
+  std::int64_t allocated = 0;
+  for (int i = 0; i < 8; ++i) {
+    program.step().call("cudaMalloc", 100);
+    allocated += 2 << 20;
+    program.sketch().memory_at(
+        program.at(program.cpu_us()), 2 << 20,
+        {.address = 4096 + i, .allocated = allocated, .reserved = allocated});
+    for (int k = 0; k < 4; ++k) program.launch({.us = 5});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "allocator-calls");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, HasSubstr("memory-growth"));
+  EXPECT_THAT(finding->action.pattern, Not(HasSubstr("expandable_segments")));
+}
+
 TEST(AllocatorCallsTest, CountsEveryCallForMemory) {
   const auto finding = find_by_rule(
       with_malloc(1, 4, {"hipExtMallocWithFlags", "hipHostFree"}).trace(), "allocator-calls");

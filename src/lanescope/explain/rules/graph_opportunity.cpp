@@ -138,7 +138,7 @@ std::int64_t waiting_inside(const Facts& facts, const std::vector<Window>& spans
                             waiting[i] += end_ns - start_ns;
                         });
   }
-  return analysis::lower_median(waiting) * static_cast<std::int64_t>(spans.size());
+  return analysis::median_of_steps(waiting) * static_cast<std::int64_t>(spans.size());
 }
 
 // Most of a step is one kernel over and over, or the optimizer's loop over its tensors: fewer,

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -5,8 +6,25 @@
 namespace lanescope::explain {
 namespace {
 
+using testing::ProgramSketch;
+
 TEST(TinyKernelsTest, SpeaksOfManyShortKernels) {
   EXPECT_TRUE(find_by_rule(loop(3, 250, {.us = 2}).trace(), "tiny-kernels"));
+}
+
+// Of a program that is compiled, or replays graphs, already: no advice to begin with it.
+TEST(TinyKernelsTest, AdvisesNothingThatTheProgramDoes) {
+  ProgramSketch program;
+  for (int i = 0; i < 3; ++i) {
+    program.step().begin("Torch-Compiled Region: 0/0");
+    for (int k = 0; k < 250; ++k) program.launch({.us = 2});
+    program.end().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "tiny-kernels");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("Compile more"));
+  EXPECT_THAT(find_by_rule(loop(3, 250, {.us = 2}).trace(), "tiny-kernels")->action.pattern,
+              ::testing::HasSubstr("torch.compile(model"));
 }
 
 TEST(TinyKernelsTest, IsQuietWhenTheGpuKeepsUp) {
