@@ -27,7 +27,7 @@ struct Totals {
 };
 
 std::string size_text(std::uint64_t bytes) {
-  return report::format_bytes(static_cast<std::int64_t>(bytes));
+  return report::format_size(static_cast<std::int64_t>(bytes));
 }
 
 // Removes it. Returns "", or why it failed.

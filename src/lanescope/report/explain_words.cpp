@@ -35,7 +35,7 @@ std::string value_text(const Value& value) {
     case Value::Kind::kFactor:
       return fmt::format("{:.1f}", value.real);
     case Value::Kind::kBytes:
-      return format_bytes(value.integer);
+      return format_size(value.integer);
     case Value::Kind::kText:
       return value.text;
     case Value::Kind::kName:

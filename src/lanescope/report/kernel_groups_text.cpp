@@ -85,7 +85,7 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
         format_time_ns(group.longest_ns),
         one_line(names::readable_kernel_name(trace.name(group.median_call))));
     if (group.work == WorkClass::kCopy)
-      out += fmt::format(", {} at {:.1f} GB/s", format_bytes(group.bytes), bandwidth(group));
+      out += fmt::format(", {} at {:.1f} GB/s", format_size(group.bytes), bandwidth(group));
     const std::string from = origin(trace, group);
     if (!from.empty()) out += "  < " + shorten(one_line(from), kOpWidth);
     const std::string shape = launch_shape(trace, group);

@@ -62,17 +62,16 @@ class MemoryText {
     const MemorySample& peak = device.samples[device.peak];
     out_ += fmt::format("{}{}: {} records", out_.empty() ? "" : "\n", device_text(device),
                         format_count(device.samples.size()));
-    out_ +=
-        device.has_totals
-            ? fmt::format("; allocated {} at the start, {} at most, {} at the end",
-                          format_bytes(device.allocated_at_start()), format_bytes(peak.allocated),
-                          format_bytes(device.samples.back().allocated))
-            : fmt::format(
-                  "; allocated since the start of the recording (no totals in the "
-                  "file): {} at most, {} at the end",
-                  format_bytes(peak.allocated), format_bytes(device.samples.back().allocated));
+    out_ += device.has_totals
+                ? fmt::format("; allocated {} at the start, {} at most, {} at the end",
+                              format_size(device.allocated_at_start()), format_size(peak.allocated),
+                              format_size(device.samples.back().allocated))
+                : fmt::format(
+                      "; allocated since the start of the recording (no totals in the "
+                      "file): {} at most, {} at the end",
+                      format_size(peak.allocated), format_size(device.samples.back().allocated));
     if (device.has_reserved)
-      out_ += fmt::format("; reserved {} at most", format_bytes(device.peak_reserved));
+      out_ += fmt::format("; reserved {} at most", format_size(device.peak_reserved));
     out_ += '\n';
     if (is_small_cpu_use(device)) return;
     write_levels(device);
@@ -111,13 +110,13 @@ class MemoryText {
       out_ += fmt::format("  {} {}{} {}\n",
                           pad_left(format_time_ns(at(i) - trace_.window_start_ns()), 12),
                           std::string(filled, '#'), std::string(kMemoryBarWidth - filled, '.'),
-                          pad_left(format_bytes(bytes), 10));
+                          pad_left(format_size(bytes), 10));
     }
   }
 
   void write_peak(const MemoryDevice& device) {
     const MemorySample& peak = device.samples[device.peak];
-    out_ += fmt::format("\n  the peak, {} at {}", format_bytes(peak.allocated),
+    out_ += fmt::format("\n  the peak, {} at {}", format_size(peak.allocated),
                         format_time_ns(peak.time_ns - trace_.window_start_ns()));
     for (const auto& step : compute_memory_steps(trace_, device))
       if (peak.time_ns >= step.start_ns && peak.time_ns < step.end_ns)
@@ -130,7 +129,7 @@ class MemoryText {
     const MemoryHeld held = memory_held(device, device.peak);
     if (held.earlier_bytes != 0)
       out_ += fmt::format("  {}  allocated before the recording\n",
-                          pad_left(format_bytes(held.earlier_bytes), 10));
+                          pad_left(format_size(held.earlier_bytes), 10));
     write_shares(held.shares);
   }
 
@@ -143,12 +142,12 @@ class MemoryText {
       }
       const MemoryShare& share = shares[i];
       out_ += fmt::format(
-          "  {}  {} in {} block{}\n", pad_left(format_bytes(share.bytes), 10),
+          "  {}  {} in {} block{}\n", pad_left(format_size(share.bytes), 10),
           shorten(memory_owner_text(trace_, timeline_.owners[share.owner]), kOwnerWidth),
           format_count(share.blocks), share.blocks == 1 ? "" : "s");
     }
     if (shares.size() > rows_)
-      out_ += fmt::format("  {}  {} more\n", pad_left(format_bytes(rest), 10),
+      out_ += fmt::format("  {}  {} more\n", pad_left(format_size(rest), 10),
                           format_count(shares.size() - rows_));
   }
 
@@ -164,9 +163,9 @@ class MemoryText {
       const analysis::MemoryStep& step = steps[i];
       out_ += fmt::format(
           "  {} {} {} {} {}\n", pad_left(std::to_string(step.number), 8),
-          pad_left(format_bytes(step.start_bytes), 13), pad_left(format_bytes(step.peak_bytes), 13),
-          pad_left(format_bytes(step.end_bytes), 13),
-          pad_left(device.has_blocks ? format_bytes(step.never_freed_bytes) : "unknown", 16));
+          pad_left(format_size(step.start_bytes), 13), pad_left(format_size(step.peak_bytes), 13),
+          pad_left(format_size(step.end_bytes), 13),
+          pad_left(device.has_blocks ? format_size(step.never_freed_bytes) : "unknown", 16));
     }
   }
 
@@ -178,7 +177,7 @@ class MemoryText {
       return;
     }
     out_ += fmt::format("\n  allocated and not freed while it was recorded: {}\n",
-                        format_bytes(bytes_of(shares)));
+                        format_size(bytes_of(shares)));
     write_shares(shares);
   }
 

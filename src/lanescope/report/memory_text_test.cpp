@@ -35,23 +35,24 @@ Trace drawn() {
 TEST(MemoryTextTest, SaysLevelsPeakStepsAndWhatWasKept) {
   const Trace trace = drawn();
   const std::string text = memory_text(trace, analysis::compute_memory_timeline(trace), 12);
-  EXPECT_THAT(text, HasSubstr("CUDA 0: 6 records; allocated 1.00 MB at the start, 5.00 MB at most, "
-                              "3.00 MB at the end; reserved 8.00 MB at most\n"));
-  EXPECT_THAT(text, HasSubstr("the peak, 5.00 MB at 1.350ms in step 8, was held by\n"
-                              "     1.00 MB  allocated before the recording\n"
-                              "     2.00 MB  aten::linear in 1 block\n"
-                              "     2.00 MB  aten::relu in 2 blocks\n"));
   EXPECT_THAT(text,
-              HasSubstr("         7       1.00 MB       4.00 MB       2.00 MB          1.00 MB\n"
-                        "         8       2.00 MB       5.00 MB       3.00 MB          1.00 MB\n"));
-  EXPECT_THAT(text, HasSubstr("allocated and not freed while it was recorded: 2.00 MB\n"
-                              "     2.00 MB  aten::relu in 2 blocks\n"));
+              HasSubstr("CUDA 0: 6 records; allocated 1.00 MiB at the start, 5.00 MiB at most, "
+                        "3.00 MiB at the end; reserved 8.00 MiB at most\n"));
+  EXPECT_THAT(text, HasSubstr("the peak, 5.00 MiB at 1.350ms in step 8, was held by\n"
+                              "    1.00 MiB  allocated before the recording\n"
+                              "    2.00 MiB  aten::linear in 1 block\n"
+                              "    2.00 MiB  aten::relu in 2 blocks\n"));
+  EXPECT_THAT(text,
+              HasSubstr("         7      1.00 MiB      4.00 MiB      2.00 MiB         1.00 MiB\n"
+                        "         8      2.00 MiB      5.00 MiB      3.00 MiB         1.00 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("allocated and not freed while it was recorded: 2.00 MiB\n"
+                              "    2.00 MiB  aten::relu in 2 blocks\n"));
 }
 
 TEST(MemoryTextTest, ShortListsSayWhatTheyLeaveOut) {
   const Trace trace = drawn();
   EXPECT_THAT(memory_text(trace, analysis::compute_memory_timeline(trace), 1),
-              HasSubstr("     2.00 MB  1 more\n"));
+              HasSubstr("    2.00 MiB  1 more\n"));
 }
 
 TEST(MemoryTextTest, WithoutRecordsSaysHowToRecordThem) {

@@ -53,6 +53,13 @@ std::string format_bytes(std::int64_t bytes) {
   return fmt::format("{} B", bytes);
 }
 
+std::string format_size(std::int64_t bytes) {
+  std::string text = format_bytes(bytes);
+  if (const char unit = text[text.size() - 2]; unit == 'K' || unit == 'M' || unit == 'G')
+    text.insert(text.size() - 1, "i");
+  return text;
+}
+
 std::string format_count(std::uint64_t count) {
   const std::string digits = std::to_string(count);
   std::string text;

@@ -101,7 +101,7 @@ class InfoText {
     for (const TraceInfo::Device& device : info_.devices) {
       std::string text = fmt::format("{}: {}", device.id ? std::to_string(*device.id) : "?",
                                      device.name.empty() ? "unnamed" : one_line(device.name));
-      if (device.memory_bytes) text += ", " + format_bytes(*device.memory_bytes);
+      if (device.memory_bytes) text += ", " + format_size(*device.memory_bytes);
       if (device.multiprocessor_count)
         text += fmt::format(", {} multiprocessors", *device.multiprocessor_count);
       if (device.compute_major)
@@ -118,7 +118,7 @@ class InfoText {
       text = fmt::format("{} GB/s of memory bandwidth",
                          *device.memory_bandwidth_bytes_per_s / 1'000'000'000);
     if (device.l2_bytes)
-      text += (text.empty() ? "" : ", ") + format_bytes(*device.l2_bytes) + " of L2 cache";
+      text += (text.empty() ? "" : ", ") + format_size(*device.l2_bytes) + " of L2 cache";
     if (!text.empty()) fact("", "   at most " + text);
     std::string rates;
     for (const auto& [name, rate] : known_rates(device.peak))
@@ -194,12 +194,12 @@ class InfoText {
   }
 
   void write_sizes() {
-    std::string text = format_bytes(static_cast<std::int64_t>(info_.input_bytes));
+    std::string text = format_size(static_cast<std::int64_t>(info_.input_bytes));
     if (info_.unpacked_bytes != info_.input_bytes && info_.unpacked_bytes > 0)
       text += fmt::format(", unpacked {}",
-                          format_bytes(static_cast<std::int64_t>(info_.unpacked_bytes)));
+                          format_size(static_cast<std::int64_t>(info_.unpacked_bytes)));
     fact("file", fmt::format("{}, {} events", text, format_count(info_.event_count)));
-    std::string memory = format_bytes(static_cast<std::int64_t>(info_.memory_bytes));
+    std::string memory = format_size(static_cast<std::int64_t>(info_.memory_bytes));
     if (info_.event_count > 0)
       memory += fmt::format(" ({} bytes an event)", info_.memory_bytes / info_.event_count);
     fact("in memory", memory);
