@@ -1,5 +1,7 @@
 // The GPU works all the time: what the CPU does is hidden behind it.
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/rules.h"
@@ -10,23 +12,33 @@ namespace {
 
 struct GpuBound {
   analysis::WallPartition part;
-  bool has_edge_gap = false;
+  std::int64_t edge_gap_ns = 0;  // left out of `part`
 };
 
 std::optional<GpuBound> measure_gpu_bound(const Facts& facts) {
   if (find_bound(facts) != Bound::kCompute) return std::nullopt;
+  const analysis::Gap* edge = find_edge_gap(facts);
   return GpuBound{.part = wall_without_edge_gap(facts),
-                  .has_edge_gap = find_edge_gap(facts) != nullptr};
+                  .edge_gap_ns = edge ? edge->end_ns - edge->start_ns : 0};
 }
 
 Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
   Finding finding;
   finding.kind = FindingKind::kBound;
-  finding.verdict =
-      say(facts, "GPU-bound: the GPU was busy {} of [a step's] {}, {} of it computing{}.",
-          {ratio(found.part.busy_ns(), found.part.wall_ns), ns(facts.per_step(found.part.wall_ns)),
-           ratio(found.part.compute_ns, found.part.busy_ns()),
-           text(found.has_edge_gap ? "; a gap at the start of the recording is not counted" : "")});
+  const std::vector<Value> values = {ratio(found.part.busy_ns(), found.part.wall_ns),
+                                     ns(facts.per_step(found.part.wall_ns)),
+                                     ratio(found.part.compute_ns, found.part.busy_ns())};
+  if (found.edge_gap_ns == 0) {
+    finding.verdict =
+        say(facts, "GPU-bound: the GPU was busy {} of [a step's] {}, {} of it computing.", values);
+  } else {
+    finding.verdict =
+        say(facts,
+            "GPU-bound: the GPU was busy {} of {} [per step], {} of it computing; not "
+            "counted is a gap of {} at the start, of which nothing was recorded.",
+            values);
+    finding.verdict.values.push_back(ns(found.edge_gap_ns));
+  }
   finding.arithmetic.push_back(
       say(facts, "busy {} + idle {} = {} [per step]",
           {ns(facts.per_step(found.part.busy_ns())), ns(facts.per_step(found.part.idle_ns)),

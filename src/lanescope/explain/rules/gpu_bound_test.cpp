@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -9,6 +10,21 @@ using Work = testing::ProgramSketch::Work;
 
 TEST(GpuBoundTest, SpeaksWhenTheQueueIsFull) {
   EXPECT_TRUE(find_by_rule(loop(4, 10, {.us = 50}).trace(), "gpu-bound"));
+}
+
+// The first kernel runs at 6 us, the next, launched at 10 us, from 500 ms on: 1006 us of work and
+// 493.9 ms in which something ran that was not recorded.
+TEST(GpuBoundTest, SaysHowLongAGapIsThatItDoesNotCount) {
+  testing::Sketch sketch;
+  for (int i = 0; i < 10; ++i) {
+    sketch.runtime("cudaLaunchKernel", us(i * 10), us(4), {.correlation = i + 1});
+    sketch.kernel("gemm", i == 0 ? us(6) : us(500'000 + i * 100), us(100), {.correlation = i + 1});
+  }
+  const auto finding = find_by_rule(sketch.trace(), "gpu-bound");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, ::testing::HasSubstr("a gap of {} at the start"));
+  // From the end of the first kernel to the start of the second.
+  EXPECT_EQ(finding->verdict.values.at(3).integer, us(500'100 - 106));
 }
 
 TEST(GpuBoundTest, IsQuietWhenCopiesFillTheGpu) {
