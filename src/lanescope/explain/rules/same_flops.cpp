@@ -95,6 +95,14 @@ bool multiplies_by_a_weight(const Facts& facts, SliceId op) {
   return find_around(facts, op, "aten::linear") != kNone<SliceId>;
 }
 
+bool is_backward(const Facts& facts, SliceId op) {
+  for (int i = 0; i < 8 && op != kNone<SliceId>; ++i) {
+    if (facts.trace->name(op).find("Backward") != std::string_view::npos) return true;
+    op = facts.nesting.parent[raw(op)];
+  }
+  return false;
+}
+
 Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   const auto& [found, slow_calls, fast_calls] = measured;
   const KernelCall& slow = *slow_calls.calls[(slow_calls.calls.size() - 1) / 2];
@@ -116,7 +124,8 @@ Finding tell_same_flops(const Facts& facts, const SameFlops& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back({slow.slice, say("a median call of the slow ones")});
   finding.evidence.push_back({fast.slice, say("a median call of the fast ones")});
-  const bool has_weight = multiplies_by_a_weight(facts, slow.op);
+  // Where the fast ones are the backward pass of such layers, a transposed weight would slow them.
+  const bool has_weight = multiplies_by_a_weight(facts, slow.op) && !is_backward(facts, fast.op);
   if (has_weight)
     finding.try_next.push_back(
         "store the weight transposed: the slow ones may have got another tile or transposition");

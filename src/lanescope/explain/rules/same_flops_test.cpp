@@ -44,6 +44,17 @@ TEST(SameFlopsTest, TransposesWeightsOnlyInsideALinearLayer) {
   });
   ASSERT_TRUE(finding);
   EXPECT_THAT(finding->action.pattern, ::testing::HasSubstr("Store the weight transposed"));
+  // The fast ones are the layer's backward pass: a transposed weight would make them the slow ones.
+  const auto in_training = find_in_steps("same-flops", [](ProgramSketch& p) {
+    p.begin_op("aten::linear");
+    p.op("aten::mm", shapes(kSquare, kBf16, "[[4096, 1], [4096, 1]]"), "nvjet_sm90_tst_64x64_NNN",
+         200);
+    p.end().begin_op("AddmmBackward0");
+    p.op("aten::mm", shapes(kSquare, kBf16, "[[4096, 1], [1, 4096]]"), kNvjet, 150);
+    p.end();
+  });
+  ASSERT_TRUE(in_training);
+  EXPECT_THAT(in_training->action.pattern, ::testing::Not(::testing::HasSubstr("weight")));
 }
 
 TEST(SameFlopsTest, IsQuietAboutSmallDifferences) {

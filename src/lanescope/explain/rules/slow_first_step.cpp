@@ -1,5 +1,8 @@
 // The first recorded step takes longer than the others: warm-up, of the program or the recording.
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
@@ -21,7 +24,30 @@ struct SlowFirstStep {
   std::int64_t profiler = 0;
   bool is_profiler = false;
   std::int64_t unrecorded = 0;
+  std::int64_t lead = 0;  // before the first step's first GPU work, beyond the others' median
 };
+
+// A step that begins with an empty queue waits for its first launch; less than this is no start-up
+// worth a finding.
+constexpr std::int64_t kLongLeadNs = 1'000'000;
+
+// By how much longer than in the other steps nothing ran at the beginning of the first one.
+std::int64_t lead_of_first_step(const Facts& facts, std::size_t whole_steps) {
+  if (!facts.main_device) return 0;
+  const auto& works = facts.device().timeline.work;
+  std::vector<std::int64_t> leads;
+  for (std::size_t i = 0; i < whole_steps; ++i) {
+    const analysis::Window window = facts.step_window(i);
+    const auto first = std::lower_bound(
+        works.begin(), works.end(), window.start_ns,
+        [](const analysis::DeviceWork& work, std::int64_t at) { return work.start_ns < at; });
+    leads.push_back(first == works.end() || first->start_ns >= window.end_ns
+                        ? 0
+                        : first->start_ns - window.start_ns);
+  }
+  const std::int64_t usual = analysis::median_of_steps({leads.begin() + 1, leads.end()});
+  return std::max<std::int64_t>(0, leads[0] - usual);
+}
 
 constexpr std::int64_t kLongestLatencyNs = 50'000;  // of a launch on its way to the GPU
 
@@ -50,14 +76,18 @@ std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   const std::int64_t first = lengths[0] - unrecorded;
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return std::nullopt;
+  const std::int64_t lead =
+      std::max<std::int64_t>(0, lead_of_first_step(facts, whole) - unrecorded);
+  // Where the CPU is the limit, each step begins in that way.
+  if (lead * 2 > first - median && lead < kLongLeadNs && !is_host_bound(facts)) return std::nullopt;
   std::int64_t profiler = 0;
   if (facts.main_device) profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
-  return SlowFirstStep{first,     median, lengths.size(), profiler, profiler * 2 > first - median,
-                       unrecorded};
+  return SlowFirstStep{first,      median, lengths.size(), profiler, profiler * 2 > first - median,
+                       unrecorded, lead};
 }
 
 Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) {
-  const auto& [first, median, whole_steps, profiler, is_profiler, unrecorded] = measured;
+  const auto& [first, median, whole_steps, profiler, is_profiler, unrecorded, lead] = measured;
   Finding finding;
   finding.kind = FindingKind::kOnce;
   finding.verdict = say("The first step took {}, {} times the median of the other {} ({}): {}.",
@@ -74,6 +104,10 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
         say("{} before its first GPU work are not counted: the work was launched, and the GPU was "
             "busy with what was launched before the recording",
             {ns(unrecorded)}));
+  if (lead * 2 > first - median)
+    finding.arithmetic.push_back(
+        say("{} of the {} more than usual passed before its first GPU work",
+            {ns(lead), ns(first - median)}));
   // What the CPU did while the profiler held it up would blame the innocent.
   if (!is_profiler) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {

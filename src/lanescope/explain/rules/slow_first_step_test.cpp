@@ -41,6 +41,25 @@ TEST(SlowFirstStepTest, DoesNotCountWhatPrecedesTheFirstKernel) {
   EXPECT_FALSE(find_by_rule(sketch.trace(), "slow-first-step"));
 }
 
+// The queue is empty when the recording begins: 300 us pass until the first launch. The GPU is the
+// limit of every step, and the other steps find work queued.
+TEST(SlowFirstStepTest, IsQuietAboutTheWayToTheFirstLaunch) {
+  const auto with_lead = [](std::int64_t lead_us) {
+    testing::ProgramSketch program;
+    for (int i = 0; i < 5; ++i) {
+      program.step();
+      if (i == 0) program.pass(lead_us);
+      for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+      program.end();
+    }
+    return find_by_rule(program.trace(), "slow-first-step");
+  };
+  EXPECT_FALSE(with_lead(300));
+  const auto finding = with_lead(3000);
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->arithmetic.at(0).pattern, ::testing::HasSubstr("before its first GPU work"));
+}
+
 TEST(SlowFirstStepTest, OnTheCpuTheFirstStepIsSeenToo) {
   const auto finding =
       find_by_rule(draw_cpu_loop({.steps_us = {3'000, 1'000, 1'000, 1'000}}), "slow-first-step");
