@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "lanescope/analysis/interval_union.h"
 #include "lanescope/explain/rules/device_time.h"
@@ -20,6 +21,21 @@ std::set<std::uint32_t> launching_threads(const Facts& facts) {
     if (launch != kNone<SliceId>) threads.insert(raw(facts.trace->slices().track[raw(launch)]));
   }
   return threads;
+}
+
+// The parts of windows in which the GPU is in a steady step: the CPU may be ahead of it.
+std::vector<analysis::Window> within_steady(const Facts& facts,
+                                            const std::vector<analysis::Window>& windows) {
+  std::vector<analysis::Window> parts;
+  for (const analysis::Window& window : windows) {
+    auto steady = std::upper_bound(
+        facts.steady_windows.begin(), facts.steady_windows.end(), window.start_ns,
+        [](std::int64_t time, const analysis::Window& each) { return time < each.end_ns; });
+    for (; steady != facts.steady_windows.end() && steady->start_ns < window.end_ns; ++steady)
+      parts.push_back(
+          {std::max(window.start_ns, steady->start_ns), std::min(window.end_ns, steady->end_ns)});
+  }
+  return parts;
 }
 
 constexpr Need kNotOnlyTheFirstStep = {
@@ -78,9 +94,10 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   // Without the calls everything behind them is launched earlier by their time, and the GPU's own
   // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
-  const std::int64_t during_ns = device_idle_during(facts, std::move(all));
+  const std::int64_t during_ns = device_idle_during(facts, within_steady(facts, all));
   const std::int64_t at_stake_ns = std::min(
-      launches_late.length_ns() + device_idle_during(facts, std::move(elsewhere)), idle_ns);
+      launches_late.length_ns() + device_idle_during(facts, within_steady(facts, elsewhere)),
+      idle_ns);
   // With torch's cache each kind of call comes in runs (a flush frees all at once, the next step
   // allocates anew). Without it there is an allocation for nearly each operator's result, and a
   // free follows nearly every one.

@@ -19,7 +19,16 @@ struct WaitForLayers {
   WaitTime wait;
   LayerTimes times;
   std::uint64_t calls = 0;
+  bool has_fused = false;  // a kernel that torch.compile generated ran
 };
+
+bool has_generated_kernels(const Facts& facts) {
+  for (const analysis::DeviceWork& work : facts.device().timeline.work)
+    if (inside(facts.steady_windows, work.start_ns) &&
+        facts.trace->name(work.slice).starts_with("triton_"))
+      return true;
+  return false;
+}
 
 std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
   const CompiledFacts compiled = compiled_facts_of(facts);
@@ -33,8 +42,10 @@ std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
   });
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (share_of(wait.time_ns, wall_ns) < 0.05) return std::nullopt;
-  return WaitForLayers{
-      .wait = wait, .times = layer_times(facts, compiled, windows), .calls = calls};
+  return WaitForLayers{.wait = wait,
+                       .times = layer_times(facts, compiled, windows),
+                       .calls = calls,
+                       .has_fused = has_generated_kernels(facts)};
 }
 
 Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
@@ -61,14 +72,18 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
   finding.evidence.push_back({found.wait.longest, std::move(where)});
   // A replay of a graph needs the guards, too.
   const bool replays = launch_mode_of(facts) == LaunchMode::kReplayed;
-  finding.try_next = {
-      "compile one larger function instead of many small ones: each call checks its own guards"};
+  const bool has_many_calls = found.calls > steps;
+  if (has_many_calls)
+    finding.try_next.push_back(
+        "compile one larger function instead of many small ones: each call checks its own guards");
   if (!replays)
     finding.try_next.push_back(
         "torch.compile(mode=\"reduce-overhead\") replays a CUDA graph instead of running the "
         "wrapper code");
-  finding.try_next.push_back(
-      "if nothing was fused (see compiled-code), do not compile this function");
+  if (!found.has_fused)
+    finding.try_next.push_back("do not compile this function: nothing in it was fused");
+  else if (!has_many_calls)
+    finding.try_next.push_back("give each call more work: a larger batch or more of the program");
   finding.confidence = facts.confidence();
   finding.sample_count = found.calls;
   finding.sample_noun = "compiled call";
@@ -76,8 +91,12 @@ Finding tell_compile_overhead(const Facts& facts, const WaitForLayers& found) {
       say(facts, "The GPU waits for torch.compile's guards: {} compiled [call|calls] [per step]",
           {count(found.calls / steps)});
   finding.action =
-      replays ? say("Compile one larger function: each call checks its own guards")
-              : say("Compile one larger function, or use torch.compile(mode=\"reduce-overhead\")");
+      has_many_calls
+          ? (replays ? say("Compile one larger function: each call checks its own guards")
+                     : say("Compile one larger function, or use "
+                           "torch.compile(mode=\"reduce-overhead\")"))
+      : replays ? say("Give each compiled call more work, for example a larger batch")
+                : say("Use torch.compile(mode=\"reduce-overhead\"), or a larger batch");
   return finding;
 }
 

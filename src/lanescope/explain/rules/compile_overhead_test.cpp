@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"
@@ -12,6 +13,28 @@ TEST(CompileOverheadTest, SpeaksWhenTheGpuWaitsForTheLayers) {
   const auto finding = find_by_rule(compiled_call(5).trace(), "compile-overhead");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->at_stake_ns, 46'000);
+}
+
+// One call a step cannot become one larger one, and what was fused gains from being compiled.
+TEST(CompileOverheadTest, AdvisesNothingThatHolds) {
+  const auto finding = find_by_rule(compiled_call(5).trace(), "compile-overhead");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->action.pattern, ::testing::Not(::testing::HasSubstr("one larger")));
+  EXPECT_THAT(finding->try_next, ::testing::Contains(::testing::HasSubstr("do not compile")));
+  testing::ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step();
+    for (int k = 0; k < 2; ++k) {
+      program.begin("Torch-Compiled Region: 0/0").pass(10).begin("## Call CompiledFxGraph fa ##");
+      program.pass(20).launch({.name = "triton_poi_fused_add_mul_0", .us = 5}).end().end();
+    }
+    program.end();
+  }
+  const auto fused = find_by_rule(program.trace(), "compile-overhead");
+  ASSERT_TRUE(fused);
+  EXPECT_THAT(fused->action.pattern, ::testing::HasSubstr("one larger"));
+  EXPECT_THAT(fused->try_next,
+              ::testing::Not(::testing::Contains(::testing::HasSubstr("do not compile"))));
 }
 
 TEST(CompileOverheadTest, LeavesBrokenCallsToGraphBreaks) {

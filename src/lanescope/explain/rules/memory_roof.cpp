@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -28,6 +29,7 @@ struct MemoryRoof {
   analysis::RooflineTotals memory;
   double achieved = 0;
   SliceId longest = kNone<SliceId>;
+  std::int64_t wide_ns = 0;  // of calls on elements of 4 bytes or more
 };
 
 std::optional<MemoryRoof> measure_memory_roof(const Facts& facts) {
@@ -38,14 +40,18 @@ std::optional<MemoryRoof> measure_memory_roof(const Facts& facts) {
       memory.time_ns > 0 ? memory.floor_ns / static_cast<double>(memory.time_ns) : 0;
   if (memory.time_ns * 2 < roofline.busy_ns || achieved < 0.6) return std::nullopt;
   const analysis::RooflineCall* longest = nullptr;
-  for (const auto& call : roofline.calls)
-    if (call.kind == RooflineClass::kMemory && (!longest || call.time_ns > longest->time_ns))
-      longest = &call;
-  return MemoryRoof{memory, achieved, longest->kernel};
+  std::int64_t wide_ns = 0;
+  for (const auto& call : roofline.calls) {
+    if (call.kind != RooflineClass::kMemory) continue;
+    if (!longest || call.time_ns > longest->time_ns) longest = &call;
+    const std::string_view type = roofline.works[call.work].type;
+    if (type == "f32" || type == "f64") wide_ns += call.time_ns;
+  }
+  return MemoryRoof{memory, achieved, longest->kernel, wide_ns};
 }
 
 Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
-  const auto& [memory, achieved, longest] = measured;
+  const auto& [memory, achieved, longest, wide_ns] = measured;
   Finding finding;
   finding.kind = FindingKind::kWhere;
   finding.verdict =
@@ -60,8 +66,13 @@ Finding tell_memory_roof(const Facts& facts, const MemoryRoof& measured) {
   finding.at_stake_ns = facts.per_step(memory.time_ns);
   finding.at_stake_ratio = wall_share(facts, memory.time_ns);
   finding.evidence.push_back(longest_of(facts, longest));
-  finding.try_next = {"make fewer passes over the data: fusion (torch.compile), in-place operators",
-                      "move fewer bytes: bf16 instead of float32, smaller activations"};
+  finding.try_next = {
+      launch_mode_of(facts) == LaunchMode::kEager
+          ? "make fewer passes over the data: fusion (torch.compile), in-place operators"
+          : "make fewer passes over the data: larger compiled regions, in-place operators",
+      wide_ns * 2 > memory.time_ns
+          ? "move fewer bytes: bf16 instead of float32, smaller activations"
+          : "move fewer bytes: smaller activations"};
   finding.confidence = facts.confidence();
   finding.sample_count = memory.calls;
   finding.sample_noun = "call";

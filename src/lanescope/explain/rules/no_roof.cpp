@@ -4,6 +4,7 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/launch_mode.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -65,11 +66,15 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
   finding.arithmetic.push_back(say("{} of it in calls shorter than 5 us", {ns(small.time_ns)}));
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, worst));
-  finding.try_next = {"give each kernel more work: a larger batch, fusion (torch.compile)",
+  const bool is_eager = launch_mode_of(facts) == LaunchMode::kEager;
+  finding.try_next = {is_eager
+                          ? "give each kernel more work: a larger batch, fusion (torch.compile)"
+                          : "give each kernel more work: a larger batch",
                       "see the rules few-blocks, slow-gemm and conv-layout for single kernels"};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
-  finding.action = say("Give each kernel more work: a larger batch, torch.compile");
+  finding.action = is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
+                            : say("Give each kernel more work: a larger batch");
   return finding;
 }
 
