@@ -1,8 +1,11 @@
 // The GPU works all the time: what the CPU does is hidden behind it.
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -20,6 +23,25 @@ std::optional<GpuBound> measure_gpu_bound(const Facts& facts) {
   const analysis::Gap* edge = find_edge_gap(facts);
   return GpuBound{.part = wall_without_edge_gap(facts),
                   .edge_gap_ns = edge ? edge->end_ns - edge->start_ns : 0};
+}
+
+// What can make the kernels cheaper, of what the program does not do already: a smaller type where
+// most of the time is spent on float32 or wider, fusion where a fifth of it or more is in kernels
+// that are no products, no attention and not fused yet.
+std::string cheaper_by(const Facts& facts) {
+  std::int64_t all_ns = 0, wide_ns = 0, fusable_ns = 0;
+  for (const KernelCall& kernel : kernel_facts(facts).kernels) {
+    all_ns += kernel.dur_ns();
+    const std::string_view type = kernel.input_type();
+    if (type == "f32" || type == "f64") wide_ns += kernel.dur_ns();
+    if (!kernel.is_gemm() && !kernel.is_convolution() && !kernel.is_attention() &&
+        kernel.name->fused.empty() && !facts.trace->name(kernel.slice).starts_with("triton_"))
+      fusable_ns += kernel.dur_ns();
+  }
+  std::string text;
+  if (wide_ns * 2 > all_ns) text += "lower precision, ";
+  if (fusable_ns * 5 >= all_ns) text += "fusion, ";
+  return text + "faster implementations, smaller shapes";
 }
 
 Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
@@ -47,11 +69,11 @@ Finding tell_gpu_bound(const Facts& facts, const GpuBound& found) {
     finding.arithmetic.push_back(
         say(facts, "up to {} [launch was|launches were] queued ahead of the GPU; median kernel {}",
             {count(facts.launches.deepest_queue), ns(facts.launches.median_kernel_ns)}));
+  const std::string cheaper = cheaper_by(facts);
   finding.try_next = {
-      "make the kernels cheaper: lower precision, fewer operations, fusion; the "
-      "CPU's time is hidden",
+      "make the kernels cheaper: " + cheaper + "; the CPU's time is hidden",
       "see which kernels take the time (lanescope table): busy is not the same as efficient"};
-  finding.action = say("Make the largest kernels cheaper: lower precision, fusion, smaller shapes");
+  finding.action = say("Make the largest kernels cheaper: {}", {text(cheaper)});
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   return finding;
