@@ -1,0 +1,169 @@
+// An operator that costs more than its users expect, where another one does the same with less.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_advice.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+
+namespace {
+
+constexpr double kLeastShare = 0.08;
+
+struct AdvisedCalls {
+  std::vector<SliceId> calls;
+  std::vector<const DeviceWork*> works;
+  std::int64_t busy_ns = 0, idle_ns = 0;
+  std::int64_t cost_ns() const { return busy_ns + idle_ns; }
+};
+
+using ByRow = std::map<const OperatorAdvice*, AdvisedCalls>;
+
+const OperatorAdvice* row_for(std::string_view op) {
+  const auto rows = operator_advice();
+  const auto row = std::lower_bound(
+      rows.begin(), rows.end(), op,
+      [](const OperatorAdvice& each, std::string_view name) { return each.op < name; });
+  return row != rows.end() && row->op == op ? &*row : nullptr;
+}
+
+// The outermost operator around a slice (or itself) that has a row.
+std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, SliceId slice) {
+  std::pair<SliceId, const OperatorAdvice*> found{kNone<SliceId>, nullptr};
+  for (; slice != kNone<SliceId>; slice = facts.nesting.parent[raw(slice)]) {
+    if (facts.trace->kind(slice) != CategoryKind::kCpuOp) continue;
+    const std::string_view op = facts.trace->name(slice);
+    if (found.second && !found.second->unless_in.empty() && op.starts_with(found.second->unless_in))
+      found = {kNone<SliceId>, nullptr};
+    if (const OperatorAdvice* row = row_for(op)) found = {slice, row};
+  }
+  return found;
+}
+
+ByRow find_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto cpu_windows = facts.steady_cpu_windows();
+  ByRow found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !row_for(trace.name(id)) ||
+        !inside(cpu_windows, trace.start_ns(id)))
+      continue;
+    const auto [call, row] = advised_around(facts, id);
+    if (call == id) found[row].calls.push_back(id);
+  }
+  if (found.empty()) return found;
+  for (const DeviceWork* work : steady_work(facts)) {
+    const auto [call, row] = advised_around(facts, facts.links.op_of[raw(work->slice)]);
+    if (row) found[row].works.push_back(work);
+  }
+  return found;
+}
+
+bool runs_kernel(const Trace& trace, const AdvisedCalls& calls, std::string_view part) {
+  return std::any_of(calls.works.begin(), calls.works.end(), [&](const DeviceWork* work) {
+    return trace.name(work->slice).find(part) != std::string_view::npos;
+  });
+}
+
+void measure_cost(const Facts& facts, AdvisedCalls& calls) {
+  const Trace& trace = *facts.trace;
+  std::vector<Window> windows;
+  for (const SliceId call : calls.calls)
+    windows.push_back({trace.start_ns(call), trace.end_ns(call)});
+  // What the GPU waits for while the CPU is in these calls.
+  std::vector<Window> waits;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    waits.push_back({stretch.start_ns, stretch.end_ns});
+  calls.busy_ns = union_ns(calls.works);
+  std::sort(windows.begin(), windows.end(),
+            [](const Window& a, const Window& b) { return a.start_ns < b.start_ns; });
+  std::size_t at = 0;
+  for (const Window& wait : waits) {
+    while (at < windows.size() && windows[at].end_ns <= wait.start_ns) ++at;
+    for (std::size_t i = at; i < windows.size() && windows[i].start_ns < wait.end_ns; ++i)
+      calls.idle_ns += std::max<std::int64_t>(0, std::min(windows[i].end_ns, wait.end_ns) -
+                                                     std::max(windows[i].start_ns, wait.start_ns));
+  }
+}
+
+struct CostlyOperator {
+  std::vector<std::pair<const OperatorAdvice*, AdvisedCalls>> ranked;  // most first
+};
+
+std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
+  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  CostlyOperator found;
+  for (auto& [row, calls] : find_calls(facts)) {
+    if (calls.calls.size() < static_cast<std::size_t>(row->least_calls) * steps) continue;
+    if (!row->kernel.empty() && !runs_kernel(*facts.trace, calls, row->kernel)) continue;
+    measure_cost(facts, calls);
+    if (share_of(calls.cost_ns(), facts.wall.partition.wall_ns) >= kLeastShare)
+      found.ranked.emplace_back(row, std::move(calls));
+  }
+  if (found.ranked.empty()) return std::nullopt;
+  std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.cost_ns() > b.second.cost_ns();
+  });
+  return found;
+}
+
+Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto& [row, calls] = found.ranked.front();
+  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  Finding finding;
+  finding.verdict = say(facts, "{} {}: {} [call|calls] [per step], {} [per step] ({}).",
+                        {name(row->op), text(row->meaning), count(calls.calls.size() / steps),
+                         ns(facts.per_step(calls.cost_ns())), ratio(calls.cost_ns(), wall_ns)});
+  finding.at_stake_ns = facts.per_step(calls.cost_ns());
+  finding.at_stake_ratio = share_of(calls.cost_ns(), wall_ns);
+  finding.arithmetic.push_back(say(
+      facts,
+      "GPU work of these calls {} [per step] + the GPU's waits for the CPU during them {}; what "
+      "does the same with less takes some of this time again",
+      {ns(facts.per_step(calls.busy_ns)), ns(facts.per_step(calls.idle_ns))}));
+  for (std::size_t i = 0; i < found.ranked.size() && i < 3; ++i) {
+    const auto& [each, own] = found.ranked[i];
+    const SliceId longest = *std::max_element(
+        own.calls.begin(), own.calls.end(),
+        [&](SliceId a, SliceId b) { return facts.trace->dur_ns(a) < facts.trace->dur_ns(b); });
+    Sentence line =
+        say(facts, "{} x{}: {} [per step]",
+            {name(each->op), count(own.calls.size()), ns(facts.per_step(own.cost_ns()))});
+    add_line(facts, longest, line);
+    finding.evidence.push_back({longest, std::move(line)});
+  }
+  finding.try_next = {row->more, std::string("read ") + row->source};
+  finding.confidence = facts.confidence();
+  finding.sample_count = calls.calls.size();
+  finding.sample_noun = "call";
+  for (const char* covered : {"hotspot-kernel", "few-blocks", "tiny-kernels", "memory-roof",
+                              "graph-opportunity", "gpu-idle", "low-occupancy", "kernel-spread"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
+  finding.action = say(row->action);
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule costly_operator_rule = {
+    .id = "costly-operator",
+    .question = "does an operator cost more than another that does the same?",
+    .meant_by = "operator sort unique repeat",
+    .order = 495,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_costly_operator, tell_costly_operator>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,123 @@
+#include "lanescope/explain/rules/operator_advice.h"
+
+#include <array>
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+constexpr char kLinalg[] = "https://docs.pytorch.org/docs/stable/linalg.html";
+constexpr char kTorch[] = "https://docs.pytorch.org/docs/stable/torch.html";
+constexpr char kParametrize[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.parametrize.cached.html";
+constexpr char kEmbedding[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html";
+constexpr char kLstm[] = "https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html";
+constexpr char kIndexAdd[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_add_.html";
+constexpr char kAttention[] =
+    "https://docs.pytorch.org/docs/stable/generated/"
+    "torch.nn.functional.scaled_dot_product_attention.html";
+constexpr char kPinned[] = "https://docs.pytorch.org/docs/stable/data.html#memory-pinning";
+
+constexpr char kCells[] = "does one time step; a Python loop calls it for each";
+constexpr char kWholeLstm[] = "Use nn.LSTM or nn.GRU over the whole sequence instead of the cell";
+constexpr char kWholeLstmMore[] =
+    "use nn.LSTM or nn.GRU: cuDNN runs the whole sequence in a few launches. A cell that changes "
+    "its input by its own output needs a CUDA graph or torch.compile";
+constexpr char kSelects[] = "searches each row with one block, however long the row is";
+constexpr char kTopk[] = "Use torch.topk, torch.sort or a histogram: they use the whole GPU";
+constexpr char kTopkMore[] =
+    "for few long rows use torch.topk or torch.sort, which spread a row over the GPU; or reduce "
+    "the "
+    "row first";
+constexpr char kWeightNorm[] = "computes the normalised weight again at every access";
+constexpr char kCached[] = "Compute the weight once: with torch.nn.utils.parametrize.cached()";
+constexpr char kCachedMore[] =
+    "wrap the loop in torch.nn.utils.parametrize.cached(); after training, remove_parametrizations "
+    "keeps the plain weight";
+constexpr char kPins[] = "copies the data into new pinned memory while the loop waits";
+constexpr char kPinOnce[] = "Pin once, before the loop, or in DataLoader(pin_memory=True)";
+constexpr char kPinOnceMore[] =
+    "pin the data once and use the buffer again, or let DataLoader(pin_memory=True) pin in its own "
+    "thread";
+constexpr char kFactorises[] = "factorises matrices, mostly one after another";
+
+constexpr std::array kAdvice = {
+    OperatorAdvice{
+        "aten::_linalg_eigh", "", "", 1, kFactorises,
+        "Factorise less often, or many equal matrices in one batched call",
+        "batch matrices of one size, compute it every n steps, or choose a faster driver", kLinalg},
+    OperatorAdvice{"aten::_linalg_svd", "", "", 1, kFactorises,
+                   "Factorise less often, or many equal matrices in one batched call",
+                   "batch matrices of one size; choose driver=\"gesvdj\" or \"gesvda\"; for a few "
+                   "components torch.svd_lowrank",
+                   kLinalg},
+    OperatorAdvice{"aten::_pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
+    OperatorAdvice{"aten::_unique2", "", "", 1, "sorts all elements and waits for their number",
+                   "Use torch.bincount or a table of known size where values are small integers",
+                   "where values are small integers, torch.bincount(minlength=n) or scatter into a "
+                   "table need no sort",
+                   kTorch},
+    OperatorAdvice{"aten::_weight_norm", "", "", 2, kWeightNorm, kCached, kCachedMore,
+                   kParametrize},
+    OperatorAdvice{"aten::_weight_norm_interface", "", "", 2, kWeightNorm, kCached, kCachedMore,
+                   kParametrize},
+    OperatorAdvice{
+        "aten::embedding_dense_backward", "", "", 1,
+        "fills a gradient as large as the whole table, for the rows that were looked up",
+        "Use nn.Embedding(sparse=True) with an optimizer for sparse gradients",
+        "nn.Embedding(sparse=True) with SGD, SparseAdam or Adagrad touches only the rows "
+        "of the batch; so does a table that is split or frozen",
+        kEmbedding},
+    OperatorAdvice{"aten::gru_cell", "", "aten::gru", 8, kCells, kWholeLstm, kWholeLstmMore, kLstm},
+    OperatorAdvice{
+        "aten::index_put_", "indexing_backward_kernel", "", 1,
+        "with accumulate sorts all indices and adds equal ones one after another",
+        "Use index_add_ or scatter_add_ instead of index_put_(accumulate=True)",
+        "index_add_ and scatter_add_ add in parallel; for few distinct indices a product "
+        "with a one-hot matrix is faster still. In a backward pass: look rows up with "
+        "F.embedding or index_select instead of x[indices]",
+        kIndexAdd},
+    OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
+                   kLstm},
+    OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::mode", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{
+        "aten::one_hot", "", "", 1, "makes a matrix with a column for each class",
+        "For a lookup use F.embedding(index, table), to add up rows index_add_",
+        "a product of a one-hot matrix and a table is a lookup, F.embedding(index, table); "
+        "with the matrix transposed it is a sum by class, index_add_; losses take class "
+        "indices",
+        kEmbedding},
+    OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
+    OperatorAdvice{"aten::randperm", "", "", 1, "makes a random key for each element and sorts all",
+                   "Use torch.randint for a few indices, or one permutation an epoch",
+                   "to draw some indices use torch.randint; a permutation of everything is needed "
+                   "once an epoch",
+                   kTorch},
+    OperatorAdvice{
+        "aten::repeat", "", "", 1, "copies its input as often as it repeats it",
+        "Use expand() or broadcasting, which repeat without copying",
+        "expand() and broadcasting read the same memory again; only what writes into the "
+        "result needs copies",
+        kTorch},
+    OperatorAdvice{
+        "aten::repeat_interleave", "", "", 1, "copies its input as often as it repeats it",
+        "Repeat without a copy: expand(), or enable_gqa=True in attention",
+        "scaled_dot_product_attention(enable_gqa=True) shares key and value heads without "
+        "copies; elsewhere expand() or broadcasting",
+        kAttention},
+    OperatorAdvice{"aten::sort", "", "aten::topk", 1, "sorts all elements of each row",
+                   "If only the largest are used: torch.topk(x, k)",
+                   "torch.topk(x, k) finds the k largest without sorting all; keep an order that "
+                   "does not change",
+                   kTorch},
+};
+
+}  // namespace
+
+std::span<const OperatorAdvice> operator_advice() { return kAdvice; }
+
+}  // namespace lanescope::explain::rules
