@@ -1,0 +1,131 @@
+// The backward pass goes over the same graph several times: a.backward(retain_graph=True), then
+// b.backward().
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::DeviceWork;
+using analysis::Window;
+
+namespace {
+
+constexpr std::string_view kEvaluate = "autograd::engine::evaluate_function: ";
+constexpr std::uint64_t kFewestNodes = 4;  // of a step, that run more than once
+
+// An autograd node: what torch numbered when the forward pass made it.
+using Node = std::tuple<std::int64_t, std::int64_t, std::uint32_t>;  // sequence, thread, raw name
+
+struct RepeatedBackward {
+  std::uint64_t nodes = 0, repeated = 0, runs = 0;  // runs: of the repeated nodes
+  std::int64_t busy_ns = 0, idle_ns = 0;            // of the runs after each node's first
+  SliceId longest = kNone<SliceId>;                 // of those runs
+  std::int64_t cost_ns() const { return busy_ns + idle_ns; }
+};
+
+std::optional<RepeatedBackward> measure_repeated_backward(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto cpu_windows = facts.steady_cpu_windows();
+  std::map<Node, std::vector<SliceId>> runs;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluate) ||
+        trace.name(id).find("AccumulateGrad") != std::string_view::npos ||
+        !inside(cpu_windows, trace.start_ns(id)))
+      continue;
+    const auto sequence = trace.slice_args(id).integer(ArgKey::kSequenceNumber);
+    if (!sequence || *sequence < 0) continue;
+    const auto thread = trace.slice_args(id).integer(ArgKey::kFwdThreadId).value_or(0);
+    runs[{*sequence, thread, raw(trace.slices().name[i])}].push_back(id);
+  }
+  RepeatedBackward found;
+  std::vector<SliceId> again;
+  for (auto& [node, all] : runs) {
+    ++found.nodes;
+    if (all.size() < 2) continue;
+    ++found.repeated;
+    found.runs += all.size();
+    std::sort(all.begin(), all.end(),
+              [&](SliceId a, SliceId b) { return trace.start_ns(a) < trace.start_ns(b); });
+    again.insert(again.end(), all.begin() + 1, all.end());
+  }
+  if (found.repeated < kFewestNodes * std::max<std::size_t>(1, facts.selection.steady.size()))
+    return std::nullopt;
+  std::sort(again.begin(), again.end());
+  std::vector<Window> windows;
+  for (const SliceId run : again) {
+    windows.push_back({trace.start_ns(run), trace.end_ns(run)});
+    if (found.longest == kNone<SliceId> || trace.dur_ns(run) > trace.dur_ns(found.longest))
+      found.longest = run;
+  }
+  std::vector<const DeviceWork*> works;
+  for (const DeviceWork* work : steady_work(facts)) {
+    SliceId outermost = kNone<SliceId>;
+    for (SliceId op = facts.links.op_of[raw(work->slice)]; op != kNone<SliceId>;
+         op = facts.nesting.parent[raw(op)])
+      if (trace.kind(op) == CategoryKind::kCpuOp) outermost = op;
+    if (std::binary_search(again.begin(), again.end(), outermost)) works.push_back(work);
+  }
+  found.busy_ns = union_ns(works);
+  found.idle_ns = device_idle_during(facts, std::move(windows));
+  if (share_of(found.cost_ns(), facts.wall.partition.wall_ns) < 0.05) return std::nullopt;
+  return found;
+}
+
+Finding tell_repeated_backward(const Facts& facts, const RepeatedBackward& found) {
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  Finding finding;
+  finding.verdict = say(
+      facts,
+      "The backward pass goes over the same operators several times: {} of {} autograd nodes [per "
+      "step] run {} times on average; all runs but the first take {} [per step] ({}).",
+      {count(found.repeated / steps), count(found.nodes / steps),
+       factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated)),
+       ns(facts.per_step(found.cost_ns())), ratio(found.cost_ns(), wall_ns)});
+  finding.at_stake_ns = facts.per_step(found.cost_ns());
+  finding.at_stake_ratio = share_of(found.cost_ns(), wall_ns);
+  finding.arithmetic.push_back(
+      say(facts,
+          "one backward pass saves the GPU work of the later runs, {} [per step], and the time in "
+          "which "
+          "the GPU is idle during them, {}",
+          {ns(facts.per_step(found.busy_ns)), ns(facts.per_step(found.idle_ns))}));
+  finding.evidence.push_back(
+      {found.longest, say("the longest of the later runs of a node; nodes are the same where name, "
+                          "sequence number and forward thread are")});
+  finding.try_next = {
+      "add the losses and call backward once: (loss_a + loss_b).backward() gives the same "
+      "gradients",
+      "if each loss needs gradients of its own, go back over the shared part once: detach its "
+      "output, "
+      "add up the gradients there, then call backward with them"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = found.repeated;
+  finding.sample_noun = "node";
+  finding.brief = say(
+      facts, "The backward pass runs {} times over the same operators",
+      {factor(static_cast<std::int64_t>(found.runs), static_cast<std::int64_t>(found.repeated))});
+  finding.action = say("Add the losses and call backward once: (loss_a + loss_b).backward()");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule repeated_backward_rule = {
+    .id = "repeated-backward",
+    .question = "does the backward pass go over the same operators several times?",
+    .meant_by = "backward retain_graph",
+    .order = 445,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_repeated_backward, tell_repeated_backward>,
+};
+
+}  // namespace lanescope::explain::rules
