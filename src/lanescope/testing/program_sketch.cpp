@@ -90,8 +90,9 @@ ProgramSketch& ProgramSketch::kernel(std::string_view name, std::int64_t us, con
   return cheap_work("kernel", name, us, launch);
 }
 
-ProgramSketch& ProgramSketch::copy(std::int64_t us, std::int64_t size_bytes) {
-  return cheap_work("gpu_memcpy", "Memcpy DtoD (Device -> Device)", us, {.bytes = size_bytes});
+ProgramSketch& ProgramSketch::copy(std::int64_t us, std::int64_t size_bytes,
+                                   std::string_view name) {
+  return cheap_work("gpu_memcpy", name, us, {.bytes = size_bytes});
 }
 
 ProgramSketch& ProgramSketch::begin_op(std::string_view name, const Fields& inputs) {

@@ -77,7 +77,8 @@ class ProgramSketch {
   // GPU work at the least cost, for a CPU that stays ahead: a call of 1 us. The work begins 1 us
   // after the call, or when the GPU is free.
   ProgramSketch& kernel(std::string_view name, std::int64_t us, const Fields& launch = grid(1320));
-  ProgramSketch& copy(std::int64_t us, std::int64_t size_bytes);  // on the device
+  ProgramSketch& copy(std::int64_t us, std::int64_t size_bytes,
+                      std::string_view name = "Memcpy DtoD (Device -> Device)");
   // An operator around such calls and others: 1 us before the first and 1 us after the last.
   ProgramSketch& begin_op(std::string_view name, const Fields& inputs = {});
   // An operator with one kernel in it.

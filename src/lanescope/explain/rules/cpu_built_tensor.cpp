@@ -1,9 +1,9 @@
 // Tensors that are made on the CPU and moved to the GPU at once: torch.zeros(n).to("cuda").
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -15,16 +15,6 @@ namespace {
 // Of Python between making and moving; with a profiler 35 to 78 us were seen for
 // torch.ones(n).to().
 constexpr std::int64_t kPauseNs = 150'000;
-
-bool is_factory(std::string_view op) {
-  static constexpr std::array kFactories = {
-      "aten::zeros",      "aten::ones",         "aten::full",         "aten::arange",
-      "aten::eye",        "aten::rand",         "aten::randn",        "aten::randint",
-      "aten::zeros_like", "aten::ones_like",    "aten::full_like",    "aten::linspace",
-      "aten::randperm",   "aten::tril_indices", "aten::triu_indices", "aten::scalar_tensor",
-  };
-  return std::find(kFactories.begin(), kFactories.end(), op) != kFactories.end();
-}
 
 // The outermost operator around an event, below annotations.
 SliceId outermost_op(const Facts& facts, SliceId op) {

@@ -1,4 +1,6 @@
 // Kernels with fewer blocks than the GPU has multiprocessors.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,13 +22,25 @@ struct BlockGroup {
 struct FewBlocks {
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
+  std::int64_t own_ns = 0, all_ns = 0;  // of kernels that the program brings itself; of all of them
 };
+
+// A kernel that no library brings and no compiler wrote: a name that no row knows, or Triton's, with
+// no operator of PyTorch around its launch.
+bool is_own(const Facts& facts, const KernelCall& kernel) {
+  if (kernel.name->library != "Triton" && kernel.name->known()) return false;
+  if (facts.trace->name(kernel.slice).starts_with("triton_")) return false;  // Inductor's
+  for (SliceId op = kernel.op; op != kNone<SliceId>; op = facts.nesting.parent[raw(op)])
+    if (facts.trace->name(op).starts_with("aten::")) return false;
+  return true;
+}
 
 Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   const KernelFacts& kernels = kernel_facts(facts);
   Savings calls;
   std::map<std::string_view, BlockGroup> by_name;
   bool has_grids = false, has_long = false;
+  std::int64_t own_ns = 0, all_ns = 0;
   for (const KernelCall& kernel : kernels.kernels) {
     if (kernel.dur_ns() < 10'000 || !kernel.is_alone) continue;
     const auto shape = kernels.shape(*facts.trace, kernel);
@@ -36,6 +50,8 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
     const double used = static_cast<double>(shape->blocks) / static_cast<double>(shape->sm_count);
     calls.add(kernel, std::llround(static_cast<double>(kernel.dur_ns()) * (1 - used)));
     BlockGroup& group = by_name[facts.trace->name(kernel.slice)];
+    all_ns += kernel.dur_ns();
+    if (is_own(facts, kernel)) own_ns += kernel.dur_ns();
     ++group.calls;
     group.total_ns += kernel.dur_ns();
     if (group.longest == kNone<SliceId> || kernel.dur_ns() > facts.trace->dur_ns(group.longest)) {
@@ -46,7 +62,22 @@ Measurement<FewBlocks> measure_few_blocks(const Facts& facts) {
   if (has_long && !has_grids) return NotChecked{kNeedsGrids};
   calls.finish();
   if (calls.calls() == 0 || wall_share(facts, calls.saved_ns()) < 0.02) return Quiet{};
-  return FewBlocks{.calls = std::move(calls), .by_name = std::move(by_name)};
+  return FewBlocks{
+      .calls = std::move(calls), .by_name = std::move(by_name), .own_ns = own_ns, .all_ns = all_ns};
+}
+
+// Who writes the kernel chooses its grid.
+void tell_of_own_kernel(const Facts& facts, std::string_view label, const BlockGroup& group,
+                        Finding& finding) {
+  const auto sm_count = static_cast<std::uint64_t>(*kernel_facts(facts).roofline.device.sm_count);
+  finding.try_next = {
+      "launch more blocks: let each do less, and split the loop inside the kernel (over rows, over "
+      "the sum) between blocks; a sum then needs atomics or a second pass",
+      fmt::format("aim at {} blocks or more, at best several times as many", sm_count)};
+  finding.brief =
+      say(facts, "{} runs with {} [block|blocks] on {} multiprocessors",
+          {kernel(label), count(static_cast<std::uint64_t>(group.blocks)), count(sm_count)});
+  finding.action = say("Launch it with a larger grid: split its work over more blocks (programs)");
 }
 
 Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
@@ -71,10 +102,14 @@ Finding tell_few_blocks(const Facts& facts, const FewBlocks& found) {
               count(static_cast<std::uint64_t>(group.blocks))})});
   }
   rate_finding(facts, found.calls, finding);
+  finding.brief = say("Kernels have too few blocks to fill the GPU");
+  if (wide(found.own_ns) * 2 > found.all_ns) {
+    tell_of_own_kernel(facts, ranked.front().first, ranked.front().second, finding);
+    return finding;
+  }
   finding.try_next = {
       "use a larger batch, or put the work of several calls into one (grouped, foreach, batched)",
       "run independent work on a second stream; use channels_last for batch norm"};
-  finding.brief = say("Kernels have too few blocks to fill the GPU");
   finding.action =
       say("Use a larger batch, or join several calls into one (grouped, foreach, batched)");
   return finding;

@@ -6,6 +6,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/long_step_share.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -100,8 +101,19 @@ bool launches_by_known_calls(const Facts& facts) {
   return false;
 }
 
+// Operators whose output has a size that only the GPU knows, so that the CPU must ask for it.
+// Boolean masks find their elements with aten::nonzero.
+bool asks_for_size(const Facts& facts, SliceId call) {
+  const auto is_sized_by_data = [](std::string_view name) {
+    return name == "aten::nonzero" || name == "aten::masked_select" || name == "aten::_unique2" ||
+           name == "aten::unique_consecutive" || name == "aten::unique_dim" ||
+           name == "aten::repeat_interleave" || name == "aten::bincount";
+  };
+  return ancestor_where(facts, facts.links.op_of[raw(call)], is_sized_by_data) != kNone<SliceId>;
+}
+
 struct SyncGroup {
-  std::uint64_t calls = 0;
+  std::uint64_t calls = 0, asks_for_size = 0;
   std::int64_t waited_ns = 0, idle_ns = 0, longest_ns = -1;
   SliceId longest = kNone<SliceId>;
 };
@@ -138,7 +150,21 @@ struct HostSyncs {
   // rules explain (not in idle_ns).
   std::int64_t idle_ns = 0, after_uploads_ns = 0, elsewhere_ns = 0;
   std::int64_t busy_ns = 0, copies_ns = 0, at_stake_ns = 0;
+  // Operators that ask for a size, and the GPU's waits for the CPU while they run, without what
+  // idle_ns has.
+  std::vector<SliceId> sizers;
+  std::int64_t sizing_ns = 0;
+  bool is_about_sizes = false;  // most of the waits
 };
+
+// Another operator takes the place of one that asks for a size: what the GPU waits for it goes too.
+std::int64_t waits_in_sizers(const Facts& facts, const std::vector<SliceId>& sizers) {
+  std::vector<analysis::Window> windows;
+  for (const SliceId op : sizers)
+    windows.push_back({facts.trace->start_ns(op), facts.trace->end_ns(op)});
+  const LostTime lost = lost_in(facts, steady_parts(facts, joined(std::move(windows))));
+  return std::max<std::int64_t>(0, lost.waiting_for_cpu_ns - lost.after_waits_ns);
+}
 
 void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
   const Trace& trace = *facts.trace;
@@ -152,6 +178,10 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
     SyncGroup& group = found.groups[trace.name(found.askers.back())];
     ++group.calls;
     ++found.waits;
+    if (asks_for_size(facts, call)) {
+      ++group.asks_for_size;
+      found.sizers.push_back(found.askers.back());
+    }
     const std::int64_t own_ns = outside_long_step(facts, trace.start_ns(call), trace.end_ns(call));
     group.waited_ns += own_ns;
     found.waited_ns += own_ns;
@@ -197,7 +227,10 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   const auto& wall = facts.wall.partition;
   found.busy_ns = wall.wall_ns - wall.idle_ns;
   found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);
-  found.at_stake_ns = std::min(found.idle_ns, found.busy_ns + found.askers_ns) + found.copies_ns;
+  found.is_about_sizes = found.sizers.size() * 2 > found.waits;
+  if (found.is_about_sizes) found.sizing_ns = waits_in_sizers(facts, found.sizers);
+  found.at_stake_ns =
+      std::min(found.idle_ns, found.busy_ns + found.askers_ns) + found.copies_ns + found.sizing_ns;
   if (found.waits == 0 || share_of(found.at_stake_ns, wall.wall_ns) < 0.01) return Quiet{};
   found.ranked.assign(found.groups.begin(), found.groups.end());
   std::stable_sort(found.ranked.begin(), found.ranked.end(), [](const auto& a, const auto& b) {
@@ -205,6 +238,36 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
                                                 : a.second.waited_ns > b.second.waited_ns;
   });
   return found;
+}
+
+// "aten::index" with a mask in it, or the operator that counts by itself.
+void tell_of_sizes(const Facts& facts, const HostSyncs& found, Finding& finding) {
+  const Trace& trace = *facts.trace;
+  std::map<std::string_view, std::uint64_t> callers;
+  bool has_mask = false;
+  for (const SliceId op : found.sizers) {
+    ++callers[trace.name(op)];
+    has_mask = has_mask || trace.name(op).starts_with("aten::index");
+  }
+  const auto most =
+      std::max_element(callers.begin(), callers.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  finding.arithmetic.push_back(
+      say(facts, "{} of the {} [wait|waits] ask for a size that only the GPU knows",
+          {count(found.sizers.size()), count(found.waits)}));
+  finding.try_next = {
+      "keep sizes known ahead: torch.where(mask, new, old) instead of x[mask] = new, x * mask "
+      "instead of x[mask], torch.topk or a padded buffer instead of nonzero()",
+      "if the mask comes from the CPU, find its indices there and copy them once"};
+  finding.brief = say(
+      facts,
+      has_mask ? "Boolean masks make the CPU wait for a size: {} (aten::nonzero), {} [time|times] "
+                 "[in {} steps]"
+               : "{} makes the CPU wait for the size of its output, {} [time|times] [in {} steps]",
+      {name(most->first), count(most->second), count(facts.selection.steady.size())});
+  finding.action =
+      say("Use torch.where or a multiplication with the mask: sizes known ahead need no "
+          "wait");
 }
 
 Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
@@ -225,6 +288,12 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
       {ns(facts.per_step(found.idle_ns)), ns(facts.per_step(found.busy_ns)),
        ns(facts.per_step(found.askers_ns)), ns(facts.per_step(found.copies_ns)),
        ns(facts.per_step(found.waited_ns))}));
+  if (found.sizing_ns > 0)
+    finding.arithmetic.push_back(
+        say(facts,
+            "operators of a known size instead of those that ask for one also save the GPU's waits "
+            "for the CPU while these run, {} [per step]",
+            {ns(facts.per_step(found.sizing_ns))}));
   if (found.elsewhere_ns > 0)
     finding.arithmetic.push_back(
         say(facts,
@@ -257,8 +326,10 @@ Finding tell_host_sync(const Facts& facts, const HostSyncs& found) {
   finding.brief = say(facts, "{} makes the CPU wait for the GPU, {} [time|times] [in {} steps]",
                       {name(found.ranked.front().first), count(found.ranked.front().second.calls),
                        count(facts.selection.steady.size())});
+  if (found.is_about_sizes) tell_of_sizes(facts, found, finding);
   const ApiCall asker =
       find_api_call(found.ranked.front().first);  // where no operator is around it
+  if (found.is_about_sizes) return finding;
   finding.action =
       found.after_uploads_ns * 4 > found.idle_ns * 3
           ? say("Use pinned memory and .to(device, non_blocking=True): such copies do not wait")

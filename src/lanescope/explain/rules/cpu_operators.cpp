@@ -1,0 +1,224 @@
+// Operators that compute on the CPU in a step of the GPU, which waits for them.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/enclosing_events.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+using analysis::WorkClass;
+
+namespace {
+
+// An operator that only launches, or only makes a view, takes less, with a profiler as well.
+constexpr std::int64_t kLeastCallNs = 100'000;
+constexpr std::int64_t kLargestScalarBytes = 4096;
+
+// The others move, make or divide memory: their time is no computation. What only makes tensors has a
+// rule of its own (cpu-built-tensor).
+bool computes_on_cpu(std::string_view op) {
+  static constexpr std::array kOthers = {
+      "aten::to",         "aten::_to_copy",
+      "aten::copy_",      "aten::item",
+      "aten::cpu",        "aten::cuda",
+      "aten::pin_memory", "aten::_pin_memory",
+      "aten::is_pinned",  "aten::_local_scalar_dense",
+      "aten::empty",      "aten::empty_strided",
+      "aten::empty_like", "aten::resize_",
+      "aten::set_",       "aten::detach",
+      "aten::detach_",    "aten::record_stream",
+      "aten::is_nonzero", "aten::unflatten_dense_tensors",
+      "aten::split",      "aten::split_with_sizes",
+      "aten::chunk",      "aten::unbind",
+  };
+  return op.starts_with("aten::") && !is_factory(op) &&
+         std::find(kOthers.begin(), kOthers.end(), op) == kOthers.end();
+}
+
+// Operators with a call of the GPU's runtime in them, at any depth.
+std::vector<bool> operators_with_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::vector<bool> has(trace.slices().size(), false);
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    if (!is_api_call(trace.kind(SliceId{i}))) continue;
+    for (SliceId up = facts.links.op_of[i]; up != kNone<SliceId> && !has[raw(up)];
+         up = facts.nesting.parent[raw(up)])
+      has[raw(up)] = true;
+  }
+  return has;
+}
+
+bool loads_a_batch(const Facts& facts, SliceId op) {
+  return ancestor_named(facts, op, "enumerate(DataLoader)") != kNone<SliceId>;
+}
+
+// Outermost operators that computed on the CPU in steady steps, in order of the trace.
+std::vector<SliceId> long_cpu_operators(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const std::vector<bool> has_calls = operators_with_calls(facts);
+  std::vector<SliceId> found;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId op{i};
+    if (trace.kind(op) != CategoryKind::kCpuOp || has_calls[i] || trace.dur_ns(op) < kLeastCallNs ||
+        !computes_on_cpu(trace.name(op)) ||
+        steady_step_at(facts, trace.start_ns(op)) == ~std::size_t{0} || loads_a_batch(facts, op))
+      continue;
+    const SliceId around = facts.nesting.parent[i];
+    if (around != kNone<SliceId> && !has_calls[raw(around)] &&
+        trace.kind(around) == CategoryKind::kCpuOp &&
+        !trace.name(around).starts_with("ProfilerStep"))
+      continue;
+    found.push_back(op);
+  }
+  return found;
+}
+
+// The copy that brings an operator's result to the GPU: what its thread launches next.
+const LaunchedWork* upload_after(const Facts& facts, const std::vector<LaunchSequence>& sequences,
+                                 SliceId op) {
+  const Trace& trace = *facts.trace;
+  for (const LaunchSequence& sequence : sequences) {
+    if (trace.slices().track[raw(sequence.front().call)] != trace.slices().track[raw(op)]) continue;
+    const auto next = std::upper_bound(sequence.begin(), sequence.end(), trace.end_ns(op),
+                                       [&](std::int64_t time, const LaunchedWork& each) {
+                                         return time <= trace.start_ns(each.call);
+                                       });
+    if (next == sequence.end() || steady_step_at(facts, trace.start_ns(next->call)) !=
+                                      steady_step_at(facts, trace.start_ns(op)))
+      continue;
+    return next->work->work == WorkClass::kCopy &&
+                   trace.name(next->work->slice).starts_with("Memcpy HtoD") &&
+                   bytes_of(facts, next->work->slice) > kLargestScalarBytes
+               ? &*next
+               : nullptr;
+  }
+  return nullptr;
+}
+
+struct CpuOperators {
+  std::map<std::string, Named> by_name;
+  std::uint64_t calls = 0;
+  std::int64_t computing_ns = 0;  // the GPU was idle while they ran
+  LostTime uploading;             // while their results were copied
+  std::uint64_t uploads = 0;
+  std::int64_t upload_bytes = 0;
+  std::string main_name;  // with most time
+};
+
+std::optional<CpuOperators> measure_cpu_operators(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  CpuOperators found;
+  const auto sequences = launch_sequences(facts);
+  std::map<std::uint32_t, std::vector<Window>> computing;  // by thread
+  std::vector<Window> uploading;
+  const LaunchedWork* last_upload = nullptr;
+  for (const SliceId op : long_cpu_operators(facts)) {
+    ++found.calls;
+    found.by_name[std::string(trace.name(op))].add(op, trace.dur_ns(op));
+    computing[raw(trace.slices().track[raw(op)])].push_back({trace.start_ns(op), trace.end_ns(op)});
+    const LaunchedWork* upload = upload_after(facts, sequences, op);
+    if (!upload || upload == last_upload) continue;
+    last_upload = upload;
+    ++found.uploads;
+    found.upload_bytes += bytes_of(facts, upload->work->slice);
+    uploading.push_back({trace.end_ns(op), next_work_ns(facts, upload->work->end_ns)});
+  }
+  // Once in a while any operator is held up; what a program computes on the CPU it
+  // does each step.
+  if (found.calls < facts.selection.steady.size()) return std::nullopt;
+  const auto waits = host_late_stretches(facts);
+  for (auto& [thread, windows] : computing) {
+    std::vector<HostStretch> of_thread;
+    for (const HostStretch& wait : waits)
+      if (raw(wait.thread) == thread) of_thread.push_back(wait);
+    for (const HostStretch& part : parts_within(of_thread, joined(std::move(windows))))
+      found.computing_ns += part.end_ns - part.start_ns;
+  }
+  found.uploading = lost_in(facts, steady_parts(facts, joined(std::move(uploading))));
+  if (wall_share(facts, found.computing_ns) < 0.05) return std::nullopt;
+  std::int64_t most_ns = -1;
+  for (const auto& [label, calls] : found.by_name)
+    if (calls.time_ns > most_ns) {
+      most_ns = calls.time_ns;
+      found.main_name = label;
+    }
+  return found;
+}
+
+bool looks_up(std::string_view op) {
+  return op == "aten::embedding" || op == "aten::index_select" || op == "aten::embedding_bag" ||
+         op == "aten::_embedding_bag" || op == "aten::index" || op == "aten::gather";
+}
+
+Finding tell_cpu_operators(const Facts& facts, const CpuOperators& found) {
+  const std::int64_t total_ns = found.computing_ns + found.uploading.total_ns();
+  const auto steps = static_cast<std::uint64_t>(facts.selection.steady.size());
+  Finding finding;
+  finding.verdict = say(facts,
+                        "{} and other work runs on the CPU: in {} [call|calls] [in {} steps] the "
+                        "operators launch nothing, and the GPU waits {} [per step] ({}) for them.",
+                        {name(found.main_name), count(found.calls), count(steps),
+                         ns(facts.per_step(found.computing_ns)),
+                         ratio(found.computing_ns, facts.wall.partition.wall_ns)});
+  if (found.by_name.size() == 1)
+    finding.verdict.pattern.replace(0, std::string("{} and other work runs").size(), "{} runs");
+  finding.at_stake_ns = facts.per_step(total_ns);
+  finding.at_stake_ratio = wall_share(facts, total_ns);
+  finding.arithmetic.push_back(
+      say("counted: operators of at least 100 us without any call of the GPU's runtime, outside of "
+          "the DataLoader, while the GPU had nothing to do"));
+  if (found.uploads > 0)
+    finding.arithmetic.push_back(
+        say(facts,
+            "then {} [copy brings|copies bring] {} of results to the GPU: another {} [per step] in "
+            "which the GPU computes nothing",
+            {count(found.uploads), bytes(found.upload_bytes),
+             ns(facts.per_step(found.uploading.total_ns()))}));
+  add_named(facts, found.by_name, finding);
+  const bool is_table = looks_up(found.main_name);
+  if (is_table)
+    finding.try_next.push_back(
+        "move the table to the GPU (the module's .to(device)), and copy only the indices");
+  else
+    finding.try_next.push_back("move the operators' inputs to the GPU first, then compute there");
+  finding.try_next.push_back(
+      "what prepares input: do it in DataLoader workers (num_workers), not in the step");
+  finding.confidence = facts.confidence();
+  finding.sample_count = found.calls;
+  finding.sample_noun = "call";
+  finding.explains = {{"pageable-copy", facts.per_step(found.uploading.in_copy_calls_ns +
+                                                       found.uploading.copies_ns)},
+                      {"host-sync", facts.per_step(found.uploading.after_waits_ns)},
+                      {"exposed-copy", facts.per_step(found.uploading.copies_ns)},
+                      {"python-hole", facts.per_step(found.uploading.quiet_ns)}};
+  finding.brief =
+      say(facts, "{} runs on the CPU while the GPU waits, {} [time|times] [in {} steps]",
+          {name(found.main_name), count(found.by_name.at(found.main_name).count), count(steps)});
+  finding.action = is_table
+                       ? say("Move the table to the GPU, and copy only the indices")
+                       : say("Move its inputs to the GPU and compute there, or prepare them in "
+                             "DataLoader workers");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule cpu_operators_rule = {
+    .id = "cpu-operators",
+    .question = "do operators of the model run on the host?",
+    .meant_by = "embedding",
+    .order = 86,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_cpu_operators, tell_cpu_operators>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+// A step: `op` of 500 us on the CPU, with the GPU idle; then perhaps a copy of its result, 20 us;
+// then a kernel of 100 us, and a wait for it.
+ProgramSketch drawn_cpu_op(std::string_view op, std::int64_t us_value, bool uploads = false) {
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().cpu_op(op, us_value);
+    if (uploads)
+      program.begin_op("aten::to").copy(20, 1'000'000, "Memcpy HtoD (Pageable -> Device)").end();
+    program.kernel("gemm", 100).wait().end();
+  }
+  return program;
+}
+
+TEST(CpuOperatorsTest, CountsTheWaitForTheOperator) {
+  const auto finding = find_by_rule(drawn_cpu_op("aten::embedding", 500).trace(), "cpu-operators");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).text, "aten::embedding");
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 3);  // in three steady steps
+  EXPECT_EQ(finding->verdict.values.at(3).integer, us(500));
+  EXPECT_EQ(finding->at_stake_ns, us(500));
+  EXPECT_NE(finding->action.pattern.find("table"), std::string::npos);
+}
+
+// The copy's call begins 1 us after the operator, the copy 2 us later; it takes 20 us: 23 us more.
+TEST(CpuOperatorsTest, CountsTheCopyOfTheResultToo) {
+  const auto finding = find_by_rule(drawn_cpu_op("aten::sort", 500, true).trace(), "cpu-operators");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(523));
+  EXPECT_EQ(finding->action.pattern.find("table"), std::string::npos);
+}
+
+TEST(CpuOperatorsTest, IsQuietAboutShortOperatorsAndThoseThatOnlyMakeTensors) {
+  EXPECT_FALSE(find_by_rule(drawn_cpu_op("aten::add", 90).trace(), "cpu-operators"));
+  EXPECT_FALSE(find_by_rule(drawn_cpu_op("aten::randn", 500).trace(), "cpu-operators"));
+  ProgramSketch filled;
+  filled.steps(4, [](ProgramSketch& p) {
+    p.begin_op("aten::ones").cpu_op("aten::fill_", 500).end();
+    p.kernel("gemm", 100).wait();
+  });
+  EXPECT_FALSE(find_by_rule(filled.trace(), "cpu-operators"));
+  EXPECT_FALSE(
+      find_by_rule(drawn_cpu_op("aten::unflatten_dense_tensors", 500).trace(), "cpu-operators"));
+}
+
+// An operator of 500 us in which a kernel is launched is slow to launch, and computes nothing.
+TEST(CpuOperatorsTest, IsQuietAboutOperatorsThatLaunch) {
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().begin_op("aten::mm").pass(500).kernel("gemm", 100).end();
+    program.wait().end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "cpu-operators"));
+}
+
+// The loader computes on the CPU on purpose.
+TEST(CpuOperatorsTest, IsQuietInsideTheDataLoader) {
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    program.pass(1).cpu_op("aten::stack", 500).pass(1).end();
+    program.kernel("gemm", 100).wait().end();
+  }
+  EXPECT_FALSE(find_by_rule(program.trace(), "cpu-operators"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

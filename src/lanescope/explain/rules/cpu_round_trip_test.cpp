@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct Trip {
+  std::int64_t down_bytes = 1'000'000, up_bytes = 1'000'000;  // 0: no such copy
+  bool kernel_between = false;
+};
+
+// A kernel of 50 us; a copy of 20 us to the CPU, which waits; 30 us on the CPU; a copy of 20 us back;
+// a kernel of 50 us.
+ProgramSketch drawn_trip(const Trip& trip) {
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().kernel("gemm", 50);
+    if (trip.down_bytes > 0)
+      program.begin_op("aten::to")
+          .copy(20, trip.down_bytes, "Memcpy DtoH (Device -> Pageable)")
+          .end();
+    program.wait("aten::numpy").cpu_op("aten::clamp", 30);
+    if (trip.kernel_between) program.kernel("gemm", 1);
+    if (trip.up_bytes > 0)
+      program.begin_op("aten::to")
+          .copy(20, trip.up_bytes, "Memcpy HtoD (Pageable -> Device)")
+          .end();
+    program.kernel("gemm", 50).wait().end();
+  }
+  return program;
+}
+
+// On the GPU: the copy down ends 20 us after the kernel. The wait returns 2 us later and its operator
+// ends after 1 us more, the CPU computes for 30 us, the copy's call begins 1 us later and the
+// copy 2 us after that: 20 + 3 + 30 + 1 + 2 + 20 = 76 us without a kernel, of which 40 copy.
+TEST(CpuRoundTripTest, CountsFromTheCopyDownToTheNextKernel) {
+  const auto finding = find_by_rule(drawn_trip({}).trace(), "cpu-round-trip");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 3);  // in three steady steps
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 6'000'000);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, us(40));
+  EXPECT_EQ(finding->at_stake_ns, us(76));
+}
+
+TEST(CpuRoundTripTest, KnowsATensorThatChangedItsType) {
+  EXPECT_TRUE(find_by_rule(drawn_trip({.up_bytes = 2'000'000}).trace(), "cpu-round-trip"));
+}
+
+TEST(CpuRoundTripTest, IsQuietWithoutTheWayBack) {
+  EXPECT_FALSE(find_by_rule(drawn_trip({.up_bytes = 0}).trace(), "cpu-round-trip"));
+  EXPECT_FALSE(find_by_rule(drawn_trip({.up_bytes = 300'000}).trace(), "cpu-round-trip"));
+  EXPECT_FALSE(find_by_rule(drawn_trip({.kernel_between = true}).trace(), "cpu-round-trip"));
+}
+
+TEST(CpuRoundTripTest, IsQuietAboutInputsAndValues) {
+  EXPECT_FALSE(find_by_rule(drawn_trip({.down_bytes = 0}).trace(), "cpu-round-trip"));
+  EXPECT_FALSE(
+      find_by_rule(drawn_trip({.down_bytes = 8, .up_bytes = 8}).trace(), "cpu-round-trip"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,59 @@
+// What the program itself called in the steady steps, and what the device lost around it.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+// Does the operator only make a tensor: aten::zeros, aten::arange, aten::randn, ...?
+bool is_factory(std::string_view op);
+
+// The outermost operator around a call or around the launch of GPU work; kNone: no operator.
+// Ranges of the program and of steps are no operators.
+SliceId outermost_operator_of(const Facts& facts, SliceId slice);
+
+// A piece of GPU work and the call that launched it.
+struct LaunchedWork {
+  const analysis::DeviceWork* work = nullptr;
+  SliceId call{};
+};
+// What one thread launched in one steady step, in order of the calls.
+using LaunchSequence = std::vector<LaunchedWork>;
+std::vector<LaunchSequence> launch_sequences(const Facts& facts);
+
+// Operators that one thread called in one steady step, in order. Operators inside others are left
+// out, Python frames and ranges of the program do not count as something around them.
+using CallSequence = std::vector<SliceId>;
+std::vector<CallSequence> call_sequences(const Facts& facts);
+
+// The index of the steady step whose CPU range holds this time; size_t(-1): none does.
+std::size_t steady_step_at(const Facts& facts, std::int64_t time_ns);
+
+std::int64_t bytes_of(const Facts& facts, SliceId copy);  // 0: unknown
+
+// When the next work of the main device begins, at this time or later; the same time: none does.
+std::int64_t next_work_ns(const Facts& facts, std::int64_t time_ns);
+
+// Disjoint, in order.
+std::vector<analysis::Window> joined(std::vector<analysis::Window> windows);
+
+// Parts of these windows (disjoint, in order) that lie in steady steps of the main device.
+std::vector<analysis::Window> steady_parts(const Facts& facts,
+                                           const std::vector<analysis::Window>& windows);
+
+// What the main device lost in windows (disjoint, in order, inside steady steps).
+struct LostTime {
+  std::int64_t idle_ns = 0;
+  std::int64_t copies_ns = 0;           // only copies ran
+  std::int64_t after_waits_ns = 0;      // part of idle_ns: the queue was empty after a wait
+  std::int64_t in_copy_calls_ns = 0;    // part of idle_ns: as pageable-copy counts, of any copy
+  std::int64_t waiting_for_cpu_ns = 0;  // part of idle_ns: host_late_stretches()
+  std::int64_t quiet_ns = 0;            // part of it: the thread is in no operator and no call
+  std::int64_t total_ns() const { return idle_ns + copies_ns; }
+};
+LostTime lost_in(const Facts& facts, const std::vector<analysis::Window>& windows);
+
+}  // namespace lanescope::explain::rules

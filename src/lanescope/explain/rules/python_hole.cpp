@@ -1,0 +1,246 @@
+// A place of the step where the program does something without any event, for long, while the GPU
+// waits: plain Python, a file, a lock.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/cpu_waits.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Window;
+
+namespace {
+
+// Python between two operators takes 5 to 50 us, with a profiler.
+constexpr std::int64_t kShortestHoleNs = 200'000;
+
+// Where events begin and end on the threads that launch.
+struct Boundary {
+  std::int64_t time_ns = 0;
+  SliceId slice = kNone<SliceId>;
+  bool is_end = false;
+};
+
+struct HostEvents {
+  std::vector<Window> busy;          // in operators, calls, loaders: disjoint, in order
+  std::vector<Boundary> boundaries;  // of these and of the program's ranges, in order
+};
+
+bool is_loader(std::string_view name) { return name.starts_with("enumerate(DataLoader)"); }
+
+HostEvents host_events(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::set<std::uint32_t> threads;
+  for (const analysis::DeviceWork& work : facts.device().timeline.work)
+    if (const SliceId call = facts.links.launch_of[raw(work.slice)]; call != kNone<SliceId>)
+      threads.insert(raw(trace.slices().track[raw(call)]));
+  HostEvents events;
+  std::vector<Window> busy;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (!threads.contains(raw(trace.slices().track[i])) ||
+        trace.name(id).starts_with("ProfilerStep"))
+      continue;
+    const CategoryKind kind = trace.kind(id);
+    const bool works = kind == CategoryKind::kCpuOp || is_api_call(kind) ||
+                       kind == CategoryKind::kOverhead || is_loader(trace.name(id));
+    if (!works && kind != CategoryKind::kUserAnnotation) continue;
+    if (works)
+      busy.push_back({trace.start_ns(id), std::max(trace.end_ns(id), trace.start_ns(id) + 1)});
+    events.boundaries.push_back({trace.start_ns(id), id, false});
+    events.boundaries.push_back({trace.end_ns(id), id, true});
+  }
+  events.busy = joined(std::move(busy));
+  std::stable_sort(events.boundaries.begin(), events.boundaries.end(),
+                   [](const Boundary& a, const Boundary& b) { return a.time_ns < b.time_ns; });
+  return events;
+}
+
+// Stretches without events, cut where a range begins or ends.
+std::vector<Window> quiet_parts(const HostEvents& events, const Window& whole) {
+  std::vector<Window> parts;
+  std::int64_t from = whole.start_ns;
+  auto busy =
+      std::upper_bound(events.busy.begin(), events.busy.end(), whole.start_ns,
+                       [](std::int64_t time, const Window& each) { return time < each.end_ns; });
+  for (; busy != events.busy.end() && busy->start_ns < whole.end_ns; ++busy) {
+    if (busy->start_ns > from) parts.push_back({from, busy->start_ns});
+    from = busy->end_ns;
+  }
+  if (from < whole.end_ns) parts.push_back({from, whole.end_ns});
+  return parts;
+}
+
+// What ended last, or began last, before the hole; what begins or ends next after it. Of several at
+// the same time the range or the outermost operator.
+struct Place {
+  SliceId before = kNone<SliceId>, after = kNone<SliceId>;
+  bool inside_before = false, inside_after = false;  // it began before it; it ends after it
+};
+
+bool is_outer(const Facts& facts, SliceId a, SliceId b) {
+  return b == kNone<SliceId> || facts.trace->dur_ns(a) > facts.trace->dur_ns(b);
+}
+
+constexpr std::int64_t kSamePlaceNs = 30'000;  // a range ends so soon after the last operator in it
+
+Place place_of_hole(const Facts& facts, const HostEvents& events, const Window& hole) {
+  const auto& all = events.boundaries;
+  const auto first_after =
+      std::lower_bound(all.begin(), all.end(), hole.start_ns + hole.length_ns() / 2,
+                       [](const Boundary& each, std::int64_t time) { return each.time_ns < time; });
+  Place place;
+  for (auto each = first_after; each != all.begin();) {
+    --each;
+    if (place.before != kNone<SliceId> && each->time_ns + kSamePlaceNs < hole.start_ns) break;
+    const bool better =
+        place.before == kNone<SliceId> ||
+        (each->is_end && (place.inside_before || is_outer(facts, each->slice, place.before)));
+    if (!better) continue;
+    place.before = each->slice;
+    place.inside_before = !each->is_end;
+  }
+  for (auto each = first_after; each != all.end(); ++each) {
+    if (place.after != kNone<SliceId> && each->time_ns > hole.end_ns + kSamePlaceNs) break;
+    const bool better =
+        place.after == kNone<SliceId> ||
+        (!each->is_end && (place.inside_after || is_outer(facts, each->slice, place.after)));
+    if (!better) continue;
+    place.after = each->slice;
+    place.inside_after = each->is_end;
+  }
+  return place;
+}
+
+struct Hole {
+  std::uint64_t times = 0;
+  std::int64_t hole_ns = 0, waiting_ns = 0, longest_ns = -1;  // waiting: with the rest of the wait
+  Window longest;
+  Place place;
+};
+
+struct PythonHoles {
+  std::vector<Hole> places;  // with most waiting first
+  std::int64_t hole_ns = 0, waiting_ns = 0;
+};
+
+// Where the GPU waits for the CPU: stretches that touch are one.
+std::vector<Window> waits_for_cpu(const Facts& facts) {
+  std::vector<Window> waits;
+  for (const HostStretch& stretch : host_late_stretches(facts))
+    waits.push_back({stretch.start_ns, stretch.end_ns});
+  return joined(std::move(waits));
+}
+
+std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const HostEvents events = host_events(facts);
+  std::map<std::pair<std::string_view, std::string_view>, Hole> by_place;
+  for (const Window& wait : waits_for_cpu(facts))
+    for (const Window& hole : quiet_parts(events, wait)) {
+      if (hole.length_ns() < kShortestHoleNs) continue;
+      const Place place = place_of_hole(facts, events, hole);
+      if (place.before == kNone<SliceId> || place.after == kNone<SliceId>) continue;
+      Hole& found = by_place[{trace.name(place.before), trace.name(place.after)}];
+      ++found.times;
+      found.hole_ns += hole.length_ns();
+      // Without it the CPU is ahead, and the rest of a wait that it makes goes as well.
+      found.waiting_ns +=
+          hole.length_ns() * 2 > wait.length_ns() ? wait.length_ns() : hole.length_ns();
+      if (hole.length_ns() <= found.longest_ns) continue;
+      found.longest_ns = hole.length_ns();
+      found.longest = hole;
+      found.place = place;
+    }
+  // Three times or more, and in each step: what happens once in a while has other rules.
+  const std::uint64_t least =
+      std::max<std::uint64_t>(facts.steps.marked ? 2 : 3, facts.selection.steady.size());
+  PythonHoles found;
+  for (const auto& [names, hole] : by_place) {
+    if (hole.times < least) continue;
+    found.places.push_back(hole);
+    found.hole_ns += hole.hole_ns;
+    found.waiting_ns += hole.waiting_ns;
+  }
+  if (found.places.empty() || share_of(found.waiting_ns, facts.wall.partition.wall_ns) < 0.05)
+    return std::nullopt;
+  std::stable_sort(found.places.begin(), found.places.end(),
+                   [](const Hole& a, const Hole& b) { return a.waiting_ns > b.waiting_ns; });
+  return found;
+}
+
+Sentence words_of(const Facts& facts, const Place& place) {
+  const auto label = [&](SliceId slice) { return name(facts.trace->name(slice)); };
+  if (place.inside_before && place.inside_after && place.before == place.after)
+    return say("inside {}", {label(place.before)});
+  if (place.inside_before)
+    return say("inside {}, before {}", {label(place.before), label(place.after)});
+  if (place.inside_after)
+    return say("inside {}, after {}", {label(place.after), label(place.before)});
+  return say("between {} and {}", {label(place.before), label(place.after)});
+}
+
+Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
+  const Hole& main = found.places.front();
+  const std::int64_t wall_ns = facts.wall.partition.wall_ns;
+  Finding finding;
+  finding.verdict = say(facts, "The program does something without events for {} [per step] ({}), ",
+                        {ns(facts.per_step(found.hole_ns)), ratio(found.hole_ns, wall_ns)});
+  if (found.places.size() > 1) finding.verdict.pattern += "most of it ";
+  append(finding.verdict, words_of(facts, main.place));
+  finding.verdict.pattern += ", while the GPU has nothing to do.";
+  finding.at_stake_ns = facts.per_step(found.waiting_ns);
+  finding.at_stake_ratio = share_of(found.waiting_ns, wall_ns);
+  finding.arithmetic.push_back(say(
+      "counted: the GPU's waits for the CPU in which no thread that launches is in an operator, "
+      "a call or the DataLoader for 200 us or more, at a place where this happens in each step"));
+  finding.arithmetic.push_back(say(
+      facts,
+      "{} [per step] in such holes + {} of the same waits around them, which go too if the CPU "
+      "gets ahead",
+      {ns(facts.per_step(found.hole_ns)), ns(facts.per_step(found.waiting_ns - found.hole_ns))}));
+  for (std::size_t i = 0; i < found.places.size() && i < 3; ++i) {
+    const Hole& hole = found.places[i];
+    Sentence line = words_of(facts, hole.place);
+    append(line, say(facts, " x{}: {} [per step], the longest {}",
+                     {count(hole.times), ns(facts.per_step(hole.hole_ns)), ns(hole.longest_ns)}));
+    finding.evidence.push_back({hole.place.after, std::move(line)});
+  }
+  finding.try_next = {
+      "look at the code at this place: a Python loop, NumPy, a file, logging, a lock; do it once, "
+      "before the loop, or in another thread or process",
+      "put record_function ranges around its parts, or record with_stack=True, to see which line "
+      "it "
+      "is"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = main.times;
+  finding.sample_noun = "hole";
+  finding.explains = {{"graph-opportunity", facts.per_step(found.waiting_ns)}};
+  finding.brief = say("Code without events ");
+  append(finding.brief, words_of(facts, main.place));
+  finding.brief.pattern += ": the GPU waits for it";
+  finding.action = say(
+      "Look at what runs there; take it out of the step, or record with stacks to see its line");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule python_hole_rule = {
+    .id = "python-hole",
+    .question = "does code without events hold up the GPU at one place of the step?",
+    .meant_by = "python hole",
+    .order = 95,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_python_hole, tell_python_hole>,
+};
+
+}  // namespace lanescope::explain::rules
