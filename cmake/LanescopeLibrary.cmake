@@ -25,6 +25,12 @@ function(lanescope_flags target)
   endif()
   if(LANESCOPE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
+    # GCC finds these after inlining, at times in code of libstdc++ and fmt that is right, and each release finds others:
+    # 12 in std::string::insert, 13 in fmt's buffers. They stay warnings. The sanitizers check the same at run time.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -Wno-error=array-bounds -Wno-error=restrict -Wno-error=stringop-overflow
+                             -Wno-error=stringop-overread)
+    endif()
   endif()
   if(LANESCOPE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${LANESCOPE_SANITIZE} -fno-omit-frame-pointer)

@@ -55,8 +55,10 @@ std::string format_bytes(std::int64_t bytes) {
 
 std::string format_size(std::int64_t bytes) {
   std::string text = format_bytes(bytes);
-  if (const char unit = text[text.size() - 2]; unit == 'K' || unit == 'M' || unit == 'G')
-    text.insert(text.size() - 1, "i");
+  const char prefix = text[text.size() - 2];
+  if (prefix != 'K' && prefix != 'M' && prefix != 'G') return text;
+  text.back() = 'i';
+  text += 'B';
   return text;
 }
 
