@@ -3,8 +3,8 @@
 // Equal calls alone are no proof: the layers of a network and the steps of an RNN need each other's
 // results. A product counts when the trace shows that it does not: both of its matrices were picked
 // by an index just before, or taken apart by unbind, or products follow each other directly and the
-// output has another shape than the input. Without recorded shapes two indexing operators before
-// each product are a hint, and the finding says so.
+// output has another shape than the input. Without recorded shapes two calls of
+// aten::select directly before each product are a hint, and the finding says so.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -164,16 +164,22 @@ void add_unbound(const Trace& trace, SliceId op, Unbound& unbound) {
   unbound.pieces.push_back(std::move(shapes[0]));
 }
 
+// x[i] @ w[i]. A layer's weight and bias would come before aten::linear or aten::addmm.
+bool has_two_picks_before(const Trace& trace, const CallSequence& ops, std::size_t from,
+                          std::size_t at) {
+  const std::string_view name = trace.name(ops[at]);
+  return at >= from + 2 && name != "aten::linear" && name != "aten::addmm" &&
+         trace.name(ops[at - 1]) == "aten::select" && trace.name(ops[at - 2]) == "aten::select";
+}
+
 ProductTurn turn_of(const Trace& trace, const CallSequence& ops, std::size_t from, std::size_t at,
                     const Unbound& unbound) {
   ProductTurn turn{.first = at, .at = at, .follows = true};
   std::vector<Picked> picks;
-  std::size_t indexing = 0;
   for (std::size_t i = from; i < at; ++i) {
     const std::string_view name = trace.name(ops[i]);
     turn.follows &= is_view_only(name);
     if (!picks_by_index(name) || at - i > kMostOpsInTurn) continue;
-    ++indexing;
     turn.first = std::min(turn.first, i);
     if (auto picked = picked_by(trace, ops[i])) {
       turn.index = picked->concrete;
@@ -182,7 +188,7 @@ ProductTurn turn_of(const Trace& trace, const CallSequence& ops, std::size_t fro
   }
   const auto both = operands_of(trace, ops[at]);
   if (!both)
-    turn.proof = indexing >= 2 ? Proof::kHint : Proof::kNone;
+    turn.proof = has_two_picks_before(trace, ops, from, at) ? Proof::kHint : Proof::kNone;
   else if (both_picked(picks, *both) || unbound.has_both(*both))
     turn.proof = Proof::kShown;
   else if (turn.follows && from > 0 && is_no_chain(trace, ops[at], *both))

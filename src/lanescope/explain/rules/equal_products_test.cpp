@@ -69,6 +69,23 @@ TEST(EqualProductsTest, IsQuietBelowEight) {
   EXPECT_FALSE(find_by_rule(drawn_products({.count = 7}), "equal-products"));
 }
 
+// y = linear(y, w[i], b[i]), and y = y[:, 0] and y[mask] before a product: each needs the one before.
+TEST(EqualProductsTest, IsQuietAboutLayersAndMasksWithoutShapes) {
+  const auto drawn = [](std::string_view second, std::string_view product) {
+    ProgramSketch program;
+    for (int step = 0; step < 4; ++step) {
+      program.step();
+      for (int i = 0; i < 12; ++i)
+        program.cpu_op("aten::select", 4).cpu_op(second, 4).launch({.us = 1, .op = product});
+      program.wait().end();
+    }
+    return find_by_rule(program.trace(), "equal-products").has_value();
+  };
+  EXPECT_TRUE(drawn("aten::select", "aten::matmul"));
+  EXPECT_FALSE(drawn("aten::select", "aten::linear"));
+  EXPECT_FALSE(drawn("aten::index", "aten::matmul"));
+}
+
 // An RNN: each step of time has its input, and all have one weight. They may need each other.
 TEST(EqualProductsTest, IsQuietAboutRecurrence) {
   EXPECT_FALSE(find_by_rule(drawn_products({.picks_weight = false}), "equal-products"));

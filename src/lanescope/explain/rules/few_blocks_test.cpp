@@ -22,6 +22,21 @@ TEST(FewBlocksTest, SpeaksOfEmptyMultiprocessors) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(3).integer, 33);
 }
 
+// A larger batch does not change the grid that the program itself chose; ATen chooses its own.
+TEST(FewBlocksTest, AdvisesALargerGridForAKernelOfTheProgram) {
+  const auto own =
+      find_in_steps("few-blocks", [](ProgramSketch& p) { p.kernel("sum_columns", 100, grid(33)); });
+  ASSERT_TRUE(own);
+  EXPECT_THAT(own->action.pattern, HasSubstr("larger grid"));
+  EXPECT_EQ(own->brief.values.at(1).integer, 33);
+  EXPECT_EQ(own->brief.values.at(2).integer, 132);
+  const auto library = find_in_steps("few-blocks", [](ProgramSketch& p) {
+    p.op("aten::native_layer_norm", {}, "layer_norm_kernel", 100, grid(33));
+  });
+  ASSERT_TRUE(library);
+  EXPECT_THAT(library->action.pattern, HasSubstr("larger batch"));
+}
+
 TEST(FewBlocksTest, IsQuietOnNearlyFullGpusAndShortKernels) {
   EXPECT_FALSE(find_in_steps("few-blocks",
                              [](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, grid(126)); }));

@@ -207,5 +207,25 @@ TEST(HostSyncTest, LeavesEveryCallForMemoryOut) {
   EXPECT_EQ(idle_after("cudaGetLastError") - idle_after("cuMemFree_v2"), us(1000));
 }
 
+// x[mask] waits for the number of its rows; .item() waits for a value.
+TEST(HostSyncTest, NamesMasksThatAskForASize) {
+  const auto action_of = [](std::string_view inner) {
+    ProgramSketch program;
+    for (int i = 0; i < 4; ++i) {
+      program.step().launch({.us = 50});
+      program.begin_op("aten::index").wait(inner).pass(20).end();
+      program.launch({.us = 50}).end();
+    }
+    return find_by_rule(program.trace(), "host-sync");
+  };
+  const auto mask = action_of("aten::nonzero");
+  ASSERT_TRUE(mask);
+  EXPECT_THAT(mask->brief.pattern, HasSubstr("Boolean masks"));
+  EXPECT_THAT(mask->action.pattern, HasSubstr("torch.where"));
+  const auto value = action_of("aten::item");
+  ASSERT_TRUE(value);
+  EXPECT_THAT(value->action.pattern, Not(HasSubstr("torch.where")));
+}
+
 }  // namespace
 }  // namespace lanescope::explain
