@@ -67,7 +67,13 @@ Steps find_steps(const Trace& trace, const LaunchLinks& links, ProcessId process
     }
     result.steps.push_back({step.number, step.slice, start, end});
   }
-  if (result.steps.empty()) return whole_recording(trace, links);
+  if (result.steps.empty()) {
+    result.found = find_iterations(trace, links, process);
+    if (!result.found) return whole_recording(trace, links);
+    for (const Iterations::Range& each : result.found->ranges)
+      result.steps.push_back({static_cast<std::int64_t>(result.steps.size()) + 1, each.mark,
+                              each.start_ns, each.end_ns});
+  }
   result.marked = true;
   result.start_up_count = result.steps.size() > 1 ? 1 : 0;
   return result;

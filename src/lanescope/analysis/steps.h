@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lanescope/analysis/device_work.h"
+#include "lanescope/analysis/iterations.h"
 #include "lanescope/analysis/launch_links.h"
 #include "lanescope/model/trace.h"
 
@@ -13,15 +14,17 @@ namespace lanescope::analysis {
 
 // Nanoseconds since Trace::base_time_ns(). docs/definitions/steps.md#step.
 struct StepRange {
-  std::optional<std::int64_t> number;  // of ProfilerStep#N; none: the whole recording
+  // Of ProfilerStep#N; of an iteration that was found, from 1; none: the whole recording.
+  std::optional<std::int64_t> number;
   SliceId slice = kNone<SliceId>;
   std::int64_t cpu_start_ns = 0;
   std::int64_t cpu_end_ns = 0;  // the next step's start if there is one, else the range's end
 };
 
 struct Steps {
-  bool marked = false;  // false: no ProfilerStep#N; the one entry is the whole recording, from the
-                        // first launch to the end of the last device work
+  // There are ProfilerStep#N, or iterations were found. False: the one entry is the whole
+  // recording, from the first launch to the end of the last device work.
+  bool marked = false;
   std::vector<StepRange> steps;  // in order of time, disjoint; empty if the trace is empty
   // How many steps at the begin also pay for start-up: 1 if there are at least two steps.
   std::size_t start_up_count = 0;
@@ -30,6 +33,8 @@ struct Steps {
   bool device_behind = false;
   // Other processes of the file also mark steps; these are left out.
   bool others_mark = false;
+  // No steps are marked, and these were found: `steps` are the iterations, numbered from 1.
+  std::optional<Iterations> found;
 };
 
 // In a file of several processes, the steps of `process`; without it, or if it marks none, all

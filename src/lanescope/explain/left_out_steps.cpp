@@ -1,5 +1,7 @@
 #include "lanescope/explain/left_out_steps.h"
 
+#include <string>
+
 namespace lanescope::explain {
 
 Sentence cut_steps_note(const Facts& facts) {
@@ -40,6 +42,55 @@ Sentence long_step_note(const Facts& facts) {
   return say("Step {} took {}, longer than the other {} together, and is left out.",
              {step_number(facts, *step), ns(facts.step_window(*step).length_ns()),
               count(facts.selection.steady.size())});
+}
+
+Sentence found_iterations_note(const Facts& facts) {
+  const auto& found = facts.steps.found;
+  if (!found) return {};
+  const std::string begin = "The trace marks no steps: a step here is an iteration, from ";
+  const Value how_many = count(found->ranges.size());
+  if (found->kind == analysis::IterationMark::kRangeEnd)
+    return say(begin + "the end of one {} to the end of the next, {} found.",
+               {name(found->mark), how_many});
+  if (found->kind == analysis::IterationMark::kWait && !found->owner.empty())
+    return say(begin + "one {} in {} to the next, {} found.",
+               {name(found->mark), name(found->owner), how_many});
+  return say(begin + "one {} to the next, {} found.", {name(found->mark), how_many});
+}
+
+std::optional<analysis::Window> start_up_before_iterations(const Facts& facts) {
+  if (!facts.steps.found || facts.selection.one_chosen || facts.selection.steady.empty())
+    return std::nullopt;
+  const analysis::StepRange& first = facts.steps.steps[facts.selection.steady.front()];
+  const Track& thread = facts.trace->track(facts.trace->slices().track[raw(first.slice)]);
+  const analysis::Window window{facts.trace->start_ns(SliceId{thread.first_slice}),
+                                first.cpu_start_ns};
+  return window.length_ns() > 0 ? std::optional(window) : std::nullopt;
+}
+
+Sentence start_up_note(const Facts& facts) {
+  const auto window = start_up_before_iterations(facts);
+  if (!window) return {};
+  constexpr std::size_t kMostParts = 3;
+  const SliceId mark = facts.steps.steps[facts.selection.steady.front()].slice;
+  Sentence note = say("The first {}, before the iterations that are measured, are start-up:",
+                      {ns(window->length_ns())});
+  std::size_t told = 0;
+  for (const HostShare& share :
+       host_shares(facts, {{facts.trace->slices().track[raw(mark)], window->start_ns,
+                            window->end_ns, kNone<SliceId>}})) {
+    if (told == kMostParts || share.time_ns * 20 < window->length_ns()) break;
+    const Sentence what = describe(share);
+    note.pattern += (told == 0 ? " {} " : ", {} ") + what.pattern;
+    note.values.push_back(ns(share.time_ns));
+    note.values.insert(note.values.end(), what.values.begin(), what.values.end());
+    ++told;
+  }
+  if (told == 0)
+    note.pattern.back() = '.';
+  else
+    note.pattern += ".";
+  return note;
 }
 
 }  // namespace lanescope::explain

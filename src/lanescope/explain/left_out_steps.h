@@ -1,5 +1,7 @@
 // Sentences about steps that numbers per step leave out.
 #pragma once
+#include <optional>
+
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::explain {
@@ -11,5 +13,16 @@ Sentence cut_steps_note(const Facts& facts);
 // "Step 5 took 12 ms, longer than the other 8 together, and is left out." Empty pattern: no step
 // is so long.
 Sentence long_step_note(const Facts& facts);
+
+// "The trace marks no steps: a step here is an iteration, from one ... to the next, 7 found." Empty
+// pattern: steps are marked, or no iterations were found.
+Sentence found_iterations_note(const Facts& facts);
+
+// Of iterations that were found: from the first event of their thread to the first one measured, on
+// the CPU. None: there are none, or --step chose one.
+std::optional<analysis::Window> start_up_before_iterations(const Facts& facts);
+
+// "The first 1.1 s, before the iterations that are measured, are start-up: 300 ms inside cuInit."
+Sentence start_up_note(const Facts& facts);
 
 }  // namespace lanescope::explain

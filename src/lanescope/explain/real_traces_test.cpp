@@ -69,8 +69,8 @@ const WholeTrace kShippedTraces[] = {
 const WholeTrace kSharedTraces[] = {
     {"h200/llama_decode.json.gz", {"host-bound", "tiny-kernels", "many-calls"}, {"pageable-copy"}},
     {"public/param_resnet_2080ti_112k.json.gz",
-     {"dataloader-wait", "allocator-calls", "pageable-copy"},
-     {"many-calls", "dead-window"}},
+     {"dataloader-wait", "slow-first-step", "pageable-copy"},
+     {"allocator-calls", "many-calls", "dead-window"}},
     {"public/kineto_torch19_stack_memory_w4.pt.trace.json.gz",
      {"gpu-idle", "pageable-copy"},
      {"host-bound", "gpu-bound", "lone-gap"}},
@@ -171,7 +171,7 @@ TEST(RealCompileTracesTest, ShippedTracesShowWhatIsInThem) {
 
 const RealTrace kShared[] = {
     {"public/kineto_torch18_autogradapi_w0.pt.trace.json.gz",
-     {"cudnn-benchmark", "lazy-loading", "zero-grad-fills"}},
+     {"cudnn-benchmark", "first-allocations", "lazy-loading", "zero-grad-fills"}},
     {"public/kineto_2020_toparray_resnet50_w4.json.gz", {"optimizer-loop", "zero-grad-fills"}},
     {"public/tracelens_sglang_decode.json.gz", {"collapsed-graph"}},
     {"public/tracelens_h100_qwen_stack_memory.json.gz", {"unfused-chain", "unfused-norm"}},

@@ -275,6 +275,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   result.headline = facts.selection.lacks_gpu_work
                         ? say("What bounds a step cannot be told: GPU work of it is missing.")
                         : bound_headline(facts, result).value_or(plain_headline(facts));
+  if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
   if (const Sentence note = long_step_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);

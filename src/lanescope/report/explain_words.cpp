@@ -197,6 +197,8 @@ std::string steady_steps_text(const Facts& facts) {
                                 : fmt::format("; of process {}, other processes mark steps too",
                                               process.pid.number);
   }
+  if (const auto note = explain::found_iterations_note(facts); !note.pattern.empty())
+    text += ". " + sentence_text(note).substr(0, sentence_text(note).size() - 1);
   if (facts.selection.lacks_gpu_work) text += "; GPU work of it is missing in the trace";
   return text;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
 
@@ -70,18 +71,21 @@ std::optional<SlowFirstStep> measure_slow_first_step(const Facts& facts) {
   std::vector<std::int64_t> lengths;
   const std::size_t whole = steps.size() - facts.selection.cut().size();  // cut steps come last
   for (std::size_t i = 0; i < whole; ++i) lengths.push_back(facts.step_window(i).length_ns());
+  // Of iterations that were found, all that comes before those that are measured is start-up.
+  const auto start_up = start_up_before_iterations(facts);
   // Where the first work had been launched and did not start, the GPU was busy with something that
   // was not recorded: no start-up.
-  const std::int64_t unrecorded = unrecorded_work_ns(facts);
-  const std::int64_t first = lengths[0] - unrecorded;
+  const std::int64_t unrecorded = start_up ? 0 : unrecorded_work_ns(facts);
+  const std::int64_t first = start_up ? start_up->length_ns() : lengths[0] - unrecorded;
   const std::int64_t median = analysis::median_of_steps({lengths.begin() + 1, lengths.end()});
   if (median == 0 || first - median < 50'000 || first * 2 < median * 3) return std::nullopt;
   const std::int64_t lead =
-      std::max<std::int64_t>(0, lead_of_first_step(facts, whole) - unrecorded);
+      start_up ? 0 : std::max<std::int64_t>(0, lead_of_first_step(facts, whole) - unrecorded);
   // Where the CPU is the limit, each step begins in that way.
   if (lead * 2 > first - median && lead < kLongLeadNs && !is_host_bound(facts)) return std::nullopt;
   std::int64_t profiler = 0;
-  if (facts.main_device) profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
+  if (facts.main_device && !start_up)
+    profiler = facts.device().walls[0].idle_by(analysis::IdleCause::kProfiler);
   return SlowFirstStep{first,      median, lengths.size(), profiler, profiler * 2 > first - median,
                        unrecorded, lead};
 }
@@ -94,6 +98,7 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
                         {ns(first), factor(first, median), count(whole_steps - 1), ns(median),
                          text(is_profiler ? "most of it is the profiler's own start"
                                           : "start-up, not a usual step")});
+  if (facts.steps.found) finding.verdict = start_up_note(facts);
   finding.at_stake_ns = first - median;
   if (profiler > 0)
     finding.arithmetic.push_back(
@@ -109,7 +114,7 @@ Finding tell_slow_first_step(const Facts& facts, const SlowFirstStep& measured) 
         say("{} of the {} more than usual passed before its first GPU work",
             {ns(lead), ns(first - median)}));
   // What the CPU did while the profiler held it up would blame the innocent.
-  if (!is_profiler) add_more_than_usual(facts, 0, first - median, finding);
+  if (!is_profiler && !facts.steps.found) add_more_than_usual(facts, 0, first - median, finding);
   finding.try_next = {
       "do not count it in averages; give the profiler's schedule a warmup of a step or more",
       "run a few steps before measuring: libraries load kernels, pick algorithms and fill caches "

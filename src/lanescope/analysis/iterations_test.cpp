@@ -1,0 +1,135 @@
+#include "lanescope/analysis/iterations.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::analysis {
+namespace {
+
+using testing::Sketch;
+
+// Draws programs launch by launch: a launch takes 1, its kernel starts 2 later and takes 3.
+class Program {
+ public:
+  Program& launch(const std::string& kernel, std::int64_t at_ns) {
+    ++id_;
+    sketch_.runtime("cudaLaunchKernel", at_ns, 1, {.correlation = id_});
+    sketch_.kernel(kernel, at_ns + 2, 3, {.correlation = id_});
+    return *this;
+  }
+  Program& range(const std::string& name, std::int64_t at_ns, std::int64_t dur_ns) {
+    sketch_.annotation(name, at_ns, dur_ns);
+    return *this;
+  }
+  Program& wait(std::int64_t at_ns) {
+    sketch_.runtime("cudaStreamSynchronize", at_ns, 5, {});
+    return *this;
+  }
+  // Four pieces of work within 40.
+  Program& round(std::int64_t at_ns) {
+    return launch("gemm", at_ns)
+        .launch("relu", at_ns + 10)
+        .launch("gemm", at_ns + 20)
+        .launch("sum", at_ns + 30);
+  }
+  std::optional<Iterations> find() {
+    const Trace trace = sketch_.trace();
+    return find_iterations(trace, compute_launch_links(trace));
+  }
+
+ private:
+  Sketch sketch_;
+  std::int64_t id_ = 0;
+};
+
+// Start-up of 1000, then an Optimizer.step that ends at 1150, 1250, 1350, 1450.
+TEST(IterationsTest, OneOptimizerStepToTheNextIsAnIteration) {
+  Program program;
+  program.launch("load", 0);
+  for (int i = 0; i < 4; ++i)
+    program.round(1100 + 100 * i).range("Optimizer.step#SGD.step", 1128 + 100 * i, 22);
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeEnd);
+  EXPECT_EQ(found->mark, "Optimizer.step#SGD.step");
+  ASSERT_EQ(found->ranges.size(), 3u);
+  EXPECT_EQ(found->ranges[0].start_ns, 1150);
+  EXPECT_EQ(found->ranges[0].end_ns, 1250);
+  EXPECT_EQ(found->ranges[2].end_ns, 1450);
+}
+
+TEST(IterationsTest, ARangeOfTheProgramsOwnHoldsTheLastIterationToo) {
+  Program program;
+  for (int i = 0; i < 3; ++i) program.range("denoise", 100 * i, 50).round(5 + 100 * i);
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kRangeStart);
+  ASSERT_EQ(found->ranges.size(), 3u);
+  EXPECT_EQ(found->ranges[1].start_ns, 100);
+  EXPECT_EQ(found->ranges[1].end_ns, 200);
+  EXPECT_EQ(found->ranges[2].end_ns, 250);
+}
+
+TEST(IterationsTest, AWaitInEveryRoundCutsWhatRepeats) {
+  Program program;
+  for (int i = 0; i < 5; ++i) program.round(100 * i).wait(100 * i + 50);
+  const auto found = program.find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->kind, IterationMark::kWait);
+  EXPECT_EQ(found->mark, "cudaStreamSynchronize");
+  ASSERT_EQ(found->ranges.size(), 4u);
+  EXPECT_EQ(found->ranges[0].start_ns, 55);
+  EXPECT_EQ(found->ranges[3].end_ns, 455);
+}
+
+// XLA measures kernels while it compiles: equal launches, and a wait after each round.
+TEST(IterationsTest, RoundsOfXlasSearchForKernelsAreNoIterations) {
+  Program program;
+  program.range("TSL: XlaCompile:#module=jit_step#", 0, 900);
+  for (int i = 0; i < 5; ++i) program.round(100 * i + 1).wait(100 * i + 50);
+  EXPECT_FALSE(program.find());
+}
+
+// The layers of one forward pass repeat as well.
+TEST(IterationsTest, LaunchesThatRepeatWithoutAWaitAreNoIterations) {
+  Program program;
+  for (int i = 0; i < 20; ++i) program.round(100 * i);
+  program.wait(2100);
+  EXPECT_FALSE(program.find());
+}
+
+TEST(IterationsTest, RangesOfAModelsPartsAreNoIterations) {
+  Program program;
+  for (int i = 0; i < 20; ++i) program.range("DecoderLayer", 100 * i, 50).round(5 + 100 * i);
+  EXPECT_FALSE(program.find());
+}
+
+TEST(IterationsTest, RangesWithDifferentWorkAreNoIterations) {
+  Program program;
+  for (int i = 0; i < 6; ++i) {
+    program.range("phase", 100 * i, 90);
+    for (int k = 0; k < 4; ++k)
+      program.launch("kernel_" + std::to_string(4 * i + k), 100 * i + 5 + 10 * k);
+  }
+  EXPECT_FALSE(program.find());
+}
+
+// Most of the work comes after the last of them.
+TEST(IterationsTest, RangesAroundLittleOfTheWorkAreNoIterations) {
+  Program program;
+  for (int i = 0; i < 4; ++i) program.range("warm-up", 100 * i, 50).round(5 + 100 * i);
+  for (int i = 0; i < 20; ++i) program.launch("other_" + std::to_string(i), 1000 + 10 * i);
+  EXPECT_FALSE(program.find());
+}
+
+TEST(IterationsTest, TwoRoundsAreNoIterations) {
+  Program program;
+  for (int i = 0; i < 2; ++i) program.range("denoise", 100 * i, 50).round(5 + 100 * i);
+  EXPECT_FALSE(program.find());
+}
+
+}  // namespace
+}  // namespace lanescope::analysis
