@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Compares what `lanescope whatif` predicts from a recording with what the programs took without a profiler.
+
+    python3 examples/faults/predictions.py LANESCOPE --traces FOLDER... --timings FILE...
+
+Prints two tables in Markdown: the recorded step without the profiler's cost, and the mended program predicted from the bad one.
+docs/measurements/whatif.md holds them.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+
+# What was changed from bad to good, where a change of whatif says the same.
+FIXES: dict[str, list[str]] = {
+    "copy_not_overlapped": ["overlap-copies"],
+    "memcpy_before_gemm": ["remove Memcpy DtoD"],
+    "no_cuda_graph": ["cuda-graph"],
+    "pageable_copy": ["pin 50 GB/s"],
+    "report_before_backward": ["remove-sync"],
+    "scaler_sync": ["remove-sync"],
+    "step_left_synchronized": ["remove-sync cudaDeviceSynchronize"],
+    "sync_for_timing": ["remove-sync"],
+    "transpose_copies": ["remove direct_copy_kernel"],
+    "zero_grad_fills": ["remove Optimizer.zero_grad"],
+}
+# The timed step is not the one that a median of steady steps shows: first steps, one step of many, several processes; or the
+# program takes longer the longer it runs, or another program disturbs it.
+OTHER_STEPS = {
+    "autotuned_sizes", "checkpoint_every_n", "cold_first_collective", "cold_first_step", "communication_bound", "gc_every_n",
+    "growing_shapes", "late_evaluation", "micro_step_sync", "new_image_size", "one_time_notes", "recorded_in_the_middle",
+    "serial_communication", "shared_core", "small_collectives", "table_on_first_use", "validation_in_a_step",
+}
+
+
+def step_us(lanescope: str, trace: pathlib.Path, changes: list[str]) -> tuple[float, str] | None:
+    """The median step, recorded or predicted, and what bounds the recorded one. None: refused."""
+    flags = [flag for change in changes for flag in ("--change", change)] or ["--critical-path"]
+    done = subprocess.run([lanescope, "whatif", str(trace), "--json", *flags], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    document = json.loads(done.stdout)
+    outcome = document["predicted" if changes else "recorded"]
+    return outcome["step_ns"] / 1000, document["recorded"]["limit"]
+
+
+def unprofiled_us(files: list[pathlib.Path]) -> dict[tuple[str, str], float]:
+    times: dict[tuple[str, str], float] = {}
+    for path in files:
+        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+            if not row.get("recorder") and "us" in row:
+                times[row["pair"], row["variant"]] = row["us"]
+    return times
+
+
+def error(predicted: float, measured: float) -> float:
+    return (predicted - measured) / measured
+
+
+def summary(errors: list[float]) -> str:
+    sizes = sorted(abs(each) for each in errors)
+    within = sum(each <= 0.25 for each in sizes)
+    return f"{len(sizes)} rows: median error {statistics.median(sizes):.1%}, {within} within 25 %, largest {sizes[-1]:.0%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("lanescope")
+    parser.add_argument("--traces", nargs="+", type=pathlib.Path, required=True)
+    parser.add_argument("--timings", nargs="+", type=pathlib.Path, required=True)
+    flags = parser.parse_args()
+    times = unprofiled_us(flags.timings)
+    traces = {tuple(path.name.split(".")[:3]): path for folder in flags.traces for path in sorted(folder.glob("*.json.gz"))}
+
+    print("| program | recorder | bound by | recorded | without the profiler, predicted | measured | error |")
+    print("|---|---|---|---|---|---|---|")
+    errors: dict[str, list[float]] = {"CPU": [], "others": []}
+    for (pair, variant, recorder), trace in sorted(traces.items()):
+        measured = times.get((pair, variant))
+        recorded = step_us(flags.lanescope, trace, []) if measured and pair not in OTHER_STEPS else None
+        predicted = step_us(flags.lanescope, trace, ["no-profiler"])
+        if not measured or not recorded or not predicted:
+            continue
+        off = error(predicted[0], measured)
+        errors["CPU" if recorded[1] == "CPU" else "others"].append(off)
+        print(f"| {pair}, {variant} | {recorder} | {recorded[1]} | {recorded[0]:,.1f} | {predicted[0]:,.1f} | {measured:,.1f} | {off:+.0%} |")
+    for kind, values in errors.items():
+        print(f"\nBound by {kind}: {summary(values)}" if values else "")
+
+    print("\n| pair | recorder | change | bad, measured | good, predicted | good, measured | error |")
+    print("|---|---|---|---|---|---|---|")
+    fixed: list[float] = []
+    for (pair, variant, recorder), trace in sorted(traces.items()):
+        good = times.get((pair, "good"))
+        if variant != "bad" or pair not in FIXES or not good:
+            continue
+        predicted = step_us(flags.lanescope, trace, [*FIXES[pair], "no-profiler"])
+        change = ", ".join(FIXES[pair])
+        if not predicted:
+            print(f"| {pair} | {recorder} | {change} | {times[pair, 'bad']:,.1f} | refused | {good:,.1f} | |")
+            continue
+        fixed.append(error(predicted[0], good))
+        print(f"| {pair} | {recorder} | {change} | {times[pair, 'bad']:,.1f} | {predicted[0]:,.1f} | {good:,.1f} | {fixed[-1]:+.0%} |")
+    print(f"\n{summary(fixed)}" if fixed else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+#include "lanescope/report/whatif_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/names/kernel_name.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using simulate::CriticalPath;
+using simulate::Identity;
+using simulate::Outcome;
+using simulate::PathKind;
+using simulate::Simulation;
+
+std::string steps_text(const explain::Facts& facts) {
+  const std::size_t count = facts.selection.steady.size();
+  if (!facts.steps.marked) return "the whole recording, which marks no steps";
+  return count == 1 ? "one steady step" : fmt::format("the median of {} steady steps", count);
+}
+
+std::string signed_percent(double ratio) { return fmt::format("{:+.1f}%", ratio * 100); }
+
+std::int64_t per_step(const CriticalPath& path, std::int64_t time) {
+  return path.steps == 0 ? 0 : time / static_cast<std::int64_t>(path.steps);
+}
+
+// How far a prediction can be trusted, from what the graph does not explain.
+std::string sure_text(const Identity& identity) {
+  const double slack = std::abs(identity.slack_ratio());
+  const char* word = slack < 0.02 ? "well" : slack < 0.1 ? "mostly" : "poorly";
+  return fmt::format(
+      "Replay of the recording itself: {} ({}). Without the delays that the trace does not "
+      "explain: {} ({}). So the trace explains this step {}. A prediction carries at least that "
+      "error; what a "
+      "change assumes comes on top",
+      format_time_ns(identity.replayed_ns), signed_percent(identity.error_ratio()),
+      format_time_ns(identity.without_slack_ns), signed_percent(identity.slack_ratio()), word);
+}
+
+std::string shares_text(const CriticalPath& path) {
+  std::vector<std::pair<std::int64_t, PathKind>> parts;
+  for (std::size_t i = 0; i < simulate::kPathKindCount; ++i)
+    if (path.time_ns[i] > 0) parts.emplace_back(path.time_ns[i], static_cast<PathKind>(i));
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string out;
+  for (std::size_t i = 0; i < parts.size() && i < 3; ++i)
+    out += fmt::format(
+        "{}{} {}", i == 0 ? "" : ", ", path_kind_text(parts[i].second),
+        format_percent(static_cast<double>(parts[i].first), static_cast<double>(path.total_ns)));
+  return out;
+}
+
+std::string outcome_line(const char* label, const Outcome& outcome) {
+  return fmt::format("  {:<10}{:>11}   GPU busy {:>10}   bound by {} ({})\n", label,
+                     format_time_ns(outcome.step_ns), format_time_ns(outcome.busy_ns),
+                     limit_name(outcome.limit), shares_text(outcome.path));
+}
+
+std::string readable(const std::string& name) {
+  return shorten(one_line(names::readable_kernel_name(name)), 60);
+}
+
+void outcome_json(JsonWriter& json, std::string_view key, const Outcome& outcome) {
+  json.begin_object(key);
+  json.integer("step_ns", outcome.step_ns);
+  json.integer("busy_ns", outcome.busy_ns);
+  json.text("limit", limit_name(outcome.limit));
+  json.begin_object("critical_path");
+  json.integer("total_ns", outcome.path.total_ns);
+  json.integer("steps_count", outcome.path.steps);
+  for (std::size_t i = 0; i < simulate::kPathKindCount; ++i)
+    json.integer(fmt::format("{}_ns", path_kind_name(static_cast<PathKind>(i))),
+                 outcome.path.time_ns[i]);
+  json.begin_array("owners");
+  for (std::size_t i = 0; i < outcome.path.owners.size() && i < 10; ++i) {
+    const simulate::PathOwner& owner = outcome.path.owners[i];
+    json.begin_object();
+    json.text("name", owner.name);
+    json.text("kind", path_kind_name(owner.kind));
+    json.integer("time_ns", owner.time_ns);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  json.end_object();
+}
+
+void identity_json(JsonWriter& json, const Simulation& simulation) {
+  const Identity& identity = simulation.identity;
+  json.begin_object("identity");
+  json.integer("recorded_ns", identity.recorded_ns);
+  json.integer("replayed_ns", identity.replayed_ns);
+  json.real("error_ratio", identity.error_ratio());
+  json.integer("recorded_busy_ns", identity.recorded_busy_ns);
+  json.integer("replayed_busy_ns", identity.replayed_busy_ns);
+  json.integer("without_slack_ns", identity.without_slack_ns);
+  json.real("slack_ratio", identity.slack_ratio());
+  json.integer("work_without_launch_count", simulation.graph.work_without_launch_count);
+  json.integer("inferred_wait_count",
+               std::count_if(simulation.graph.waits.begin(), simulation.graph.waits.end(),
+                             [](const simulate::HostWait& wait) { return wait.inferred; }));
+  json.end_object();
+}
+
+}  // namespace
+
+std::string whatif_text(const explain::Facts& facts, const Simulation& simulation,
+                        const simulate::Prediction& prediction,
+                        std::span<const simulate::Change> changes) {
+  std::string out = fmt::format("A step ({}):\n\n", steps_text(facts));
+  out += outcome_line("recorded", prediction.before);
+  out += outcome_line("predicted", prediction.after);
+  const std::int64_t gain = prediction.gain_ns();
+  out += fmt::format(
+      "\n  gain      {:>11}   {} of the step\n\n", format_time_ns(gain),
+      format_percent(static_cast<double>(gain), static_cast<double>(prediction.before.step_ns)));
+  for (const std::string& note : prediction.notes) out += wrapped("  - ", note + ".");
+  if (std::none_of(changes.begin(), changes.end(), [](const simulate::Change& change) {
+        return change.kind == simulate::ChangeKind::kNoProfiler;
+      }))
+    out += wrapped("  - ",
+                   "Both times include what recording costs; add --change no-profiler to leave "
+                   "that out.");
+  return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
+}
+
+std::string whatif_table_text(const explain::Facts& facts, const Simulation& simulation,
+                              std::span<const simulate::Candidate> candidates) {
+  std::string out = fmt::format("A step ({}):\n\n", steps_text(facts));
+  out += outcome_line("recorded", simulation.recorded);
+  if (candidates.empty())
+    return out + "\n  None of the usual changes alone would gain 1% of it.\n\n" +
+           wrapped("  ", sure_text(simulation.identity) + ".");
+  out += fmt::format("\n  {:>11}{:>11}{:>9}  {:<14}  change, each alone\n", "predicted", "gain",
+                     "of step", "then bound by");
+  for (const simulate::Candidate& each : candidates) {
+    const std::string text =
+        each.change.kind == simulate::ChangeKind::kSpeed
+            ? fmt::format("speed '{}' {}x", readable(each.change.name), each.change.factor)
+            : each.change.text;
+    out += fmt::format("  {:>11}{:>11}{:>9}  {:<14}  {}\n",
+                       format_time_ns(each.prediction.after.step_ns),
+                       format_time_ns(each.prediction.gain_ns()),
+                       format_percent(static_cast<double>(each.prediction.gain_ns()),
+                                      static_cast<double>(simulation.recorded.step_ns)),
+                       limit_name(each.prediction.after.limit), text);
+  }
+  return out + "\n" +
+         wrapped("  ", "Gains do not add up: give several --change to see them together.") +
+         wrapped("  ", sure_text(simulation.identity) + ".");
+}
+
+std::string critical_path_text(const explain::Facts& facts, const Simulation& simulation) {
+  const CriticalPath& path = simulation.recorded.path;
+  std::string out = fmt::format("The critical path of {}: {} a step, mean\n\n",
+                                facts.steps.marked ? "the steady steps" : "the recording",
+                                format_time_ns(per_step(path, path.total_ns)));
+  for (std::size_t i = 0; i < simulate::kPathKindCount; ++i)
+    if (path.time_ns[i] > 0)
+      out += fmt::format(
+          "  {:>11}{:>9}  {}\n", format_time_ns(per_step(path, path.time_ns[i])),
+          format_percent(static_cast<double>(path.time_ns[i]), static_cast<double>(path.total_ns)),
+          path_kind_text(static_cast<PathKind>(i)));
+  out += "\n  Largest owners:\n";
+  for (std::size_t i = 0; i < path.owners.size() && i < 3; ++i)
+    out += fmt::format("  {:>11}{:>9}  {}: {}\n",
+                       format_time_ns(per_step(path, path.owners[i].time_ns)),
+                       format_percent(static_cast<double>(path.owners[i].time_ns),
+                                      static_cast<double>(path.total_ns)),
+                       readable(path.owners[i].name), path_kind_text(path.owners[i].kind));
+  return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
+}
+
+std::string whatif_json(const explain::Facts& facts, const Simulation& simulation,
+                        const simulate::Prediction* prediction,
+                        std::span<const simulate::Change> changes,
+                        std::span<const simulate::Candidate> candidates) {
+  JsonWriter json("whatif");
+  json.boolean("steps_are_marked", facts.steps.marked);
+  json.integer("steady_step_count", facts.selection.steady.size());
+  identity_json(json, simulation);
+  outcome_json(json, "recorded", simulation.recorded);
+  json.begin_array("changes");
+  for (const simulate::Change& change : changes) json.text({}, change.text);
+  json.end_array();
+  if (prediction) {
+    outcome_json(json, "predicted", prediction->after);
+    json.integer("gain_ns", prediction->gain_ns());
+    json.begin_array("notes");
+    for (const std::string& note : prediction->notes) json.text({}, note);
+    json.end_array();
+  } else {
+    json.begin_array("candidates");
+    for (const simulate::Candidate& each : candidates) {
+      json.begin_object();
+      json.text("change", each.change.text);
+      json.integer("step_ns", each.prediction.after.step_ns);
+      json.integer("gain_ns", each.prediction.gain_ns());
+      json.text("limit", limit_name(each.prediction.after.limit));
+      json.end_object();
+    }
+    json.end_array();
+  }
+  return json.take();
+}
+
+}  // namespace lanescope::report

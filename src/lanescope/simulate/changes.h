@@ -1,0 +1,49 @@
+// Changes to a program, as they change its dependency graph. docs/definitions/whatif.md#changes.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/base/result.h"
+#include "lanescope/simulate/step_graph.h"
+
+namespace lanescope::simulate {
+
+enum class ChangeKind : std::uint8_t {
+  kSpeed,          // speed NAME 2x
+  kCpu,            // cpu 1.5x
+  kRemove,         // remove NAME
+  kRemoveSync,     // remove-sync [PATTERN]
+  kNoProfiler,     // no-profiler [MICROSECONDS]
+  kCudaGraph,      // cuda-graph
+  kPin,            // pin [GB/s]
+  kOverlapCopies,  // overlap-copies
+};
+
+struct Change {
+  ChangeKind kind{};
+  std::string text;  // as given
+  std::string name;  // NAME or PATTERN; empty: all
+  double factor = 1;
+  std::optional<double> number;  // no-profiler: us per event; pin: GB/s
+};
+
+// kInvalidArgument: what was expected and what was found.
+Result<Change> parse_change(std::string_view text);
+
+// What a change did, and what it could not know.
+struct Applied {
+  std::uint64_t count = 0;         // events that it changed
+  std::vector<std::string> notes;  // sentences for the user
+};
+
+// Changes `edges`, a copy of graph.edges. kInvalidArgument: nothing in the trace fits the change.
+// kUnsupported: the change would be wrong for this program, and why. Linear.
+Result<Applied> apply_change(const StepGraph& graph, const analysis::SliceNesting& nesting,
+                             const Change& change, std::vector<Edge>& edges);
+
+}  // namespace lanescope::simulate

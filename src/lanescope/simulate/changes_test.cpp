@@ -1,0 +1,121 @@
+#include "lanescope/simulate/changes.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/simulate/drawn_steps_test.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::simulate {
+namespace {
+
+using lanescope::testing::ProgramSketch;
+using testing::DrawnSteps;
+
+Trace gpu_bound() {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) { p.kernel("gemm", 500).kernel("relu", 250); });
+  return program.trace();
+}
+
+// 400 us of Python, then a kernel of 20 us for which the CPU waits.
+Trace cpu_bound() {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) { p.pass(400).launch({.us = 20}).wait(); });
+  return program.trace();
+}
+
+TEST(ParseChange, SaysWhatItExpectedAndFound) {
+  for (const char* text : {"", "faster", "speed", "speed gemm", "speed gemm 0x", "cpu", "cpu 2",
+                           "remove", "cuda-graph now", "pin fast", "no-profiler x"}) {
+    const auto change = parse_change(text);
+    ASSERT_FALSE(change) << text;
+    EXPECT_NE(change.error().message.find("expected"), std::string::npos);
+    EXPECT_NE(change.error().message.find(std::string("found '") + text), std::string::npos);
+  }
+  const auto speed = parse_change("  speed void f<int, 2>(int) 2.5x ");
+  ASSERT_TRUE(speed);
+  EXPECT_EQ(speed->name, "void f<int, 2>(int)");
+  EXPECT_EQ(speed->factor, 2.5);
+  EXPECT_EQ(parse_change("pin 50 GB/s")->number, 50);
+}
+
+TEST(Change, SpeedOfAKernelOnTheCriticalPathIsGained) {
+  const DrawnSteps drawn(gpu_bound());
+  EXPECT_EQ(drawn.simulation.recorded.step_ns, 750'000);
+  EXPECT_EQ(drawn.step_ns({"speed gemm 2x"}), 500'000);
+  EXPECT_EQ(drawn.step_ns({"speed gemm 1x"}), 750'000);
+}
+
+TEST(Change, WhatIsOffTheCriticalPathGainsNothing) {
+  EXPECT_EQ(DrawnSteps(gpu_bound()).step_ns({"cpu 2x"}), 750'000);
+  // Here the CPU waits for each kernel, so only its 20 us are on the path.
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) { p.launch({.us = 20}).pass(400); });
+  const DrawnSteps no_wait(program.trace());
+  EXPECT_EQ(no_wait.step_ns({"speed gemm 4x"}), no_wait.simulation.recorded.step_ns);
+}
+
+TEST(Change, RemovingAWaitLetsTheCpuRunAhead) {
+  const DrawnSteps drawn(cpu_bound());
+  const std::int64_t recorded = drawn.simulation.recorded.step_ns;
+  // The kernel is hidden after the next step's Python. The wait's call goes, too.
+  const std::int64_t without = drawn.step_ns({"remove-sync"});
+  EXPECT_LT(without, recorded - 15'000);
+  EXPECT_GT(without, 400'000);
+  EXPECT_EQ(drawn.step_ns({"remove-sync aten::item"}), without);
+  EXPECT_EQ(drawn.step_ns({"remove-sync aten::nonzero"}), -1);
+}
+
+TEST(Change, RemovedKernelsTakeTheirLaunchWithThem) {
+  const DrawnSteps drawn(gpu_bound());
+  EXPECT_EQ(drawn.step_ns({"remove gemm"}), 250'000);
+  EXPECT_EQ(drawn.step_ns({"remove conv"}), -1);
+}
+
+TEST(Change, TheOrderDoesNotMatter) {
+  const DrawnSteps drawn(cpu_bound());
+  const std::int64_t both = drawn.step_ns({"cpu 2x", "remove-sync"});
+  EXPECT_EQ(both, drawn.step_ns({"remove-sync", "cpu 2x"}));
+  EXPECT_LT(both, drawn.step_ns({"remove-sync"}));
+  EXPECT_EQ(drawn.step_ns({"no-profiler 2 us", "cpu 2x"}),
+            drawn.step_ns({"cpu 2x", "no-profiler 2 us"}));
+  EXPECT_EQ(drawn.step_ns({"no-profiler 0 us"}), drawn.simulation.recorded.step_ns);
+}
+
+TEST(Change, AGraphNeedsAStepWithoutWaitsBetweenLaunches) {
+  ProgramSketch waits;
+  waits.steps(4, [](ProgramSketch& p) { p.launch({.us = 20}).wait().launch({.us = 20}); });
+  const DrawnSteps refused(waits.trace());
+  const auto change = parse_change("cuda-graph");
+  const auto prediction = predict(refused.simulation, {&*change, 1});
+  ASSERT_FALSE(prediction);
+  EXPECT_EQ(prediction.error().code, Errc::kUnsupported);
+  EXPECT_GT(refused.step_ns({"cuda-graph", "remove-sync"}), 0);
+
+  // Ten launches of 10 us each for kernels of 2 us: the kernels and one launch are left.
+  ProgramSketch launches;
+  launches.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 10; ++i) p.launch({.us = 2});
+  });
+  const DrawnSteps drawn(launches.trace());
+  EXPECT_GT(drawn.simulation.recorded.step_ns, 100'000);
+  EXPECT_LT(drawn.step_ns({"cuda-graph"}), 50'000);
+  EXPECT_GE(drawn.step_ns({"cuda-graph"}), 20'000);
+}
+
+TEST(Change, OverlappedCopiesLeaveTheKernels) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.name = "Memcpy HtoD (Pinned -> Device)",
+              .us = 300,
+              .category = "gpu_memcpy",
+              .call = "cudaMemcpyAsync"});
+    p.kernel("gemm", 500);
+  });
+  const DrawnSteps drawn(program.trace());
+  EXPECT_EQ(drawn.simulation.recorded.step_ns, 800'000);
+  EXPECT_EQ(drawn.step_ns({"overlap-copies"}), 500'000);
+}
+
+}  // namespace
+}  // namespace lanescope::simulate

@@ -1,0 +1,51 @@
+// The simulation of a drawn trace, for tests.
+#pragma once
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/analysis/kernel_launches.h"
+#include "lanescope/analysis/step_selection.h"
+#include "lanescope/simulate/predict.h"
+
+namespace lanescope::simulate::testing {
+
+// All that a simulation borrows. Moved or copied, it would point to the old place.
+struct DrawnSteps {
+  explicit DrawnSteps(Trace drawn)
+      : trace(std::move(drawn)),
+        links(analysis::compute_launch_links(trace)),
+        nesting(analysis::compute_slice_nesting(trace)),
+        host(trace),
+        steps(analysis::find_steps(trace, links)),
+        devices(analysis::compute_device_timelines(trace, links)),
+        windows(analysis::compute_step_windows(trace, links, steps, devices.front())) {
+    const auto launches = analysis::find_kernel_launches(trace, links);
+    steady = analysis::select_steps({trace, steps, launches, &devices.front(), windows})->steady;
+    for (const auto& device : devices) timelines.push_back(&device);
+    const TrackId main = steps.marked ? trace.slices().track[raw(steps.steps.front().slice)]
+                                      : analysis::main_launch_thread(trace, links);
+    simulation =
+        simulate({trace, links, host, steps, steady, timelines, 0, main}, nesting, windows);
+  }
+  DrawnSteps(const DrawnSteps&) = delete;
+  DrawnSteps& operator=(const DrawnSteps&) = delete;
+
+  // The step after the changes, ns.
+  std::int64_t step_ns(std::initializer_list<const char*> texts) const {
+    std::vector<Change> changes;
+    for (const char* text : texts) changes.push_back(*parse_change(text));
+    const auto prediction = predict(simulation, changes);
+    return prediction ? prediction->after.step_ns : -1;
+  }
+
+  Trace trace;
+  analysis::LaunchLinks links;
+  analysis::SliceNesting nesting;
+  analysis::HostTimeline host;
+  analysis::Steps steps;
+  std::vector<analysis::DeviceTimeline> devices;
+  std::vector<analysis::Window> windows;
+  std::vector<std::size_t> steady;
+  std::vector<const analysis::DeviceTimeline*> timelines;
+  Simulation simulation;
+};
+
+}  // namespace lanescope::simulate::testing

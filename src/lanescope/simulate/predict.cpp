@@ -1,0 +1,125 @@
+#include "lanescope/simulate/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lanescope/analysis/interval_union.h"
+
+namespace lanescope::simulate {
+namespace {
+
+Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges) {
+  const Replay result = replay(graph, edges);
+  Outcome outcome;
+  outcome.step_ns = step_ns(graph, result);
+  outcome.busy_ns = busy_ns_per_step(graph, result);
+  outcome.path = critical_path(graph, edges, result);
+  outcome.limit = limit_of(outcome.path);
+  return outcome;
+}
+
+double ratio(std::int64_t now, std::int64_t was) {
+  return was == 0 ? 0 : static_cast<double>(now - was) / static_cast<double>(was);
+}
+
+Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outcome& recorded,
+                     std::span<const analysis::Window> windows) {
+  Identity identity;
+  analysis::IntervalUnion busy;
+  for (const analysis::DeviceWork& work : input.devices[input.main_device]->work)
+    busy.add(work.start_ns, work.end_ns);
+  busy.finish();
+  std::vector<std::int64_t> lengths;
+  for (const std::size_t step : input.steady) {
+    lengths.push_back(windows[step].length_ns());
+    identity.recorded_busy_ns +=
+        busy.length_within_ns(windows[step].start_ns, windows[step].end_ns);
+  }
+  if (!lengths.empty()) identity.recorded_busy_ns /= static_cast<std::int64_t>(lengths.size());
+  identity.recorded_ns = analysis::median_of_steps(std::move(lengths));
+  identity.replayed_ns = recorded.step_ns;
+  identity.replayed_busy_ns = recorded.busy_ns;
+  std::vector<Edge> edges = graph.edges;
+  for (Edge& edge : edges) edge.weight_ns -= edge.unexplained_ns;
+  identity.without_slack_ns = step_ns(graph, replay(graph, edges));
+  return identity;
+}
+
+// The three kernels of the main device with the longest time in total.
+std::vector<std::string> longest_kernels(const StepGraph& graph) {
+  std::map<std::string, std::int64_t> times;
+  for (const GpuWork& work : graph.works)
+    if (work.on_main_device && graph.trace->kind(work.slice) == CategoryKind::kKernel)
+      times[std::string(graph.trace->name(work.slice))] += graph.trace->dur_ns(work.slice);
+  std::vector<std::pair<std::int64_t, std::string>> sorted;
+  for (auto& [name, time] : times) sorted.emplace_back(-time, name);
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < sorted.size() && i < 3; ++i) names.push_back(sorted[i].second);
+  return names;
+}
+
+}  // namespace
+
+double Identity::error_ratio() const { return ratio(replayed_ns, recorded_ns); }
+double Identity::slack_ratio() const { return ratio(without_slack_ns, recorded_ns); }
+
+Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesting,
+                    std::span<const analysis::Window> windows) {
+  Simulation simulation;
+  simulation.graph = build_graph(input);
+  simulation.nesting = &nesting;
+  simulation.recorded = outcome_of(simulation.graph, simulation.graph.edges);
+  simulation.identity = identity_of(input, simulation.graph, simulation.recorded, windows);
+  return simulation;
+}
+
+Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes) {
+  std::vector<const Change*> order;
+  for (const Change& change : changes) order.push_back(&change);
+  // no-profiler subtracts, so it comes before what multiplies; a graph asks which waits are left.
+  const auto place = [](ChangeKind kind) {
+    return kind == ChangeKind::kNoProfiler  ? 0
+           : kind == ChangeKind::kCudaGraph ? 100
+                                            : 1 + static_cast<int>(kind);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
+    return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
+  });
+  Prediction prediction;
+  std::vector<Edge> edges = simulation.graph.edges;
+  for (const Change* change : order) {
+    auto applied = apply_change(simulation.graph, *simulation.nesting, *change, edges);
+    if (!applied) return applied.error();
+    for (std::string& note : applied->notes)
+      prediction.notes.push_back(change->text + ": " + std::move(note));
+  }
+  prediction.before = simulation.recorded;
+  prediction.after = outcome_of(simulation.graph, edges);
+  return prediction;
+}
+
+std::vector<Candidate> try_changes(const Simulation& simulation) {
+  std::vector<std::string> texts = {"no-profiler", "remove-sync",    "cuda-graph",
+                                    "pin",         "overlap-copies", "cpu 2x"};
+  for (const std::string& name : longest_kernels(simulation.graph))
+    texts.push_back(fmt::format("speed {} 2x", name));
+  std::vector<Candidate> candidates;
+  for (const std::string& text : texts) {
+    auto change = parse_change(text);
+    if (!change) continue;
+    auto prediction = predict(simulation, {&*change, 1});
+    if (!prediction || prediction->gain_ns() * 100 < simulation.recorded.step_ns) continue;
+    candidates.push_back({*std::move(change), *std::move(prediction)});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) {
+                     return a.prediction.gain_ns() > b.prediction.gain_ns();
+                   });
+  return candidates;
+}
+
+}  // namespace lanescope::simulate

@@ -1,0 +1,232 @@
+#include "lanescope/simulate/replay.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lanescope/analysis/interval_union.h"
+
+namespace lanescope::simulate {
+namespace {
+
+using analysis::WorkClass;
+
+// The point that decides a boundary, and its time.
+std::pair<std::uint32_t, std::int64_t> decide(const StepGraph& graph, const Replay& replay,
+                                              const std::vector<std::uint32_t>& latest,
+                                              const Boundary& boundary) {
+  std::uint32_t point = boundary.cpu_point;
+  std::int64_t time = point == kNoIndex ? 0 : replay.time_ns[point] + boundary.after_ns;
+  if (boundary.launched_count > 0) {
+    const std::uint32_t end = graph.works[latest[boundary.launched_count - 1]].end;
+    if (point == kNoIndex || replay.time_ns[end] > time) {
+      point = end;
+      time = replay.time_ns[end];
+    }
+  }
+  return {point == kNoIndex ? 0 : point, time};
+}
+
+// A launch call in the trace is the first to know of its operator.
+SliceId operator_of(const StepGraph& graph, SliceId slice) {
+  if (slice == kNone<SliceId>) return slice;
+  const SliceId op = graph.links->op_of[raw(slice)];
+  return op == kNone<SliceId> ? slice : op;
+}
+
+PathKind kind_of(const StepGraph& graph, const Edge& edge) {
+  const Trace& trace = *graph.trace;
+  switch (edge.kind) {
+    case EdgeKind::kFixed:
+      return PathKind::kUnexplained;
+    case EdgeKind::kData:
+      return PathKind::kData;
+    case EdgeKind::kHost:
+    case EdgeKind::kOtherHost:
+    case EdgeKind::kHandOver:
+      return edge.owner != kNone<SliceId> && is_api_call(trace.kind(edge.owner)) ? PathKind::kCall
+                                                                                 : PathKind::kHost;
+    case EdgeKind::kLaunch:
+    case EdgeKind::kStream:
+    case EdgeKind::kStreamWait:
+    case EdgeKind::kHostWait:
+    case EdgeKind::kQueue:
+      return PathKind::kDelay;
+    case EdgeKind::kWork:
+      break;
+  }
+  return trace.kind(edge.owner) == CategoryKind::kGpuMemcpy ? PathKind::kCopy : PathKind::kCompute;
+}
+
+class PathWalk {
+ public:
+  PathWalk(const StepGraph& graph, std::span<const Edge> edges, const Replay& replay)
+      : graph_(graph), edges_(edges), replay_(replay) {
+    for (const GpuWork& work : graph.works)
+      if (work.work == WorkClass::kCommunication && work.work_edge != kNoIndex)
+        communication_.push_back(work.work_edge);
+    std::sort(communication_.begin(), communication_.end());
+  }
+
+  CriticalPath run() {
+    // Neighbouring steady steps are walked as one.
+    for (std::size_t last = graph_.steps.size(); last-- > 0;) {
+      if (!graph_.steps[last].steady) continue;
+      std::size_t first = last;
+      while (first > 0 && graph_.steps[first - 1].steady) --first;
+      path_.steps += last - first + 1;
+      walk(replay_.step_ends[last], replay_.steps[first].start_ns, replay_.steps[last].end_ns);
+      last = first;
+    }
+    for (auto& [key, time] : owners_) path_.owners.push_back({key.second, key.first, time});
+    std::sort(path_.owners.begin(), path_.owners.end(), [](const PathOwner& a, const PathOwner& b) {
+      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
+    });
+    return std::move(path_);
+  }
+
+ private:
+  void walk(std::uint32_t point, std::int64_t from_ns, std::int64_t to_ns) {
+    std::int64_t now = to_ns;
+    if (replay_.time_ns[point] < now) {  // the boundary lies after its point
+      spend(PathKind::kHost, kNone<SliceId>, now - std::max(from_ns, replay_.time_ns[point]));
+      now = std::max(from_ns, replay_.time_ns[point]);
+    }
+    while (now > from_ns) {
+      const std::uint32_t binding = replay_.binding[point];
+      if (binding == kNoIndex) {
+        spend(PathKind::kUnexplained, kNone<SliceId>, now - from_ns);
+        return;
+      }
+      const Edge& edge = edges_[binding];
+      const std::int64_t before = std::max(from_ns, std::min(now, replay_.time_ns[edge.from]));
+      spend(edge, binding, now - before);
+      now = before;
+      point = edge.from;
+    }
+  }
+
+  void spend(const Edge& edge, std::uint32_t index, std::int64_t time) {
+    PathKind kind = kind_of(graph_, edge);
+    if (kind == PathKind::kCompute &&
+        std::binary_search(communication_.begin(), communication_.end(), index))
+      kind = PathKind::kCommunication;
+    const std::int64_t unexplained = std::clamp<std::int64_t>(edge.unexplained_ns, 0, time);
+    if (unexplained > 0)
+      spend(PathKind::kUnexplained, operator_of(graph_, edge.owner), unexplained);
+    const bool is_work = edge.kind == EdgeKind::kWork;
+    spend(kind, is_work || kind == PathKind::kCall ? operator_of(graph_, edge.owner) : edge.owner,
+          time - unexplained);
+  }
+
+  void spend(PathKind kind, SliceId owner, std::int64_t time) {
+    if (time <= 0) return;
+    path_.time_ns[static_cast<std::size_t>(kind)] += time;
+    path_.total_ns += time;
+    std::string name = "code without events";
+    if (owner != kNone<SliceId>) {
+      name = graph_.trace->name(owner);
+      if (name.starts_with("ProfilerStep#")) name = "code without events";
+    }
+    owners_[{kind, name}] += time;
+  }
+
+  const StepGraph& graph_;
+  std::span<const Edge> edges_;
+  const Replay& replay_;
+  std::vector<std::uint32_t> communication_;  // edges
+  std::map<std::pair<PathKind, std::string>, std::int64_t> owners_;
+  CriticalPath path_;
+};
+
+}  // namespace
+
+Replay replay(const StepGraph& graph, std::span<const Edge> edges) {
+  Replay result;
+  result.time_ns.resize(graph.time_ns.size());
+  result.binding.assign(graph.time_ns.size(), kNoIndex);
+  const std::int64_t origin = graph.time_ns[0];
+  result.time_ns[0] = origin;
+  for (std::uint32_t point = 1; point < graph.time_ns.size(); ++point) {
+    std::int64_t time = origin;
+    for (std::uint32_t i = graph.first_edge[point]; i < graph.first_edge[point + 1]; ++i) {
+      const Edge& edge = edges[i];
+      const std::int64_t ready = result.time_ns[edge.from] + edge.weight_ns;
+      if (edge.dropped || (result.binding[point] != kNoIndex && ready <= time)) continue;
+      time = std::max(origin, ready);
+      result.binding[point] = i;
+    }
+    result.time_ns[point] = time;
+  }
+  std::vector<std::uint32_t> latest = graph.by_launch;  // which ended last until here
+  for (std::size_t i = 1; i < latest.size(); ++i)
+    if (result.time_ns[graph.works[latest[i]].end] < result.time_ns[graph.works[latest[i - 1]].end])
+      latest[i] = latest[i - 1];
+  for (const StepBoundaries& step : graph.steps) {
+    const auto [begin_point, begin] = decide(graph, result, latest, step.begin);
+    const auto [end_point, end] = decide(graph, result, latest, step.end);
+    result.steps.push_back({begin, std::max(begin, end)});
+    result.step_ends.push_back(end_point);
+  }
+  return result;
+}
+
+std::int64_t step_ns(const StepGraph& graph, const Replay& replay) {
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 0; i < graph.steps.size(); ++i)
+    if (graph.steps[i].steady) lengths.push_back(replay.steps[i].length_ns());
+  return analysis::median_of_steps(std::move(lengths));
+}
+
+std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay) {
+  analysis::IntervalUnion busy;
+  for (const GpuWork& work : graph.works)
+    if (work.on_main_device) busy.add(replay.time_ns[work.start], replay.time_ns[work.end]);
+  busy.finish();
+  std::int64_t total = 0, steps = 0;
+  for (std::size_t i = 0; i < graph.steps.size(); ++i) {
+    if (!graph.steps[i].steady) continue;
+    total += busy.length_within_ns(replay.steps[i].start_ns, replay.steps[i].end_ns);
+    ++steps;
+  }
+  return steps == 0 ? 0 : total / steps;
+}
+
+CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
+                           const Replay& replay) {
+  return PathWalk(graph, edges, replay).run();
+}
+
+const char* path_kind_name(PathKind kind) {
+  constexpr const char* kNames[] = {
+      "python_and_operators", "calls", "kernels", "communication", "copies", "delays", "data",
+      "unexplained"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+const char* path_kind_text(PathKind kind) {
+  constexpr const char* kTexts[] = {
+      "Python and operators",   "launches and other calls", "kernels",    "communication", "copies",
+      "launch and wait delays", "waiting for data",         "unexplained"};
+  return kTexts[static_cast<std::size_t>(kind)];
+}
+
+Limit limit_of(const CriticalPath& path) {
+  const std::pair<std::int64_t, Limit> parts[] = {
+      {path.of(PathKind::kHost) + path.of(PathKind::kCall), Limit::kCpu},
+      {path.of(PathKind::kCompute), Limit::kGpu},
+      {path.of(PathKind::kCommunication), Limit::kCommunication},
+      {path.of(PathKind::kCopy), Limit::kCopies},
+      {path.of(PathKind::kData), Limit::kData},
+      {path.of(PathKind::kDelay) + path.of(PathKind::kUnexplained), Limit::kDelays}};
+  return std::max_element(std::begin(parts), std::end(parts),
+                          [](const auto& a, const auto& b) { return a.first < b.first; })
+      ->second;
+}
+
+const char* limit_name(Limit limit) {
+  constexpr const char* kNames[] = {"CPU", "GPU", "communication", "copies", "data", "delays"};
+  return kNames[static_cast<std::size_t>(limit)];
+}
+
+}  // namespace lanescope::simulate

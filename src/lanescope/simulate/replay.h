@@ -1,0 +1,69 @@
+// Replays a dependency graph: each moment comes as early as what it depends on allows.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/steps.h"
+#include "lanescope/simulate/step_graph.h"
+
+namespace lanescope::simulate {
+
+struct Replay {
+  std::vector<std::int64_t> time_ns;     // by point
+  std::vector<std::uint32_t> binding;    // the edge that decided; kNoIndex: none
+  std::vector<analysis::Window> steps;   // as compute_step_windows(), of all steps
+  std::vector<std::uint32_t> step_ends;  // the point that ends each step
+};
+
+// `edges` are those of the graph, changed or not. Linear. Any thread.
+Replay replay(const StepGraph& graph, std::span<const Edge> edges);
+
+// Median of the steady steps.
+std::int64_t step_ns(const StepGraph& graph, const Replay& replay);
+// Time in which the main device worked inside steady steps, per step.
+std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay);
+
+// What the time on the critical path is spent on.
+enum class PathKind : std::uint8_t {
+  kHost,           // Python and operators on the CPU
+  kCall,           // calls of the runtime or driver on the CPU
+  kCompute,        // kernels and memsets
+  kCommunication,  // kernels of collectives
+  kCopy,
+  kDelay,        // from a launch to its start, between GPU work, from GPU work to a waiting CPU
+  kData,         // waiting for the DataLoader
+  kUnexplained,  // the part of delays that is longer than usual, and what nothing explains
+};
+inline constexpr std::size_t kPathKindCount = 8;
+const char* path_kind_name(PathKind kind);  // "python_and_operators", ...
+const char* path_kind_text(PathKind kind);  // "Python and operators", ...
+
+struct PathOwner {
+  std::string name;
+  PathKind kind = PathKind::kHost;
+  std::int64_t time_ns = 0;
+};
+
+// The chain of dependencies that decided when the last steady step ended, back to where the first
+// one began. The kinds add up to the time between the two, less steps in between that are not steady.
+struct CriticalPath {
+  std::array<std::int64_t, kPathKindCount> time_ns{};
+  std::int64_t total_ns = 0;
+  std::size_t steps = 0;
+  std::vector<PathOwner> owners;  // longest first, ties by name
+  std::int64_t of(PathKind kind) const { return time_ns[static_cast<std::size_t>(kind)]; }
+};
+CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
+                           const Replay& replay);
+
+// What bounds the step: the largest of GPU work, CPU, copies, communication, data and delays on
+// the critical path.
+enum class Limit : std::uint8_t { kCpu, kGpu, kCommunication, kCopies, kData, kDelays };
+Limit limit_of(const CriticalPath& path);
+const char* limit_name(Limit limit);
+
+}  // namespace lanescope::simulate

@@ -1,0 +1,72 @@
+"""`lanescope whatif`: the table of changes, predictions, the critical path, JSON and mistakes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from conftest import SOURCE
+
+FAULTS = SOURCE / "tests/data/faults"
+SYNC = str(FAULTS / "sync_for_timing.bad.torch.json.gz")
+GRAPH = str(FAULTS / "no_cuda_graph.bad.torch.json.gz")
+CPU_ONLY = str(SOURCE / "tests/data/torch213_recompile/trace.json.gz")
+
+
+def test_without_a_change_it_lists_what_gains(run):
+    ran = run("whatif", GRAPH)
+    assert ran.code == 0 and ran.err == ""
+    assert "recorded" in ran.out and "cuda-graph" in ran.out and "Gains do not add up" in ran.out
+    gains = [row["gain_ns"] for row in json.loads(run("whatif", GRAPH, "--json").out)["candidates"]]
+    assert gains and gains == sorted(gains, reverse=True)
+
+
+def test_a_change_is_predicted_with_how_sure(run):
+    ran = run("whatif", SYNC, "--change", "cpu 2x")
+    assert ran.code == 0
+    for part in ("recorded", "predicted", "gain", "bound by CPU", "Replay of the recording itself"):
+        assert part in ran.out
+    answer = json.loads(run("whatif", SYNC, "--change", "cpu 2x", "--json").out)
+    assert answer["lanescope"]["command"] == "whatif"
+    assert answer["gain_ns"] == answer["recorded"]["step_ns"] - answer["predicted"]["step_ns"] > 0
+    assert answer["predicted"]["busy_ns"] == answer["recorded"]["busy_ns"]
+
+
+def test_changes_compose_in_any_order(run):
+    one = json.loads(run("whatif", SYNC, "--change", "cpu 2x", "--change", "remove-sync", "--json").out)
+    other = json.loads(run("whatif", SYNC, "--change", "remove-sync", "--change", "cpu 2x", "--json").out)
+    assert one["predicted"] == other["predicted"]
+
+
+def test_the_critical_path_adds_up(run):
+    ran = run("whatif", SYNC, "--critical-path")
+    assert ran.code == 0 and "Largest owners:" in ran.out
+    path = json.loads(run("whatif", SYNC, "--critical-path", "--json").out)["recorded"]["critical_path"]
+    kinds = [value for key, value in path.items() if key.endswith("_ns") and key != "total_ns"]
+    assert sum(kinds) == path["total_ns"] > 0
+
+
+@pytest.mark.parametrize("trace", sorted(FAULTS.glob("*.json.gz")), ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_an_unchanged_trace_takes_what_it_took(run, trace):
+    ran = run("whatif", str(trace), "--critical-path", "--json")
+    if ran.code == 1:
+        assert "expected" in ran.complaint()
+        return
+    identity = json.loads(ran.out)["identity"]
+    assert identity["replayed_ns"] == identity["recorded_ns"]
+    assert identity["replayed_busy_ns"] == identity["recorded_busy_ns"]
+
+
+@pytest.mark.parametrize("change", ["faster", "speed gemm", "cpu 2", "pin fast", "speed no_such_kernel 2x", "remove no_such_kernel"])
+def test_mistakes_say_what_was_expected(run, change):
+    ran = run("whatif", SYNC, "--change", change)
+    assert ran.code == 2
+    assert "expect" in ran.complaint() and change in ran.complaint()
+
+
+def test_without_gpu_work_it_says_what_to_record(run):
+    ran = run("whatif", CPU_ONLY)
+    assert ran.code == 1
+    assert "record with GPU activities" in ran.complaint()
+    assert run("whatif", SYNC, "--critical-path", "--change", "cpu 2x").code == 2
