@@ -284,9 +284,11 @@ class Changer {
       edge.weight_ns = std::max<std::int64_t>(edge.weight_ns - half_ns, 0);
       ++applied_.count;
     }
-    applied_.notes.push_back(fmt::format(
-        "each recorded event is taken to cost the program {:.1f} us{}", cost_us,
-        change_.number ? "" : ", fitted to measured programs, of which half came within 14 % (docs/measurements/whatif.md)"));
+    applied_.notes.push_back(
+        fmt::format("each recorded event is taken to cost the program {:.1f} us{}", cost_us,
+                    change_.number ? ""
+                                   : ", fitted to measured programs, of which half came within 14 "
+                                     "% (docs/measurements/whatif.md)"));
   }
 
   // Of the calls between a step's first and last launch only the first remains.
