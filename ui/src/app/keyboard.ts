@@ -1,0 +1,88 @@
+// One listener for all keys: state/keys.ts says what a key means, this does it.
+import {
+  areaOfSelection, clear, family, fitSelection, follow, goWhole, mark, moveFocusLane, neighbour, nextStep, openDrawer, openInMiddle, pan, showSide,
+  startMeasure, startTour, toggleFold, togglePin, zoom,
+} from "../state/actions.ts";
+import { actionOf, type Action } from "../state/keys.ts";
+import type { Drawer, Store } from "../state/store.ts";
+
+// Held keys speed up, as in Perfetto: a tap moves a little.
+const firstZoom = 0.8;
+const heldZoom = 0.68;
+const firstPan = 0.08;
+const heldPan = 0.16;
+
+export function runAction(store: Store, action: Action, held = false): void {
+  const lane = store.main.focusLane.peek();
+  switch (action) {
+    case "zoom-in": return zoom(store, held ? heldZoom : firstZoom);
+    case "zoom-out": return zoom(store, 1 / (held ? heldZoom : firstZoom));
+    case "pan-left": return pan(store, -(held ? heldPan : firstPan));
+    case "pan-right": return pan(store, held ? heldPan : firstPan);
+    case "fit": return fitSelection(store);
+    case "mark": return mark(store, false);
+    case "keep-mark": return mark(store, true);
+    case "area": return areaOfSelection(store);
+    case "measure": return startMeasure(store);
+    case "next": return void neighbour(store, true);
+    case "previous": return void neighbour(store, false);
+    case "parent": return void family(store, true);
+    case "child": return void family(store, false);
+    case "follow-back": return void follow(store, false);
+    case "follow-forward": return void follow(store, true);
+    case "search": return document.getElementById("search")?.focus();
+    case "lanes": store.overlay.value = "lanes"; return;
+    case "commands": store.overlay.value = "commands"; return;
+    case "drawer": return toggleDrawer(store);
+    case "help": store.overlay.value = "help"; return;
+    case "clear": return clear(store);
+    case "whole": return goWhole(store);
+    case "undo": return store.viewport.back();
+    case "explain": return toggleAnswers(store);
+    case "lane-up": return moveFocusLane(store, -1);
+    case "lane-down": return moveFocusLane(store, 1);
+    case "next-step": return nextStep(store, 1);
+    case "previous-step": return nextStep(store, -1);
+    case "open": return openInMiddle(store);
+    case "tour": return void startTour(store);
+    case "pin": if (lane !== null) togglePin(store.main, lane); return;
+    case "fold": if (lane !== null) toggleFold(store.main, lane); return;
+  }
+}
+
+function toggleDrawer(store: Store): void {
+  const hasGpu = store.main.meta.lanes.some((lane) => lane.kind === "gpu");
+  const first: Drawer = hasGpu ? "kernels" : "operators";
+  openDrawer(store, store.drawer.peek() === "none" ? first : "none");
+}
+
+function toggleAnswers(store: Store): void {
+  if (store.sideOpen.peek() && store.side.peek() === "answers") store.sideOpen.value = false;
+  else showSide(store, "answers");
+}
+
+// Widgets that use keys themselves keep them.
+function usesKey(target: EventTarget | null, key: string): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.closest("dialog") !== null) return key !== "Escape";
+  if (target.matches("input, textarea, select") || target.isContentEditable) return true;
+  if (target.matches("button, summary, a") && (key === "Enter" || key === " ")) return true;
+  return target.matches('[role="tab"]') && key.startsWith("Arrow");
+}
+
+export function listenToKeys(store: Store): () => void {
+  const onKey = (event: KeyboardEvent) => {
+    if (event.defaultPrevented) return;
+    const inText = usesKey(event.target, event.key);
+    const action = actionOf({
+      key: event.key, code: event.code, ctrl: event.ctrlKey || event.metaKey, shift: event.shiftKey, alt: event.altKey, inText, singleKeys: store.singleKeys.peek(),
+    });
+    if (action === null) return;
+    if (action === "clear" && event.target instanceof HTMLElement && event.target.matches("input")) event.target.blur();
+    event.preventDefault();
+    runAction(store, action, event.repeat);
+  };
+  document.addEventListener("keydown", onKey);
+  return () => document.removeEventListener("keydown", onKey);
+}
+

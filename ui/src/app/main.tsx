@@ -1,0 +1,109 @@
+// Starts the page: finds out where the answers come from, asks the first questions, draws.
+import { render } from "preact";
+import { EngineError, type Engine } from "../api/engine.ts";
+import { HttpEngine } from "../api/http_engine.ts";
+import { columnsOf, unpackSaved } from "../api/saved_data.ts";
+import { SavedEngine } from "../api/saved_engine.ts";
+import { goToStep, report } from "../state/actions.ts";
+import { StoreProvider } from "../state/context.ts";
+import { Store } from "../state/store.ts";
+import { fit } from "../state/window.ts";
+import { App } from "./app.tsx";
+import { listenToKeys } from "./keyboard.ts";
+import { followLink, keepLink } from "./link_sync.ts";
+
+const tokenKey = "lanescope-token";
+
+// The token comes in the fragment, which no server sees. It leaves the address bar at once and stays for a reload of this tab.
+function takeToken(): { token: string; rest: string } {
+  const values = new URLSearchParams(location.hash.replace(/^#/, ""));
+  const given = values.get("t");
+  values.delete("t");
+  const rest = values.toString();
+  if (given !== null) {
+    sessionStorage.setItem(tokenKey, given);
+    history.replaceState(null, "", rest === "" ? location.pathname : `#${rest}`);
+  }
+  return { token: given ?? sessionStorage.getItem(tokenKey) ?? "", rest };
+}
+
+async function findEngine(): Promise<{ engine: Engine; fragment: string }> {
+  const saved = document.getElementById("lanescope-saved");
+  if (saved !== null) {
+    const data = await unpackSaved(saved.textContent ?? "");
+    return { engine: new SavedEngine(data, columnsOf(data)), fragment: location.hash };
+  }
+  const { token, rest } = takeToken();
+  return { engine: new HttpEngine(token), fragment: rest };
+}
+
+function watchTheme(store: Store): void {
+  const query = matchMedia("(prefers-color-scheme: dark)");
+  const apply = () => { store.dark.value = query.matches; };
+  apply();
+  query.addEventListener("change", apply);
+}
+
+// While this question is open, the server knows that a page is.
+async function stayAlive(store: Store): Promise<void> {
+  let generation = store.meta.generation;
+  for (;;) {
+    try {
+      const now = await store.engine.alive(generation);
+      if (now !== generation) {
+        generation = now;
+        await refresh(store);
+      }
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 5_000));
+    }
+  }
+}
+
+// The trace has grown: the newest answers. Lanes and steps of a page that is open stay as they were until it is loaded again.
+async function refresh(store: Store): Promise<void> {
+  for (const view of store.views) view.frames.forget();
+  store.main.explanation.value = await store.engine.explain(0);
+}
+
+async function start(root: HTMLElement): Promise<void> {
+  const { engine, fragment } = await findEngine();
+  const meta = await engine.meta();
+  const reduced = matchMedia("(prefers-reduced-motion: reduce)");
+  const store = new Store(engine, meta, () => reduced.matches);
+  watchTheme(store);
+  document.title = `${store.main.meta.title} – lanescope`;
+
+  const trace = store.main.meta;
+  store.viewport.jump(fit(0, trace.span_ns, store.viewport.traceSpan, 0.01));
+  const typical = trace.steps[trace.typical_step ?? -1];
+  if (typical !== undefined && trace.steps.length > 1) goToStep(store, typical);
+  store.viewport.jump(store.viewport.target);
+  root.replaceChildren();
+  render(<StoreProvider value={store}><App /></StoreProvider>, root);
+  listenToKeys(store);
+
+  try {
+    store.main.explanation.value = await engine.explain(0);
+  } catch (reason) {
+    report(store, reason);
+  }
+  await followLink(store, fragment);
+  keepLink(store);
+  engine.notes().then((notes) => { store.notes.value = notes; }, () => undefined);
+  void stayAlive(store);
+}
+
+const root = document.getElementById("root");
+if (root !== null) {
+  start(root).catch((reason) => {
+    const text = document.createElement("p");
+    text.className = "start-problem";
+    text.setAttribute("role", "alert");
+    const unknown = reason instanceof EngineError && (reason.status === 401 || reason.status === 403);
+    text.textContent = unknown
+      ? "This page lacks the token of the lanescope that runs now. Open the address that `lanescope view` printed, with everything behind the #."
+      : reason instanceof Error ? reason.message : String(reason);
+    root.replaceChildren(text);
+  });
+}

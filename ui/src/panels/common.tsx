@@ -1,0 +1,42 @@
+// Small parts that all panels use. Text of a trace goes through <Text>.
+import type { ComponentChildren } from "preact";
+import { formatExactTime, formatTime } from "../base/format.ts";
+import { cleanText } from "../base/text.ts";
+import { say } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+
+export function Text({ of, most }: { of: string; most?: number }) {
+  return <bdi>{cleanText(of, most)}</bdi>;
+}
+
+export function Time({ ns }: { ns: number }) {
+  return <span class="number" title={formatExactTime(ns)}>{formatTime(ns)}</span>;
+}
+
+// A number or a name that shows its events.
+export function Link({ onClick, children, label }: { onClick: () => void; children: ComponentChildren; label?: string }) {
+  return <button type="button" class="link" aria-label={label} onClick={onClick}>{children}</button>;
+}
+
+export function KindDot({ kind }: { kind: number }) {
+  const store = useStore();
+  const title = store.meta.kinds.find((each) => each.kind === kind)?.title ?? "other";
+  return <span class={`dot kind-${kind}`} role="img" aria-label={title} title={title} />;
+}
+
+export function CopyButton({ text, label }: { text: string; label: string }) {
+  const store = useStore();
+  const copy = () => {
+    navigator.clipboard?.writeText(text).then(() => say(store, "copied"), () => say(store, "the browser did not allow copying"));
+  };
+  return <button type="button" class="small" onClick={copy} title={text}>{label}</button>;
+}
+
+export function Command({ text }: { text: string }) {
+  return (
+    <p class="command">
+      <code><bdi>{cleanText(text, 1000)}</bdi></code>
+      <CopyButton text={text} label="Copy command" />
+    </p>
+  );
+}

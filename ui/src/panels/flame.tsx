@@ -1,0 +1,80 @@
+// The flame graph of a lane: who called what, widths are time. Of the area if there is one, else of the window.
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { none, type FlameNode } from "../api/types.ts";
+import { formatCount, formatShare, formatTime } from "../base/format.ts";
+import { cleanText, fitText } from "../base/text.ts";
+import { report, selectSlice } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+
+export interface FlameBox { node: number; x: number; width: number; depth: number }
+
+// Children are laid from left to right, largest first; boxes narrower than `least` of the whole are left out.
+export function flameBoxes(nodes: readonly FlameNode[], root: number, least = 0.0015): FlameBox[] {
+  const children = new Map<number, number[]>();
+  nodes.forEach((node, index) => children.set(node.parent, [...(children.get(node.parent) ?? []), index]));
+  const boxes: FlameBox[] = [];
+  const place = (list: number[], from: number, width: number, total: number, depth: number) => {
+    let x = from;
+    for (const index of [...list].sort((a, b) => nodes[b].total_ns - nodes[a].total_ns)) {
+      const own = total > 0 ? (nodes[index].total_ns / total) * width : 0;
+      if (own < least || depth > 200) continue;
+      boxes.push({ node: index, x, width: own, depth });
+      place(children.get(index) ?? [], x, own, nodes[index].total_ns, depth + 1);
+      x += own;
+    }
+  };
+  const top = root >= 0 ? [root] : children.get(-1) ?? [];
+  place(top, 0, 1, top.reduce((sum, index) => sum + nodes[index].total_ns, 0), 0);
+  return boxes;
+}
+
+export function FlamePanel() {
+  const store = useStore();
+  const nodes = useSignal<FlameNode[] | null>(null);
+  const root = useSignal(-1);
+  const lanes = store.main.meta.lanes.filter((lane) => ["cpu", "python", "annotation"].includes(lane.kind) && lane.slice_count > 0);
+  const start = lanes.find((lane) => lane.lane === store.main.focusLane.peek()) ?? lanes.find((lane) => lane.main === true) ?? lanes[0];
+  const chosen = useSignal(start?.lane ?? -1);
+  const range = useSignal<[number, number]>([0, 1]);
+  useSignalEffect(() => {
+    const area = store.area.value;
+    const window = store.viewport.target;
+    range.value = area !== null ? [area.t0, area.t1] : [Math.max(0, Math.floor(window.t0)), Math.ceil(window.t1)];
+    if (chosen.value < 0) return;
+    root.value = -1;
+    store.engine.flame(0, range.value[0], range.value[1], chosen.value).then((answer) => { nodes.value = answer; }, (reason) => report(store, reason));
+  });
+  if (lanes.length === 0) return <p class="pad">No lane of this trace has events inside events.</p>;
+  const list = nodes.value ?? [];
+  const boxes = flameBoxes(list, root.value);
+  const total = list.filter((node) => node.parent === -1).reduce((sum, node) => sum + node.total_ns, 0);
+  const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
+  return (
+    <div class="panel">
+      <div class="panel-tools">
+        <label>Lane <select value={chosen.value} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
+          {lanes.map((lane) => <option key={lane.lane} value={lane.lane}>{cleanText(lane.title, 60)}</option>)}
+        </select></label>
+        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value !== null ? " (the area)" : " (the window)"}; equal calls are joined, widths are time</span>
+        {root.value >= 0 && <button type="button" class="small" onClick={() => { root.value = -1; }}>Whole graph</button>}
+      </div>
+      <div class="flame" tabIndex={0} role="group" aria-label="flame graph">
+        <div class="flame-inner" style={{ height: `${depth * 20}px` }}>
+          {boxes.map((box) => {
+            const node = list[box.node];
+            const name = cleanText(node.short || node.name);
+            const text = `${name}: ${formatTime(node.total_ns)}, ${formatShare(node.total_ns / Math.max(1, total))}, own ${formatTime(node.self_ns)}, ${formatCount(node.count)}×`;
+            return (
+              <button key={box.node} type="button" class={`flame-box kind-${node.kind}`} title={text} aria-label={text}
+                style={{ left: `${box.x * 100}%`, width: `${box.width * 100}%`, top: `${box.depth * 20}px` }}
+                onClick={() => { if (root.value === box.node && node.longest !== undefined && node.longest !== none) void selectSlice(store, 0, node.longest, { move: true }); else root.value = box.node; }}>
+                {box.width > 0.02 ? fitText(name, Math.floor(box.width * 190)) : ""}
+              </button>
+            );
+          })}
+        </div>
+      </div>
+      <p class="faint hint">Click: this call fills the width. Click again: its longest event.</p>
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+// Idle time of the GPU as a table: by cost, by cause; each row is a gap that can be seen.
+import { useSignal, useSignalEffect } from "@preact/signals";
+import type { Gap } from "../api/types.ts";
+import { formatCount, formatTime, plural } from "../base/format.ts";
+import { cleanText } from "../base/text.ts";
+import { report, selectGap, showGaps } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+import { VirtualTable } from "./virtual_table.tsx";
+
+export function GapsPanel() {
+  const store = useStore();
+  const sort = useSignal<"cost" | "time">("cost");
+  const gaps = useSignal<Gap[] | null>(null);
+  const causeOf = (gap: { cause: string | number }) => store.meta.causes.find((cause) => cause.key === gap.cause || cause.cause === gap.cause);
+  useSignalEffect(() => {
+    store.engine.gaps(0, sort.value, 5000).then((answer) => {
+      gaps.value = answer.gaps;
+      store.main.gaps.value = answer;
+    }, (reason) => report(store, reason));
+  });
+  const all = gaps.value;
+  const answer = store.main.gaps.value;
+  if (all === null || answer === null) return <p class="faint pad">…</p>;
+  if (answer.total === 0) return <p class="pad">No GPU of this trace has a gap.</p>;
+  const chosen = store.gapCause.value;
+  const shown = chosen === null ? all : all.filter((gap) => causeOf(gap)?.key === chosen);
+  return (
+    <div class="panel">
+      <div class="panel-tools" role="group" aria-label="cause">
+        <button type="button" class="chip" aria-pressed={chosen === null} onClick={() => showGaps(store, null)}>all {formatCount(answer.total)}</button>
+        {answer.by_cause.filter((each) => each.count > 0).map((each) => {
+          const cause = causeOf(each);
+          return (
+            <button key={String(each.cause)} type="button" class="chip" aria-pressed={chosen === cause?.key} title={cause?.text} onClick={() => showGaps(store, cause?.key ?? null)}>
+              {cleanText(cause?.title ?? String(each.cause))} {formatTime(each.ns)} <span class="faint">{formatCount(each.count)}×</span>
+            </button>
+          );
+        })}
+      </div>
+      <VirtualTable
+        label="GPU gaps"
+        total={shown.length}
+        row={(index) => shown[index]}
+        sort={{ key: sort.value, descending: sort.value === "cost" }}
+        onSort={(key) => { sort.value = key === "time" ? "time" : "cost"; }}
+        onOpen={(gap) => void selectGap(store, 0, gap.index, true)}
+        isCurrent={(gap) => store.gap.value?.index === gap.index}
+        columns={[
+          { key: "cost", title: "Idle", numeric: true, cell: (gap) => formatTime(gap.dur_ns) },
+          { key: "time", title: "Begins", numeric: true, cell: (gap) => formatTime(gap.start_ns) },
+          { key: "device", title: "GPU", numeric: true, grow: 0.5, cell: (gap) => gap.device },
+          { key: "cause", title: "Cause", grow: 2, cell: (gap) => cleanText(causeOf(gap)?.title ?? String(gap.cause)) },
+          { key: "text", title: "Why", grow: 6, cell: (gap) => <bdi title={cleanText(gap.text, 1000)}>{cleanText(gap.text)}</bdi> },
+        ]}
+      />
+      {shown.length < answer.total && chosen === null && <p class="faint hint">{plural(shown.length, "gap")} of {formatCount(answer.total)} are listed.</p>}
+    </div>
+  );
+}

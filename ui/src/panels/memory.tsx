@@ -1,0 +1,48 @@
+// What held the GPU's memory at its peak.
+import { useSignal, useSignalEffect } from "@preact/signals";
+import type { MemoryAnswer } from "../api/types.ts";
+import { formatBytes, formatCount, formatTime } from "../base/format.ts";
+import { goTo, report, reveal } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+import { Link, Text } from "./common.tsx";
+
+export function MemoryPanel() {
+  const store = useStore();
+  const answer = useSignal<MemoryAnswer | null>(null);
+  useSignalEffect(() => {
+    store.engine.memory(0).then((got) => { answer.value = got; }, (reason) => report(store, reason));
+  });
+  if (answer.value === null) return <p class="faint pad">…</p>;
+  if (answer.value.devices.length === 0) {
+    return <p class="pad">This trace has no memory events. Record with <code>profile_memory=True</code> to see what held the peak.</p>;
+  }
+  return (
+    <div class="panel panel-scroll" tabIndex={0} role="group" aria-label="memory">
+      {answer.value.devices.map((device) => {
+        const most = Math.max(1, ...device.holders.map((holder) => holder.bytes));
+        return (
+          <section key={device.title} class="memory">
+            <h3><Text of={device.title} />: at most <b>{formatBytes(device.peak_bytes)}</b>,{" "}
+              <Link onClick={() => { if (device.lane !== undefined) { reveal(store.main, [device.lane]); store.main.scrollTo.value = { lane: device.lane, row: 0 }; } goTo(store, 0, device.peak_ns - 5e5, device.peak_ns + 5e5); }}>at {formatTime(device.peak_ns)}</Link>
+            </h3>
+            <p class="faint">What was held then, largest first:</p>
+            <ol class="bars">
+              {device.holders.map((holder) => (
+                <li key={holder.text}>
+                  <span class="share-bar" aria-hidden="true"><span style={{ width: `${(holder.bytes / most) * 100}%` }} /></span>
+                  <span class="number">{formatBytes(holder.bytes)}</span> <Text of={holder.text} /> <span class="faint">{formatCount(holder.blocks)} blocks</span>
+                </li>
+              ))}
+            </ol>
+            {(device.never_freed ?? []).length > 0 && (
+              <details>
+                <summary>Allocated in the recording and not freed in it</summary>
+                <ul class="plain">{(device.never_freed ?? []).map((each) => <li key={each.text}><span class="number">{formatBytes(each.bytes)}</span> <Text of={each.text} /></li>)}</ul>
+              </details>
+            )}
+          </section>
+        );
+      })}
+    </div>
+  );
+}

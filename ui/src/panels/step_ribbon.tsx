@@ -1,0 +1,62 @@
+// One bar a step, as high as the step is long, so that the odd one stands out. Very many steps share bars: the longest is shown.
+import { useRef } from "preact/hooks";
+import { formatTime, plural } from "../base/format.ts";
+import { median } from "../base/numbers.ts";
+import { goToStep, nextStep, stepInView } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+
+const mostBars = 160;
+
+export interface StepBar { first: number; last: number; longest: number; share: number; odd: boolean; steady: boolean }
+
+export function stepBars(steps: readonly { dur_ns: number; steady?: boolean }[]): StepBar[] {
+  if (steps.length === 0) return [];
+  const each = Math.ceil(steps.length / mostBars);
+  const steady = steps.filter((step) => step.steady !== false);
+  const typical = median((steady.length > 0 ? steady : steps).map((step) => step.dur_ns));
+  // One start-up step of a thousand times the length must not flatten all others.
+  const top = Math.min(Math.max(...steps.map((step) => step.dur_ns)), typical * 2.5);
+  const bars: StepBar[] = [];
+  for (let first = 0; first < steps.length; first += each) {
+    const last = Math.min(steps.length, first + each) - 1;
+    let longest = first;
+    for (let index = first; index <= last; index += 1) if (steps[index].dur_ns > steps[longest].dur_ns) longest = index;
+    const dur = steps[longest].dur_ns;
+    bars.push({ first, last, longest, share: Math.min(1, dur / Math.max(1, top)), odd: dur > typical * 1.25, steady: steps[longest].steady !== false });
+  }
+  return bars;
+}
+
+export function StepRibbon() {
+  const store = useStore();
+  const row = useRef<HTMLDivElement>(null);
+  const steps = store.main.meta.steps;
+  if (steps.length === 0) return null;
+  const bars = stepBars(steps);
+  void store.viewport.shown.value;
+  const now = stepInView(store);
+  const typical = store.main.meta.typical_step ?? null;
+  const step = now >= 0 ? steps[now] : undefined;
+  return (
+    <div class="ribbon">
+      <div class="wall-caption">
+        <span>{plural(steps.length, "step")}{step !== undefined && <> · step {step.number ?? step.index}, {formatTime(step.dur_ns)}, is in view</>}</span>
+        <span class="ribbon-buttons">
+          {typical !== null && <button type="button" class="small" onClick={() => goToStep(store, steps[typical])}>typical step</button>}
+          <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>
+          <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>
+        </span>
+      </div>
+      <div class="ribbon-bars" ref={row} role="group" aria-label="steps">
+        {bars.map((bar) => (
+          <button key={bar.first} type="button" tabIndex={-1} class={`ribbon-bar ${now >= bar.first && now <= bar.last ? "now" : ""} ${bar.odd ? "odd" : ""} ${bar.steady ? "" : "unsteady"}`}
+            aria-label={`step ${steps[bar.longest].number ?? bar.longest}: ${formatTime(steps[bar.longest].dur_ns)}${bar.odd ? ", longer than usual" : ""}`}
+            title={`step ${steps[bar.longest].number ?? bar.longest}: ${formatTime(steps[bar.longest].dur_ns)}${bar.steady ? "" : " (not counted in means)"}`}
+            onClick={() => goToStep(store, steps[bar.longest])}>
+            <span style={{ height: `${Math.max(8, bar.share * 100)}%` }} />
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}

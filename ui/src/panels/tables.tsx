@@ -1,0 +1,83 @@
+// Kernels and operators by name: of the area if there is one, else of the whole trace. A row shows its longest event.
+import { useSignal, useSignalEffect } from "@preact/signals";
+import { none, type TableAnswer } from "../api/types.ts";
+import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
+import { cleanText } from "../base/text.ts";
+import { report, search, selectSlice } from "../state/actions.ts";
+import { useStore } from "../state/context.ts";
+import { VirtualTable } from "./virtual_table.tsx";
+
+const page = 200;
+
+export function NameTable({ table }: { table: "kernels" | "operators" }) {
+  const store = useStore();
+  const answer = useSignal<TableAnswer | null>(null);
+  const rows = useSignal<Map<number, TableAnswer["rows"][0]>>(new Map());
+  const sort = useSignal<{ key: string; descending: boolean }>({ key: "", descending: true });
+  const filter = useSignal("");
+  const asked = new Set<number>();
+
+  const fetchPage = async (from: number) => {
+    const area = store.area.peek();
+    try {
+      const got = await store.engine.table(0, {
+        table, sort: sort.peek().key, descending: sort.peek().descending, filter: filter.peek(), offset: from, limit: page,
+        ...(area === null ? {} : { t0: area.t0, t1: area.t1 }),
+      });
+      const next = from === 0 ? new Map<number, TableAnswer["rows"][0]>() : new Map(rows.peek());
+      got.rows.forEach((row, index) => next.set(from + index, row));
+      rows.value = next;
+      answer.value = got;
+    } catch (reason) {
+      report(store, reason);
+    }
+  };
+  useSignalEffect(() => {
+    void store.area.value;
+    void sort.value;
+    void filter.value;
+    void fetchPage(0);
+  });
+
+  const got = answer.value;
+  if (got === null) return <p class="faint pad">…</p>;
+  const area = store.area.value;
+  const cell = (unit: string, value: unknown) => {
+    if (typeof value === "string") return <bdi title={cleanText(value, 1000)}>{cleanText(value)}</bdi>;
+    if (typeof value !== "number") return "";
+    const forms: Record<string, (value: number) => string> = { ns: formatTime, count: formatCount, ratio: formatShare, bytes: formatBytes };
+    return forms[unit]?.(value) ?? String(value);
+  };
+  return (
+    <div class="panel">
+      <div class="panel-tools">
+        <span>{plural(got.total, table === "kernels" ? "kernel name" : "operator name")} in {area === null ? "the whole trace" : `an area of ${formatTime(area.t1 - area.t0)}`}</span>
+        <input type="search" aria-label="filter names" placeholder="filter names" value={filter.value} onInput={(event) => { filter.value = event.currentTarget.value; }} />
+      </div>
+      <VirtualTable<TableAnswer["rows"][0]>
+        label={table}
+        total={got.total}
+        row={(index) => rows.value.get(index)}
+        onRange={(from, to) => {
+          for (let at = Math.floor(from / page) * page; at < to; at += page) {
+            if (at > 0 && !rows.peek().has(at) && !asked.has(at)) {
+              asked.add(at);
+              void fetchPage(at);
+            }
+          }
+        }}
+        sort={sort.value}
+        onSort={(key) => { sort.value = { key, descending: sort.value.key === key ? !sort.value.descending : got.columns.find((column) => column.key === key)?.unit !== "text" }; }}
+        onOpen={(row) => {
+          if (row.slice !== undefined && row.slice !== none) void selectSlice(store, 0, row.slice, { move: true });
+        }}
+        isCurrent={(row) => row.slice !== undefined && store.details.value?.slice === row.slice}
+        columns={got.columns.map((column) => ({
+          key: column.key, title: column.title, numeric: column.unit !== "text", grow: column.unit === "text" ? (column.key === "name" ? 4 : 2) : 1,
+          cell: (row) => cell(column.unit, row[column.key]),
+        }))}
+      />
+      <p class="faint hint">A row shows its longest event. <button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search all of the selected name</button></p>
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+// All state of the page. Panels and the timeline read its signals; they change them through the functions in actions.ts.
+import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
+import type { Engine } from "../api/engine.ts";
+import type { AreaAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchAnswer, TourStop, TraceMeta } from "../api/types.ts";
+import { FrameSource } from "./frame_source.ts";
+import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
+import { Names } from "./names.ts";
+import { Viewport } from "./viewport.ts";
+import type { TimeWindow } from "./window.ts";
+
+export type Selection =
+  | { type: "slice"; trace: number; slice: number }
+  | { type: "gap"; trace: number; gap: number };
+
+export interface LitSlice { slice: number; lane: number; row: number; start_ns: number; dur_ns: number }
+
+// What is lit while the rest is dimmed: the evidence of an answer, a kind of time, the hits of a search.
+export interface Lit {
+  label: string;
+  trace: number;
+  slices?: LitSlice[];
+  kinds?: ReadonlySet<number>;
+  causes?: ReadonlySet<number>;
+  names?: ReadonlySet<number>;
+}
+
+export interface Mark { at: number; kept: boolean }
+export interface Measure { from: number; to: number | null }
+export interface Area { trace: number; t0: number; t1: number }
+
+export type Drawer = "none" | "kernels" | "operators" | "gaps" | "area" | "flame" | "memory" | "search" | "notes" | "compare";
+export type Overlay = "none" | "help" | "commands" | "lanes" | "quality";
+
+export class TraceView {
+  readonly frames: FrameSource;
+  readonly names: Names;
+  readonly choice: Signal<LaneChoice>;
+  readonly shown: ReadonlySignal<ShownLanes>;
+  readonly explanation = signal<Explanation | null>(null);
+  readonly gaps = signal<GapsAnswer | null>(null);
+  readonly focusLane = signal<number | null>(null); // of the keyboard
+  readonly scrollTo = signal<{ lane: number; row: number } | null>(null);
+  readonly laneByNumber: ReadonlyMap<number, Lane>;
+
+  // `offset`: this trace's time minus the window's time (two traces are aligned by a step).
+  constructor(engine: Engine, readonly index: number, readonly meta: TraceMeta, readonly offset: number) {
+    this.frames = new FrameSource(engine, index, () => meta.span_ns);
+    this.names = new Names(engine, index);
+    this.choice = signal({
+      pinned: new Set<number>(), folded: new Set<number>(), revealed: new Set<number>(), showAll: false, showQuiet: false, filter: "",
+    });
+    this.shown = computed(() => chooseLanes(meta.lanes, this.choice.value));
+    this.laneByNumber = new Map(meta.lanes.map((lane) => [lane.lane, lane]));
+  }
+
+  windowOf(shared: TimeWindow): TimeWindow {
+    return { t0: shared.t0 + this.offset, t1: shared.t1 + this.offset };
+  }
+}
+
+export class Store {
+  readonly viewport: Viewport;
+  readonly views: TraceView[];
+  readonly selection = signal<Selection | null>(null);
+  readonly details = signal<EventDetails | null>(null);
+  readonly gap = signal<Gap | null>(null);
+  readonly lit = signal<Lit | null>(null);
+  readonly finding = signal<string | null>(null); // the rule whose evidence is shown
+  readonly area = signal<Area | null>(null);
+  readonly areaAnswer = signal<AreaAnswer | null>(null);
+  readonly measure = signal<Measure | null>(null);
+  readonly marks = signal<Mark[]>([]);
+  readonly notes = signal<Note[]>([]);
+  readonly searchText = signal("");
+  readonly searchAnswer = signal<SearchAnswer | null>(null);
+  readonly searchError = signal<string | null>(null);
+  readonly searchAt = signal(-1);
+  readonly searchOnly = signal(false); // lanes without hits are hidden
+  readonly drawer = signal<Drawer>("none");
+  readonly side = signal<"answers" | "details">("answers");
+  readonly sideOpen = signal(true);
+  readonly overlay = signal<Overlay>("none");
+  readonly tour = signal<{ stops: TourStop[]; at: number } | null>(null);
+  readonly gapCause = signal<string | null>(null);
+  readonly said = signal(""); // read out by screen readers
+  readonly problem = signal<string | null>(null);
+  readonly busy = signal<string | null>(null);
+  readonly singleKeys = signal(true);
+  readonly dark = signal(false);
+
+  constructor(readonly engine: Engine, readonly meta: Meta, readonly reducedMotion: () => boolean) {
+    this.viewport = new Viewport(reducedMotion);
+    const offsets = alignment(meta);
+    this.views = meta.traces.map((trace, index) => new TraceView(engine, index, trace, offsets[index]));
+    this.viewport.traceSpan = Math.max(1, ...meta.traces.map((trace, index) => trace.span_ns - offsets[index]));
+  }
+
+  get main(): TraceView { return this.views[0]; }
+  view(trace: number): TraceView { return this.views[trace] ?? this.views[0]; }
+}
+
+// Two traces lie side by side with their typical steps beginning at the same place.
+function alignment(meta: Meta): number[] {
+  const begins = meta.traces.map((trace) => {
+    const step = trace.steps[trace.typical_step ?? -1];
+    return step === undefined ? 0 : step.start_ns;
+  });
+  return begins.map((begin) => begin - begins[0]);
+}

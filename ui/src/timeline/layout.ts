@@ -1,0 +1,45 @@
+// Where each lane lies: pixels from the top of the list.
+import type { Lane, LaneKind } from "../api/types.ts";
+
+export interface LaneBox {
+  lane: Lane;
+  y: number;
+  height: number;
+  rowHeight: number;
+  rows: number; // drawn; a folded lane has one
+  folded: boolean;
+}
+
+export interface Layout { boxes: LaneBox[]; height: number }
+
+const rowHeights: Record<LaneKind, number> = {
+  steps: 20, annotation: 18, cpu: 18, python: 16, gpu: 22, sync: 16, idle: 22, counter: 44, async: 16,
+};
+export const laneGap = 9;
+const leastLaneHeight = 34; // room for two lines of a label
+
+export function layOut(lanes: readonly Lane[], folded: ReadonlySet<number>): Layout {
+  const boxes: LaneBox[] = [];
+  let y = 4;
+  for (const lane of lanes) {
+    const isFolded = folded.has(lane.lane);
+    const rows = isFolded ? 1 : Math.max(1, lane.rows);
+    const rowHeight = rowHeights[lane.kind] ?? 18;
+    const height = Math.max(rows * rowHeight, isFolded || lane.kind === "steps" || lane.kind === "idle" ? 22 : leastLaneHeight);
+    boxes.push({ lane, y, height, rowHeight, rows, folded: isFolded });
+    y += height + laneGap;
+  }
+  return { boxes, height: y };
+}
+
+export function boxAt(layout: Layout, y: number): LaneBox | null {
+  return layout.boxes.find((box) => y >= box.y - laneGap / 2 && y < box.y + box.height + laneGap / 2) ?? null;
+}
+
+export function rowAt(box: LaneBox, y: number): number {
+  return Math.min(box.rows - 1, Math.max(0, Math.floor((y - box.y) / box.rowHeight)));
+}
+
+export function visibleBoxes(layout: Layout, top: number, height: number, margin = 0): LaneBox[] {
+  return layout.boxes.filter((box) => box.y + box.height >= top - margin && box.y <= top + height + margin);
+}

@@ -1,0 +1,89 @@
+// Colour says what kind of time it is: at most eight kinds, told apart by people who see few colours, and separated in
+// luminance. Waiting and idle time have stripes, copies have dots: nothing is told by colour alone.
+
+export interface Palette {
+  dark: boolean;
+  background: string;
+  band: string; // every second lane
+  grid: string;
+  text: string;
+  faint: string;
+  accent: string;
+  warn: string;
+  kinds: string[]; // by kind: operator, annotation, python, call, compute, communication, copy, wait, other
+  idle: string;
+  idleText: string;
+  step: [string, string];
+  counter: string;
+  selection: string;
+}
+
+export const kindOperator = 0;
+export const kindCopy = 6;
+export const kindWait = 7;
+
+const light: Palette = {
+  dark: false,
+  background: "#ffffff", band: "#f7f8fa", grid: "#e6e9ee", text: "#1b2430", faint: "#5b6675", accent: "#0b57d0", warn: "#9a3412",
+  kinds: ["#a9c9ee", "#e4dcc6", "#d9c452", "#5b7fab", "#0f6b56", "#d2571b", "#7c51a6", "#c3c7cd", "#8a8f98"],
+  idle: "#fbe3b4", idleText: "#5c3a00", step: ["#dfe5ee", "#cdd6e3"], counter: "#5b7fab", selection: "#0b1f44",
+};
+
+const dark: Palette = {
+  dark: true,
+  background: "#14181d", band: "#191e24", grid: "#2a313a", text: "#e8ecf1", faint: "#a3adba", accent: "#8ab4f8", warn: "#fdba74",
+  kinds: ["#4f77a6", "#5f594a", "#a08d2a", "#93b4dc", "#2fae8f", "#ec8246", "#b18ad6", "#59616b", "#7f8791"],
+  idle: "#5c4413", idleText: "#fde4b0", step: ["#2b3440", "#37424f"], counter: "#93b4dc", selection: "#ffffff",
+};
+
+export const paletteFor = (isDark: boolean): Palette => (isDark ? dark : light);
+
+export type Rgb = readonly [number, number, number];
+
+export function rgb(hex: string): Rgb {
+  const value = Number.parseInt(hex.slice(1), 16);
+  return [(value >> 16) & 255, (value >> 8) & 255, value & 255];
+}
+
+export function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  return [0, 1, 2].map((index) => Math.round(from[index] + (to[index] - from[index]) * share)) as unknown as Rgb;
+}
+
+export const css = (color: Rgb) => `rgb(${color[0]} ${color[1]} ${color[2]})`;
+
+// Relative luminance of WCAG 2, 0 to 1.
+export function luminance(color: Rgb): number {
+  const [r, g, b] = color.map((part) => {
+    const share = part / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a: Rgb, b: Rgb): number {
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+}
+
+const black: Rgb = [12, 18, 26];
+const white: Rgb = [255, 255, 255];
+
+export const textOn = (color: Rgb): string => (contrast(color, black) >= contrast(color, white) ? "#0c121a" : "#ffffff");
+
+// Colours with what the drawing needs of them: computed once a theme.
+export interface KindInk { fill: string; dimmed: string; text: string; color: Rgb; dimColor: Rgb; edge: string }
+
+export interface Inks { palette: Palette; kinds: KindInk[]; idle: KindInk; background: Rgb }
+
+export function inksOf(palette: Palette): Inks {
+  const background = rgb(palette.background);
+  const ink = (hex: string): KindInk => {
+    const color = rgb(hex);
+    const dimColor = mix(background, color, 0.22);
+    return {
+      fill: hex, color, dimColor, dimmed: css(dimColor), text: textOn(color),
+      edge: css(mix(color, palette.dark ? white : black, 0.35)),
+    };
+  };
+  return { palette, background, kinds: palette.kinds.map(ink), idle: { ...ink(palette.idle), text: palette.idleText } };
+}
