@@ -152,7 +152,7 @@ export class SavedEngine implements Engine {
       const cause = causes.get(gap.cause) ?? { cause: gap.cause, count: 0, ns: 0 };
       causes.set(gap.cause, { ...cause, count: cause.count + 1, ns: cause.ns + part });
     }
-    const names = this.sums(inside);
+    const names = this.sums(inside, t0, t1);
     return Promise.resolve({
       lanes: [...byLane.values()],
       kinds: [...byKind.values()].sort((a, b) => b.total_ns - a.total_ns),
@@ -199,7 +199,8 @@ export class SavedEngine implements Engine {
   table(_trace: number, request: TableRequest): Promise<TableAnswer> {
     const c = this.columns;
     const gpu = request.table === "kernels";
-    const inside = this.overlapping(request.t0 ?? this.data.t0, request.t1 ?? this.data.t1, (index) => {
+    const [t0, t1] = [request.t0 ?? this.data.t0, request.t1 ?? this.data.t1];
+    const inside = this.overlapping(t0, t1, (index) => {
       const lane = this.lanes.get(c.lane[index])?.kind;
       return gpu ? lane === "gpu" : lane === "cpu" && c.kind[index] === 0;
     });
@@ -264,18 +265,25 @@ export class SavedEngine implements Engine {
     };
   }
 
-  private sums(inside: number[]): Sum[] {
+  // With a range, times are those inside of it.
+  private sums(inside: number[], t0 = Number.NEGATIVE_INFINITY, t1 = Number.POSITIVE_INFINITY): Sum[] {
     const c = this.columns;
     const sums = new Map<number, Sum>();
+    const part = (index: number) => overlap(c.start[index], c.start[index] + c.dur[index], t0, t1);
+    const ofChildren = new Map<number, number>();
+    for (const index of inside) {
+      const parent = this.parents[index];
+      if (parent >= 0) ofChildren.set(parent, (ofChildren.get(parent) ?? 0) + part(index));
+    }
     for (const index of inside) {
       const sum = sums.get(c.name[index]) ?? { name: c.name[index], count: 0, total: 0, self: 0, longest: index, kind: c.kind[index] };
       sum.count += 1;
-      sum.total += c.dur[index];
-      sum.self += this.self[index];
+      sum.total += part(index);
+      sum.self += part(index) - (ofChildren.get(index) ?? 0);
       if (c.dur[index] > c.dur[sum.longest]) sum.longest = index;
       sums.set(sum.name, sum);
     }
-    return [...sums.values()].sort((a, b) => b.total - a.total);
+    return [...sums.values()].sort((a, b) => b.self - a.self);
   }
 
   // Half open: a slice of no length counts where it starts.

@@ -146,7 +146,7 @@ function Chain({ chain, queueNs, selected, onSelect }: { chain: ChainLink[]; que
       <ol class="chain">
         {chain.map((link) => (
           <li key={`${link.role}-${link.slice}`} class={link.slice === selected ? "current" : ""}>
-            {link.role === "kernel" && queueNs !== null && <p class="queue">{queueNs < 0 ? `begins ${formatTime(-queueNs)} before the call returns` : `waits ${formatTime(queueNs)} from the call's end to its start`}</p>}
+            {link.role === "kernel" && queueNs !== null && <p class="queue">{queueNs < 0 ? `starts ${formatTime(-queueNs)} before the call returns` : `${formatTime(queueNs)} from the end of the call to its start`}</p>}
             <span class="role">{roleWords[link.role] ?? cleanText(link.role, 20)}</span>
             <Link onClick={() => onSelect(link.slice)}><Text of={link.short || link.name} most={160} /></Link>
             <span class="faint number">{formatTime(link.dur_ns)}</span>

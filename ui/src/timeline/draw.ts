@@ -192,8 +192,12 @@ export class Painter {
       ctx.fillRect(left, y, 1, h);
     }
     if (width < 22) return;
-    const text = idle ? `${scene.causeTitle(kind)} · ${formatTime(entry.dur[index])}` : scene.nameOf(entry.name[index]);
+    const text = idle ? this.fitting([`idle: ${scene.causeTitle(kind)} · ${formatTime(entry.dur[index])}`, scene.causeTitle(kind), formatTime(entry.dur[index])], width - 9) : scene.nameOf(entry.name[index]);
     this.label(text, left, width, y, h, dim ? this.inks.palette.faint : ink.text, x < 0, pattern !== null && !dim ? ink.fill : null);
+  }
+
+  private fitting(texts: string[], room: number): string {
+    return texts.find((text) => this.widthOf(text) <= room) ?? "";
   }
 
   private label(text: string, x: number, w: number, y: number, h: number, color: string, cutLeft: boolean, plate: string | null = null): void {
@@ -311,8 +315,18 @@ export class Painter {
       ctx.lineTo(x1 + 4, yb - down * 8);
       ctx.fill();
       ctx.globalAlpha = 1;
-      if (index === 0 && scene.queueNs !== null) this.pill(`${formatTime(scene.queueNs)} from launch to start`, (x0 + x1) / 2, (ya + yb) / 2, scene.width);
+      if (index === 0 && scene.queueNs !== null) this.delay(scene, scene.queueNs, [x0, ya], [x1, yb]);
     });
+  }
+
+  // How long the work waited: on the arrow, or at the end of it that is in view.
+  private delay(scene: Scene, queueNs: number, from: [number, number], to: [number, number]): void {
+    const inView = (x: number) => x >= 0 && x <= scene.width;
+    const time = formatTime(Math.abs(queueNs));
+    const y = (from[1] + to[1]) / 2;
+    if (inView(from[0]) && inView(to[0])) this.pill(queueNs < 0 ? `starts ${time} before the call returns` : `${time} from call to start`, (from[0] + to[0]) / 2, y, scene.width);
+    else if (inView(to[0])) this.pill(`called ${time} earlier`, to[0], y, scene.width);
+    else if (inView(from[0])) this.pill(`starts ${time} later`, from[0], y, scene.width);
   }
 
   private pill(text: string, x: number, y: number, width: number): void {

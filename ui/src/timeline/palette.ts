@@ -26,14 +26,14 @@ const light: Palette = {
   dark: false,
   background: "#ffffff", band: "#f7f8fa", grid: "#e6e9ee", text: "#1b2430", faint: "#5b6675", accent: "#0b57d0", warn: "#9a3412",
   kinds: ["#a9c9ee", "#e4dcc6", "#d9c452", "#5b7fab", "#0f6b56", "#d2571b", "#7c51a6", "#c3c7cd", "#8a8f98"],
-  idle: "#fbe3b4", idleText: "#5c3a00", step: ["#dfe5ee", "#cdd6e3"], counter: "#5b7fab", selection: "#0b1f44",
+  idle: "#f4c062", idleText: "#3d2600", step: ["#dfe5ee", "#cdd6e3"], counter: "#5b7fab", selection: "#0b1f44",
 };
 
 const dark: Palette = {
   dark: true,
   background: "#14181d", band: "#191e24", grid: "#2a313a", text: "#e8ecf1", faint: "#a3adba", accent: "#8ab4f8", warn: "#fdba74",
   kinds: ["#4f77a6", "#5f594a", "#a08d2a", "#93b4dc", "#2fae8f", "#ec8246", "#b18ad6", "#59616b", "#7f8791"],
-  idle: "#5c4413", idleText: "#fde4b0", step: ["#2b3440", "#37424f"], counter: "#93b4dc", selection: "#ffffff",
+  idle: "#8a6414", idleText: "#ffffff", step: ["#2b3440", "#37424f"], counter: "#93b4dc", selection: "#ffffff",
 };
 
 export const paletteFor = (isDark: boolean): Palette => (isDark ? dark : light);

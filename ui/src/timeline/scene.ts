@@ -35,7 +35,7 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
       if (step === undefined) return "";
       return `step ${step.number ?? step.index} · ${formatTime(step.dur_ns)}${step.steady === false ? " · not steady" : ""}`;
     },
-    causeTitle: (cause) => `idle: ${store.meta.causes.find((each) => each.cause === cause)?.title ?? "unknown cause"}`,
+    causeTitle: (cause) => store.meta.causes.find((each) => each.cause === cause)?.title ?? "unknown cause",
     lit: here(store.lit.value),
     selected: details !== null ? litOf(details) : gap !== null ? { slice: gap.index, lane: gap.lane, row: 0, start_ns: gap.start_ns, dur_ns: gap.dur_ns } : null,
     chain: details === null ? [] : details.chain.filter((link) => link.slice !== details.slice).map(litOf),

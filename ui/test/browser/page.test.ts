@@ -1,0 +1,255 @@
+// What a reader does with the page, in Chromium.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { open, press, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
+
+let browser: Browser;
+let server: Server;
+before(async () => {
+  browser = await startBrowser();
+  server = await serve(traceOf.training);
+});
+after(async () => {
+  await browser?.close();
+  server?.stop();
+});
+
+const side = (page: Page) => page.locator("#side-panel");
+const number = (text: string) => Number(text.replace(/[^0-9.]/g, ""));
+
+async function selectHit(page: Page, text: string): Promise<void> {
+  await page.fill("#search", text);
+  await settle(page);
+  await page.press("#search", "Enter");
+  await page.waitForSelector(".details h3");
+  await settle(page);
+}
+
+// Some of the canvas has colours other than the background: something is drawn.
+async function drawnColours(page: Page): Promise<number> {
+  return page.evaluate(() => {
+    const canvas = document.querySelector("canvas");
+    const data = canvas?.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data ?? [];
+    const colours = new Set<number>();
+    for (let at = 0; at < data.length; at += 16) colours.add((data[at] << 16) | (data[at + 1] << 8) | data[at + 2]);
+    return colours.size;
+  });
+}
+
+test("the first screen is the verdict, with the wall, the steps and drawn lanes", async () => {
+  const { page, problems } = await open(browser, server.url);
+  assert.ok((await page.textContent("h1"))!.length > 10);
+  assert.ok((await page.locator(".wall-part").count()) >= 1);
+  assert.ok((await page.locator(".ribbon-bar").count()) >= 3);
+  assert.ok((await page.locator(".lane-label").count()) >= 2);
+  assert.ok((await drawnColours(page)) > 5);
+  assert.doesNotMatch(page.url(), /t=/); // the token has left the address bar
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("a launch leads to its kernel and back, by key", async () => {
+  const { page, problems } = await open(browser, server.url);
+  await selectHit(page, "cudaLaunchKernel kind:call");
+  assert.match(await page.textContent(".details h3") ?? "", /cudaLaunchKernel/);
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "]");
+  assert.match(await page.textContent(".chain li.current .role") ?? "", /GPU/);
+  const kernel = await page.textContent(".details h3");
+  assert.match(await page.textContent(".chain .queue") ?? "", /call/);
+  await press(page, "[");
+  assert.match(await page.textContent(".details h3") ?? "", /cudaLaunchKernel/);
+  await press(page, "]");
+  assert.equal(await page.textContent(".details h3"), kernel);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("a finding shows its evidence: selected, lit, and named again in the details", async () => {
+  const { page } = await open(browser, server.url);
+  await page.locator(".evidence .link").first().click();
+  await page.waitForSelector(".lit-now");
+  await settle(page);
+  await page.click("#side-details");
+  assert.ok((await page.textContent(".details h3"))!.length > 1);
+  assert.ok((await page.locator(".details >> text=Part of").count()) >= 1);
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "Escape");
+  assert.equal(await page.locator(".lit-now").count(), 0);
+  await page.context().close();
+});
+
+test("search covers the whole trace, counts per lane, and steps through hits", async () => {
+  const { page } = await open(browser, server.url);
+  await page.fill("#search", "aten::mm");
+  await settle(page);
+  const total = number(await page.textContent(".search-box button") ?? "");
+  assert.ok(total > 5);
+  await page.press("#search", "Enter");
+  await settle(page);
+  await page.press("#search", "Enter");
+  await settle(page);
+  assert.match(await page.textContent(".search-box button") ?? "", /^\d+ of/);
+  await page.click(".search-box button");
+  await settle(page);
+  assert.match(await page.textContent(".drawer-panel") ?? "", /hits in the whole trace/);
+  const perLane = await page.locator(".drawer-panel .chip b").allTextContents();
+  assert.equal(perLane.reduce((sum, text) => sum + number(text), 0), total);
+  await page.context().close();
+});
+
+test("an area has sums, and its table is linked to the lanes", async () => {
+  const { page } = await open(browser, server.url);
+  const box = (await page.locator(".lane-canvas").boundingBox())!;
+  await page.mouse.move(box.x + 100, box.y + 200);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 500, box.y + 200, { steps: 4 });
+  await page.mouse.up();
+  await page.waitForSelector(".area-list li");
+  const rows = page.locator(".area-columns .trow");
+  assert.ok((await rows.count()) > 3);
+  await rows.nth(1).click();
+  await page.waitForSelector(".details h3");
+  await page.context().close();
+});
+
+test("measuring goes from edge to edge", async () => {
+  const { page } = await open(browser, server.url);
+  await selectHit(page, "kind:compute");
+  const dur = await page.locator(".facts dd").first().textContent() ?? "";
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "x");
+  const measured = await page.locator(".lit-now").last().textContent() ?? "";
+  assert.ok(measured.includes((/[\d.]+ .s/.exec(dur) ?? ["?"])[0]), `${measured} of ${dur}`);
+  await press(page, ".");
+  assert.notEqual(await page.locator(".lit-now").last().textContent(), measured);
+  await page.context().close();
+});
+
+test("gaps are objects: sorted by cost, selected, drawn", async () => {
+  const { page } = await open(browser, server.url);
+  await page.click("#tab-gaps");
+  await page.waitForSelector(".drawer-panel .trow");
+  await page.locator(".drawer-panel .trow").first().click();
+  await page.waitForSelector(".details h3");
+  assert.match(await page.textContent(".details h3") ?? "", /GPU idle for/);
+  await page.locator(".details .link").last().click();
+  await settle(page);
+  assert.doesNotMatch(await page.textContent(".details h3") ?? "", /GPU idle for/);
+  await page.context().close();
+});
+
+test("every panel below the timeline opens, without errors", async () => {
+  const { page, problems } = await open(browser, server.url);
+  for (const tab of await page.locator(".drawer [role=tab]").all()) {
+    await tab.click();
+    await settle(page);
+    assert.ok((await page.textContent(".drawer-panel"))!.length > 5, await tab.textContent() ?? "");
+  }
+  assert.equal(await page.locator(".toast").count(), 0);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("the tour has stops with words, and ends", async () => {
+  const { page, problems } = await open(browser, server.url);
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "t");
+  await page.waitForSelector(".tour");
+  for (let stop = 0; stop < 60 && (await page.locator(".tour").count()) > 0; stop += 1) {
+    assert.ok((await page.textContent(".tour p:nth-of-type(2)"))!.length > 10);
+    await page.locator(".tour .primary").click();
+    await settle(page);
+  }
+  assert.equal(await page.locator(".tour").count(), 0);
+  assert.deepEqual(problems, []);
+  await page.context().close();
+});
+
+test("a reload shows the same window, selection and table", async () => {
+  const { page } = await open(browser, server.url);
+  await selectHit(page, "aten::mm");
+  await page.click("#tab-gaps");
+  await page.waitForTimeout(700);
+  const before = { url: page.url(), title: await page.textContent(".details h3"), view: await page.textContent(".axis-corner") };
+  await page.reload();
+  await page.waitForSelector(".details h3");
+  await page.waitForTimeout(1200);
+  assert.equal(await page.textContent(".details h3"), before.title);
+  assert.equal(await page.textContent(".axis-corner"), before.view);
+  assert.equal(await page.locator("#tab-gaps").getAttribute("aria-selected"), "true");
+  assert.equal(page.url(), before.url);
+  await page.context().close();
+});
+
+test("everything goes without a mouse", async () => {
+  const { page } = await open(browser, server.url);
+  const view = () => page.textContent(".axis-corner");
+  await page.locator(".lanes-scroll").first().focus();
+  await press(page, "ArrowDown", "ArrowDown", "Enter");
+  assert.ok((await side(page).textContent())!.length > 20);
+  const start = await view();
+  await press(page, "w", "w");
+  assert.notEqual(await view(), start);
+  await press(page, "0");
+  assert.match(await view() ?? "", /100 %|9\d %/);
+  await press(page, "f", "f");
+  await press(page, "r");
+  await page.waitForSelector(".area-list");
+  await press(page, "q", "?");
+  await page.waitForSelector("dialog[open]");
+  await press(page, "Escape", "/");
+  assert.equal(await page.evaluate(() => document.activeElement?.id), "search");
+  await press(page, "Escape", "Control+p");
+  await page.waitForSelector("dialog .finder li");
+  await page.keyboard.press("Enter");
+  await settle(page);
+  assert.equal(await page.locator("dialog[open]").count(), 0);
+  await page.context().close();
+});
+
+test("a wrong token gets a sentence and no trace", async () => {
+  const { page } = await open(browser, `${server.origin}/#t=00000000000000000000000000000000`);
+  assert.match(await page.textContent(".start-problem") ?? "", /token/);
+  assert.equal(await page.locator(".lane-label").count(), 0);
+  await page.context().close();
+});
+
+test("the saved page opens from disk and shows the same range", { skip: withoutBinary }, async () => {
+  const { page } = await open(browser, server.url);
+  await page.click("text=Share");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click("text=Save this range as one HTML file")]);
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "lanescope-")), "saved.html");
+  await download.saveAs(file);
+  const headline = await page.textContent("h1");
+  assert.ok(fs.statSync(file).size < 2_000_000);
+  const saved = await open(browser, `file://${file}`);
+  assert.equal(await saved.page.textContent("h1"), headline);
+  assert.ok((await drawnColours(saved.page)) > 5);
+  await selectHit(saved.page, "kind:compute");
+  await saved.page.locator(".lanes-scroll").first().focus();
+  await press(saved.page, "[");
+  assert.match(await saved.page.textContent(".chain li.current .role") ?? "", /launch/);
+  assert.deepEqual(saved.problems, []);
+  await saved.page.context().close();
+  await page.context().close();
+});
+
+test("two traces lie side by side, with what changed", { skip: withoutBinary }, async () => {
+  const both = await serve(traceOf.eager, traceOf.graph);
+  try {
+    const { page, problems } = await open(browser, both.url);
+    assert.equal(await page.locator(".timeline").count(), 2);
+    await page.click("#tab-compare");
+    await page.waitForSelector(".drawer-panel .trow");
+    assert.ok((await page.textContent(".drawer-panel b"))!.length > 10);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  } finally {
+    both.stop();
+  }
+});
