@@ -40,7 +40,7 @@ _NOT_KEYWORDS = {
     "Input Dims",
     "Input type",
     "Input Strides",
-    "Tensors",  # lanescope's own, for _memory_profile()
+    "lanescope tensors",  # lanescope's own, for _memory_profile()
     "Concrete Inputs",
     "Call stack",
     "Module Hierarchy",

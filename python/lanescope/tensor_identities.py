@@ -129,7 +129,7 @@ class EventTree:
             if kind not in scopes and kind != "python_function":
                 continue
             args = trace.args(row)
-            tensors = _as_list(args.get("Tensors"))
+            tensors = _as_list(args.get("lanescope tensors"))
             if kind == "python_function" and not tensors:
                 continue
             start_ns, name = base_ns + int(starts[row]), names[name_ids[row]]

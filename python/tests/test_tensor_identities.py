@@ -187,7 +187,7 @@ def test_each_flag_is_needed(torch):
             torch.nn.Linear(2, 2)(torch.ones(1, 2))
         with pytest.raises(ValueError, match=f"^{missing}=True required for memory profiling"):
             prof._memory_profile()
-        assert not any("Tensors" in prof.trace.args(row) for row in range(len(prof.trace)))
+        assert not any("lanescope tensors" in prof.trace.args(row) for row in range(len(prof.trace)))
 
 
 def test_each_cycle_has_its_parameters(torch):
@@ -228,7 +228,7 @@ def test_tensors_beyond_the_limit_are_recorded_as_lost(torch):
     trace, lost = prof.trace, []
     for row in range(len(trace)):
         if trace.name(row) == "aten::cat":
-            tensors = tensor_identities._as_list(trace.args(row)["Tensors"])
+            tensors = tensor_identities._as_list(trace.args(row)["lanescope tensors"])
             assert len(tensors) == 1000
             lost.append(sum(tensor[0] == tensor_identities._LOST for tensor in tensors))
     assert len(lost) == 270 and sum(lost[:262]) == 0 and all(count == 1000 for count in lost[263:])

@@ -24,6 +24,7 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/event_order.h"
 #include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -113,7 +114,8 @@ class Writer {
         options_(options),
         output_(output),
         text_(output.text),
-        string_state_(trace.strings().size(), kUnknown) {
+        string_state_(trace.strings().size(), kUnknown),
+        tensors_(trace.strings().find(kTensorIdentities)) {
     for (const Category& category : trace.categories()) {
       std::string& fragment = categories_.emplace_back();
       if (category.text == kNone<StringId>) continue;
@@ -492,13 +494,15 @@ class Writer {
     // The reader puts fields of the event after its arguments; only there do they count as fields.
     std::size_t own = args.size();
     while (own > 0 && is_other_field(args.field(own - 1))) --own;
+    bool is_open = false;
     for (std::size_t i = 0; i < own; ++i) {
-      text_.add(i > 0 ? "," : ",\"args\":{");
+      if (args.field(i).key == tensors_) continue;
+      text_.add(std::exchange(is_open, true) ? "," : ",\"args\":{");
       add_string(args.field(i).key);
       text_.add(':');
       write_value(args, args.field(i));
     }
-    if (own > 0) text_.add('}');
+    if (is_open) text_.add('}');
     for (std::size_t i = own; i < args.size(); ++i) {
       text_.add(",\"");
       codec::append_escaped_json(text_.raw(),
@@ -548,6 +552,7 @@ class Writer {
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
   std::unordered_map<std::uint32_t, const Metadata*> last_metadata_;  // by StringId of the key
   std::vector<std::uint8_t> string_state_, json_state_;
+  StringId tensors_;  // the key of identities of tensors; kNone: no event has them
 };
 
 Result<WriteStats> write_whole(const Trace& trace, const WriteOptions& options,

@@ -16,6 +16,7 @@
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/format/spool/clock_anchors.h"
+#include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/format/spool/tick_map.h"
 #include "lanescope/testing/sanitizers.h"
 #include "lanescope/testing/spool_sketch.h"
@@ -233,7 +234,7 @@ TEST(ReadSpoolTest, TensorsGoToTheThreadsNextRangeOrFrame) {
   const auto tensors_of = [&](const char* name) -> std::string_view {
     const ArgsView args = trace.slice_args(find(trace, name));
     for (std::size_t i = 0; i < args.size(); ++i)
-      if (trace.text(args.field(i).key) == "Tensors")
+      if (trace.text(args.field(i).key) == kTensorIdentities)
         return trace.text(StringId{static_cast<std::uint32_t>(args.bits(args.field(i)))});
     return {};
   };
@@ -244,6 +245,9 @@ TEST(ReadSpoolTest, TensorsGoToTheThreadsNextRangeOrFrame) {
   EXPECT_EQ(tensors_of("aten::add"), "");
   EXPECT_EQ(tensors_of("elsewhere"), "");
   EXPECT_FALSE(trace.import_stats().lost_anything());
+  const std::string json = kineto_json_text(trace);
+  EXPECT_THAT(json, ::testing::Not(HasSubstr(std::string(kTensorIdentities))));
+  EXPECT_THAT(json, HasSubstr("\"name\":\"aten::mm\""));
 }
 
 TEST(ReadSpoolTest, EndsWrittenElsewhereCloseTheirRanges) {

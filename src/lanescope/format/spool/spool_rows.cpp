@@ -15,6 +15,7 @@
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/record_walk.h"
 #include "lanescope/format/spool/spool_details.h"
+#include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/format/spool/window_spans.h"
 #include "lanescope/model/profiler_steps.h"
 #include "lanescope/model/trace_builder.h"
@@ -268,7 +269,7 @@ class RowReader {
     key_.python_id = builder_.intern("Python id");
     key_.python_parent = builder_.intern("Python parent id");
     key_.python_module = builder_.intern("Python module id");
-    key_.tensors = builder_.intern("Tensors");
+    key_.tensors = builder_.intern(kTensorIdentities);
   }
 
   // A thread's track and name appear with its first event.
@@ -319,7 +320,7 @@ class RowReader {
                      json.empty() ? "[" : ", ", static_cast<int>(tensor.role),
                      std::uint32_t{tensor.input}, tensor.item, tensor.address,
                      tensor.implementation, tensor.bytes, tensor.device_type, tensor.device_index);
-    builder_.args().add_json(key_.tensors, arg_key("Tensors"), builder_.intern(json + "]"));
+    builder_.args().add_json(key_.tensors, arg_key(kTensorIdentities), builder_.intern(json + "]"));
   }
 
   // Keeps a range for the joins with device activities.

@@ -1,0 +1,12 @@
+// The argument of a recording's events that says which tensors an operator takes.
+#pragma once
+#include <string_view>
+
+namespace lanescope::format {
+
+// A list of numbers a tensor (docs/decisions/tensor_identities.md). Only prof._memory_profile()
+// reads it, in the process that recorded. So a JSON file does not have it; and its name is ours, so
+// that no argument of another program is lost.
+inline constexpr std::string_view kTensorIdentities = "lanescope tensors";
+
+}  // namespace lanescope::format
