@@ -95,7 +95,7 @@ __all__ = [
 ]
 
 # torch's own objects, for programs that import everything from one place, sorted: lanescope before torch.
-_OF_TORCH = ("ExecutionTraceObserver", "kineto_available")
+_OF_TORCH = ("ExecutionTraceObserver", "_ExperimentalConfig", "itt", "kineto_available")
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional, Union
 from . import _core
 from ._device import DeviceType, TimeTexts, device_type, format_time
 from .events import EventList
-from .function_event import FunctionEvent, Source
+from .function_event import FunctionEvent, Source, shapes_and_memory
 from .tables import Row, add_up
 
 
@@ -177,9 +177,10 @@ class FunctionEventAvg(TimeTexts, Row):
         return self.self_device_memory_usage
 
     def __repr__(self) -> str:
+        calls = "1 call" if self.count == 1 else f"{self.count} calls"
         return (
-            f"<FunctionEventAvg {self.key!r}: {self.count} calls, CPU {self.cpu_time_total_str} "
-            f"(self {self.self_cpu_time_total_str}), device {self.device_time_total_str}>"
+            f"<FunctionEventAvg {self.key!r}: {calls}, CPU {self.cpu_time_total_str} "
+            f"(self {self.self_cpu_time_total_str}), device {self.device_time_total_str}{shapes_and_memory(self)}>"
         )
 
 

@@ -50,6 +50,14 @@ _NOT_KEYWORDS = {
 }
 
 
+def shapes_and_memory(row: Any) -> str:
+    """The end of a repr(): what was recorded of them."""
+    text = f", shapes {row.input_shapes}" if row.input_shapes else ""
+    for name, count in (("CPU", row.cpu_memory_usage), ("device", row.device_memory_usage)):
+        text += f", {name} memory {count} B" if count else ""
+    return text
+
+
 class Interval(NamedTuple):
     """Microseconds since the start of the recorded window."""
 
@@ -438,7 +446,8 @@ class FunctionEvent(TimeTexts, Row):
     def __repr__(self) -> str:
         return (
             f"<FunctionEvent {self.name!r}: thread {self.thread}, start {format_time(self.time_range.start)}, "
-            f"CPU {self.cpu_time_total_str} (self {self.self_cpu_time_total_str}), device {self.device_time_total_str}>"
+            f"CPU {self.cpu_time_total_str} (self {self.self_cpu_time_total_str}), device {self.device_time_total_str}"
+            f"{shapes_and_memory(self)}>"
         )
 
 

@@ -145,16 +145,16 @@ class profile(Results):
         self._activity_bits = 0 if activities is None and use_cuda is None else activity_bits(self.activities)
         self.all_api = all_api
         self.detach = detach
-        self.record_shapes = record_shapes
-        self.profile_memory = profile_memory
-        self.with_stack = with_stack
-        self.with_flops = with_flops
-        self.with_modules = with_modules
+        self.record_shapes = bool(record_shapes)
+        self.profile_memory = bool(profile_memory)
+        self.with_stack = bool(with_stack)
+        self.with_flops = bool(with_flops)
+        self.with_modules = bool(with_modules)
         self.experimental_config = experimental_config
         if execution_trace_observer is None:
             execution_trace_observer = _beside_torch.execution_trace_from_environment()
         self.execution_trace_observer = execution_trace_observer
-        self.acc_events = acc_events
+        self.acc_events = bool(acc_events)
         self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
@@ -307,6 +307,7 @@ class profile(Results):
             self._frames_of(self._action)
         self._describe(core)
         _job.listen(self.describe_job)
+        self._pass_on(core.take_warnings())
 
     def _go_on(self, core: _core.Profiler, by_hand: bool) -> None:
         self._at_rest = False

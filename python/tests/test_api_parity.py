@@ -21,10 +21,11 @@ def test_every_public_name_exists():
 
 
 def test_what_speaks_of_torchs_own_recorder_is_torchs(run_python):
-    from lanescope import ExecutionTraceObserver, kineto_available
+    from lanescope import ExecutionTraceObserver, _ExperimentalConfig, itt, kineto_available
 
     assert ExecutionTraceObserver is torch_profiler.ExecutionTraceObserver
     assert kineto_available is torch_profiler.kineto_available
+    assert itt is torch_profiler.itt and _ExperimentalConfig is torch_profiler._ExperimentalConfig
     run_python(
         code="""
 import sys
@@ -37,7 +38,7 @@ assert sys.modules["torch.profiler"].ExecutionTraceObserver is ExecutionTraceObs
 import sys
 sys.modules["torch"] = None  # torch is not installed
 import lanescope
-for name in ("kineto_available", "ExecutionTraceObserver"):
+for name in ("kineto_available", "ExecutionTraceObserver", "itt", "_ExperimentalConfig"):
     try:
         getattr(lanescope, name)
     except AttributeError as error:
@@ -58,6 +59,14 @@ def test_every_public_attribute_of_torchs_profile_is_there(torch):
         pass
     names = [name for name in dir(theirs) if not name.startswith("_") and name not in internals]
     assert [name for name in names if not hasattr(ours, name)] == []
+
+
+def test_flags_may_be_any_value_that_is_true_or_false(torch):
+    flags = dict(record_shapes=1, profile_memory="yes", with_stack=0, with_flops=[], with_modules=None, acc_events=0)
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], **flags) as prof:
+        torch.ones(2, 3) + 1
+    assert [event.input_shapes for event in prof.events() if event.name == "aten::add"] == [[[2, 3], [], []]]
+    assert prof.with_modules is False and prof.profile_memory is True
 
 
 def test_profile_takes_every_argument():

@@ -346,3 +346,20 @@ def test_a_list_without_a_trace_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert repr(EventList([])) == "<lanescope.EventList: 0 events>"
+
+
+def test_a_printed_row_says_what_was_recorded(torch):
+    with lanescope.profile(
+        activities=[lanescope.ProfilerActivity.CPU], record_shapes=True, profile_memory=True
+    ) as prof:
+        kept = torch.ones(2, 8) + 1
+    (event,) = [event for event in prof.events() if event.name == "aten::add"]
+    assert repr(event).endswith(", shapes [[2, 8], [], []], CPU memory 64 B>")
+    (row,) = [row for row in prof.key_averages() if row.key == "aten::add"]
+    assert repr(row).startswith("<FunctionEventAvg 'aten::add': 1 call, CPU ")
+    assert repr(row).endswith(", CPU memory 64 B>") and kept.numel() == 16
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU]) as prof:
+        kept + 1
+        kept + 1
+    (row,) = [row for row in prof.key_averages() if row.key == "aten::add"]
+    assert ": 2 calls, CPU " in repr(row) and "shapes" not in repr(row) and "memory" not in repr(row)
