@@ -4,9 +4,9 @@
     python3 bench/explain_scale.py trace.json.gz [--sizes 60,125,250,500,1000] [--runs 5]
 
 Makes longer traces out of a real one, as if the program had run on: all steps again and again, with times, step numbers,
-correlation ids and the other ids shifted. Each is timed and deleted before the next is made. Beside explain stands
-`lanescope info`, which loads the same file and counts it: the two run by turns, and what explain takes beyond info is the
-median of the differences within pairs. The exponent is the slope of log(time) over log(size): 1 is linear. The last line says
+correlation ids and the other ids shifted. Each is timed and deleted before the next is made. `lanescope info`, which loads
+and counts the same file, runs in alternation with explain. What explain takes beyond info is the median of the differences
+within pairs. The exponent is the slope of log(time) over log(size): 1 is linear. The last line says
 whether the exponent of explain stayed below --most-exponent, and where --most-beyond is given, explain's time beyond loading
 the smallest trace; the exit code says the same.
 """

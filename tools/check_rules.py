@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a rule of explain lacks its declaration, its page or its test, or names a rule that does not exist.
 
-A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name; its test is <id>_test.cpp beside it.
+A rule is a file src/lanescope/explain/rules/<id>.cpp without a header of its name; its test is <id>_test.cpp next to it.
 CMakeLists.txt there finds them in the same way.
 """
 import pathlib

@@ -4,7 +4,7 @@
 usage: count_tests.py FOLDER [--seconds N] [BROKEN_STAGE...]     exit code 1 when a test failed or a stage broke
 
 A test is a <testcase>: one of ctest, one of pytest, one fuzz target (run_fuzzers.py --junit), however many inputs it tried.
-A test that failed and passed when it was run again has passed; the logs beside the JUnit files name it, and so does this.
+A test that failed and passed when it was run again has passed; the logs next to the JUnit files name it, and so does this.
 """
 import argparse
 import collections

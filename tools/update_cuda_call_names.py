@@ -3,7 +3,7 @@
 
 usage: tools/update_cuda_call_names.py [folder with cupti_runtime_cbid.h and cupti_driver_cbid.h]
 
-Only numbers and names are taken. A version behind a name is cut (cudaLaunchKernel_v7000,
+Only numbers and names are taken. A version at the end of a name is cut (cudaLaunchKernel_v7000,
 cuMemcpyHtoDAsync_v2_ptsz), the suffixes of per-thread default streams stay.
 """
 import pathlib

@@ -4,12 +4,11 @@
     python3 bench/gpu/cost.py --device cuda --seconds 480 --out results/cost
     python3 bench/gpu/cost.py --sections slowdown --variants "none,lanescope cpu+cuda" --out results/cost
 
-Each variant runs in processes of its own, so that no profiler meets what another one left behind: one for slowdown and
+Each variant runs in processes of its own, so that no profiler meets what another one left: one for slowdown and
 latency, one for memory and after. Sections:
   slowdown  pairs of blocks without and with the profiler, the order turning each pair; per pair with/without - 1. First and
             later starts, stops. CUPTI is taken out of the process before the block without; "attached": it is in both
-            blocks of a pair; "stays": what it costs without a recording (of what a profiler leaves behind by itself:
-            residual.py)
+            blocks of a pair; "stays": what it costs without a recording (what a profiler alone leaves: residual.py)
   latency   each step timed alone, without and with: p50, p99, p99.9, p99.99, longest
   after     --after-steps steps, then stop, table, export; the kernels in the export are counted against the steps
   memory    up to --memory-steps steps under one profile, resident memory every 50,000 (5 % of the steps when fewer)
@@ -285,8 +284,8 @@ def main() -> int:
             row = done if "failed" in done else done[section]
             results.setdefault(variant, {})[section] = row
             slow = row.get("slowdown_percent")
-            told = f"slowdown {slow['median']:.1f} %" if slow else row.get("failed", "ok")
-            print(f"{section:<10}{variant:<23}{told}", flush=True)
+            outcome = f"slowdown {slow['median']:.1f} %" if slow else row.get("failed", "ok")
+            print(f"{section:<10}{variant:<23}{outcome}", flush=True)
         measure.write_json(os.path.join(arguments.out, "cost.json"), {"device": arguments.device, "torch": torch.__version__,
                                                                       "results": results})
     print_tables(results)

@@ -3,8 +3,8 @@
 
     python3 bench/gpu/slowdown_models.py --device cuda --seconds 240 --out results/models
 
-Each model and variant in a process of its own: blocks of steps without and with the profiler by turns, the same number of
-steps from the same state. Per pair with/without - 1; medians with quartiles. "attached" and
+Each model and variant runs in its own process: blocks of steps without and with the profiler alternate, with the same number
+of steps from the same state. Per pair with/without - 1; medians with quartiles. "attached" and
 "stays": see cost.py. Exit code 1 when a run fails.
 """
 

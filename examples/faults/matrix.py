@@ -5,8 +5,8 @@
     python3 examples/faults/matrix.py results/faults --json results/faults/matrix.json
 
 Confusion matrix, per pair and recorder: the place of the planted rule among the findings on the bad program, and whether it
-speaks about the good one. Savings: what the rule promises at most (at stake per step) beside what the fix gave (time of a
-step without a profiler, bad minus good).
+also fires on the good one. Savings: the most that the rule promises (at stake per step), next to what the fix saved (time of
+a step without a profiler, bad minus good).
 
 Place: the findings in the order in which explain prints them, without the headline (kind "bound", unless it is the planted
 rule), without what is said to be normal and without remarks on the recording. Pairs whose planted rule is such a remark
@@ -91,11 +91,11 @@ def results_differ(bad: List[List[float]], good: List[List[float]], tolerance: O
         return ""
     for step, (one, other) in enumerate(zip(bad, good), 1):
         if len(one) != len(other):
-            return f"step {step}: {len(one) // 4} tensors beside {len(other) // 4}"
+            return f"step {step}: {len(one) // 4} tensors against {len(other) // 4}"
         for at, (a, b) in enumerate(zip(one, other)):
             size = max(abs(one[at // 4 * 4 + 1]), abs(other[at // 4 * 4 + 1]), 1e-9)
             if not abs(a - b) <= tolerance * size:  # NaN differs
-                return f"step {step}: {a:.6g} beside {b:.6g}, in a tensor of root mean square {size:.6g}"
+                return f"step {step}: {a:.6g} against {b:.6g}, in a tensor of root mean square {size:.6g}"
     return ""
 
 
@@ -123,7 +123,7 @@ def cell(row: Dict[str, Any]) -> str:
 
 
 def print_matrix(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]]) -> None:
-    print("Place of the planted rule on the bad program; GOOD TOO: it speaks about the good one as well")
+    print("Place of the planted rule on the bad program; GOOD TOO: it fires on the good one as well")
     print(f"{'pair':<32}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders) + "findings before it, or all")
     for pair, options in pairs.items():
         cells = matrix[pair]
@@ -139,8 +139,8 @@ def print_remarks(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
     print(f"{'pair':<24}{'planted':<34}" + "".join(f"{r:<22}" for r in recorders))
     for pair, options in pairs.items():
         cells = [matrix[pair][r] for r in recorders]
-        told = [cell({**row, "place": row["place"] and "found"}) for row in cells]
-        print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{each:<22}" for each in told).rstrip())
+        shown = [cell({**row, "place": row["place"] and "found"}) for row in cells]
+        print(f"{pair:<24}{' '.join(options['rules'])[:33]:<34}" + "".join(f"{each:<22}" for each in shown).rstrip())
 
 
 def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str, Dict[str, Any]],
@@ -156,8 +156,8 @@ def print_savings(pairs: Dict[str, Any], recorders: List[str], matrix: Dict[str,
         for recorder in recorders:
             row = matrix[pair][recorder]
             ratio = ratio_of(row, measured, options)
-            told = us(row["at_stake_us"] or None) + ("" if ratio is None else f" ({ratio:.2f}x)")
-            promised.append(f"{told:>24}")
+            promise = us(row["at_stake_us"] or None) + ("" if ratio is None else f" ({ratio:.2f}x)")
+            promised.append(f"{promise:>24}")
         print(f"{title(pair, options):<32}{us(measured['bad_us']):>12}{us(measured['good_us']):>12}"
               f"{us(measured['saved_us']):>12}{measured['factor']:>7.2f}x" + "".join(promised))
 
@@ -175,14 +175,14 @@ def ratio_of(row: Dict[str, Any], measured: Optional[Dict[str, float]], options:
 
 def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str],
             matrix: Dict[str, Dict[str, Any]], savings: Dict[str, Optional[Dict[str, float]]]) -> Dict[str, Any]:
-    told: Dict[str, Any] = {"pairs": len(pairs), "remarks": len(remarks), "recorders": {}}
+    totals: Dict[str, Any] = {"pairs": len(pairs), "remarks": len(remarks), "recorders": {}}
     for recorder in recorders:
         rows = {pair: matrix[pair][recorder] for pair in pairs if matrix[pair][recorder]["state"] != NOT_CONCERNED}
         said = {pair: matrix[pair][recorder] for pair in remarks if matrix[pair][recorder]["state"] == "judged"}
         judged = {pair: row for pair, row in rows.items() if row["state"] == "judged"}
         ratios = {pair: ratio for pair, row in judged.items()
                   if (ratio := ratio_of(row, savings[pair], pairs[pair])) is not None}
-        told["recorders"][recorder] = {
+        totals["recorders"][recorder] = {
             "judged": len(judged), "first": sum(row["place"] == 1 for row in judged.values()),
             "first_or_second": sum(row["place"] in (1, 2) for row in judged.values()),
             "missed": [pair for pair, row in judged.items() if row["place"] is None],
@@ -194,14 +194,14 @@ def summary(pairs: Dict[str, Any], remarks: Dict[str, Any], recorders: List[str]
             "promise_1x_to_2x": [pair for pair, ratio in ratios.items() if 1 <= ratio <= 2],
             "promise_below_1x": [pair for pair, ratio in ratios.items() if ratio < 1],
         }
-    return told
+    return totals
 
 
-def print_summary(told: Dict[str, Any]) -> None:
+def print_summary(totals: Dict[str, Any]) -> None:
     print()
-    for recorder, row in told["recorders"].items():
+    for recorder, row in totals["recorders"].items():
         print(f"{recorder}: of {row['judged']} pairs the planted rule is first in {row['first']}, first or second in "
-              f"{row['first_or_second']}; missed in {len(row['missed'])}; it speaks about the good twin in "
+              f"{row['first_or_second']}; missed in {len(row['missed'])}; it fires on the good twin in "
               f"{len(row['in_good'])}; promised 1 to 2 times the saving in {len(row['promise_1x_to_2x'])}, less than it in "
               f"{len(row['promise_below_1x'])}")
         for title, names in (("missed", row["missed"]), ("third or later", row["lower"]), ("in the good twin", row["in_good"]),
@@ -211,9 +211,9 @@ def print_summary(told: Dict[str, Any]) -> None:
                 print(f"  {title}: {', '.join(names)}")
 
 
-def targets_missed(told: Dict[str, Any]) -> List[str]:
+def targets_missed(totals: Dict[str, Any]) -> List[str]:
     missed = []
-    for recorder, row in told["recorders"].items():
+    for recorder, row in totals["recorders"].items():
         if row["judged"] == 0 or row["first_or_second"] < 0.9 * row["judged"]:
             missed.append(f"{recorder}: first or second in 90 %")
         if row["in_good"] or row["remarks_in_good"]:
@@ -276,17 +276,17 @@ def main() -> int:
         print_remarks(remarks, recorders, matrix)
     if timings and faults:
         print_savings(faults, recorders, matrix, savings)
-    told = summary(faults, remarks, recorders, matrix, savings)
-    print_summary(told)
+    totals = summary(faults, remarks, recorders, matrix, savings)
+    print_summary(totals)
     problems = [f"{p}: the twins compute different results: {why}" for p, why in differ.items() if why]
     problems += [f"{p}, {r}: {row['state']}" for p in pairs for r, row in matrix[p].items()
                  if row["state"] not in ("judged", "no such rule", NOT_CONCERNED)]
-    problems += [f"target missed: {target}" for target in targets_missed(told)] if arguments.check else []
+    problems += [f"target missed: {target}" for target in targets_missed(totals)] if arguments.check else []
     for problem in problems:
         print(f"PROBLEM: {problem}")
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"summary": told, "matrix": matrix, "savings": savings, "problems": problems}, file, indent=1)
+            json.dump({"summary": totals, "matrix": matrix, "savings": savings, "problems": problems}, file, indent=1)
     print(f"{'FAILED' if problems else 'passed'}: {len(pairs)} pairs, {len(problems)} problems")
     return 1 if problems else 0
 

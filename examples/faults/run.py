@@ -212,8 +212,8 @@ def main() -> int:
         problem = row.get("failed") or row.get("unavailable")
         if problem:
             failed.append(name)
-        told = problem or (f"{row['us']:.1f} us a step" if "us" in row else f"{row['bytes']} bytes")
-        print(f"{time.monotonic() - began:6.1f} s  {name}: {told}", flush=True)
+        outcome = problem or (f"{row['us']:.1f} us a step" if "us" in row else f"{row['bytes']} bytes")
+        print(f"{time.monotonic() - began:6.1f} s  {name}: {outcome}", flush=True)
         with open(os.path.join(out, "timings.json"), "w", encoding="utf-8") as file:
             json.dump({"device": arguments.device, "small": arguments.small, "torch": torch.__version__, "rows": rows}, file,
                       indent=1)

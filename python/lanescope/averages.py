@@ -1,4 +1,4 @@
-"""Time per operator name: the rows behind torch's table, and the table."""
+"""Time per operator name: the rows of torch's table, and the table."""
 
 from __future__ import annotations
 

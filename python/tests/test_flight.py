@@ -63,7 +63,7 @@ def names_of(trace):
 
 
 def assert_what_came_last(found, ends, last_ns, window_end):
-    """``ends``: for each range a moment shortly before its end and one after it; ``window_end`` likewise. Nobody knows when
+    """``ends``: for each range a moment shortly before its end and one after it; ``window_end`` likewise. It is unknown when
     a busy machine lets a thread run, so ranges that ended too near the window's begin may be there or not."""
     error_ns = 1_000_000  # the recorder's clock against the one of the test
     first, after = (moment - last_ns for moment in window_end)

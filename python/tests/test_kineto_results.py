@@ -1,4 +1,4 @@
-"""``prof.profiler.kineto_results``: the raw events that scripts read, beside torch's own."""
+"""``prof.profiler.kineto_results``: the raw events that scripts read, compared with torch's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks where programs read them (``event.stack``, ``group_by_stack_n``, ``export_stacks``), beside torch.profiler's."""
+"""Stacks where programs read them (``event.stack``, ``group_by_stack_n``, ``export_stacks``), compared with torch.profiler's."""
 
 from __future__ import annotations
 

@@ -90,9 +90,9 @@ def test_a_pair_of_two_ranks_runs_in_two_processes(tmp_path):
     assert "passed: 1 pairs, 0 problems" in judged.stdout
 
 
-@pytest.mark.parametrize("fault,told", [("raise ValueError('planted')", "ValueError: planted"),
+@pytest.mark.parametrize("fault,message", [("raise ValueError('planted')", "ValueError: planted"),
                                         ("os._exit(7)", "ended with 7, see ")])
-def test_a_rank_that_fails_ends_the_other(tmp_path, fault, told):
+def test_a_rank_that_fails_ends_the_other(tmp_path, fault, message):
     shutil.copytree(FAULTS, tmp_path / "faults", ignore=shutil.ignore_patterns("__pycache__"))
     program = tmp_path / "faults/programs/small_collectives.py"
     text = program.read_text()
@@ -100,7 +100,7 @@ def test_a_rank_that_fails_ends_the_other(tmp_path, fault, told):
     program.write_text("import os\n" + text.replace("def bad(s):\n", f"def bad(s):\n    if s.rank == 1:\n        {fault}\n"))
     done = run("run.py", "--pairs", "small_collectives", "--recorders", "", "--device", "cpu", "--small", "--seconds", "0.02",
                "--timeout", 300, "--out", tmp_path / "results", folder=tmp_path / "faults")
-    assert done.returncode == 1 and f"small_collectives.bad.time: {told}" in done.stdout, done.stdout
+    assert done.returncode == 1 and f"small_collectives.bad.time: {message}" in done.stdout, done.stdout
     assert "FAILED: 1 of 2 programs ran; not small_collectives.bad.time" in done.stdout
 
 
@@ -126,12 +126,12 @@ def test_the_matrix_finds_what_is_there(tmp_path):
     row = result["matrix"]["p"]["torch"]
     assert result["code"] == 0, result["out"]
     assert (row["place"], row["rule"], row["in_good"]) == (1, "host-bound", [])
-    told = result["summary"]["recorders"]["torch"]
-    assert told["first"] == told["first_or_second"] == told["judged"] == 1
+    totals = result["summary"]["recorders"]["torch"]
+    assert totals["first"] == totals["first_or_second"] == totals["judged"] == 1
     saved = result["savings"]["p"]
     assert saved["saved_us"] == 50 and saved["factor"] == 2
     # The trace's README example: 78.865us a step of which 2.817us are work; waiting is the rest, more than the 50us.
-    assert 70 < row["at_stake_us"] < 78.865 and told["promise_1x_to_2x"] == ["p"]
+    assert 70 < row["at_stake_us"] < 78.865 and totals["promise_1x_to_2x"] == ["p"]
 
 
 def test_the_matrix_notices_a_miss_and_a_false_alarm(tmp_path):
@@ -139,22 +139,22 @@ def test_the_matrix_notices_a_miss_and_a_false_alarm(tmp_path):
     row = result["matrix"]["p"]["torch"]
     assert (row["place"], row["in_good"]) == (None, ["host-bound"])
     assert "MISSED GOOD TOO" in result["out"]
-    told = result["summary"]["recorders"]["torch"]
-    assert told["missed"] == ["p"] and told["in_good"] == ["p"] and told["promise_1x_to_2x"] == []
+    totals = result["summary"]["recorders"]["torch"]
+    assert totals["missed"] == ["p"] and totals["in_good"] == ["p"] and totals["promise_1x_to_2x"] == []
     unknown = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "no-rule-of-this-name")
     assert unknown["matrix"]["p"]["torch"]["state"] == "no such rule"
     assert unknown["summary"]["recorders"]["torch"]["judged"] == 0
 
 
-def test_a_remark_counts_wherever_it_stands_and_saves_no_time(tmp_path):
+def test_a_remark_counts_at_any_place_and_saves_no_time(tmp_path):
     # cpu-ahead says that something is normal: it has no place among the costs.
     hidden = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead")
     assert hidden["matrix"]["p"]["torch"]["place"] is None and hidden["summary"]["recorders"]["torch"]["missed"] == ["p"]
-    told = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead", remark=True)
-    row, summary = told["matrix"]["p"]["torch"], told["summary"]["recorders"]["torch"]
-    assert row["rule"] == "cpu-ahead" and row["in_good"] == [] and told["code"] == 0
+    found = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead", remark=True)
+    row, summary = found["matrix"]["p"]["torch"], found["summary"]["recorders"]["torch"]
+    assert row["rule"] == "cpu-ahead" and row["in_good"] == [] and found["code"] == 0
     assert (summary["judged"], summary["remarks"], summary["remarks_missed"]) == (0, 1, [])
-    assert "found" in told["out"] and "what the fix saved" not in told["out"]
+    assert "found" in found["out"] and "what the fix saved" not in found["out"]
     missed = matrix_of(tmp_path, CPU_BOUND, GPU_BOUND, "cpu-ahead", remark=True)["summary"]["recorders"]["torch"]
     assert missed["remarks_missed"] == ["p"] and missed["remarks_in_good"] == ["p"]
     other = matrix_of(tmp_path, GPU_BOUND, CPU_BOUND, "cpu-ahead", remark=True, recorders=["lanescope"])
@@ -183,7 +183,7 @@ def test_the_matrix_fails_for_damage_and_for_twins_that_differ(tmp_path):
     os.remove(tmp_path / "traces/p.good.torch.json.gz")
     done = run("matrix.py", tmp_path, "--pairs-file", tmp_path / "pairs.json", "--recorders", "torch")
     assert done.returncode == 1
-    assert "PROBLEM: p: the twins compute different results: step 1: 1 beside 1.5" in done.stdout
+    assert "PROBLEM: p: the twins compute different results: step 1: 1 against 1.5" in done.stdout
     assert "PROBLEM: p, torch: good: no trace" in done.stdout
 
 

@@ -44,7 +44,7 @@ def lanescope_command() -> str:
                       shutil.which("lanescope")):
         if candidate and os.path.exists(candidate):
             return candidate
-    pytest.skip("NOT TESTED: no lanescope command beside this Python")
+    pytest.skip("NOT TESTED: no lanescope command next to this Python")
 
 
 # -- what compare.py notices -----------------------------------------------------------------------------------------------

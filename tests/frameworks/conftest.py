@@ -16,7 +16,7 @@ import lanescope
 torch = pytest.importorskip("torch", reason="NO TORCH: pip install torch")
 import torch.profiler as torch_profiler  # noqa: E402
 
-HOW = "run ./check --frameworks, or pip install -r tests/frameworks/requirements.txt beside torch"
+HOW = "run ./check --frameworks, or pip install -r tests/frameworks/requirements.txt next to torch"
 
 
 def need(module: str) -> Any:

@@ -1,6 +1,6 @@
 """A pytest plugin: one line of JSON for each test as soon as it has ended, so that a crash loses nothing.
 
-``--results FILE`` says where. A line "started" without a line "ended" behind it is a test in which the process died.
+``--results FILE`` says where. A line "started" without a line "ended" after it is a test in which the process died.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ if triton:
 
 def program(s, exact):
     if s.device == "cuda" and not triton:
-        raise RuntimeError("expected Triton beside torch for CUDA")
+        raise RuntimeError("expected Triton next to torch for CUDA")
     most, steps = s.pick(2**27, 2**8), [0]
     x, weight, rows = s.randn(most), s.randn(s.pick(4096, 16), s.pick(4096, 16)), s.randn(s.pick(8192, 4), s.pick(4096, 16))
     y = torch.empty_like(x)

@@ -1,6 +1,6 @@
 """Every third step copies the weights to the CPU before it goes on.
 
-Wrong: state.cpu() for each parameter waits for the GPU and copies to pageable memory; the loop stands still.
+Wrong: state.cpu() for each parameter waits for the GPU and copies to pageable memory; meanwhile the loop waits.
 In the trace: two kinds of steps, quick ones and slow ones; the slow ones hold `Memcpy DtoH (Device -> Pageable)`.
 Fix: copy to pinned buffers on a stream of its own (an optimizer would wait for it, the forward need not), or save less often.
 """

@@ -1,8 +1,8 @@
 """All gradients go into one bucket, so that their sum begins when the backward pass is over.
 
 Wrong: DistributedDataParallel sends a bucket when all of its gradients are there. One bucket for the whole model is there at
-the end, and nothing is left to compute beside it.
-In the trace: one NCCL kernel of more than a millisecond behind the backward pass, with no other kernel beside it.
+the end, and nothing is left to compute meanwhile.
+In the trace: one NCCL kernel of more than a millisecond after the backward pass, while no other kernel runs.
 Fix: the usual buckets (25 MiB): all but the last are sent while the backward pass runs.
 """
 

@@ -1,7 +1,7 @@
 """The next batch is copied when it is needed, on the stream that computes.
 
 Wrong: memory is pinned and the copy does not block the CPU, but on one stream the GPU does one thing after the other.
-In the trace: `Memcpy HtoD (Pinned -> Device)` on the compute stream, with no kernel beside it.
+In the trace: `Memcpy HtoD (Pinned -> Device)` on the compute stream, while no kernel runs.
 Fix: copy the next batch on a stream of its own while this one is computed.
 """
 

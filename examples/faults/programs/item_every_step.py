@@ -2,7 +2,7 @@
 
 Wrong: `.item()` per parameter waits until the GPU has done everything launched before it. When it returns, the GPU has
 nothing to do until Python has launched the next piece of work.
-In the trace: aten::item with a device-to-host copy and cudaStreamSynchronize, and a hole on the GPU behind each of them.
+In the trace: aten::item with a device-to-host copy and cudaStreamSynchronize, and a gap on the GPU after each of them.
 Fix: compute all norms on the GPU with one call and read them together, every hundredth step.
 """
 

@@ -2,7 +2,7 @@
 
 Wrong: logits of 8192 words over 50,304 are cast to float32, and log_softmax, nll_loss and both of their backward passes
 each read or write all of them.
-In the trace: aten::_log_softmax, aten::nll_loss_forward and their backward take as long as the products beside them.
+In the trace: aten::_log_softmax, aten::nll_loss_forward and their backward take as long as the matrix products around them.
 Fix: torch.compile the loss together with the last layer: fewer passes, and none in float32.
 """
 

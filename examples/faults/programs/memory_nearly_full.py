@@ -1,7 +1,7 @@
 """A pool of memory sized so that nothing is left.
 
 Wrong: the pool of a server's key-value cache takes 92 % of the GPU: the next longer prompt does not fit.
-In the trace (recorded with profile_memory): `Total Reserved` of the `[memory]` records, beside the device's memory.
+In the trace (recorded with profile_memory): `Total Reserved` of the `[memory]` records, compared with the device's memory.
 Fix: a pool that leaves room for the rest.
 """
 

@@ -1,6 +1,6 @@
 """Gradients of four micro-batches are accumulated, and summed over the ranks after each of them.
 
-Wrong: DistributedDataParallel sums the gradients in every backward pass unless told otherwise. Only the last sum is used.
+Wrong: DistributedDataParallel sums the gradients in every backward pass, unless no_sync() is used. Only the last sum is used.
 In the trace: four backward passes a step, each with the same all-reduces, and one optimizer step.
 Fix: all micro-batches but the last run under no_sync().
 """

@@ -1,7 +1,7 @@
 """The scores of all words are copied to the CPU, where only those of the last one are wanted.
 
 Wrong: `.cpu()` of a large tensor is a copy to pageable memory: the CPU waits for the step and then for the copy.
-In the trace: `Memcpy DtoH (Device -> Pageable)`, long, with nothing beside it.
+In the trace: `Memcpy DtoH (Device -> Pageable)`, long, while nothing else runs.
 Fix: choose on the GPU, and copy what is left to pinned memory without waiting for it.
 """
 

@@ -1,7 +1,7 @@
 """Every layer is timed with a synchronize before and after it.
 
 Wrong: torch.cuda.synchronize() lets the queue run empty each time, so that each launch is waited for.
-In the trace: cudaDeviceSynchronize between the layers, a hole on the GPU behind each.
+In the trace: cudaDeviceSynchronize between the layers, and a gap on the GPU after each.
 Fix: record CUDA events around the layers and read them once, a step later, when they are long done.
 """
 

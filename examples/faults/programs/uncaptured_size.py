@@ -1,7 +1,7 @@
 """A CUDA graph for one size of batch, and batches of two sizes.
 
 Wrong: each third batch is smaller; nobody captured a graph of that size, so its kernels are launched one by one.
-In the trace: steps with one cudaGraphLaunch beside steps with a hundred launches, which are much longer.
+In the trace: steps with one cudaGraphLaunch, and much longer steps with a hundred launches.
 Fix: capture a graph of that size, too (or pad the batch to the captured one).
 """
 
