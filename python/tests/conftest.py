@@ -14,12 +14,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def torch():
-    module = pytest.importorskip("torch", reason="torch is not installed")
+    module = pytest.importorskip("torch", reason="needs torch")
     from lanescope import _torch
 
     reason = _torch.ensure_observer()
     if reason:
-        pytest.skip(f"NO TORCH OBSERVER: {reason}")
+        pytest.skip(f"needs the torch observer: {reason}")
     return module
 
 

@@ -38,7 +38,7 @@ def ours(work):
 
     reason = _torch.ensure_observer()
     if reason:
-        pytest.skip(f"NO TORCH OBSERVER: {reason}")
+        pytest.skip(f"needs the torch observer: {reason}")
     with lanescope.profile(
         activities=[ProfilerActivity.CPU], record_shapes=True, profile_memory=True, with_flops=True, with_stack=True
     ) as prof:
@@ -281,7 +281,7 @@ def test_keyword_arguments_of_a_range_are_seen(ours):
     torch = pytest.importorskip("torch")
     fast = getattr(torch._C._profiler, "_RecordFunctionFast", None)
     if fast is None:
-        pytest.skip("this torch has no _RecordFunctionFast")
+        pytest.skip("needs a torch with _RecordFunctionFast")
 
     def run(module):
         with module.profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof:

@@ -119,7 +119,7 @@ def test_mistakes_are_lanescope_errors(path, tmp_path):
         lanescope.explain(path).to_html(tmp_path / "nowhere" / "out.html")
 
 
-@pytest.mark.skipif("LANESCOPE_COMMAND" not in os.environ, reason="LANESCOPE_COMMAND names no lanescope command")
+@pytest.mark.skipif("LANESCOPE_COMMAND" not in os.environ, reason="needs the lanescope command (LANESCOPE_COMMAND)")
 def test_text_markdown_json_and_page_are_the_commands(tmp_path):
     def command(*flags):
         done = subprocess.run([os.environ["LANESCOPE_COMMAND"], "explain", TRAIN, *flags], capture_output=True, check=True)

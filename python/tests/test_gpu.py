@@ -25,13 +25,13 @@ def reason_to_skip() -> Optional[str]:
     try:
         import torch
     except ImportError:
-        return "no torch"
+        return "needs torch"
     if not torch.cuda.is_available():
-        return "no CUDA device that torch can use"
+        return "needs a CUDA device that torch can use"
     import lanescope
 
     if lanescope.ProfilerActivity.CUDA not in lanescope.supported_activities():
-        return "this build records no GPU"
+        return "needs a build that records the GPU (CUPTI)"
     return None
 
 

@@ -107,7 +107,7 @@ def test_use_cuda_is_heard(cuda_source):
     assert cuda_source == [DETACH_WHERE_TESTED]
 
 
-@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+@pytest.mark.skipif(HAS_GPU, reason="needs a machine without a GPU")
 def test_without_a_gpu_the_default_is_silent_and_a_wish_is_one_warning(said):
     run()
     assert said() == []
@@ -149,7 +149,7 @@ def test_supported_activities_are_never_more_than_torchs():
     assert supported_activities() <= torch.profiler.supported_activities()
 
 
-@pytest.mark.skipif(HAS_GPU, reason="this machine has a GPU")
+@pytest.mark.skipif(HAS_GPU, reason="needs a machine without a GPU")
 def test_a_program_that_asks_before_it_uses_the_gpu_does_not_use_it(run_python):
     run_python(
         code="""
@@ -240,9 +240,9 @@ def test_the_library_for_programs_without_python_finds_its_other_half_wherever_i
     """The CUDA driver loads it into programs that know no lanescope: the build folder may be gone by then."""
     package = pathlib.Path(lanescope.__file__).parent / "lib"
     if not (package / "liblanescope_record_cupti.so").exists():
-        pytest.skip("built without CUPTI")
+        pytest.skip("needs a package built with CUPTI")
     if (package / "liblanescope_record_cupti.so").is_symlink():
-        pytest.skip("a package of the build folder, not an installed one")
+        pytest.skip("needs an installed package, not that of the build folder")
     for name in ("liblanescope_record_cupti.so", "liblanescope_record.so"):
         shutil.copy(package / name, tmp_path)
     loading = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(open('/proc/self/maps').read())"

@@ -110,7 +110,7 @@ def test_the_example_writes_trace_and_table(torch, run_python, tmp_path, flags):
 
 def test_the_example_says_what_it_cannot_do(torch, run_python):
     if torch.cuda.is_available():
-        pytest.skip("this machine has a CUDA device")
+        pytest.skip("needs a machine without a CUDA device")
     done = run_python(str(EXAMPLE), "--device", "cuda", check=False)
     assert done.returncode == 2 and "no CUDA device" in done.stderr
     assert sys.version_info >= (3, 9)

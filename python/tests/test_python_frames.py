@@ -368,7 +368,7 @@ def test_a_forked_child_goes_on_without(tmp_path):
 # -- other profilers -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(HAS_MONITORING, reason="sys.monitoring gives each tool a place of its own")
+@pytest.mark.skipif(HAS_MONITORING, reason="needs Python 3.11 or older: sys.monitoring has a place for each tool")
 def test_another_profile_hook_stays_and_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(lanescope.profiler, "_warned", set())
     seen = []

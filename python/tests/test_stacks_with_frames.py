@@ -116,7 +116,7 @@ def test_recording_frames_changes_no_stack_of_an_operator(torch, worker, monkeyp
     assert with_frames == alone
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring has a place for each tool")
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="needs Python 3.11 or older: sys.monitoring has a place for each tool")
 def test_a_hook_that_comes_later_leaves_no_wrong_stacks(torch, monkeypatch):
     x = torch.ones(3)
 

@@ -23,7 +23,7 @@ try:
     HAS_FRAMES = "is_python_function" in inspect.signature(TorchEvent.__init__).parameters
 except ImportError:
     HAS_FRAMES = False  # the fixture skips
-with_frames = pytest.mark.skipif(not HAS_FRAMES, reason="events() of this torch has no Python functions to compare with")
+with_frames = pytest.mark.skipif(not HAS_FRAMES, reason="needs a torch whose events() has Python functions")
 
 CPU = [lanescope.ProfilerActivity.CPU]
 FILE = os.path.basename(__file__)

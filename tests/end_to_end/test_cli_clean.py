@@ -171,7 +171,7 @@ def test_recover_enters_no_other_file_system(run, tmp_path, killed):
     """`recover /` must not write into /proc, /dev/shm or a disk of other people."""
     shm = pathlib.Path("/dev/shm")
     if not shm.is_dir() or shm.stat().st_dev == pathlib.Path("/dev").stat().st_dev or not os.access(shm, os.W_OK):
-        pytest.skip("NO SECOND FILE SYSTEM: /dev/shm is none, or cannot be written")
+        pytest.skip("needs a second file system: /dev/shm is none, or cannot be written")
     spool = shm / f"lanescope_test_{os.getpid()}.lspool"
     spool.write_bytes(killed)
     try:

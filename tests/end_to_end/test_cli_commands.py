@@ -326,7 +326,7 @@ def test_recover_opens_what_a_killed_process_left(run, tmp_path):
     probe = subprocess.run([sys.executable, "-c", "import lanescope, torch"], capture_output=True, check=False,
                            env=clean_environment())
     if probe.returncode != 0:
-        pytest.skip("LOUD: no lanescope package and torch in this Python; PYTHONPATH=<build>/python")
+        pytest.skip("needs a Python with torch and the lanescope package: PYTHONPATH=<build>/python")
     script = tmp_path / "train.py"
     script.write_text("import os, signal, torch\n"
                       "x = torch.randn(8, 8)\n"

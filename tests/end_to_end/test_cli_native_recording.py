@@ -33,7 +33,7 @@ def built(name: str) -> pathlib.Path:
     found = [path for preset in ("dev", "release") for path in SOURCE.glob(f"build/{preset}/tests/end_to_end/{name}")]
     found.sort(key=lambda path: path.stat().st_mtime)
     if not found:
-        pytest.skip(f"NOT BUILT: {name} (cmake --build ... --target all)")
+        pytest.skip(f"needs {name}: cmake --build ... --target all")
     return found[-1]
 
 
@@ -331,9 +331,9 @@ def test_a_python_program_that_uses_cuda_without_torch(run, tmp_path):
     """The package's own library, which needs no GPU to be loaded, started by the fake driver."""
     lanescope = pytest.importorskip("lanescope", reason="needs the installed package")
     if lanescope.ProfilerActivity.CUDA not in lanescope.supported_activities():
-        pytest.skip("the package was built without CUPTI")
+        pytest.skip("needs a package built with CUPTI")
     if "built without CUPTI" in run("doctor").out:
-        pytest.skip("the command was built without CUPTI")
+        pytest.skip("needs a command built with CUPTI")
     driver = built("fake_gpu") / "libcuda.so.1"
     script = tmp_path / "use cuda.py"
     script.write_text(f"""

@@ -16,8 +16,8 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="NOT TESTED: torch is not installed")
-lanescope = pytest.importorskip("lanescope", reason="NOT TESTED: the lanescope package is not on PYTHONPATH")
+torch = pytest.importorskip("torch", reason="needs torch")
+lanescope = pytest.importorskip("lanescope", reason="needs the lanescope package (PYTHONPATH)")
 
 import test_observer_side_by_side as side  # noqa: E402
 from lanescope import _observer_build  # noqa: E402
@@ -32,7 +32,7 @@ def observer() -> None:
 
     reason = _torch.ensure_observer()
     if reason:
-        pytest.skip(f"NOT TESTED: the torch observer cannot be built here: {reason}")
+        pytest.skip(f"needs the torch observer, which cannot be built here: {reason}")
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def sources() -> list[Path]:
         check=False,
     )
     if listed.returncode != 0:
-        pytest.skip("NO GIT CHECKOUT: the list of files comes from git")
+        pytest.skip("needs a git checkout, which lists the files")
     names = [name for name in listed.stdout.split("\0") if name and not name.startswith(LEFT_OUT)]
     return [ROOT / name for name in names if Path(name).suffix in TEXT and (ROOT / name).is_file()]
 

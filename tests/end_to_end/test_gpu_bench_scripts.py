@@ -22,8 +22,8 @@ import pytest
 
 from conftest import DATA, SOURCE
 
-pytest.importorskip("torch", reason="NOT TESTED: torch is not installed")
-pytest.importorskip("lanescope", reason="NOT TESTED: the lanescope package is not on PYTHONPATH")
+pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("lanescope", reason="needs the lanescope package (PYTHONPATH)")
 
 SCRIPTS = SOURCE / "bench" / "gpu"
 sys.path.insert(0, str(SCRIPTS))
@@ -44,7 +44,7 @@ def lanescope_command() -> str:
                       shutil.which("lanescope")):
         if candidate and os.path.exists(candidate):
             return candidate
-    pytest.skip("NOT TESTED: no lanescope command next to this Python")
+    pytest.skip("needs the lanescope command next to this Python, or LANESCOPE_COMMAND")
 
 
 # -- what compare.py notices -----------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_one_damaged_row_is_a_difference(compare, change, what):
 def test_the_explained_calls_are_those_that_the_recorder_leaves_out():
     lists = SOURCE / "src" / "lanescope" / "record_cupti" / "api_lists.cpp"
     if not lists.exists():
-        pytest.skip("NOT TESTED: this source has no list of recorded calls")
+        pytest.skip("needs the list of recorded calls in the source")
     recorded = set(re.findall(r"// ((?:__)?cu[A-Za-z0-9]+)$", lists.read_text(), re.MULTILINE))
     assert {"cudaLaunchKernel", "cuLaunchKernelEx"} <= recorded
     explained = json.loads((SCRIPTS / "explained.json").read_text())
@@ -207,7 +207,7 @@ def test_cost_fails_when_a_variant_fails(tmp_path):
     import torch
 
     if torch.cuda.is_available():
-        pytest.skip("NOT TESTED: this machine has a GPU, so --device cuda does not fail")
+        pytest.skip("needs a machine without a GPU, where --device cuda fails")
     done = run("cost.py", "--device", "cuda", "--seconds", "5", "--sections", "after", "--variants", "lanescope cuda",
                "--out", str(tmp_path))
     assert done.returncode == 1
@@ -231,7 +231,7 @@ def test_leaving_says_that_there_is_no_gpu():
     import torch
 
     if torch.cuda.is_available():
-        pytest.skip("NOT TESTED: this machine has a GPU, where it runs")
+        pytest.skip("needs a machine without a GPU")
     done = run("leaving.py")
     assert done.returncode == 2 and "torch sees no CUDA device" in done.stdout
 

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import clean_environment
 
-pytest.importorskip("torch", reason="torch makes the traces")
+pytest.importorskip("torch", reason="needs torch, which makes the traces")
 
 KIB = 1024
 # A layer of 512 x 512 on 256 rows: each step keeps its input, the two activations that backward needs, and its output.

@@ -24,8 +24,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="NOT TESTED: torch is not installed")
-lanescope = pytest.importorskip("lanescope", reason="NOT TESTED: the lanescope package is not on PYTHONPATH")
+torch = pytest.importorskip("torch", reason="needs torch")
+lanescope = pytest.importorskip("lanescope", reason="needs the lanescope package (PYTHONPATH)")
 
 from torch.profiler import ProfilerActivity, record_function  # noqa: E402
 
@@ -39,7 +39,7 @@ def observer() -> None:
 
     reason = _torch.ensure_observer()
     if reason:
-        pytest.skip(f"NOT TESTED: the torch observer cannot be built here: {reason}")
+        pytest.skip(f"needs the torch observer, which cannot be built here: {reason}")
     torch.set_num_threads(1)
     torch.set_grad_enabled(True)
 

@@ -23,8 +23,8 @@ def test_the_sample_output_is_what_the_command_prints(run):
 
 
 def test_the_python_program_runs_as_written(tmp_path):
-    pytest.importorskip("torch", reason="the README's Python program needs torch")
-    pytest.importorskip("lanescope", reason="the README's Python program needs the installed package")
+    pytest.importorskip("torch", reason="needs torch")
+    pytest.importorskip("lanescope", reason="needs the installed package")
     program = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert program
     done = subprocess.run([sys.executable, "-c", program.group(1)], cwd=tmp_path, capture_output=True, text=True,
@@ -36,7 +36,7 @@ def test_the_python_program_runs_as_written(tmp_path):
 
 
 def test_the_python_explanation_runs_as_written(tmp_path):
-    pytest.importorskip("lanescope", reason="the README's Python program needs the installed package")
+    pytest.importorskip("lanescope", reason="needs the installed package")
     programs = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     program = next(text for text in programs if "lanescope.explain(" in text)
     (tmp_path / "tests").symlink_to(ROOT / "tests")

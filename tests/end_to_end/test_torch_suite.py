@@ -97,7 +97,7 @@ class TestSmall(unittest.TestCase):
 
 
 def test_a_suite_of_three_from_a_tar_with_a_crash(tmp_path):
-    pytest.importorskip("torch", reason="NO TORCH: pip install torch")
+    pytest.importorskip("torch", reason="needs torch")
     (tmp_path / "test_profiler.py").write_text(TESTS)
     with tarfile.open(tmp_path / "sources.tar.gz", "w:gz") as tar:
         tar.add(tmp_path / "test_profiler.py", "pytorch-0/test/profiler/test_profiler.py")
@@ -114,8 +114,8 @@ def test_a_suite_of_three_from_a_tar_with_a_crash(tmp_path):
 def test_what_passes_with_torch_profiler_passes_with_lanescope(tmp_path):
     sources = os.environ.get("LANESCOPE_TORCH_SOURCES")
     if not sources:
-        pytest.skip("NO PYTORCH SOURCES: set LANESCOPE_TORCH_SOURCES to their folder or tar (tests/torch_suite/README.md)")
-    pytest.importorskip("expecttest", reason="NO EXPECTTEST: pip install expecttest")
+        pytest.skip("needs PyTorch's sources: LANESCOPE_TORCH_SOURCES names their folder or tar (tests/torch_suite/README.md)")
+    pytest.importorskip("expecttest", reason="needs expecttest")
     command = [sys.executable, str(SUITE / "run.py"), sources]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

@@ -14,7 +14,7 @@ import pytest
 
 from conftest import find_binary
 
-torch = pytest.importorskip("torch", reason="LOUD SKIP: no torch to compare tables with")
+torch = pytest.importorskip("torch", reason="needs torch")
 
 from torch._C._profiler import _ExperimentalConfig  # noqa: E402
 from torch.profiler import ProfilerActivity, profile, record_function, schedule  # noqa: E402
@@ -245,7 +245,7 @@ def record_sync(program, options, path):
         prof = record(program, options, path)
         if not is_async(prof):
             return prof
-    pytest.skip("LOUD SKIP: two hundred runs in a row had a range that ends on another thread")
+    pytest.skip("needs a run in which no range ends on another thread; 200 runs had one")
     return None
 
 

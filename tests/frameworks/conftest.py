@@ -13,7 +13,7 @@ import pytest
 
 import lanescope
 
-torch = pytest.importorskip("torch", reason="NO TORCH: pip install torch")
+torch = pytest.importorskip("torch", reason="needs torch")
 import torch.profiler as torch_profiler  # noqa: E402
 
 HOW = "run ./check --frameworks, or pip install -r tests/frameworks/requirements.txt next to torch"
@@ -24,7 +24,7 @@ def need(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        pytest.skip(f"NO {module.upper()}: {error}; {HOW}", allow_module_level=True)
+        pytest.skip(f"needs {module}: {error}; {HOW}", allow_module_level=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,7 +33,7 @@ def observer() -> None:
 
     reason = _torch.ensure_observer()
     if reason:
-        pytest.skip(f"NO TORCH OBSERVER: {reason}")
+        pytest.skip(f"needs the torch observer: {reason}")
 
 
 @pytest.fixture(autouse=True)

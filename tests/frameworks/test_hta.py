@@ -67,9 +67,9 @@ def analysis(path):
 @pytest.mark.parametrize("name", GPU_TRACES)
 def test_convert_changes_no_result(name, tmp_path):
     if not (SHARED / name).exists():
-        pytest.skip(f"NO SHARED TRACES: {SHARED / name} is not there; set LANESCOPE_SHARED_TRACES")
+        pytest.skip(f"needs the collection of real traces (LANESCOPE_SHARED_TRACES; {SHARED / name} is not there)")
     if COMMAND is None:
-        pytest.skip("NO COMMAND: lanescope is not in PATH; set LANESCOPE_COMMAND")
+        pytest.skip("needs the lanescope command in PATH, or LANESCOPE_COMMAND")
     (tmp_path / "before").mkdir()
     (tmp_path / "after").mkdir()
     before = tmp_path / "before" / pathlib.Path(name).name
