@@ -21,7 +21,11 @@ export class HttpEngine implements Engine {
   search(trace: number, text: string, limit: number) { return this.ask<never>("/api/search", { trace, text, limit }); }
   explain(trace: number) { return this.get<Explanation>(`/api/explain?trace=${trace}`); }
   gaps(trace: number, sort: string, limit: number) { return this.get<GapsAnswer>(`/api/gaps?trace=${trace}&sort=${sort}&limit=${limit}`); }
-  gap(trace: number, index: number) { return this.ask<Gap>("/api/gap", { trace, index }); }
+  async gap(trace: number, index: number) {
+    const { gaps } = await this.ask<{ gaps: Gap[] }>("/api/gap", { trace, index });
+    if (gaps[0] === undefined) throw new EngineError("This gap is not in the trace.", 404);
+    return gaps[0];
+  }
   async tour(trace: number) { return (await this.get<{ stops: TourStop[] }>(`/api/tour?trace=${trace}`)).stops; }
   table(trace: number, request: TableRequest) { return this.ask<never>("/api/table", { trace, ...request }); }
   async flame(trace: number, t0: number, t1: number, lane: number) {

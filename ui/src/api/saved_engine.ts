@@ -113,7 +113,7 @@ export class SavedEngine implements Engine {
       like: { count: like.length, median_ns: median(like), min_ns: Math.min(...like), max_ns: Math.max(...like) },
       arrows: work.slice(0, 200).map((at) => ({
         from: c.slice[call], to: c.slice[at], from_lane: c.lane[call], to_lane: c.lane[at], from_row: c.row[call], to_row: c.row[at],
-        from_ns: c.start[call] + c.dur[call], to_ns: c.start[at],
+        from_ns: c.start[call], from_end_ns: c.start[call] + c.dur[call], to_ns: c.start[at],
       })),
       arrow_count: work.length,
       neighbours: { previous: beside(-1), next: beside(1) },

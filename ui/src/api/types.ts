@@ -133,7 +133,8 @@ export interface Arrow {
   from_row: number;
   to_lane: number;
   to_row: number;
-  from_ns: number;
+  from_ns: number; // start of the call
+  from_end_ns?: number;
   to_ns: number;
 }
 
@@ -169,6 +170,8 @@ export interface EventDetails {
   occupancy?: { blocks?: number; block_threads?: number; percent?: number; limiter?: string; waves?: number };
   shapes?: unknown;
   stack?: string[] | string;
+  code?: string; // the place in the program
+  forward?: number; // of a backward operator: the forward one
   arrows: Arrow[];
   arrow_count?: number;
   findings?: string[];
@@ -220,7 +223,8 @@ export interface Evidence {
 }
 
 export interface WallPart {
-  part: string;
+  part?: string; // compute, communication, copy, idle, other
+  cause?: number; // of idle time: number in Meta.causes
   label: string;
   ns: number;
   share: number;
@@ -276,9 +280,11 @@ export interface Gap {
   dur_ns: number;
   cause: string | number;
   text: string;
-  ends_at?: number;
-  launch?: number;
-  blame?: number;
+  ends_at?: number | null;
+  launch?: number | null;
+  blame?: number | null;
+  cpu?: string | null; // what the CPU did meanwhile
+  cpu_slice?: number | null;
   finding?: string | null;
 }
 

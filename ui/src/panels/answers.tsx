@@ -1,4 +1,5 @@
 // What the rules found, with the evidence behind each sentence.
+import { useEffect, useRef } from "preact/hooks";
 import { none } from "../api/types.ts";
 import { formatShare } from "../base/format.ts";
 import { evidenceSlices, selectSlice, showFinding } from "../state/actions.ts";
@@ -16,11 +17,11 @@ export function Answers() {
   const store = useStore();
   const explanation = store.main.explanation.value;
   if (explanation === null) return null;
-  const groups: { kind: string; findings: Finding[] }[] = [];
+  const groups: { title: string; findings: Finding[] }[] = [];
   for (const finding of explanation.findings) {
-    const kind = finding.kind ?? "cost";
-    const group = groups.find((each) => each.kind === kind);
-    if (group === undefined) groups.push({ kind, findings: [finding] });
+    const title = finding.title ?? headings[finding.kind ?? "cost"] ?? "Findings";
+    const group = groups.find((each) => each.title === title);
+    if (group === undefined) groups.push({ title, findings: [finding] });
     else group.findings.push(finding);
   }
   const quiet = (explanation.questions ?? []).filter((each) => each.state === "quiet");
@@ -28,8 +29,8 @@ export function Answers() {
     <div class="answers">
       {groups.length === 0 && <p>No rule found anything in this trace.</p>}
       {groups.map((group) => (
-        <section key={group.kind}>
-          <h3>{headings[group.kind] ?? group.kind.replaceAll("_", " ")}</h3>
+        <section key={group.title}>
+          <h3><Text of={group.title} /></h3>
           {group.findings.map((finding) => <FindingCard key={finding.rule} finding={finding} />)}
         </section>
       ))}
@@ -48,6 +49,8 @@ export function Answers() {
 function FindingCard({ finding }: { finding: Finding }) {
   const store = useStore();
   const current = store.finding.value === finding.rule;
+  const card = useRef<HTMLElement>(null);
+  useEffect(() => { if (current) card.current?.scrollIntoView({ block: "nearest" }); }, [current]);
   const show = (index: number) => {
     store.finding.value = finding.rule;
     const evidence = finding.evidence[index];
@@ -56,7 +59,7 @@ function FindingCard({ finding }: { finding: Finding }) {
   };
   const brief = finding.brief !== undefined && finding.brief !== "" ? finding.brief : finding.text;
   return (
-    <article class={`card ${current ? "current" : ""}`}>
+    <article ref={card} class={`card ${current ? "current" : ""}`}>
       <h4><Text of={brief} most={600} /></h4>
       {finding.at_stake_ns !== undefined && finding.at_stake_ns > 0 && (
         <p class="at-stake">at stake: <Link onClick={() => void showFinding(store, finding.rule)} label={`show the evidence: ${brief}`}><Time ns={finding.at_stake_ns} /></Link>

@@ -44,13 +44,14 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
   const short = details.short || details.name;
   return (
     <div class="details">
-      <h3><KindDot kind={details.kind} /> <Text of={short} most={300} /></h3>
+      <h3><KindDot kind={details.kind} /> <span><Text of={short} most={300} /></span></h3>
       {described?.what !== undefined && described.what !== "" && <p><Text of={described.what} most={1000} /></p>}
       {described?.note !== undefined && described.note !== "" && <p class="faint"><Text of={described.note} most={1000} /></p>}
       <Tools />
       <dl class="facts">
         <dt>Time</dt><dd><Time ns={details.dur_ns} />{details.self_ns !== undefined && details.self_ns !== details.dur_ns && <>, of that its own <Time ns={details.self_ns} /> <Help text="Self time: its time minus the time of the events directly inside it." /></>}</dd>
         <dt>Begins</dt><dd title={formatExactTime(details.start_ns)}>{formatExactTime(details.start_ns)}</dd>
+        {details.code !== undefined && details.code !== "" && <><dt>Code</dt><dd><Text of={details.code} most={1000} /></dd></>}
         <dt>On</dt><dd><Text of={lane?.title ?? "?"} />{details.category !== undefined && <span class="faint"> · {cleanText(details.category, 40)}</span>}</dd>
         {details.like !== undefined && details.like.count > 1 && (
           <>
@@ -76,6 +77,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
           </ol>
         </details>
       )}
+      {details.forward !== undefined && details.forward !== none && <p><Link onClick={() => select(details.forward ?? none)}>The forward operator that this belongs to</Link></p>}
       {(details.findings ?? []).length > 0 && (
         <p>Part of: {(details.findings ?? []).map((rule) => (
           <Link key={rule} onClick={() => { void showFinding(store, rule); store.side.value = "answers"; }}><Text of={rule} most={60} /></Link>
@@ -125,10 +127,10 @@ function LikeBar({ like, dur }: { like: { median_ns: number; min_ns: number; max
 
 function Occupancy({ occupancy }: { occupancy: NonNullable<EventDetails["occupancy"]> }) {
   const parts = [
-    occupancy.percent !== undefined ? `${Math.round(occupancy.percent)} % estimated` : "",
-    occupancy.limiter !== undefined && occupancy.limiter !== "" ? `limited by ${occupancy.limiter}` : "",
+    occupancy.percent !== undefined ? `${formatShare(occupancy.percent / 100)} estimated` : "",
+    occupancy.limiter !== undefined && occupancy.limiter !== "" ? `limited by ${occupancy.limiter === "grid" ? "too few blocks" : occupancy.limiter}` : "",
     occupancy.blocks !== undefined ? `${formatCount(occupancy.blocks)} blocks of ${formatCount(occupancy.block_threads ?? 0)} threads` : "",
-    occupancy.waves !== undefined ? `${occupancy.waves.toFixed(occupancy.waves < 10 ? 1 : 0)} waves` : "",
+    occupancy.waves !== undefined ? `${occupancy.waves < 0.05 ? "a small part of a wave" : `${occupancy.waves.toFixed(occupancy.waves < 10 ? 1 : 0)} waves`}` : "",
   ].filter((part) => part !== "");
   if (parts.length === 0) return null;
   return <><dt>Occupancy <Help text="How many of the threads that a multiprocessor can hold this kernel keeps there." /></dt><dd><Text of={parts.join(", ")} /></dd></>;
@@ -174,11 +176,13 @@ function GapDetails({ view }: { view: TraceView }) {
   if (gap === null) return <div class="details faint">…</div>;
   const select = (slice: number) => void selectSlice(store, view.index, slice, { move: true });
   const cause = store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause);
-  const links: [string, number | undefined][] = [["What the CPU did instead", gap.blame], ["The launch that ended it", gap.launch], ["The GPU work that ended it", gap.ends_at]];
+  const links: [string, number | null | undefined][] = [
+    ["The CPU call that it waited for", gap.blame], ["The launch of the next work", gap.launch], ["The GPU work that ended it", gap.ends_at],
+  ];
   return (
     <div class="details">
-      <h3><span class="dot kind-idle" aria-hidden="true" /> GPU idle for <Time ns={gap.dur_ns} /></h3>
-      <p><b><Text of={cause?.title ?? String(gap.cause)} /></b>: <Text of={gap.text} most={1000} /></p>
+      <h3><span class="dot kind-idle" aria-hidden="true" /> <span>GPU idle for <Time ns={gap.dur_ns} /></span></h3>
+      <p><b><Text of={cause?.title ?? String(gap.cause)} /></b>. <Text of={cause?.text ?? gap.text} most={1000} /></p>
       <Tools />
       <dl class="facts">
         <dt>Begins</dt><dd>{formatExactTime(gap.start_ns)}</dd>
@@ -186,7 +190,12 @@ function GapDetails({ view }: { view: TraceView }) {
         <dt>Share</dt><dd>{formatShare(gap.dur_ns / Math.max(1, view.meta.span_ns))} of the trace</dd>
       </dl>
       <ul class="plain">
-        {links.map(([text, slice]) => slice !== undefined && slice !== none && <li key={text}><Link onClick={() => select(slice)}>{text}</Link></li>)}
+        {gap.cpu !== undefined && gap.cpu !== null && gap.cpu !== "" && (
+          <li>The CPU meanwhile: {gap.cpu_slice !== undefined && gap.cpu_slice !== null && gap.cpu_slice !== none
+            ? <Link onClick={() => select(gap.cpu_slice ?? none)}><Text of={gap.cpu} /></Link>
+            : <Text of={gap.cpu} />}</li>
+        )}
+        {links.map(([text, slice]) => slice !== undefined && slice !== null && slice !== none && <li key={text}><Link onClick={() => select(slice)}>{text}</Link></li>)}
       </ul>
       {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Part of: <Link onClick={() => { void showFinding(store, gap.finding ?? ""); }}><Text of={gap.finding} /></Link></p>}
       <p class="tools">

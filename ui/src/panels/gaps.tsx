@@ -50,7 +50,7 @@ export function GapsPanel() {
           { key: "time", title: "Begins", numeric: true, cell: (gap) => formatTime(gap.start_ns) },
           { key: "device", title: "GPU", numeric: true, grow: 0.5, cell: (gap) => gap.device },
           { key: "cause", title: "Cause", grow: 2, cell: (gap) => cleanText(causeOf(gap)?.title ?? String(gap.cause)) },
-          { key: "text", title: "Why", grow: 6, cell: (gap) => <bdi title={cleanText(gap.text, 1000)}>{cleanText(gap.text)}</bdi> },
+          { key: "text", title: "The CPU meanwhile", grow: 6, cell: (gap) => { const text = gap.cpu || gap.text; return <bdi title={cleanText(text, 1000)}>{cleanText(text)}</bdi>; } },
         ]}
       />
       {shown.length < answer.total && chosen === null && <p class="faint hint">{plural(shown.length, "gap")} of {formatCount(answer.total)} are listed.</p>}

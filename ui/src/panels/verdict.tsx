@@ -2,7 +2,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { selectSlice, showFinding, showWallPart } from "../state/actions.ts";
+import { kindOfPart, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
 import { none, type Explanation, type WallPart } from "../api/types.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, Time } from "./common.tsx";
@@ -32,40 +32,37 @@ export function Verdict() {
   );
 }
 
-export function wallClass(part: WallPart): string {
-  if (part.part === "compute") return "kind-4";
-  if (part.part.includes("communication")) return "kind-5";
-  if (part.part.includes("cop")) return "kind-6";
-  if (part.part === "operators") return "kind-0";
-  if (part.part.includes("idle") || part.part.includes("wait") || part.part.includes("late")) return "kind-idle";
-  return part.part === "other" ? "kind-8" : "kind-idle";
-}
+const classOf: Record<PartKind, string> = {
+  compute: "kind-4", communication: "kind-5", copy: "kind-6", idle: "kind-idle", operator: "kind-0", other: "kind-8",
+};
+const wallClass = (part: WallPart) => classOf[kindOfPart(part)];
 
 function Wall({ explanation }: { explanation: Explanation }) {
   const store = useStore();
   const parts = useComputed(() => (store.main.explanation.value?.wall ?? []).filter((part) => part.ns > 0));
   if (parts.value.length === 0) return null;
   const subject = explanation.subject !== undefined && explanation.subject !== "" ? explanation.subject : "the trace";
+  const title = subject.charAt(0).toUpperCase() + subject.slice(1);
   return (
     <div class="wall">
       <div class="wall-caption">
-        <span>One <Text of={subject} />{explanation.wall_ns !== undefined && <>: <Time ns={explanation.wall_ns} /></>}</span>
+        <span><b><Text of={title} /></b>{explanation.wall_ns !== undefined && <>: <Time ns={explanation.wall_ns} /></>}</span>
         <span class="faint">click a part to see its events</span>
       </div>
       <div class="wall-bar">
         {parts.value.map((part) => (
-          <button key={part.part} type="button" class={`wall-part ${wallClass(part)}`} style={{ flexGrow: Math.max(part.share, 0.004) }}
-            aria-label={`${part.label}: ${formatShare(part.share)}`} title={cleanText(part.label)} onClick={() => showWallPart(store, part.part, cleanText(part.label))}>
-            {part.share > 0.09 && <span class="wall-word"><Text of={part.label} /> {formatShare(part.share)}</span>}
+          <button key={part.label} type="button" class={`wall-part ${wallClass(part)}`} style={{ flexGrow: Math.max(part.share, 0.004) }}
+            aria-label={`${part.label}: ${formatShare(part.share)}`} title={cleanText(part.label)} onClick={() => showWallPart(store, part)}>
+            {part.share > 0.06 && <span class="wall-word">{formatShare(part.share)} <Text of={part.label.replace(/^idle: /, "")} /></span>}
           </button>
         ))}
       </div>
       <ul class="wall-legend">
         {parts.value.map((part) => (
-          <li key={part.part}>
+          <li key={part.label}>
             <span class={`dot ${wallClass(part)}`} aria-hidden="true" />
             <Text of={part.label} />{" "}
-            <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part.part, cleanText(part.label))}><Time ns={part.ns} /></Link>{" "}
+            <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part)}><Time ns={part.ns} /></Link>{" "}
             <span class="faint">{formatShare(part.share)}</span>
           </li>
         ))}

@@ -1,5 +1,5 @@
 // What a person can do, as functions on the store. Keys, buttons, links and the tour all end here.
-import { none, type Evidence, type EventDetails, type Note, type Step } from "../api/types.ts";
+import { none, type Evidence, type EventDetails, type Note, type Step, type WallPart } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import type { LaneChoice } from "./lane_list.ts";
@@ -233,31 +233,44 @@ export async function showFinding(store: Store, rule: string, at = 0): Promise<v
   const finding = explanation?.findings.find((each) => each.rule === rule);
   if (finding === undefined) return;
   store.finding.value = rule;
-  if (finding.evidence.length === 0) {
-    showSide(store, "answers");
+  const all = [...(explanation?.do_first.find((each) => each.rule === rule)?.evidence ?? []), ...finding.evidence].filter((each) => each.slice !== none);
+  if (all.length === 0) {
+    clearLit(store);
+    store.finding.value = rule;
+    showSide(store, "answers"); // its card says what there is
+    say(store, cleanText(finding.brief || finding.text));
     return;
   }
-  const evidence = finding.evidence[Math.min(at, finding.evidence.length - 1)];
-  store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(finding.evidence) };
+  const evidence = all[Math.min(at, all.length - 1)];
+  store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(all) };
   await selectSlice(store, 0, evidence.slice, { move: true, keepLit: true });
 }
 
-const kindsOfPart: Record<string, string[]> = {
-  compute: ["compute"], communication: ["communication"], exposed_communication: ["communication"], copy: ["copy"], copies: ["copy"],
-  exposed_copy: ["copy"], operators: ["operator"], python: ["python"], calls: ["call"], wait: ["wait"],
-};
+export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator" | "other";
+
+// What a part of the wall is made of: from its key, else from its label.
+export function kindOfPart(part: WallPart): PartKind {
+  const text = (part.part ?? part.label).toLowerCase();
+  if (/idle|wait|late|gap/.test(text)) return "idle";
+  if (text.includes("communication")) return "communication";
+  if (text.includes("cop") || text.includes("memset")) return "copy"; // "copies, no compute"
+  if (text.includes("compute")) return "compute";
+  return text.includes("operator") ? "operator" : "other";
+}
 
 // A part of the wall's bar is a link: kinds of time are lit, idle time opens the gaps of that cause.
-export function showWallPart(store: Store, part: string, label: string): void {
-  const keys = kindsOfPart[part];
-  if (keys !== undefined) {
-    const kinds = new Set(store.meta.kinds.filter((kind) => keys.includes(kind.key)).map((kind) => kind.kind));
-    store.lit.value = { label, trace: 0, kinds };
-    say(store, `${label} is lit, the rest is dimmed`);
+export function showWallPart(store: Store, part: WallPart): void {
+  const kind = kindOfPart(part);
+  if (kind === "idle") {
+    const words = part.label.toLowerCase();
+    const cause = store.meta.causes.find((each) => each.cause === part.cause) ??
+      store.meta.causes.find((each) => words.includes(each.title.toLowerCase()) || words.includes(each.key.replaceAll("_", " ")));
+    showGaps(store, cause?.key ?? null);
     return;
   }
-  const cause = store.meta.causes.find((each) => part === each.key || part === `idle_${each.key}`);
-  showGaps(store, cause?.key ?? null);
+  const kinds = new Set(store.meta.kinds.filter((each) => each.key === kind).map((each) => each.kind));
+  store.lit.value = { label: cleanText(part.label), trace: 0, kinds };
+  say(store, `${cleanText(part.label)} is lit, the rest is dimmed`);
 }
 
 export function showGaps(store: Store, cause: string | null): void {
@@ -320,7 +333,7 @@ export async function follow(store: Store, forward: boolean): Promise<void> {
   const gap = store.gap.peek();
   if (selection?.type === "gap" && gap !== null) {
     const target = forward ? gap.ends_at : gap.launch ?? gap.blame;
-    if (target !== undefined && target !== none) await selectSlice(store, selection.trace, target, { move: true });
+    if (target !== undefined && target !== null && target !== none) await selectSlice(store, selection.trace, target, { move: true });
     return;
   }
   if (selection?.type !== "slice" || details === null) return;

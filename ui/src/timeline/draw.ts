@@ -196,6 +196,18 @@ export class Painter {
     this.label(text, left, width, y, h, dim ? this.inks.palette.faint : ink.text, x < 0, pattern !== null && !dim ? ink.fill : null);
   }
 
+  // The start and the end of a name that does not fit; nothing when only two letters would be left.
+  private cut(text: string, room: number): string {
+    const width = this.widthOf(text);
+    if (width <= room) return text;
+    for (let letters = Math.floor((text.length * room) / width) - 1; letters >= 3; letters -= Math.ceil(letters / 12)) {
+      const head = letters < 9 ? letters : Math.ceil(letters * 0.68);
+      const shown = `${text.slice(0, head)}…${text.slice(text.length - (letters - head))}`;
+      if (this.widthOf(shown) <= room) return shown;
+    }
+    return "";
+  }
+
   private fitting(texts: string[], room: number): string {
     return texts.find((text) => this.widthOf(text) <= room) ?? "";
   }
@@ -204,20 +216,12 @@ export class Painter {
     const room = w - 9;
     if (room < 14 || text === "") return;
     const { ctx } = this;
-    let shown = text;
-    let width = this.widthOf(shown);
-    if (width > room) {
-      const letters = Math.floor((shown.length * room) / width) - 1;
-      if (letters < 2) return;
-      const head = letters < 9 ? letters : Math.ceil(letters * 0.68);
-      shown = letters < 9 ? `${shown.slice(0, head)}…` : `${shown.slice(0, head)}…${shown.slice(shown.length - (letters - head))}`;
-      width = this.widthOf(shown);
-      if (width > room + 4) return;
-    }
+    const shown = this.cut(text, room);
+    if (shown === "") return;
     const at = x + (cutLeft ? 6 : 5);
     if (plate !== null) {
       ctx.fillStyle = plate;
-      ctx.fillRect(at - 2, y + 1, width + 4, h - 2);
+      ctx.fillRect(at - 2, y + 1, this.widthOf(shown) + 4, h - 2);
     }
     ctx.fillStyle = color;
     ctx.fillText(shown, at, y + h / 2 + 0.5);
@@ -295,7 +299,7 @@ export class Painter {
       const to = scene.layout.boxes.find((box) => box.lane.lane === arrow.to_lane);
       if (from === undefined || to === undefined) return;
       const middle = (box: LaneBox, row: number) => box.y + Math.min(row, box.rows - 1) * box.rowHeight + (box.rowHeight - 2) / 2;
-      const [x0, y0, x1, y1] = [this.x(scene, arrow.from_ns), middle(from, arrow.from_row), this.x(scene, arrow.to_ns), middle(to, arrow.to_row)];
+      const [x0, y0, x1, y1] = [this.x(scene, arrow.from_end_ns ?? arrow.from_ns), middle(from, arrow.from_row), this.x(scene, arrow.to_ns), middle(to, arrow.to_row)];
       const reach = scene.width * 2;
       if (Math.max(x0, x1) < -reach || Math.min(x0, x1) > scene.width + reach) return;
       // From the edge of the one row to the edge of the other, so that the names stay readable.

@@ -18,14 +18,21 @@ const rowHeights: Record<LaneKind, number> = {
 export const laneGap = 9;
 const leastLaneHeight = 34; // room for two lines of a label
 
-export function layOut(lanes: readonly Lane[], folded: ReadonlySet<number>): Layout {
+// With room to spare, `room` pixels of height, rows grow by up to a third.
+export function layOut(lanes: readonly Lane[], folded: ReadonlySet<number>, room = 0): Layout {
+  const layout = layOutRows(lanes, folded, 1);
+  const scale = Math.min(1.34, Math.max(1, (room * 0.92) / Math.max(1, layout.height)));
+  return scale < 1.05 ? layout : layOutRows(lanes, folded, scale);
+}
+
+function layOutRows(lanes: readonly Lane[], folded: ReadonlySet<number>, scale: number): Layout {
   const boxes: LaneBox[] = [];
   let y = 4;
   for (const lane of lanes) {
     const isFolded = folded.has(lane.lane);
     const rows = isFolded ? 1 : Math.max(1, lane.rows);
-    const rowHeight = rowHeights[lane.kind] ?? 18;
-    const height = Math.max(rows * rowHeight, isFolded || lane.kind === "steps" || lane.kind === "idle" ? 22 : leastLaneHeight);
+    const rowHeight = Math.round((rowHeights[lane.kind] ?? 18) * scale);
+    const height = Math.max(rows * rowHeight, isFolded || lane.kind === "steps" || (lane.kind === "idle" && scale === 1) ? 22 : leastLaneHeight);
     boxes.push({ lane, y, height, rowHeight, rows, folded: isFolded });
     y += height + laneGap;
   }

@@ -5,14 +5,14 @@ import type { LitSlice, Store, TraceView } from "../state/store.ts";
 import type { Scene } from "./draw.ts";
 import { layOut, type Layout } from "./layout.ts";
 
-export function layoutOf(view: TraceView, store: Store): Layout {
+export function layoutOf(view: TraceView, store: Store, room: number): Layout {
   const answer = store.searchAnswer.value;
   let lanes = view.shown.value.lanes;
   if (store.searchOnly.value && answer !== null) {
     const hits = new Set(answer.lanes.map((lane) => lane.lane));
     lanes = lanes.filter((lane) => hits.has(lane.lane));
   }
-  return layOut(lanes, view.choice.value.folded);
+  return layOut(lanes, view.choice.value.folded, room);
 }
 
 export function gatherScene(store: Store, view: TraceView, layout: Layout, size: { width: number; height: number; ratio: number; scrollTop: number }, hover: LitSlice | null): Scene {

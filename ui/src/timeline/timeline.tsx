@@ -25,7 +25,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
   const scrollTop = useSignal(0);
   const hover = useSignal<LitSlice | null>(null);
   const tip = useSignal<Tip | null>(null);
-  const layout = useComputed(() => layoutOf(view, store));
+  const layout = useComputed(() => layoutOf(view, store, size.value.height));
   const inks = useMemo(() => ({ light: inksOf(paletteFor(false)), dark: inksOf(paletteFor(true)) }), []);
 
   useEffect(() => {
@@ -61,7 +61,8 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
         paintedDark = store.dark.peek();
         painter = new Painter(ctx, paintedDark ? inks.dark : inks.light, () => document.createElement("canvas"));
       }
-      const scene = gatherScene(store, view, layout.peek(), { width, height, ratio, scrollTop: scrollTop.peek() }, hover.peek());
+      // Not the scroller's scrollTop: at its end the canvas is pushed up by what follows the lanes.
+      const scene = gatherScene(store, view, layout.peek(), { width, height, ratio, scrollTop: element.offsetTop }, hover.peek());
       painter.paint(scene);
       const near = visibleBoxes(scene.layout, scene.scrollTop, height, height).slice(0, 400);
       view.frames.want(scene.window, width * ratio, near.map((box) => box.lane.lane));
@@ -85,7 +86,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
     return listen(store, view, {
       canvas: element,
       layout: () => layout.peek(),
-      scrollTop: () => scrollTop.peek(),
+      scrollTop: () => element.offsetTop,
       hover: (hit, x, y) => {
         hover.value = hit === null ? null : litOfHit(hit);
         tip.value = hit === null ? null : tipOf(hit, x, y);
@@ -151,7 +152,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
         )}
         {tip.value !== null && (
           <div class={`tip ${tip.value.x > size.value.width - 300 ? "tip-left" : ""}`} aria-hidden="true"
-            style={{ left: `${tip.value.x}px`, top: `${tip.value.y + scrollTop.value + 16}px` }}>
+            style={{ left: `${tip.value.x}px`, top: `${tip.value.y + (canvas.current?.offsetTop ?? 0) + 16}px` }}>
             <b>{tip.value.title}</b>
             {tip.value.lines.map((line) => <span key={line}>{line}</span>)}
           </div>

@@ -24,7 +24,7 @@ async function answer(url: URL, body: Record<string, never>): Promise<unknown> {
     case "/api/search": return engine.search(0, body.text, body.limit);
     case "/api/explain": return engine.explain();
     case "/api/gaps": return engine.gaps(0, url.searchParams.get("sort") === "time" ? "time" : "cost", 500);
-    case "/api/gap": return engine.gap(0, body.index);
+    case "/api/gap": return { gaps: [await engine.gap(0, body.index)] };
     case "/api/tour": return { stops: await engine.tour() };
     case "/api/table": return engine.table(0, body as never);
     case "/api/flame": return { nodes: await engine.flame(0, body.t0, body.t1, body.lane) };
