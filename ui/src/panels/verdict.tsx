@@ -10,14 +10,16 @@ import { StepRibbon } from "./step_ribbon.tsx";
 
 export function Verdict() {
   const store = useStore();
-  const open = useSignal(true);
+  const chosen = useSignal<boolean | null>(null);
+  // Tables need the room of the verdict on a small screen; whoever opened or closed it is obeyed.
+  const open = useComputed(() => chosen.value ?? (store.drawer.value === "none" || innerHeight > 1100));
   const explanation = store.main.explanation.value;
   if (explanation === null) return <section class="verdict" aria-label="Verdict"><p class="headline faint">Reading what this trace says …</p></section>;
   return (
     <section class={`verdict ${open.value ? "" : "verdict-closed"}`} aria-label="Verdict">
       <div class="verdict-head">
         <h1 class="headline"><Text of={explanation.headline} most={600} /></h1>
-        <button type="button" class="small" aria-expanded={open.value} onClick={() => { open.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
+        <button type="button" class="small" aria-expanded={open.value} onClick={() => { chosen.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
       </div>
       {open.value && (
         <div class="verdict-body">
