@@ -63,7 +63,7 @@ function FindingCard({ finding }: { finding: Finding }) {
       <h4><Text of={brief} most={600} /></h4>
       {finding.at_stake_ns !== undefined && finding.at_stake_ns > 0 && (
         <p class="at-stake">at stake: <Link onClick={() => void showFinding(store, finding.rule)} label={`show the evidence: ${brief}`}><Time ns={finding.at_stake_ns} /></Link>
-          {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of a step</span>}</p>
+          {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.main.meta.steps.length > 0 ? "a step" : "the recording"}</span>}</p>
       )}
       {finding.action !== undefined && finding.action !== "" && <p><b>Try:</b> <Text of={finding.action} most={600} /></p>}
       {finding.evidence.length > 0 && (

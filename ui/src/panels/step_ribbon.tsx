@@ -42,9 +42,9 @@ export function StepRibbon() {
       <div class="wall-caption">
         <span>{plural(steps.length, "step")}{step !== undefined && <> · step {step.number ?? step.index}, {formatTime(step.dur_ns)}, is in view</>}</span>
         <span class="ribbon-buttons">
-          {typical !== null && <button type="button" class="small" onClick={() => goToStep(store, steps[typical])}>typical step</button>}
-          <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>
-          <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>
+          {typical !== null && <button type="button" class="small" onClick={() => goToStep(store, steps[typical])}>{steps.length > 1 ? "typical step" : "the step"}</button>}
+          {steps.length > 1 && <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>}
+          {steps.length > 1 && <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>}
         </span>
       </div>
       <div class="ribbon-bars" ref={row} role="group" aria-label="steps">

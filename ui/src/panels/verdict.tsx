@@ -55,7 +55,7 @@ function Wall({ explanation }: { explanation: Explanation }) {
         {parts.value.map((part) => (
           <button key={part.label} type="button" class={`wall-part ${wallClass(part)}`} style={{ flexGrow: Math.max(part.share, 0.004) }}
             aria-label={`${part.label}: ${formatShare(part.share)}`} title={cleanText(part.label)} onClick={() => showWallPart(store, part)}>
-            {part.share > 0.06 && <span class="wall-word">{formatShare(part.share)} <Text of={part.label.replace(/^idle: /, "")} /></span>}
+            {part.share > 0.055 && <span class="wall-word">{formatShare(part.share)}{part.share > 0.14 && <> <Text of={part.label.replace(/^idle: /, "")} /></>}</span>}
           </button>
         ))}
       </div>

@@ -216,6 +216,7 @@ export function choose(view: TraceView, change: Partial<LaneChoice>): void {
   view.choice.value = { ...view.choice.peek(), ...change };
 }
 export const togglePin = (view: TraceView, lane: number) => choose(view, { pinned: flip(view.choice.peek().pinned, lane) });
+export const toggleExpanded = (view: TraceView, lane: number) => choose(view, { expanded: flip(view.choice.peek().expanded, lane) });
 export const toggleFold = (view: TraceView, lane: number) => choose(view, { folded: flip(view.choice.peek().folded, lane) });
 
 // ---- answers

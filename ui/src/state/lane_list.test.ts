@@ -8,7 +8,7 @@ const lane = (number: number, change: Partial<Lane>): Lane => ({
 });
 const lanes = [lane(0, { main: true }), lane(1, {}), lane(2, { quiet: true }), lane(3, { quiet: true }), lane(4, { main: true, title: "stream 7", kind: "gpu" })];
 const choice = (change: Partial<LaneChoice> = {}): LaneChoice => ({
-  pinned: new Set(), folded: new Set(), revealed: new Set(), showAll: false, showQuiet: false, filter: "", ...change,
+  pinned: new Set(), folded: new Set(), expanded: new Set(), revealed: new Set(), showAll: false, showQuiet: false, filter: "", ...change,
 });
 const numbers = (shown: { lanes: Lane[] }) => shown.lanes.map((each) => each.lane);
 

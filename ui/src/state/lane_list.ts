@@ -5,6 +5,7 @@ import type { Lane } from "../api/types.ts";
 export interface LaneChoice {
   pinned: ReadonlySet<number>;
   folded: ReadonlySet<number>; // drawn as one row
+  expanded: ReadonlySet<number>; // deep lanes at their full height
   revealed: ReadonlySet<number>; // something in them was asked for
   showAll: boolean; // also lanes that are not among those that matter
   showQuiet: boolean;

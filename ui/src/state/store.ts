@@ -47,7 +47,7 @@ export class TraceView {
     this.frames = new FrameSource(engine, index, () => meta.span_ns);
     this.names = new Names(engine, index);
     this.choice = signal({
-      pinned: new Set<number>(), folded: new Set<number>(), revealed: new Set<number>(), showAll: false, showQuiet: false, filter: "",
+      pinned: new Set<number>(), folded: new Set<number>(), expanded: new Set<number>(), revealed: new Set<number>(), showAll: false, showQuiet: false, filter: "",
     });
     this.shown = computed(() => chooseLanes(meta.lanes, this.choice.value));
     this.laneByNumber = new Map(meta.lanes.map((lane) => [lane.lane, lane]));

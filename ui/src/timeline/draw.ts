@@ -113,7 +113,7 @@ export class Painter {
       if (entry.kind === "counter") this.counter(scene, box, entry, frame.t0);
       else if (entry.row < box.rows) {
         const h = box.rows === 1 && box.lane.kind !== "gpu" ? Math.min(box.rowHeight, box.height) : box.rowHeight;
-        jobs.push({ entry, box, y: box.y + entry.row * box.rowHeight, h: h - 2, wide: [], image: -1 });
+        jobs.push({ entry, box, y: box.y + entry.row * box.rowHeight, h: h - (h > 9 ? 2 : 1), wide: [], image: -1 });
       }
     }
     this.strips(scene, frame, scale, jobs);
@@ -214,7 +214,7 @@ export class Painter {
 
   private label(text: string, x: number, w: number, y: number, h: number, color: string, cutLeft: boolean, plate: string | null = null): void {
     const room = w - 9;
-    if (room < 14 || text === "") return;
+    if (room < 14 || h < 11 || text === "") return;
     const { ctx } = this;
     const shown = this.cut(text, room);
     if (shown === "") return;

@@ -5,7 +5,7 @@ import { hitTest, snap } from "./hit.ts";
 import { layOut } from "./layout.ts";
 
 const lane: Lane = { lane: 3, group: 0, kind: "gpu", title: "", rows: 2, slice_count: 3, busy_ns: 1, quiet: false };
-const layout = layOut([lane], new Set());
+const layout = layOut([lane], { folded: new Set(), expanded: new Set() });
 const row = (number: number, start: number[], dur: number[]) => ({
   lane: 3, row: number, kind: "slices" as const, count: start.length, start: Float32Array.from(start), dur: Float32Array.from(dur),
   slice: Uint32Array.from(start, (_, index) => number * 100 + index), name: new Uint32Array(start.length), folded: new Uint32Array(start.length).fill(1),

@@ -8,6 +8,7 @@ export interface LaneBox {
   rowHeight: number;
   rows: number; // drawn; a folded lane has one
   folded: boolean;
+  squeezed: boolean; // so deep that its rows were made thin
 }
 
 export interface Layout { boxes: LaneBox[]; height: number }
@@ -18,22 +19,34 @@ const rowHeights: Record<LaneKind, number> = {
 export const laneGap = 9;
 const leastLaneHeight = 34; // room for two lines of a label
 
-// With room to spare, `room` pixels of height, rows grow by up to a third.
-export function layOut(lanes: readonly Lane[], folded: ReadonlySet<number>, room = 0): Layout {
-  const layout = layOutRows(lanes, folded, 1);
+export interface LayoutChoice { folded: ReadonlySet<number>; expanded: ReadonlySet<number> }
+
+// A lane of many rows, such as one with Python's stack, may take this much of the room before its rows become thin: the lanes
+// of the GPU stay in view.
+const deepShare = 0.4;
+const leastDeepHeight = 150;
+const leastRowHeight = 4;
+
+// With room to spare (pixels of height), rows grow by up to a third.
+export function layOut(lanes: readonly Lane[], choice: LayoutChoice, room = 0): Layout {
+  const layout = layOutRows(lanes, choice, room, 1);
   const scale = Math.min(1.34, Math.max(1, (room * 0.92) / Math.max(1, layout.height)));
-  return scale < 1.05 ? layout : layOutRows(lanes, folded, scale);
+  return scale < 1.05 ? layout : layOutRows(lanes, choice, room, scale);
 }
 
-function layOutRows(lanes: readonly Lane[], folded: ReadonlySet<number>, scale: number): Layout {
+function layOutRows(lanes: readonly Lane[], choice: LayoutChoice, room: number, scale: number): Layout {
+  const most = room === 0 ? Number.POSITIVE_INFINITY : Math.max(leastDeepHeight, room * deepShare);
   const boxes: LaneBox[] = [];
   let y = 4;
   for (const lane of lanes) {
-    const isFolded = folded.has(lane.lane);
-    const rows = isFolded ? 1 : Math.max(1, lane.rows);
-    const rowHeight = Math.round((rowHeights[lane.kind] ?? 18) * scale);
-    const height = Math.max(rows * rowHeight, isFolded || lane.kind === "steps" || (lane.kind === "idle" && scale === 1) ? 22 : leastLaneHeight);
-    boxes.push({ lane, y, height, rowHeight, rows, folded: isFolded });
+    const folded = choice.folded.has(lane.lane);
+    const rows = folded ? 1 : Math.max(1, lane.rows);
+    let rowHeight = Math.round((rowHeights[lane.kind] ?? 18) * scale);
+    const squeezed = rows > 1 && rows * rowHeight > most * 1.15 && !choice.expanded.has(lane.lane);
+    if (squeezed) rowHeight = Math.max(leastRowHeight, Math.floor(most / rows));
+    const oneLine = folded || lane.kind === "steps" || (lane.kind === "idle" && scale === 1);
+    const height = Math.max(rows * rowHeight, oneLine ? 22 : leastLaneHeight);
+    boxes.push({ lane, y, height, rowHeight, rows, folded, squeezed });
     y += height + laneGap;
   }
   return { boxes, height: y };

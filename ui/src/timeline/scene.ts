@@ -12,7 +12,7 @@ export function layoutOf(view: TraceView, store: Store, room: number): Layout {
     const hits = new Set(answer.lanes.map((lane) => lane.lane));
     lanes = lanes.filter((lane) => hits.has(lane.lane));
   }
-  return layOut(lanes, view.choice.value.folded, room);
+  return layOut(lanes, view.choice.value, room);
 }
 
 export function gatherScene(store: Store, view: TraceView, layout: Layout, size: { width: number; height: number; ratio: number; scrollTop: number }, hover: LitSlice | null): Scene {

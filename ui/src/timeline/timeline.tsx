@@ -3,7 +3,7 @@ import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { choose, toggleFold, togglePin } from "../state/actions.ts";
+import { choose, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import type { LitSlice, TraceView } from "../state/store.ts";
 import { Axis } from "./axis.tsx";
@@ -177,6 +177,9 @@ function LaneLabel({ view, box }: { view: TraceView; box: LaneBox }) {
       <div class="lane-text" title={`${title}: ${plural(lane.slice_count, "event")}, busy ${formatTime(lane.busy_ns)}`}>
         <span class="lane-title">{pinned ? "📌 " : ""}{title}</span>
         {box.height >= 30 && <span class="lane-subtitle">{details}</span>}
+        {(box.squeezed || view.choice.value.expanded.has(lane.lane)) && (
+          <button type="button" class="small lane-rows" onClick={() => toggleExpanded(view, lane.lane)}>{box.squeezed ? `Enlarge its ${lane.rows} rows` : "Make it thin again"}</button>
+        )}
       </div>
       <div class="lane-buttons">
         <button type="button" aria-label={`Pin ${title}`} aria-pressed={pinned} title="Pin to the top (Shift T)" onClick={() => togglePin(view, lane.lane)}>⇧</button>
