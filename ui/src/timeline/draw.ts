@@ -196,12 +196,16 @@ export class Painter {
     this.label(text, left, width, y, h, dim ? this.inks.palette.faint : ink.text, x < 0, pattern !== null && !dim ? ink.fill : null);
   }
 
-  // The start and the end of a name that does not fit; nothing when only two letters would be left.
+  // What of a name fits. Words in brackets at the end go first, as in "GEMM 256x128x64 TNT (cuBLASLt nvjet, sm90)"; then the
+  // middle, because names of one file or one module differ at their ends; nothing when only two letters would be left.
   private cut(text: string, room: number): string {
     const width = this.widthOf(text);
     if (width <= room) return text;
+    const bracket = text.endsWith(")") ? text.lastIndexOf(" (") : -1;
+    if (bracket > 3) return this.cut(text.slice(0, bracket), room);
+    const headOnly = /^GEMM /.test(text);
     for (let letters = Math.floor((text.length * room) / width) - 1; letters >= 3; letters -= Math.ceil(letters / 12)) {
-      const head = letters < 9 ? letters : Math.ceil(letters * 0.68);
+      const head = letters < 9 || headOnly ? letters : Math.ceil(letters * 0.68);
       const shown = `${text.slice(0, head)}…${text.slice(text.length - (letters - head))}`;
       if (this.widthOf(shown) <= room) return shown;
     }

@@ -23,8 +23,8 @@ export interface LayoutChoice { folded: ReadonlySet<number>; expanded: ReadonlyS
 
 // A lane of many rows, such as one with Python's stack, may take this much of the room before its rows become thin: the lanes
 // of the GPU stay in view.
-const deepShare = 0.4;
-const leastDeepHeight = 150;
+const deepShare = 0.3;
+const leastDeepHeight = 116;
 const leastRowHeight = 4;
 
 // With room to spare (pixels of height), rows grow by up to a third.

@@ -1,7 +1,7 @@
 // The lanes of one trace: a canvas that stays in place while the list of lanes scrolls below it, and labels as text beside it.
 import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
+import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { choose, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
@@ -169,8 +169,9 @@ function LaneLabel({ view, box }: { view: TraceView; box: LaneBox }) {
   const pinned = view.choice.value.pinned.has(lane.lane);
   const share = lane.busy_ns / Math.max(1, view.meta.span_ns);
   const title = cleanText(lane.title, 80);
+  const top = lane.counter?.max ?? 0;
   const details = lane.kind === "counter"
-    ? cleanText(lane.subtitle ?? "", 80)
+    ? `${lane.subtitle ? `${cleanText(lane.subtitle, 60)}, ` : ""}up to ${lane.counter?.unit === "bytes" ? formatBytes(top) : formatCount(top)}`
     : lane.subtitle !== undefined && lane.subtitle !== "" ? cleanText(lane.subtitle, 80) : `busy ${formatShare(share)}`;
   return (
     <div class={`lane-label ${view.focusLane.value === lane.lane ? "lane-focus" : ""}`} style={{ top: `${box.y}px`, height: `${box.height}px` }}>

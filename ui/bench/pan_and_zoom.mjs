@@ -1,0 +1,63 @@
+// How long a frame of the page takes while it pans and zooms by script, and how much memory the page holds.
+//   node bench/pan_and_zoom.mjs URL [frames]     URL: as `lanescope view` prints it
+// Headless Chromium without a GPU. A frame is the work of the page's own callbacks in one animation frame, which is what can make
+// the picture stutter; and the distance of two frames, which includes the browser's own drawing.
+import { chromium } from "playwright-core";
+
+const [url, frames = "400"] = process.argv.slice(2);
+if (url === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL [frames]");
+const browser = await chromium.launch({ executablePath: process.env.LANESCOPE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info"] });
+const page = await browser.newPage({ viewport: { width: 1920, height: 1000 } });
+await page.addInitScript(() => {
+  // Times every callback of an animation frame.
+  const own = window.requestAnimationFrame.bind(window);
+  window.frameWork = [];
+  let at = -1;
+  window.requestAnimationFrame = (callback) => own((now) => {
+    const begin = performance.now();
+    callback(now);
+    const took = performance.now() - begin;
+    if (now === at) window.frameWork[window.frameWork.length - 1] += took;
+    else window.frameWork.push(took);
+    at = now;
+  });
+});
+const begin = Date.now();
+await page.goto(url);
+await page.waitForSelector(".lane-label");
+const firstLanes = Date.now() - begin;
+await page.waitForFunction(() => document.querySelector(".headline:not(.faint)") !== null);
+await page.locator(".lanes-scroll").first().focus();
+await page.keyboard.press("0");
+await page.waitForTimeout(1000);
+
+const distances = await page.evaluate(async (count) => {
+  window.frameWork.length = 0;
+  const target = document.querySelector(".lanes-scroll");
+  const press = (code) => target.dispatchEvent(new KeyboardEvent("keydown", { code, key: code.slice(3).toLowerCase(), bubbles: true }));
+  const times = [];
+  // In, along, out, along: as a reader moves.
+  const path = ["KeyW", "KeyD", "KeyS", "KeyA"];
+  await new Promise((done) => {
+    let frame = 0;
+    let last = performance.now();
+    const step = () => {
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+      if (frame % 4 === 0) press(path[Math.floor(frame / 40) % path.length]);
+      frame += 1;
+      if (frame < count) requestAnimationFrame(step);
+      else done();
+    };
+    requestAnimationFrame(step);
+  });
+  return times.slice(1);
+}, Number(frames));
+const work = await page.evaluate(() => window.frameWork);
+const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
+const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))].toFixed(1);
+console.log(`first lanes after ${firstLanes} ms; JS heap ${(heap / 1048576).toFixed(0)} MiB; ${work.length} frames of 1920x1000`);
+console.log(`work of the page in a frame: median ${percentile(work, 0.5)} ms, p95 ${percentile(work, 0.95)} ms, longest ${percentile(work, 1)} ms`);
+console.log(`from frame to frame:         median ${percentile(distances, 0.5)} ms, p95 ${percentile(distances, 0.95)} ms, longest ${percentile(distances, 1)} ms`);
+await browser.close();
