@@ -29,9 +29,9 @@ function stateOf(store: Store): LinkState {
 export function keepLink(store: Store): () => void {
   let timer = 0;
   const stop = effect(() => {
-    const text = writeLink(stateOf(store));
+    const state = stateOf(store);
     clearTimeout(timer);
-    timer = window.setTimeout(() => history.replaceState(null, "", `#${text}`), 300);
+    timer = window.setTimeout(() => history.replaceState(null, "", `#${writeLink(state)}`), 300);
   });
   return () => {
     clearTimeout(timer);

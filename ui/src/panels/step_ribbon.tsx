@@ -1,5 +1,6 @@
 // One bar a step, as high as the step is long, so that the odd one stands out. Very many steps share bars: the longest is shown.
-import { useRef } from "preact/hooks";
+import { useComputed } from "@preact/signals";
+import { useMemo } from "preact/hooks";
 import { formatTime, plural } from "../base/format.ts";
 import { median } from "../base/numbers.ts";
 import { goToStep, nextStep, stepInView } from "../state/actions.ts";
@@ -29,12 +30,15 @@ export function stepBars(steps: readonly { dur_ns: number; steady?: boolean }[])
 
 export function StepRibbon() {
   const store = useStore();
-  const row = useRef<HTMLDivElement>(null);
   const steps = store.main.meta.steps;
+  const bars = useMemo(() => stepBars(steps), [steps]);
+  // Only when another step comes into view is the ribbon made anew.
+  const inView = useComputed(() => {
+    void store.viewport.shown.value;
+    return stepInView(store);
+  });
   if (steps.length === 0) return null;
-  const bars = stepBars(steps);
-  void store.viewport.shown.value;
-  const now = stepInView(store);
+  const now = inView.value;
   const typical = store.main.meta.typical_step ?? null;
   const step = now >= 0 ? steps[now] : undefined;
   return (
@@ -47,7 +51,7 @@ export function StepRibbon() {
           {steps.length > 1 && <button type="button" class="small" aria-label="next step" onClick={() => nextStep(store, 1)}>→</button>}
         </span>
       </div>
-      <div class="ribbon-bars" ref={row} role="group" aria-label="steps">
+      <div class="ribbon-bars" role="group" aria-label="steps">
         {bars.map((bar) => (
           <button key={bar.first} type="button" tabIndex={-1} class={`ribbon-bar ${now >= bar.first && now <= bar.last ? "now" : ""} ${bar.odd ? "odd" : ""} ${bar.steady ? "" : "unsteady"}`}
             aria-label={`step ${steps[bar.longest].number ?? bar.longest}: ${formatTime(steps[bar.longest].dur_ns)}${bar.odd ? ", longer than usual" : ""}`}
