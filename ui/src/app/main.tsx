@@ -85,6 +85,7 @@ async function start(root: HTMLElement): Promise<void> {
 
   try {
     store.main.explanation.value = await engine.explain(0);
+    if (store.views.length > 1) store.comparison.value = await engine.compare();
   } catch (reason) {
     report(store, reason);
   }

@@ -1,5 +1,4 @@
 // Two traces: what each kernel costs per step in both, largest change first. A click shows it in the trace where it is.
-import { useSignal, useSignalEffect } from "@preact/signals";
 import { none, type CompareAnswer } from "../api/types.ts";
 import { formatCount, formatTime } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
@@ -27,6 +26,8 @@ export function compareRows(answer: CompareAnswer): CompareRow[] {
   }).sort((x, y) => Math.abs(y.delta_ns) - Math.abs(x.delta_ns));
 }
 
+export const compareHeadline = (answer: CompareAnswer) => (typeof answer.headline === "string" ? answer.headline : "");
+
 async function show(store: Store, row: CompareRow): Promise<void> {
   const trace = row.b_count > 0 ? 1 : 0;
   try {
@@ -42,16 +43,13 @@ async function show(store: Store, row: CompareRow): Promise<void> {
 
 export function ComparePanel() {
   const store = useStore();
-  const answer = useSignal<CompareAnswer | null>(null);
-  useSignalEffect(() => {
-    store.engine.compare().then((got) => { answer.value = got; }, (reason) => report(store, reason));
-  });
-  if (answer.value === null) return <p class="faint pad">…</p>;
-  const rows = compareRows(answer.value);
+  const answer = store.comparison.value;
+  if (answer === null) return <p class="faint pad">…</p>;
+  const rows = compareRows(answer);
   const signed = (ns: number) => (ns === 0 ? "same" : `${ns > 0 ? "+" : "−"}${formatTime(Math.abs(ns))}`);
   return (
     <div class="panel">
-      <p class="pad"><b><Text of={typeof answer.value.headline === "string" ? answer.value.headline : ""} most={600} /></b></p>
+      <p class="pad"><b><Text of={compareHeadline(answer)} most={1000} /></b></p>
       <VirtualTable
         label="kernels of both traces"
         total={rows.length}

@@ -5,6 +5,7 @@ import { cleanLines, cleanText } from "../base/text.ts";
 import { areaOfSelection, fitSelection, selectGap, selectSlice, showFinding, startMeasure } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import type { TraceView } from "../state/store.ts";
+import { queueOf } from "../timeline/scene.ts";
 import { Command, CopyButton, KindDot, Link, Text, Time } from "./common.tsx";
 
 export function Details() {
@@ -68,7 +69,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
         {details.occupancy !== undefined && <Occupancy occupancy={details.occupancy} />}
         {details.shapes !== undefined && details.shapes !== null && details.shapes !== "" && <><dt>Shapes</dt><dd><Text of={asText(details.shapes)} most={1000} /></dd></>}
       </dl>
-      <Chain chain={details.chain} queueNs={details.queue_ns ?? null} selected={details.slice} onSelect={select} />
+      <Chain chain={wholeChain(details)} queueNs={queueOf(details)} selected={details.slice} onSelect={select} />
       {(details.launched_count ?? 0) > 1 && (
         <details>
           <summary>It launched {plural(details.launched_count ?? 0, "piece")} of GPU work</summary>
@@ -134,6 +135,13 @@ function Occupancy({ occupancy }: { occupancy: NonNullable<EventDetails["occupan
   ].filter((part) => part !== "");
   if (parts.length === 0) return null;
   return <><dt>Occupancy <Help text="How many of the threads that a multiprocessor can hold this kernel keeps there." /></dt><dd><Text of={parts.join(", ")} /></dd></>;
+}
+
+// The chain of a call goes on with the first work that it launched.
+function wholeChain(details: EventDetails): ChainLink[] {
+  const work = details.launched?.[0];
+  const known = details.chain.some((link) => link.role === "kernel");
+  return work === undefined || known ? details.chain : [...details.chain, { ...work, role: "kernel", name: work.short }];
 }
 
 const roleWords: Record<string, string> = {

@@ -2,10 +2,11 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { kindOfPart, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
+import { kindOfPart, openDrawer, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
 import { none, type Explanation, type WallPart } from "../api/types.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, Time } from "./common.tsx";
+import { compareHeadline } from "./compare.tsx";
 import { StepRibbon } from "./step_ribbon.tsx";
 
 export function Verdict() {
@@ -15,15 +16,19 @@ export function Verdict() {
   const open = useComputed(() => chosen.value ?? (store.drawer.value === "none" || innerHeight > 1100));
   const explanation = store.main.explanation.value;
   if (explanation === null) return <section class="verdict" aria-label="Verdict"><p class="headline faint">Reading what this trace says …</p></section>;
+  const comparison = store.comparison.value;
   return (
     <section class={`verdict ${open.value ? "" : "verdict-closed"}`} aria-label="Verdict">
       <div class="verdict-head">
-        <h1 class="headline"><Text of={explanation.headline} most={600} /></h1>
+        {comparison === null
+          ? <h1 class="headline"><Text of={explanation.headline} most={600} /></h1>
+          : <h1 class="headline headline-two"><Text of={compareHeadline(comparison)} most={1000} /> <Link onClick={() => openDrawer(store, "compare")}>Show what changed</Link></h1>}
         <button type="button" class="small" aria-expanded={open.value} onClick={() => { chosen.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
       </div>
       {open.value && (
         <div class="verdict-body">
           <div class="verdict-wall">
+            {comparison !== null && <p><b>A:</b> <Text of={explanation.headline} most={600} /></p>}
             <Wall explanation={explanation} />
             <StepRibbon />
           </div>

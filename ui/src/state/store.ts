@@ -1,7 +1,7 @@
 // All state of the page. Panels and the timeline read its signals; they change them through the functions in actions.ts.
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Engine } from "../api/engine.ts";
-import type { AreaAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchAnswer, TourStop, TraceMeta } from "../api/types.ts";
+import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchAnswer, TourStop, TraceMeta } from "../api/types.ts";
 import { FrameSource } from "./frame_source.ts";
 import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
 import { Names } from "./names.ts";
@@ -70,6 +70,7 @@ export class Store {
   readonly areaAnswer = signal<AreaAnswer | null>(null);
   readonly measure = signal<Measure | null>(null);
   readonly marks = signal<Mark[]>([]);
+  readonly comparison = signal<CompareAnswer | null>(null); // of two traces
   readonly notes = signal<Note[]>([]);
   readonly searchText = signal("");
   readonly searchAnswer = signal<SearchAnswer | null>(null);
@@ -91,7 +92,10 @@ export class Store {
   constructor(readonly engine: Engine, readonly meta: Meta, readonly reducedMotion: () => boolean) {
     this.viewport = new Viewport(reducedMotion);
     const offsets = alignment(meta);
-    this.views = meta.traces.map((trace, index) => new TraceView(engine, index, trace, offsets[index]));
+    // Two traces share the room: counters wait behind the button that shows more lanes.
+    const crowded = meta.traces.length > 1;
+    const lanesOf = (trace: TraceMeta) => (crowded ? trace.lanes.map((lane) => (lane.kind === "counter" ? { ...lane, main: false } : lane)) : trace.lanes);
+    this.views = meta.traces.map((trace, index) => new TraceView(engine, index, { ...trace, lanes: lanesOf(trace) }, offsets[index]));
     this.viewport.traceSpan = Math.max(1, ...meta.traces.map((trace, index) => trace.span_ns - offsets[index]));
   }
 

@@ -40,7 +40,7 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     selected: details !== null ? litOf(details) : gap !== null ? { slice: gap.index, lane: gap.lane, row: 0, start_ns: gap.start_ns, dur_ns: gap.dur_ns } : null,
     chain: details === null ? [] : details.chain.filter((link) => link.slice !== details.slice).map(litOf),
     arrows: details?.arrows ?? [],
-    queueNs: details?.queue_ns ?? null,
+    queueNs: details === null ? null : queueOf(details),
     hover,
     focusLane: view.focusLane.value,
     area: area === null ? null : { t0: area.t0, t1: area.t1 },
@@ -48,6 +48,13 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     measure: measure === null ? null : { from: measure.from + view.offset, to: measure.to === null ? null : measure.to + view.offset },
     traceSpan: view.meta.span_ns,
   };
+}
+
+// From the end of the launch call to the start of the work; of a call, that of the first work it launched.
+export function queueOf(details: EventDetails): number | null {
+  if (details.queue_ns !== undefined && details.queue_ns !== null) return details.queue_ns;
+  const arrow = details.arrows[0];
+  return arrow === undefined ? null : arrow.to_ns - (arrow.from_end_ns ?? arrow.from_ns);
 }
 
 const litOf = (item: Pick<EventDetails, "slice" | "lane" | "row" | "start_ns" | "dur_ns">): LitSlice =>
