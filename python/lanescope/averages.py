@@ -241,6 +241,7 @@ class KeyAverages(EventList):
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> KeyAverages:
         """Its own rows: they are averages already. Raises AssertionError, as torch does."""
         raise AssertionError("these are averages already; call key_averages() of the events")

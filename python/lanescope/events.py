@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._lazy_list import LazyList
+from ._warnings import warn
 from .function_event import Source
 from .tables import Table, add_up, group_rows, table_of_rows
 
@@ -25,6 +26,14 @@ STACK_METRICS = (
     "self_device_time_total",
 )
 _NOT_IN_STACKS = str.maketrans(" ;\t\n", "____")
+
+
+def say_python_functions_are_no_rows() -> None:
+    warn(
+        "lanescope: include_python_functions changes nothing: calls of Python functions are no rows of this table; "
+        "export_stacks() and export_chrome_trace() have them",
+        once=True,
+    )
 
 
 class EventList(LazyList[Any]):
@@ -132,8 +141,11 @@ class EventList(LazyList[Any]):
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> "KeyAverages":
-        """Sums per operator name."""
+        """Sums per operator name. ``include_python_functions``: as :meth:`lanescope.profile.key_averages` says."""
+        if include_python_functions:
+            say_python_functions_are_no_rows()
         from .averages import KeyAverages
 
         if self._source is None or self._is_own:

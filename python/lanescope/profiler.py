@@ -583,6 +583,13 @@ class profile(Results):
             core.pause()
         self._pass_on(core.take_warnings())
 
+    def wait_for_exports(self) -> None:
+        """Returns at once: :meth:`export_chrome_trace` has written its file when it returns (torch 2.14's method)."""
+
+    def take_pending_cupti_export(self) -> None:
+        """None: no file is left to be written later (torch 2.14's method)."""
+        return None
+
     # -- the recording's files ----------------------------------------------------------------------------------------------
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 from ._core import InvalidArgumentError, Profiler, Trace, UnavailableError, UnsupportedError
 from ._warnings import warn
 from .averages import FunctionEventAvg, KeyAverages
-from .events import STACK_METRICS, EventList
+from .events import STACK_METRICS, EventList, say_python_functions_are_no_rows
 from .tables import Table
 
 if TYPE_CHECKING:
@@ -66,8 +66,14 @@ class Results:
         group_by_input_shape: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> KeyAverages:
-        """Sums per operator name, for ``.table()`` and as a list of rows; ``.cycles`` says of which recorded cycles."""
+        """Sums per operator name, for ``.table()`` and as a list of rows; ``.cycles`` says of which recorded cycles.
+
+        ``include_python_functions`` gives a warning: calls of Python functions are no rows here.
+        """
+        if include_python_functions:
+            say_python_functions_are_no_rows()
         averages = KeyAverages(
             self._trace_or_empty(),
             group_by_input_shape=group_by_input_shape,

@@ -94,6 +94,20 @@ def test_functions_take_every_argument(name):
     assert arguments(getattr(lanescope, name))[: len(theirs)] == theirs
 
 
+def test_what_torch_2_14_added_is_there(torch, monkeypatch):
+    from lanescope import _warnings
+
+    with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], with_stack=True) as prof:
+        torch.ones(2)
+    keys = [row.key for row in prof.key_averages()]
+    for averages in (prof.key_averages, prof.events().key_averages):
+        monkeypatch.setattr(_warnings, "_said", set())
+        with pytest.warns(UserWarning, match="no rows of this table; export_stacks"):
+            assert [row.key for row in averages(include_python_functions=True)] == keys
+    prof.wait_for_exports()
+    assert prof.take_pending_cupti_export() is None
+
+
 def test_enumerations_have_the_same_numbers():
     theirs = {name: int(value) for name, value in torch_profiler.ProfilerActivity.__members__.items()}
     ours = {name: value.value for name, value in lanescope.ProfilerActivity.__members__.items()}

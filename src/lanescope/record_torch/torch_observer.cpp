@@ -160,11 +160,27 @@ const std::shared_ptr<ObserverState>& thread_state() {
   return *state;
 }
 
+// Who is there; to be compared only. torch 2.14 has two functions where older ones have get().
+template <typename Base>
+const Base* in_process_slot() {
+  if constexpr (requires { Base::getGlobal(); })
+    return Base::getGlobal().get();
+  else
+    return Base::get(true);
+}
+template <typename Base>
+const Base* in_thread_slot() {
+  if constexpr (requires { Base::getTLS(); })
+    return Base::getTLS();
+  else
+    return Base::get(false);
+}
+
 void take_process_slot() {
-  if (!ProfilerStateBase::get(true)) ProfilerStateBase::push(process_state());
+  if (!in_process_slot<ProfilerStateBase>()) ProfilerStateBase::push(process_state());
 }
 void leave_process_slot() {
-  if (ProfilerStateBase::get(true) == process_state().get()) ProfilerStateBase::pop(true);
+  if (in_process_slot<ProfilerStateBase>() == process_state().get()) ProfilerStateBase::pop(true);
 }
 // torch gives allocator reports only to the thread's state. So each thread that runs an operator
 // gets ours, unless it has torch.profiler's. C++ programs need it only for memory.
@@ -511,7 +527,7 @@ void add_callback(uint32_t options) {
 int start(void*, uint32_t options, char* line, size_t size) {
   try {
     const std::lock_guard lock(observer().mutex);
-    const auto* other = ProfilerStateBase::get(false);
+    const auto* other = in_thread_slot<ProfilerStateBase>();
     if (other && other != thread_state().get()) {
       say(line, size,
           (options & LANESCOPE_RECORD_MEMORY)
