@@ -1,6 +1,6 @@
 #include <Python.h>
 
-#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED) && \
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030f0000 && !defined(Py_GIL_DISABLED) && \
     !defined(PYPY_VERSION) && defined(__has_include)
 #if __has_include(<internal/pycore_frame.h>)
 #define LANESCOPE_INTERNAL_FRAMES 1
@@ -8,6 +8,10 @@
 #include <internal/pycore_frame.h>
 #if PY_VERSION_HEX >= 0x030c0000
 #include <internal/pycore_code.h>
+#endif
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
 #endif
 #endif
 #elif PY_VERSION_HEX < 0x030b0000 && !defined(PYPY_VERSION)
@@ -33,15 +37,26 @@ static inline uint64_t mixed(uint64_t hash, uint64_t word) {
 
 #ifdef LANESCOPE_INTERNAL_FRAMES
 
+#if PY_VERSION_HEX >= 0x030e0000
+#define CODE_OF(frame) ((const void*)PyStackRef_AsPyObjectBorrow((frame)->f_executable))
+#define LOCAL_OF(frame, at) PyStackRef_AsPyObjectBorrow((frame)->localsplus[at])
+#else
+#define LOCAL_OF(frame, at) ((frame)->localsplus[at])
 #if PY_VERSION_HEX >= 0x030d0000
 #define CODE_OF(frame) ((const void*)(frame)->f_executable)
-#define INSTRUCTION_OF(frame) ((const void*)(frame)->instr_ptr)
 #else
 #define CODE_OF(frame) ((const void*)(frame)->f_code)
+#endif
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+#define INSTRUCTION_OF(frame) ((const void*)(frame)->instr_ptr)
+#else
 #define INSTRUCTION_OF(frame) ((const void*)(frame)->prev_instr)
 #endif
 // The interpreter loop's own frame between C and Python, from 3.12 on.
-#if PY_VERSION_HEX >= 0x030c0000
+#if PY_VERSION_HEX >= 0x030e0000
+#define IS_SHIM(frame) ((frame)->owner >= FRAME_OWNED_BY_INTERPRETER)
+#elif PY_VERSION_HEX >= 0x030c0000
 #define IS_SHIM(frame) ((frame)->owner == FRAME_OWNED_BY_CSTACK)
 #else
 #define IS_SHIM(frame) 0
@@ -95,7 +110,7 @@ void lanescope_read_call(const void* frame_object, struct LanescopeCall* out) {
 }
 
 const void* lanescope_first_argument(const void* frame) {
-  const PyObject* object = ((const _PyInterpreterFrame*)frame)->localsplus[0];
+  const PyObject* object = LOCAL_OF((const _PyInterpreterFrame*)frame, 0);
   return object && PyCell_Check(object) ? ((const PyCellObject*)object)->ob_ref : object;
 }
 
@@ -301,8 +316,8 @@ int lanescope_watch_code(void (*destroyed)(const void* code)) {
 const char* lanescope_frames_unsupported(void) {
 #if defined(Py_GIL_DISABLED)
   return "this lanescope does not read the stacks of a free-threaded Python";
-#elif PY_VERSION_HEX >= 0x030e0000
-  return "this lanescope reads the stacks of Python 3.9 to 3.13, and this one is newer";
+#elif PY_VERSION_HEX >= 0x030f0000
+  return "this lanescope reads the stacks of Python 3.9 to 3.14, and this one is newer";
 #else
   return "lanescope was built without CPython's internal headers, which reading stacks needs";
 #endif

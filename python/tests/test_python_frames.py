@@ -63,7 +63,7 @@ def frames_of(trace):
     frames = {event["args"]["Python id"]: Frame(event) for event in events}
     assert len(frames) == len(events)
     for frame in frames.values():
-        parent = frame.event["args"]["Python parent id"]
+        parent = frame.event["args"].get("Python parent id")  # None, or from torch 2.14 on absent
         if parent is None:
             continue
         above = frames[parent]
@@ -174,8 +174,8 @@ def test_a_generator_is_a_frame_each_time_it_runs(tmp_path):
         made.close()
 
     frames = recorded(tmp_path, run)
-    # Python 3.12 closes a generator that catches nothing without running it.
-    closed = [] if sys.version_info >= (3, 12) else [(here("numbers"), [])]
+    # Python 3.12 and 3.13 close a generator that catches nothing without running it.
+    closed = [] if (3, 12) <= sys.version_info < (3, 14) else [(here("numbers"), [])]
     assert [child.tree() for child in one(frames, here("run")).children] == [
         ("<built-in function next>", [(here("numbers"), [(here("leaf"), [])])]),
         (here("leaf"), []),
