@@ -42,7 +42,8 @@ export function FlamePanel() {
     range.value = area !== null ? [area.t0, area.t1] : [Math.max(0, Math.floor(window.t0)), Math.ceil(window.t1)];
     if (chosen.value < 0) return;
     root.value = -1;
-    store.engine.flame(0, range.value[0], range.value[1], chosen.value).then((answer) => { nodes.value = answer; }, (reason) => report(store, reason));
+    nodes.value = null;
+    store.engine.flame(0, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { nodes.value = answer; }, (reason) => report(store, reason));
   });
   if (lanes.length === 0) return <p class="pad">No lane of this trace has events inside events.</p>;
   const list = nodes.value ?? [];
@@ -58,6 +59,8 @@ export function FlamePanel() {
         <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value !== null ? " (the area)" : " (the window)"}; equal calls are joined, widths are time</span>
         {root.value >= 0 && <button type="button" class="small" onClick={() => { root.value = -1; }}>Whole graph</button>}
       </div>
+      {nodes.value === null && <p class="pad faint">…</p>}
+      {nodes.value !== null && boxes.length === 0 && <p class="pad">Nothing of this lane is in that time.</p>}
       <div class="flame" tabIndex={0} role="group" aria-label="flame graph">
         <div class="flame-inner" style={{ height: `${depth * 20}px` }}>
           {boxes.map((box) => {

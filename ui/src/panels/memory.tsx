@@ -1,7 +1,7 @@
 // What held the GPU's memory at its peak.
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { MemoryAnswer } from "../api/types.ts";
-import { formatBytes, formatCount, formatTime } from "../base/format.ts";
+import { formatBytes, formatTime, plural } from "../base/format.ts";
 import { goTo, report, reveal } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text } from "./common.tsx";
@@ -30,7 +30,7 @@ export function MemoryPanel() {
               {device.holders.map((holder) => (
                 <li key={holder.text}>
                   <span class="share-bar" aria-hidden="true"><span style={{ width: `${(holder.bytes / most) * 100}%` }} /></span>
-                  <span class="number">{formatBytes(holder.bytes)}</span> <Text of={holder.text} /> <span class="faint">{formatCount(holder.blocks)} blocks</span>
+                  <span class="number">{formatBytes(holder.bytes)}</span> <Text of={holder.text} /> <span class="faint">{plural(holder.blocks, "block")}</span>
                 </li>
               ))}
             </ol>
