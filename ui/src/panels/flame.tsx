@@ -28,6 +28,26 @@ export function flameBoxes(nodes: readonly FlameNode[], root: number, least = 0.
   return boxes;
 }
 
+// Python's stack begins with frames that only call the next one. The graph begins where the time divides.
+export function firstFork(nodes: readonly FlameNode[]): number {
+  const children = new Map<number, number[]>();
+  nodes.forEach((node, index) => {
+    const list = children.get(node.parent);
+    if (list === undefined) children.set(node.parent, [index]);
+    else list.push(index);
+  });
+  let at = -1;
+  let depth = 0;
+  for (let list = children.get(-1) ?? []; list.length > 0; depth += 1) {
+    const largest = list.reduce((a, b) => (nodes[a].total_ns >= nodes[b].total_ns ? a : b));
+    const total = at < 0 ? list.reduce((sum, index) => sum + nodes[index].total_ns, 0) : nodes[at].total_ns;
+    if (nodes[largest].total_ns < 0.95 * total) break;
+    at = largest;
+    list = children.get(at) ?? [];
+  }
+  return depth > 3 ? at : -1;
+}
+
 export function FlamePanel() {
   const store = useStore();
   const nodes = useSignal<FlameNode[] | null>(null);
@@ -43,7 +63,7 @@ export function FlamePanel() {
     if (chosen.value < 0) return;
     root.value = -1;
     nodes.value = null;
-    store.engine.flame(0, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { nodes.value = answer; }, (reason) => report(store, reason));
+    store.engine.flame(0, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { root.value = firstFork(answer); nodes.value = answer; }, (reason) => report(store, reason));
   });
   if (lanes.length === 0) return <p class="pad">No lane of this trace has events inside events.</p>;
   const list = nodes.value ?? [];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { FlameNode } from "../api/types.ts";
 import { compareRows } from "./compare.tsx";
-import { flameBoxes } from "./flame.tsx";
+import { firstFork, flameBoxes } from "./flame.tsx";
 import { stepBars } from "./step_ribbon.tsx";
 
 test("a step that takes longer than usual is marked, start-up steps do not flatten the others", () => {
@@ -37,4 +37,12 @@ test("rows of a comparison are ordered by change, and say what is new or gone", 
   ] });
   assert.deepEqual(rows.map((row) => [row.name, row.state]), [["GEMM", "new"], ["k3", "gone"], ["k1", ""]]);
   assert.deepEqual(compareRows({}), []);
+});
+
+test("a flame graph begins where the time divides", () => {
+  const node = (parent: number, total: number): FlameNode => ({ name: "", parent, kind: 2, total_ns: total, self_ns: 0, count: 1 });
+  const chain = [node(-1, 100), node(0, 100), node(1, 99), node(2, 98), node(3, 60), node(3, 38)];
+  assert.equal(firstFork(chain), 3);
+  assert.equal(firstFork([node(-1, 60), node(-1, 40)]), -1);
+  assert.equal(firstFork([]), -1);
 });

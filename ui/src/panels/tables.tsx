@@ -3,7 +3,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { none, type TableAnswer } from "../api/types.ts";
 import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { report, search, selectSlice } from "../state/actions.ts";
+import { nextHit, report, search, selectSlice } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import { VirtualTable } from "./virtual_table.tsx";
 
@@ -75,6 +75,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
         onSort={(key) => { sort.value = { key, descending: sort.value.key === key ? !sort.value.descending : got.columns.find((column) => column.key === key)?.unit !== "text" }; }}
         onOpen={(row) => {
           if (row.slice !== undefined && row.slice !== none) void selectSlice(store, 0, row.slice, { move: true });
+          else if (typeof row.name === "string") void search(store, row.name.replace(/\*$/, "")).then(() => nextHit(store, 1));
         }}
         isCurrent={(row) => row.slice !== undefined && store.details.value?.slice === row.slice}
         columns={got.columns.map((column) => ({
@@ -82,7 +83,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
           cell: (row) => cell(column.unit, row[column.key]),
         }))}
       />
-      <p class="faint hint">A row shows its longest event. <button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search all of the selected name</button></p>
+      <p class="faint hint">Click a row to see one of its events. <button type="button" class="small" onClick={() => { const name = store.details.value?.short; if (name) void search(store, name); }}>Search all of the selected name</button></p>
     </div>
   );
 }
