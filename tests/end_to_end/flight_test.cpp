@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "child_process.h"
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/testing/sanitizers.h"
@@ -33,7 +34,10 @@ using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
+using testing::in_child;
 using testing::kSanitizers;
+using testing::wait_for;
+using testing::wait_until;
 constexpr std::int64_t kMs = 1'000'000;
 
 std::int64_t now_ns() {
@@ -104,24 +108,6 @@ void expect_no_gap(const std::vector<std::int64_t>& found) {
     ASSERT_EQ(found[i], found[i - 1] + 1) << "at " << i << " of " << found.size();
 }
 
-pid_t in_child(const std::function<int()>& body) {
-  fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  return child;
-}
-int wait_for(pid_t child) {
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
-bool wait_until(const std::function<bool()>& what) {
-  for (const std::int64_t until = now_ns() + 120'000 * kMs; now_ns() < until;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return false;
-}
 // A machine may let a thread wait for longer than a ring reaches. What needs it within that time is
 // tried with rings of more and more time: `attempt` says whether the machine was fast enough.
 void with_longer_and_longer_rings(std::int64_t last_ns,

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "child_process.h"
 #include "lanescope/format/spool/read_spool.h"
 #include "lanescope/profiler.h"
 #include "lanescope/record/activity_source.h"
@@ -35,7 +36,10 @@ namespace lanescope {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::in_child;
 using ::testing::UnorderedElementsAre;
+using testing::wait_for;
+using testing::wait_until;
 namespace fs = std::filesystem;
 
 #if defined(__SANITIZE_THREAD__)
@@ -62,27 +66,6 @@ SliceId find(const Trace& trace, std::string_view name) {
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
     if (trace.name(SliceId{i}) == name) return SliceId{i};
   return kNone<SliceId>;
-}
-
-// Forks; the child runs `body` and leaves by _exit. Returns the child.
-pid_t in_child(const std::function<int()>& body) {
-  fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  return child;
-}
-int wait_for(pid_t child) {
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
-bool wait_until(const std::function<bool()>& what) {
-  using Clock = std::chrono::steady_clock;
-  for (const auto until = Clock::now() + std::chrono::seconds(120); Clock::now() < until;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
 }
 
 // ---- Threads ----
@@ -444,7 +427,8 @@ TEST_F(RecordTest, ForkedChildrenDoNotRecordAndDoNotDisturb) {
 
 TEST_F(RecordTest, AForkedChildMayRecordOnItsOwn) {
   if (kThreadSanitizer)
-    GTEST_SKIP() << "the thread sanitizer allows no new thread in a child of a threaded process";
+    GTEST_SKIP() << "needs a build without the thread sanitizer, which allows no new thread in a child of a "
+           "threaded process";
   Profiler parent;
   ASSERT_TRUE(parent.start());
   { LANESCOPE_RECORD_FUNCTION("parent"); }

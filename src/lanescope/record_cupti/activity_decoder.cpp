@@ -29,6 +29,35 @@ struct SynchronizationStart {
   std::uint32_t correlation, context, stream, event;
 };
 
+// The fields that copies inside a device and between devices share.
+template <class Copy>
+spool::MemcpyRecord copy_record(const Copy& copy) {
+  spool::MemcpyRecord out{};
+  out.begin_tsc = copy.start;
+  out.end_tsc = copy.end;
+  out.correlation = copy.correlationId;
+  out.kind = static_cast<std::uint8_t>(spool::ActivityKind::kMemcpy);
+  out.copy_kind = copy.copyKind;
+  out.source_memory = copy.srcKind;
+  out.destination_memory = copy.dstKind;
+  out.bytes = copy.bytes;
+  out.stream = copy.streamId;
+  out.context = copy.contextId;
+  out.device = narrow<std::uint16_t>(copy.deviceId);
+  out.is_async = (copy.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0;
+  return out;
+}
+
+// Where a copy or memset of a CUDA graph belongs.
+template <class Transfer>
+spool::TransferMoreRecord graph_record(const Transfer& transfer) {
+  spool::TransferMoreRecord more{};
+  more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
+  more.graph_node_id = transfer.graphNodeId;
+  more.graph_id = transfer.graphId;
+  return more;
+}
+
 }  // namespace
 
 ActivityDecoder::ActivityDecoder(std::uint32_t cupti_version, Write write, Intern intern)
@@ -147,49 +176,18 @@ void ActivityDecoder::decode_kernel(const CUpti_ActivityKernel9& kernel) {
 }
 
 void ActivityDecoder::decode_memcpy(const CUpti_ActivityMemcpy5& copy) {
-  spool::MemcpyRecord out{};
-  out.begin_tsc = copy.start;
-  out.end_tsc = copy.end;
-  out.correlation = copy.correlationId;
-  out.kind = static_cast<std::uint8_t>(spool::ActivityKind::kMemcpy);
-  out.copy_kind = copy.copyKind;
-  out.source_memory = copy.srcKind;
-  out.destination_memory = copy.dstKind;
-  out.bytes = copy.bytes;
-  out.stream = copy.streamId;
-  out.context = copy.contextId;
-  out.device = narrow<std::uint16_t>(copy.deviceId);
-  out.is_async = (copy.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0;
+  spool::MemcpyRecord out = copy_record(copy);
   out.more = copy.graphId != 0;
   add(out);
   if (copy.graphId == 0) return;
-  spool::TransferMoreRecord more{};
-  more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
-  more.graph_node_id = copy.graphNodeId;
-  more.graph_id = copy.graphId;
-  add(more);
+  add(graph_record(copy));
 }
 
 void ActivityDecoder::decode_peer_memcpy(const CUpti_ActivityMemcpyPtoP4& copy) {
-  spool::MemcpyRecord out{};
-  out.begin_tsc = copy.start;
-  out.end_tsc = copy.end;
-  out.correlation = copy.correlationId;
-  out.kind = static_cast<std::uint8_t>(spool::ActivityKind::kMemcpy);
-  out.copy_kind = copy.copyKind;
-  out.source_memory = copy.srcKind;
-  out.destination_memory = copy.dstKind;
-  out.bytes = copy.bytes;
-  out.stream = copy.streamId;
-  out.context = copy.contextId;
-  out.device = narrow<std::uint16_t>(copy.deviceId);
-  out.is_async = (copy.flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC) != 0;
+  spool::MemcpyRecord out = copy_record(copy);
   out.more = 1;
   add(out);
-  spool::TransferMoreRecord more{};
-  more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
-  more.graph_node_id = copy.graphNodeId;
-  more.graph_id = copy.graphId;
+  spool::TransferMoreRecord more = graph_record(copy);
   more.is_peer = 1;
   more.source_context = copy.srcContextId;
   more.destination_context = copy.dstContextId;
@@ -214,11 +212,7 @@ void ActivityDecoder::decode_memset(const CUpti_ActivityMemset4& set) {
   out.value = set.value;
   add(out);
   if (set.graphId == 0) return;
-  spool::TransferMoreRecord more{};
-  more.kind = static_cast<std::uint8_t>(spool::ActivityKind::kContinued);
-  more.graph_node_id = set.graphNodeId;
-  more.graph_id = set.graphId;
-  add(more);
+  add(graph_record(set));
 }
 
 void ActivityDecoder::decode_sync(const CUpti_Activity* record) {

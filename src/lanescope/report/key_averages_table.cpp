@@ -1,5 +1,5 @@
-// Rules 8 to 12 of docs/definitions/key_averages.md: order, columns, widths, formats and footer as
-// torch writes them.
+// Rules 9 to 12 of docs/definitions/key_averages.md: columns, widths, formats and footer as torch
+// writes them.
 #include "lanescope/report/key_averages_table.h"
 
 #include <fmt/format.h>
@@ -8,11 +8,10 @@
 #include <array>
 #include <cmath>
 #include <deque>
-#include <numeric>
 #include <unordered_map>
 
 #include "lanescope/names/kernel_name.h"
-#include "lanescope/report/json_writer.h"
+#include "lanescope/report/key_averages_rows.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -23,115 +22,6 @@ using analysis::KeyAverages;
 using analysis::TableStyle;
 
 constexpr std::size_t kColumnWidth = 12;
-constexpr std::array<std::string_view, 35> kSortKeys{"cpu_time",
-                                                     "cpu_time_total",
-                                                     "self_cpu_time_total",
-                                                     "device_time",
-                                                     "device_time_total",
-                                                     "self_device_time_total",
-                                                     "cuda_time",
-                                                     "cuda_time_total",
-                                                     "self_cuda_time_total",
-                                                     "xpu_time",
-                                                     "xpu_time_total",
-                                                     "self_xpu_time_total",
-                                                     "privateuse1_time",
-                                                     "privateuse1_time_total",
-                                                     "self_privateuse1_time_total",
-                                                     "cpu_memory_usage",
-                                                     "self_cpu_memory_usage",
-                                                     "device_memory_usage",
-                                                     "self_device_memory_usage",
-                                                     "cuda_memory_usage",
-                                                     "self_cuda_memory_usage",
-                                                     "xpu_memory_usage",
-                                                     "self_xpu_memory_usage",
-                                                     "privateuse1_memory_usage",
-                                                     "self_privateuse1_memory_usage",
-                                                     "count",
-                                                     "flops",
-                                                     "key",
-                                                     "input_shapes",
-                                                     "overload_name",
-                                                     "node_id",
-                                                     "is_async",
-                                                     "is_remote",
-                                                     "is_legacy",
-                                                     "is_user_annotation"};
-
-// Averages are totals over calls, as torch divides: in doubles.
-double average_us(double total_us, const KeyAverage& row) {
-  return row.count == 0 ? 0.0 : total_us / static_cast<double>(row.count);
-}
-
-// The value torch sorts by; text keys are handled by their own comparison.
-double sort_value(const KeyAverage& row, std::string_view key) {
-  if (key == "cpu_time") return average_us(row.cpu_time_total_us, row);
-  if (key == "cpu_time_total") return row.cpu_time_total_us;
-  if (key == "self_cpu_time_total") return row.self_cpu_time_total_us;
-  if (key == "device_time") return average_us(row.device_time_total_us, row);
-  if (key == "device_time_total") return row.device_time_total_us;
-  if (key == "self_device_time_total") return row.self_device_time_total_us;
-  if (key == "cpu_memory_usage") return static_cast<double>(row.cpu_memory_bytes);
-  if (key == "self_cpu_memory_usage") return static_cast<double>(row.self_cpu_memory_bytes);
-  if (key == "device_memory_usage") return static_cast<double>(row.device_memory_bytes);
-  if (key == "self_device_memory_usage") return static_cast<double>(row.self_device_memory_bytes);
-  if (key == "count") return static_cast<double>(row.count);
-  if (key == "flops") return static_cast<double>(row.flops);
-  if (key == "is_async") return row.is_async ? 1 : 0;
-  if (key == "is_user_annotation") return row.is_annotation ? 1 : 0;
-  return 0;  // node_id, is_remote, is_legacy: the same for every row of a Kineto file
-}
-
-std::string with_device_alias(std::string_view key) {
-  for (const std::string_view alias : {"cuda", "xpu", "privateuse1"})
-    if (const std::size_t at = key.find(alias); at != key.npos)
-      return std::string(key.substr(0, at)) + "device" + std::string(key.substr(at + alias.size()));
-  return std::string(key);
-}
-
-Result<std::vector<const KeyAverage*>> sorted_rows(const KeyAverages& table,
-                                                   const std::string& sort_by) {
-  std::vector<const KeyAverage*> rows;
-  for (const KeyAverage& row : table.rows) rows.push_back(&row);
-  if (sort_by.empty()) return rows;
-  if (std::find(kSortKeys.begin(), kSortKeys.end(), sort_by) == kSortKeys.end())
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("unknown sort key '{}'; the table sorts by one of: {}", sort_by,
-                             fmt::join(kSortKeys, ", "))};
-  const std::string key = with_device_alias(sort_by);
-  const auto by_text = [&](const std::string KeyAverage::*field) {
-    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
-      return a->*field > b->*field;
-    });
-  };
-  if (key == "key")
-    by_text(&KeyAverage::name);
-  else if (key == "input_shapes")
-    by_text(&KeyAverage::input_shapes);
-  else if (key == "overload_name")
-    by_text(&KeyAverage::overload_name);
-  else
-    std::stable_sort(rows.begin(), rows.end(), [&](const KeyAverage* a, const KeyAverage* b) {
-      return sort_value(*a, key) > sort_value(*b, key);
-    });
-  return rows;
-}
-
-bool is_shown(const KeyAverage& row, const TableOptions& options) {
-  return !options.top_level_events_only || row.is_top_level;
-}
-
-std::vector<const KeyAverage*> limited(const std::vector<const KeyAverage*>& rows,
-                                       const TableOptions& options) {
-  std::vector<const KeyAverage*> shown;
-  for (const KeyAverage* row : rows) {
-    if (options.row_limit >= 0 && shown.size() >= static_cast<std::size_t>(options.row_limit))
-      break;
-    if (is_shown(*row, options)) shown.push_back(row);
-  }
-  return shown;
-}
 
 Result<void> check_widths(const TableOptions& options) {
   for (const auto& [name, width] : {std::pair("name", options.max_name_column_width),
@@ -163,7 +53,7 @@ class TableText {
     inspect();
     add_columns();
     write_head();
-    for (const KeyAverage* row : limited(rows_, options_)) write_row(*row);
+    for (const KeyAverage* row : shown_rows(rows_, options_)) write_row(*row);
     write_foot();
     return std::move(out_);
   }
@@ -412,7 +302,7 @@ class TableText {
     if (has_device_time_) line("Self " + device_ + " time total: " + time(self_device_us_));
     if (table_.style == TableStyle::kLanescope) write_notes();
     if (table_.style == TableStyle::kLanescope && !readable_.empty())
-      line("Kernel names are what their raw names say: --names raw shows those");
+      line("Kernel names are readable names; --names raw shows the raw ones");
   }
 
   // The period that contains all device work of the table: the window, extended if work runs on.
@@ -420,7 +310,7 @@ class TableText {
     const std::string window = time(static_cast<double>(table_.window_ns) / 1000.0);
     std::string text = fmt::format("the {} window", window);
     if (table_.device_window_ns > table_.window_ns)
-      text = fmt::format("the {} that the {} window and the work beyond it take",
+      text = fmt::format("{} (the {} window, and the work after it)",
                          time(static_cast<double>(table_.device_window_ns) / 1000.0), window);
     return table_.device_count > 1 ? fmt::format("{} times {}", table_.device_count, text) : text;
   }
@@ -437,17 +327,17 @@ class TableText {
     std::vector<std::string> lines;
     if (notes.unlaunched_count > 0)
       lines.push_back(
-          fmt::format("{} device slices ({}) have no launch call in the trace, as work of the "
-                      "warm-up: left out",
+          fmt::format("left out: {} device slices ({}) without a launch call in the trace, such as "
+                      "work of the warm-up",
                       notes.unlaunched_count, format_time_ns(notes.unlaunched_ns)));
     if (notes.before_first_step_count > 0)
-      lines.push_back(
-          fmt::format("{} device slices ({}) were launched before the first step: left out",
-                      notes.before_first_step_count, format_time_ns(notes.before_first_step_ns)));
+      lines.push_back(fmt::format("left out: {} device slices ({}) launched before the first step",
+                                  notes.before_first_step_count,
+                                  format_time_ns(notes.before_first_step_ns)));
     if (notes.overhead_claim_count > 0)
       lines.push_back(
-          fmt::format("{} device slices ({}) stand in torch's table a second time, under the "
-                      "profiler's own overhead rows: counted once",
+          fmt::format("counted once: {} device slices ({}) that torch's table has a second time, "
+                      "under the profiler's own overhead rows",
                       notes.overhead_claim_count, format_time_ns(notes.overhead_claim_ns)));
     if (table_.annotation_span_ns > 0)
       lines.push_back(fmt::format(
@@ -458,10 +348,10 @@ class TableText {
       lines.push_back(
           fmt::format("{} Python frames are not rows of this table", notes.python_frame_count));
     if (notes.other_thread_memory_count > 0)
-      lines.push_back(
-          fmt::format("{} memory records count for operators of their own thread only; torch gives "
-                      "them to every thread's",
-                      notes.other_thread_memory_count));
+      lines.push_back(fmt::format(
+          "{} memory records count only for operators of their own thread; torch counts "
+          "them for operators of every thread",
+          notes.other_thread_memory_count));
     if (lines.empty()) return;
     line("Differs from torch's table (--style torch):");
     for (const std::string& each : lines) line("  * " + each);
@@ -488,66 +378,7 @@ class TableText {
   const char* flops_name_ = "";
 };
 
-struct Sums {
-  std::int64_t self_cpu_ns = 0, self_device_ns = 0;
-};
-
-Sums sums_of(const KeyAverages& table) {
-  Sums sums;
-  for (const KeyAverage& row : table.rows) {
-    sums.self_cpu_ns += row.self_cpu_time_total_ns;
-    if (row.on_device && !row.is_annotation) sums.self_device_ns += row.self_device_time_total_ns;
-  }
-  return sums;
-}
-
-void write_json_row(const KeyAverage& row, const Sums& sums, JsonWriter& json) {
-  json.begin_object().text("name", row.name);
-  if (row.on_device && !row.is_annotation) {
-    const names::KernelName name = names::parse_kernel_name(row.name);
-    if (name.known()) json.text("readable_name", name.text);
-  }
-  if (!row.overload_name.empty()) json.text("overload_name", row.overload_name);
-  if (!row.input_shapes.empty()) json.text("input_shapes", row.input_shapes);
-  if (!row.stack.empty()) {
-    json.begin_array("stack");
-    for (const std::string& frame : row.stack) json.text({}, frame);
-    json.end_array();
-  }
-  json.boolean("on_device", row.on_device)
-      .boolean("is_annotation", row.is_annotation)
-      .boolean("is_top_level", row.is_top_level);
-  json.integer("count", row.count);
-  json.integer("cpu_time_total_ns", row.cpu_time_total_ns)
-      .integer("self_cpu_time_total_ns", row.self_cpu_time_total_ns);
-  json.integer("device_time_total_ns", row.device_time_total_ns)
-      .integer("self_device_time_total_ns", row.self_device_time_total_ns);
-  const auto ratio = [&](std::string_view key, std::int64_t part, std::int64_t whole) {
-    if (whole == 0)
-      json.null(key);
-    else
-      json.real(key, static_cast<double>(part) / static_cast<double>(whole));
-  };
-  ratio("self_cpu_time_ratio", row.self_cpu_time_total_ns, sums.self_cpu_ns);
-  ratio("self_device_time_ratio", row.is_annotation ? 0 : row.self_device_time_total_ns,
-        sums.self_device_ns);
-  json.integer("cpu_memory_bytes", row.cpu_memory_bytes)
-      .integer("self_cpu_memory_bytes", row.self_cpu_memory_bytes);
-  json.integer("device_memory_bytes", row.device_memory_bytes)
-      .integer("self_device_memory_bytes", row.self_device_memory_bytes);
-  json.integer("flops_count", row.flops).end_object();
-}
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of("\",\r\n") == text.npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + '"';
-}
-
 }  // namespace
-
-std::span<const std::string_view> table_sort_keys() { return kSortKeys; }
 
 Result<TimeUnit> parse_time_unit(std::string_view text) {
   if (text == "s") return TimeUnit::kSeconds;
@@ -561,57 +392,6 @@ Result<std::string> key_averages_text(const KeyAverages& table, const TableOptio
   LANESCOPE_TRY_VOID(check_widths(options));
   LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
   return TableText(table, options, std::move(rows)).run();
-}
-
-Result<std::string> key_averages_json(const KeyAverages& table, const TableOptions& options) {
-  LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
-  const Sums sums = sums_of(table);
-  JsonWriter json("table");
-  json.text("style", table.style == TableStyle::kTorch ? "torch" : "lanescope");
-  json.text("device", table.device);
-  json.integer("window_ns", table.window_ns).integer("device_busy_ns", table.device_busy_ns);
-  json.integer("device_count", table.device_count)
-      .integer("device_window_ns", table.device_window_ns);
-  json.integer("self_cpu_time_total_ns", sums.self_cpu_ns)
-      .integer("self_device_time_total_ns", sums.self_device_ns);
-  json.integer("row_count", table.rows.size());
-  const analysis::TorchEventsNotes& notes = table.corrections;
-  json.begin_object("corrections");
-  json.integer("unlaunched_count", notes.unlaunched_count)
-      .integer("unlaunched_ns", notes.unlaunched_ns);
-  json.integer("before_first_step_count", notes.before_first_step_count)
-      .integer("before_first_step_ns", notes.before_first_step_ns);
-  json.integer("overhead_claim_count", notes.overhead_claim_count)
-      .integer("overhead_claim_ns", notes.overhead_claim_ns);
-  json.integer("annotation_span_ns", table.annotation_span_ns)
-      .integer("annotation_busy_ns", table.annotation_busy_ns);
-  json.integer("python_frame_count", notes.python_frame_count);
-  json.integer("other_thread_memory_count", notes.other_thread_memory_count).end_object();
-  json.begin_array("rows");
-  for (const KeyAverage* row : limited(rows, options)) write_json_row(*row, sums, json);
-  json.end_array();
-  return json.take();
-}
-
-Result<std::string> key_averages_csv(const KeyAverages& table, const TableOptions& options) {
-  LANESCOPE_TRY(auto rows, sorted_rows(table, options.sort_by));
-  std::string out =
-      "name,overload_name,input_shapes,stack,on_device,is_annotation,is_top_level,count,cpu_time_"
-      "total_ns,"
-      "self_cpu_time_total_ns,device_time_total_ns,self_device_time_total_ns,cpu_memory_bytes,self_"
-      "cpu_memory_bytes,"
-      "device_memory_bytes,self_device_memory_bytes,flops_count\r\n";
-  for (const KeyAverage* row : limited(rows, options)) {
-    out += fmt::format(
-        "{},{},{},{},{:d},{:d},{:d},{},{},{},{},{},{},{},{},{},{}\r\n", csv_cell(row->name),
-        csv_cell(row->overload_name), csv_cell(row->input_shapes),
-        csv_cell(fmt::format("{}", fmt::join(row->stack, ";"))), row->on_device, row->is_annotation,
-        row->is_top_level, row->count, row->cpu_time_total_ns, row->self_cpu_time_total_ns,
-        row->device_time_total_ns, row->self_device_time_total_ns, row->cpu_memory_bytes,
-        row->self_cpu_memory_bytes, row->device_memory_bytes, row->self_device_memory_bytes,
-        row->flops);
-  }
-  return out;
 }
 
 }  // namespace lanescope::report

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -24,84 +22,19 @@
 #include "lanescope/codec/json_text.h"
 #include "lanescope/format/kineto_json/event_order.h"
 #include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/json_output.h"
 #include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
 namespace {
 
-constexpr std::size_t kFlushBytes = 1 << 20;
 constexpr std::string_view kSpans = "Spans";  // the process of Kineto's own spans
-
-// Text that grows and goes to the sink in large pieces.
-class Text {
- public:
-  explicit Text(codec::ByteSink& sink) : sink_(sink) {}
-  void add(std::string_view text) { buffer_ += text; }
-  void add(char c) { buffer_ += c; }
-  std::string& raw() { return buffer_; }
-  void add_integer(std::int64_t value) {
-    char digits[24];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    buffer_.append(digits, static_cast<std::size_t>(end - digits));
-  }
-  // Nanoseconds as microseconds with three decimals.
-  void add_time(std::int64_t ns) {
-    char digits[32];
-    char* at = digits;
-    auto rest = static_cast<std::uint64_t>(ns);
-    if (ns < 0) {
-      *at++ = '-';
-      rest = 0 - rest;
-    }
-    at = std::to_chars(at, digits + sizeof digits, rest / 1000).ptr;
-    const auto decimals = static_cast<unsigned>(rest % 1000);
-    *at++ = '.';
-    *at++ = static_cast<char>('0' + decimals / 100);
-    *at++ = static_cast<char>('0' + decimals / 10 % 10);
-    *at++ = static_cast<char>('0' + decimals % 10);
-    buffer_.append(digits, static_cast<std::size_t>(at - digits));
-  }
-  // The shortest text that reads back as the same double, never as an integer. JSON has no NaN;
-  // 1e999 is infinite.
-  void add_double(double value) {
-    if (std::isnan(value)) return add("null");
-    if (std::isinf(value)) return add(value < 0 ? "-1e999" : "1e999");
-    char digits[40];
-    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-    const std::string_view text(digits, static_cast<std::size_t>(end - digits));
-    add(text);
-    if (text.find_first_of(".e") == std::string_view::npos) add(".0");
-  }
-  // Keeps the comma and the newline after the last event: the end of the list removes them.
-  void flush_if_full() {
-    if (buffer_.size() >= kFlushBytes) flush(2);
-  }
-  Result<void> finish() {
-    flush(0);
-    return std::move(status_);
-  }
-  bool failed() const { return !status_.has_value(); }
-  const Result<void>& status() const { return status_; }
-  std::uint64_t text_bytes() const { return flushed_ + buffer_.size(); }
-
- private:
-  void flush(std::size_t kept) {
-    const std::string_view out = std::string_view(buffer_).substr(0, buffer_.size() - kept);
-    flushed_ += out.size();
-    if (!failed()) status_ = sink_.write(out);
-    buffer_.erase(0, out.size());
-  }
-  codec::ByteSink& sink_;
-  std::string buffer_;
-  std::uint64_t flushed_ = 0;
-  Result<void> status_;
-};
 
 // The file being written; a Trace in pieces has one for all of them.
 struct Output {
   Output(codec::ByteSink& sink, bool comes_in_pieces) : text(sink), in_pieces(comes_in_pieces) {}
-  Text text;
+  JsonOutput text;
   std::uint64_t events = 0;
   bool in_pieces;
   std::unordered_set<std::string> labels;  // written by earlier pieces
@@ -548,7 +481,7 @@ class Writer {
   const Trace& trace_;
   const WriteOptions& options_;
   Output& output_;
-  Text& text_;
+  JsonOutput& text_;
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
   std::unordered_map<std::uint32_t, const Metadata*> last_metadata_;  // by StringId of the key
   std::vector<std::uint8_t> string_state_, json_state_;

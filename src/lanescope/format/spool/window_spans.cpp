@@ -5,7 +5,7 @@
 namespace lanescope::format {
 namespace {
 
-// The mark stands after everything that ends with the window. Readers, PyTorch's own tests among
+// The mark comes after everything that ends with the window. Readers, PyTorch's own tests among
 // them, compare it with ts + dur in doubles of microseconds. Since Kineto's base time, at most three
 // months, a double has steps of almost a nanosecond: the sum is wrong by up to one step, the mark
 // by half of one.
