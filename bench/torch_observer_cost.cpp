@@ -10,7 +10,9 @@
 #endif
 #include <time.h>
 
-#include <ATen/ATen.h>
+#include <ATen/Tensor.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/ones.h>
 #include <ATen/record_function.h>
 #include <c10/core/InferenceMode.h>
 

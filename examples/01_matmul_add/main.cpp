@@ -6,7 +6,10 @@
 #ifndef NDEBUG
 #define NDEBUG  // as the released torch was built
 #endif
-#include <ATen/ATen.h>
+#include <ATen/Tensor.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
 
 #include <CLI/CLI.hpp>
