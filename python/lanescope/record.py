@@ -131,7 +131,7 @@ def flight_environment(
     if last is None:
         for flag, value in (("--slow-step", slow_step), ("--max-dumps", max_dumps)):
             if value is not None:
-                raise ValueError(f"{flag} is about dumps of what came last: say with --last how much is kept, such as --last 10s")
+                raise ValueError(f"{flag} needs --last, which says how much is kept, such as --last 10s")
         return env
     if schedule is not None:
         raise ValueError(

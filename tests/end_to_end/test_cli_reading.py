@@ -111,7 +111,7 @@ def test_a_second_document_in_a_file_is_named_with_its_place(run, tmp_path):
     path.write_text(first + "\n" + first + first)
     ran = run("table", path)
     assert ran.code == 0 and "aten::mm" in ran.out
-    assert (f"lost: another JSON document follows the first one, which alone was read (split the file to read it) "
+    assert (f"lost: another JSON document follows the first one and was not read (split the file to read it) "
             f"(2 times, first at byte {len(first) + 1:,})") in ran.err
     assert "another JSON document" in run("info", path).out
 
@@ -146,7 +146,7 @@ def test_what_is_no_trace_gets_one_line_and_exit_code_2(run, tmp_path, name, dat
 
 def test_a_file_that_may_not_be_read(run, tmp_path, matmul_trace):
     if os.geteuid() == 0:
-        pytest.skip("LOUD: root may read everything; run as another user")
+        pytest.skip("needs a user other than root, who may read every file")
     matmul_trace.chmod(0)
     ran = run("table", matmul_trace)
     assert ran.code == 2 and "Permission denied" in ran.complaint()

@@ -203,7 +203,7 @@ TEST_F(RecordedBuffersTest, CopiesAndMemsetsAreThoseOfTheProgram) {
 // cudaStreamWaitEvent and cudaStreamSynchronize once an iteration, and nothing else waits; what is
 // waited for is the event that cudaEventRecord recorded.
 TEST_F(RecordedBuffersTest, WaitsKnowWhatTheyWaitFor) {
-  if (CUPTI_API_VERSION < 130000) GTEST_SKIP() << "built with CUPTI headers older than CUDA 13's";
+  if (CUPTI_API_VERSION < 130000) GTEST_SKIP() << "needs CUPTI headers of CUDA 13 or newer";
   decode("cuda_program.bin");
   const auto events = all<spool::CudaEventRecord>(ActivityKind::kCudaEvent);
   ASSERT_EQ(events.size(), 4u);

@@ -106,7 +106,7 @@ class GpuSourceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!std::getenv("LANESCOPE_CUPTI_LIBRARY"))
-      GTEST_SKIP() << "run by ctest, which names the fake libcupti";
+      GTEST_SKIP() << "needs ctest, which names the fake libcupti";
     folder_ =
         std::filesystem::temp_directory_path() / ("lanescope_fake_gpu_" + std::to_string(getpid()));
   }

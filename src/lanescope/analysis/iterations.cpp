@@ -150,7 +150,7 @@ class Finder {
       if (candidate.marks.size() >= kFewestIterations &&
           !(compiles_with_xla_ && candidate.rank == Rank::kWait))
         order.push_back(&candidate);
-    // Within a rank the longest iterations; of equals what begins first.
+    // Within a rank the longest iterations; ties: what begins first.
     std::sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
       return std::tuple(a->rank, a->marks.size(), trace_.start_ns(a->marks.front()),
                         raw(a->marks.front())) < std::tuple(b->rank, b->marks.size(),

@@ -18,7 +18,7 @@ struct KernelLaunches {
 
   std::size_t lost_at_end() const { return calls.size() - recorded; }
   // At least five calls, and a hundredth of all, come after the last one with work. False if the
-  // trace has no launch calls: then nobody can know.
+  // trace has no launch calls: then it is unknown.
   bool gpu_stops_early() const;
 };
 

@@ -358,7 +358,7 @@ TEST(KeyAveragesTest, NamesAreDemangledAndBookkeepingIsHidden) {
   EXPECT_EQ(table.rows[1].name, "int*");
 }
 
-// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), beside another child each; on
+// copy_ [0, 100) holds copy_ [10, 60), which holds copy_ [20, 30), next to another child each; on
 // another thread there is one of 40. All calls together are 200 long, but only 140 of two threads.
 TEST(KeyAveragesTest, CallsInsideCallsOfTheirRowAreOneInTheUnion) {
   const Trace trace = std::move(Sketch()

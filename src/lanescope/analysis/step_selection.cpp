@@ -112,8 +112,8 @@ void leave_out_long_step(const StepEvidence& evidence, StepSelection& selection)
 Error no_such_step(const Steps& steps, std::int64_t number) {
   return Error{Errc::kInvalidArgument,
                steps.device_behind
-                   ? "expected no step: the GPU runs behind the steps that are marked, and "
-                     "without launch calls in the trace its work cannot be told apart by step"
+                   ? "expected no step: the GPU works later than the marked steps, and the trace "
+                     "has no launch calls that say which step its work belongs to"
                : !steps.marked
                    ? "expected a step's number, but the trace marks no steps"
                    : "expected a step from " + std::to_string(*steps.steps.front().number) +

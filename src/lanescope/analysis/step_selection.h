@@ -40,7 +40,7 @@ struct StepSelection {
   std::vector<LeftOutStep> left_out;     // all others, in order of time
   std::optional<std::size_t> long_step;  // the one of them with kLong
   bool one_chosen = false;               // StepOptions::step
-  // GPU work of the steady steps themselves is missing: what bounds a step cannot be told.
+  // GPU work of the steady steps themselves is missing: what bounds a step is unknown.
   bool lacks_gpu_work = false;
 
   std::vector<std::size_t> cut() const;    // in order of time

@@ -16,7 +16,7 @@ struct FarTimes {
 };
 
 // The slices furthest apart, if they span more than kLongestSpanNs: then a time is wrong, and
-// nobody knows which. O(slices). Any thread.
+// it is unknown which. O(slices). Any thread.
 std::optional<FarTimes> find_far_times(const Trace& trace);
 
 }  // namespace lanescope::analysis

@@ -79,13 +79,13 @@ void find_producer(const Trace& trace, TraceInfo& info) {
     info.producer = "unknown";
   }
   if (!info.producer.starts_with("torch.profiler")) return;
-  if (has_category(trace, "Operator")) evidence.push_back("category Operator: torch 1.x");
-  if (has_whole_microseconds(trace)) evidence.push_back("whole microseconds only: an old version");
+  if (has_category(trace, "Operator")) evidence.push_back("category Operator (torch 1.x)");
+  if (has_whole_microseconds(trace)) evidence.push_back("whole microseconds only (an old version)");
   if (trace.metadata_json("host_name"))
-    evidence.push_back("host_name: newer than torch 2.11");
+    evidence.push_back("host_name (newer than torch 2.11)");
   else if (trace.metadata_json("baseTimeNanoseconds"))
     evidence.push_back(
-        "baseTimeNanoseconds without host_name: torch 2.11 and some before it write so");
+        "baseTimeNanoseconds without host_name (torch 2.11 and some older versions)");
 }
 
 void find_devices(const Trace& trace, TraceInfo& info) {

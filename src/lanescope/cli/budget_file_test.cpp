@@ -17,7 +17,7 @@ class BudgetFileTest : public ::testing::Test {
   }
 };
 
-TEST_F(BudgetFileTest, LimitsStandInTheOrderOfTheFile) {
+TEST_F(BudgetFileTest, LimitsComeInTheOrderOfTheFile) {
   const auto budget = parse_budget(
       "per = \"recording\"\nallow_damage = true\n[at_most]\nwall = \"12 ms\"\nidle = '5 %'\n"
       "copies = 3\nhost_waits = 0.5\n[at_least]\ncompute = \"80 %\"\n"

@@ -109,7 +109,8 @@ int run_check(const CheckFlags& flags, Output& output) {
 }  // namespace
 
 void add_check_command(CommandLine& line) {
-  Command command = line.command("check", "does a trace keep its budget? exit code 1 when not");
+  Command command =
+      line.command("check", "check a trace against limits; exit code 1 if one is broken");
   const auto flags = std::make_shared<CheckFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.text_flag("--budget", &flags->budget, "FILE", "limits to keep: docs/formats/budget.md",
@@ -118,8 +119,8 @@ void add_check_command(CommandLine& line) {
                     "write a budget that this trace keeps; - is standard output",
                     {Completes::kFile});
   command.text_flag("--slack", &flags->slack, "PERCENT",
-                    "with --write-budget: room on top of what was measured (default 10%)");
-  command.switch_flag("--force", &flags->force, "with --write-budget: write over an existing file");
+                    "with --write-budget: limits are the measured values plus this (default 10%)");
+  command.switch_flag("--force", &flags->force, "with --write-budget: overwrite an existing file");
   command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
                       "check only this ProfilerStep (default: all but the first)");
   CLI::Option* json =
@@ -132,7 +133,7 @@ void add_check_command(CommandLine& line) {
   lanescope check trace.json.gz --budget budget.toml
   lanescope check trace.json.gz --budget budget.toml --md >> "$GITHUB_STEP_SUMMARY"
 
-Exit code 1 also says that a limit is broken, or that the trace lacks what a limit needs.
+The exit code is also 1 if a limit is broken, or if the trace lacks what a limit needs.
 )");
   command.runs([flags](Output& output) -> int { return run_check(*flags, output); });
 }

@@ -112,22 +112,22 @@ int run_clean(const CleanFlags& flags, Output& output) {
 void add_clean_command(CommandLine& line) {
   Command command = line.command("clean", "list or remove what killed processes left in a folder");
   const auto flags = std::make_shared<CleanFlags>();
-  command.argument("DIR", &flags->folder, "folder to look at; not the folders in it",
+  command.argument("DIR", &flags->folder, "folder to search, without its subfolders",
                    {Completes::kFolder});
   command.switch_flag("--yes", &flags->yes, "remove what is listed (default: only list it)");
   command.switch_flag("--recordings", &flags->which.recordings,
-                      "also recordings of killed processes without a trace");
+                      "also recordings of killed processes that have no trace yet");
   command.switch_flag("--any-host", &flags->which.any_host,
-                      "also files of other and of unknown machines");
+                      "also files of other machines and of unknown ones");
   command.switch_flag("--json", &flags->json, "write JSON");
   command.epilogue(R"(Examples:
   lanescope clean lanescope_traces
   lanescope clean lanescope_traces --yes
   lanescope clean /tmp --yes
 
-Leftovers are files of processes of this machine that no longer live: half-written files (.partial-<pid>, .part), copies
-for reading (.read<pid>), temporary recordings, and recordings that a killed process left once there is a trace of them.
-Finished traces, tables and recordings always stay, and so does whatever a living process may still write.
+Leftovers are files of this machine's processes that have ended: half-written files (.partial-<pid>, .part), copies for
+reading (.read<pid>), temporary recordings, and recordings of killed processes that have a trace.
+Finished traces, tables and recordings always stay, and so do files that a running process may still write.
 )");
   command.runs([flags](Output& output) -> int { return run_clean(*flags, output); });
 }

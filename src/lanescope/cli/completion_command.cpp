@@ -14,9 +14,9 @@ void add_completion_command(CommandLine& line) {
   command.argument("SHELL", shell.get(), "bash, zsh or fish",
                    {Completes::kWords, {"bash", "zsh", "fish"}});
   command.epilogue(R"(Examples:
-  source <(lanescope completion bash)        this bash, until it ends; the same line in ~/.bashrc keeps it
-  source <(lanescope completion zsh)         this zsh (after compinit)
-  lanescope completion fish | source         this fish
+  source <(lanescope completion bash)        for this shell; for all, put the line into ~/.bashrc
+  source <(lanescope completion zsh)         the same for zsh (after compinit)
+  lanescope completion fish | source         the same for fish
 )");
   command.runs([&line, shell](Output& output) -> int {
     if (*shell == "bash") {

@@ -56,18 +56,19 @@ int run_convert(const ConvertFlags& flags, Output& output) {
 
 void add_convert_command(CommandLine& line) {
   Command command = line.command(
-      "convert", "write a trace again as clean Kineto JSON: sorted, escaped, whole arrows");
+      "convert",
+      "write a clean copy of a trace as Kineto JSON: sorted, escaped, only whole arrows");
   const auto flags = std::make_shared<ConvertFlags>();
   command.argument("IN", &flags->in, kTraceArgument, {Completes::kFile});
   command.argument("OUT", &flags->out,
                    "file to write; packed when it ends in .gz or .zst; - prints the JSON",
                    {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT when it exists");
+  command.switch_flag("--force", &flags->force, "overwrite OUT");
   command.epilogue(R"(Examples:
   lanescope convert broken.json clean.json.gz            what could be read, for Perfetto and other tools
   lanescope convert trace.json.zst - | head -c 300
 
-What the input lost is listed on standard error and stays lost. OUT appears only when it is complete.
+Standard error lists what the input had lost. OUT appears only when it is complete.
 )");
   command.runs([flags](Output& output) -> int { return run_convert(*flags, output); });
 }

@@ -103,18 +103,17 @@ void add_doctor_command(CommandLine& line) {
   Command command = line.command(
       "doctor", "which parts of recording work on this machine, and what to do about the others");
   const auto flags = std::make_shared<DoctorFlags>();
-  command.text_flag(
-      "--python", &flags->python, "PYTHON",
-      "the Python whose package and torch are looked at (default: python3 of the PATH)",
-      {Completes::kCommand});
+  command.text_flag("--python", &flags->python, "PYTHON",
+                    "the Python whose package and torch are checked (default: python3 of the PATH)",
+                    {Completes::kCommand});
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   command.epilogue(R"(Examples:
   lanescope doctor
   lanescope doctor --python .venv/bin/python --json
 
-One line a check: ok, note or problem, what was found, and what to do. Where there is a GPU, a kernel of some
-microseconds is started through the driver, recorded, and looked for in the recording. Nothing is changed.
-The exit code is 1 when something that should work here does not; a machine without a GPU is none of that.
+Prints one line per check: ok, note or problem; what was found; what to do. If there is a GPU, doctor starts a short
+kernel, records it, and looks for it in the recording. It changes nothing.
+The exit code is 1 if something that should work here does not. A machine without a GPU is no problem.
 )");
   command.runs([flags](Output& output) -> int { return run_doctor(*flags, output); });
 }

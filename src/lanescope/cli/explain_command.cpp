@@ -153,7 +153,7 @@ void add_explain_command(CommandLine& line) {
                           "all findings with their arithmetic and evidence, not the first screen");
   CLI::Option* every_rule =
       command.switch_flag("--all", &flags->every_rule,
-                          "--full, and name each rule that found no issue or could not run");
+                          "like --full, and list the rules that found no issue or could not run");
   CLI::Option* json =
       command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   CLI::Option* markdown = command.switch_flag("--md", &flags->markdown, "Markdown");
@@ -161,7 +161,7 @@ void add_explain_command(CommandLine& line) {
                                         "write one page that needs nothing else: verdicts, bars, "
                                         "pictures of the evidence; - prints it",
                                         {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over OUT.html when it exists")->needs(html);
+  command.switch_flag("--force", &flags->force, "overwrite OUT.html")->needs(html);
   json->excludes(markdown)->excludes(html)->excludes(every_rule)->excludes(full);
   html->excludes(markdown)->excludes(every_rule)->excludes(full);
   command.epilogue(R"(Examples:

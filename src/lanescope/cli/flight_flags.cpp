@@ -32,7 +32,7 @@ Result<void> check_slow_step(std::string_view text) {
 
 void add_flight_flags(Command& command, FlightFlags* flags) {
   command.text_flag("--last", &flags->last, "TIME",
-                    "record for ever and keep only what came last: 10s, 500ms, 2m; kill -USR2 "
+                    "record without end and keep only the last TIME: 10s, 500ms, 2m; kill -USR2 "
                     "makes a dump at any time");
   command.text_flag("--slow-step", &flags->slow_step, "FACTOR",
                     "with --last: a dump when a step takes FACTOR times the median of the steps "
@@ -46,8 +46,7 @@ Result<void> check_flight_flags(const FlightFlags& flags, const std::string& sch
   if (flags.last.empty()) {
     if (flags.slow_step.empty() && !flags.max_dumps) return {};
     return Error{Errc::kInvalidArgument,
-                 fmt::format("{} is about dumps of what came last: say with --last how much is "
-                             "kept, such as --last 10s",
+                 fmt::format("{} needs --last, which says how much is kept, such as --last 10s",
                              flags.slow_step.empty() ? "--max-dumps" : "--slow-step")};
   }
   if (!schedule.empty()) {

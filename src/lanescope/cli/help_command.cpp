@@ -12,8 +12,7 @@ void add_help_command(CommandLine& line) {
   Command command = line.command("help", "explain a command, with examples");
   const auto topic = std::make_shared<std::string>();
   command
-      .argument("COMMAND", topic.get(),
-                "one of the commands; none: what lanescope is and the list of commands",
+      .argument("COMMAND", topic.get(), "a command; without it: the list of commands",
                 {Completes::kWords, line.command_names()})
       ->required(false);
   command.runs([&line, topic](Output& output) -> int {

@@ -22,7 +22,8 @@ std::string kernels_json(const explain::Facts& facts) {
 
 void add_kernels_command(CommandLine& line) {
   add_step_report(
-      line, {"kernels", "what ran on the GPU: equal kernels and copies together, with their spread",
+      line, {"kernels",
+             "what ran on the GPU: equal kernels and copies in one row, and how their times differ",
              R"(Examples:
   lanescope kernels trace.json.gz
   lanescope kernels trace.json.gz --step 12 --rows 100

@@ -272,16 +272,15 @@ void add_record_command(CommandLine& line) {
       line.command("record", "run a program unchanged and record what PyTorch and CUDA do in it");
   const auto flags = std::make_shared<RecordFlags>();
   command.text_flag("-o,--out", &flags->folder, "DIR",
-                    "folder for results; made when missing (default lanescope_traces)",
+                    "folder for results, made if missing (default lanescope_traces)",
                     {Completes::kFolder});
-  command.text_flag(
-      "--schedule", &flags->schedule, "KEYS",
-      "record some steps only: wait=1,warmup=1,active=3 with the keys and meanings of "
-      "torch.profiler.schedule (default: from the import of torch to the exit)");
+  command.text_flag("--schedule", &flags->schedule, "KEYS",
+                    "record some steps only: wait=1,warmup=1,active=3, with the keys of "
+                    "torch.profiler.schedule (default: from the import of torch to the exit)");
   add_flight_flags(command, &flags->flight);
   add_size_flags(command, &flags->sizes);
   command.text_flag("--activities", &flags->activities, "WORDS",
-                    "cpu, cuda or cpu,cuda (default: both, cuda where there is a GPU)",
+                    "cpu, cuda or cpu,cuda (default: both if there is a GPU)",
                     {Completes::kWords, {"cpu", "cuda", "cpu,cuda"}});
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
@@ -292,11 +291,11 @@ void add_record_command(CommandLine& line) {
                       "record every call of the CUDA runtime and driver, not only those that start "
                       "or wait for work");
   command.switch_flag("--json", &flags->json,
-                      "write the .json however large the recording is; the program's end waits for "
-                      "it (default: only of recordings up to 16 MiB)");
+                      "make the .json of recordings over 16 MiB, too; the program's end waits for "
+                      "it");
   command.switch_flag("--gzip", &flags->gzip, "write .json.gz instead of .json");
   command.switch_flag("--keep-spool", &flags->keep_spool,
-                      "leave the recorder's own files after a clean exit");
+                      "keep the .lspool files after a clean exit");
   command.switch_flag("--children", &flags->children,
                       "record processes that the program starts, too");
   command.switch_flag("--quiet", &flags->quiet, "do not print where the files are");
@@ -308,18 +307,17 @@ void add_record_command(CommandLine& line) {
   lanescope record --last 10s --slow-step 2x -- python3 train.py
   lanescope record -- ./my_cuda_program --size 4096
 
-The program itself is not changed. It records into NAME.lspool, which every lanescope command opens. At its exit
-another process, with the lowest priority and at most 200 MB of memory, turns a recording of up to 16 MiB (about
-350,000 events) into NAME.json for Perfetto and NAME.txt, the table. A larger one stays as it is; `lanescope recover`
-makes the .json later, --json at once. NAME is <script>_<time>_<host>_<pid>, such as
-train_20261123T061902Z_node7_4711; under torchrun <script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time
-is when the run started, in UTC. No file is written over. What a killed program leaves there, `lanescope recover`
-opens.
-With --last, `kill -USR2 <pid>` and slow steps leave NAME_dump<K>.lspool: a line on stderr says where and why.
-Every reading command opens it; at the exit it becomes a .json and a .txt.
+Files: the program records into NAME.lspool, which every lanescope command opens. When it ends, another process with
+the lowest priority and at most 200 MB of memory makes NAME.json (for Perfetto) and NAME.txt (the table). It does so
+for recordings of up to 16 MiB, about 350,000 events. Larger ones stay as they are: --json makes their .json at once,
+`lanescope recover` later. It also makes traces from what a killed program left. No file is overwritten.
+NAME is <script>_<time>_<host>_<pid>, such as train_20261123T061902Z_node7_4711; under torchrun
+<script>_<time>_rank<RANK>_<host>_<pid>, one for each rank. The time is when the run started, in UTC.
+With --last, `kill -USR2 <pid>` and slow steps write a dump, NAME_dump<K>.lspool, and a line on stderr that says where
+and why. Every reading command opens it. When the program ends, the dump becomes a .json and a .txt, too.
 A Python program is recorded from its import of torch, any other from its first use of CUDA; `lanescope doctor` says
 whether the GPU can be recorded here.
-The exit code is the program's own; 2 when it could not be started, 1 when its Python has no lanescope package.
+The exit code is the program's own; 2 if it could not be started, 1 if its Python has no lanescope package.
 )");
   command.runs([flags](Output& output) -> int {
     const Result<void> failed = become_program(*flags, output);

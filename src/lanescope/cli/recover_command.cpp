@@ -208,34 +208,35 @@ int run_recover(const RecoverFlags& flags, Output& output) {
 }  // namespace
 
 void add_recover_command(CommandLine& line) {
-  Command command = line.command("recover", "turn what a killed process had recorded into traces");
+  Command command = line.command("recover", "make traces from the recordings of killed processes");
   const auto flags = std::make_shared<RecoverFlags>();
   command.argument("DIR", &flags->folder,
                    "folder that the process recorded into (record -o), or one .lspool file",
                    {Completes::kFolder});
   command.text_flag(
       "-o,--out", &flags->out, "OUT",
-      "file to write, .gz and .zst packed, - for standard output; a folder when DIR holds several "
-      "recordings (default: a .json next to each)",
+      "file to write, packed if it ends in .gz or .zst; - is standard output; a folder if DIR "
+      "holds several recordings (default: a .json next to each)",
       {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "write over files that exist");
-  command.switch_flag("--table", &flags->table, "write the table as well, as .txt");
+  command.switch_flag("--force", &flags->force, "overwrite existing files");
+  command.switch_flag("--table", &flags->table, "also write the table, as .txt");
   command.switch_flag("--remove", &flags->remove,
                       "remove the recording when everything is written");
   command.switch_flag("--background", &flags->background,
-                      "lowest priority, at most 200 MB of memory; ended first when memory is "
-                      "short (what `record` uses at the end of a program)");
-  command.switch_flag("--yes", &flags->yes,
-                      "also recordings in the folders in DIR, each trace next to its recording");
+                      "run with the lowest priority and at most 200 MB of memory, and end first if "
+                      "memory is short (`record` uses it at the end of a program)");
+  command.switch_flag(
+      "--yes", &flags->yes,
+      "also convert recordings in subfolders of DIR, each trace next to its recording");
   command.epilogue(R"(Examples:
   lanescope recover lanescope_traces
   lanescope recover lanescope_traces/train_20261123T061902Z_node7_4711.lspool -o train.json.gz
 
-The recorder's buffers are its file, so kill -9 loses nothing that was complete. The recordings themselves stay
-untouched without --remove, and every reading command opens them as they are: lanescope table lanescope_traces
-Memory does not grow with the recording: 100 MB are enough for one of any length. Only --table reads all of it at once.
-Recordings in the folders in DIR are named and left alone, unless --yes is given or -o names a folder. Links to folders
-and other file systems are not entered.
+The recorder writes straight into its file, so kill -9 loses no complete record. Without --remove the recordings stay
+as they are. Every reading command opens them without recover, too: lanescope table lanescope_traces
+Memory does not grow with the recording: 100 MB are enough for any length. Only --table reads all of it at once.
+Recordings in subfolders of DIR are listed, but converted only with --yes, or if -o names a folder. Deeper folders, links
+to folders and other file systems are not searched.
 )");
   command.runs([flags](Output& output) -> int { return run_recover(*flags, output); });
 }

@@ -20,9 +20,9 @@ std::string roofline_json(const explain::Facts& facts) {
 }  // namespace
 
 void add_roofline_command(CommandLine& line) {
-  add_step_report(line,
-                  {"roofline", "how close each operator came to the GPU's peak, and what limits it",
-                   R"(Examples:
+  add_step_report(
+      line, {"roofline", "how close each operator comes to the GPU's peak, and what limits it",
+             R"(Examples:
   lanescope roofline trace.json.gz
   lanescope roofline trace.json.gz --step 12 --rows 50
   lanescope roofline trace.json.gz --json | python3 -m json.tool
@@ -30,7 +30,7 @@ void add_roofline_command(CommandLine& line) {
 The trace needs input shapes: record with record_shapes=True. The numbers are defined in
 docs/definitions/kernels.md#roofline.
 )",
-                   roofline_text, roofline_json});
+             roofline_text, roofline_json});
 }
 
 }  // namespace lanescope::cli

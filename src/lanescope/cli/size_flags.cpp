@@ -26,15 +26,15 @@ Result<void> check_size(const char* flag, const std::string& text, std::uint64_t
 
 void add_size_flags(Command& command, SizeFlags* flags) {
   command.text_flag("--max-size", &flags->max_size, "SIZE",
-                    "no recording grows beyond SIZE, 500M, 2G, 4GiB (default 4GiB); later records "
-                    "are dropped and counted, with --last the oldest go");
+                    "largest recording: 500M, 2G, 4GiB (default 4GiB). When it is full, new "
+                    "records are dropped and counted; with --last, the oldest are overwritten");
   command.text_flag("--disk-reserve", &flags->disk_reserve, "SIZE",
-                    "leave SIZE free on the disk (default 5 % of it, 1G at least, but no more than "
-                    "half of what is free)");
+                    "leave SIZE free on the disk (default: 5 % of the disk and at least 1G, but at "
+                    "most half of what is free)");
   command.text_flag(
       "--budget", &flags->budget, "SHARE",
-      "recording operators costs at most SHARE of the time, 1%, 0.5%: what costs more "
-      "is left out, shapes first, and the trace says so (default: no limit)",
+      "recording operators may cost SHARE of the time: 1%, 0.5%. Beyond it details are "
+      "left out, shapes first, and the trace lists them (default: no limit)",
       {Completes::kWords, {"1%", "2%", "5%"}});
 }
 

@@ -38,7 +38,7 @@ struct Mends {
 enum class MendStatus : std::uint8_t {
   kDone,      // `used` bytes were one value; `out` is its strict form
   kNeedMore,  // the text ends inside the value
-  kBroken,    // not understood, and nobody knows where it ends
+  kBroken,    // not understood, and its end is unknown
 };
 
 struct MendResult {

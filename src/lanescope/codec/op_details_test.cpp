@@ -187,7 +187,7 @@ TEST_F(OpDetailsTest, EveryCutIsDamageOrAShorterListAndNeverRunsAway) {
     OpDetails details;
     whole += decode_op_details(bytes.substr(0, size), &details);
   }
-  EXPECT_EQ(whole, 6);  // cuts behind nothing, the tensor, the list, the scalar list, the keyword
+  EXPECT_EQ(whole, 6);  // cuts after nothing, the tensor, the list, the scalar list, the keyword
                         // mark, the keyword
   OpDetails details;
   EXPECT_FALSE(decode_op_details("\x02\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",

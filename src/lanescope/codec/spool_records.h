@@ -199,7 +199,7 @@ struct TensorRecord {
   RecordKind kind = RecordKind::kTensor;
   std::uint8_t device_type = 0;   // c10::DeviceType
   std::int16_t device_index = 0;  // -1: the device has no index
-  std::int64_t bytes = 0;         // from its first to behind its last element; -1: not strided
+  std::int64_t bytes = 0;         // from its first element to the end of its last; -1: not strided
   std::uint32_t input : 24 = 0;   // position among the inputs, at most kMostInput
   TensorRole role = TensorRole::kLost;
   std::uint32_t item = 0;     // position in a list of tensors, from 1; 0: no list

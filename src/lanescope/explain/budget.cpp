@@ -97,7 +97,7 @@ BudgetLine missing_line(std::string key, std::string missing) {
   BudgetLine line;
   line.key = std::move(key);
   line.state = BudgetState::kMissing;
-  line.text = say("cannot be told from this trace");
+  line.text = say("this trace does not show it");
   line.missing = std::move(missing);
   return line;
 }

@@ -234,8 +234,8 @@ std::vector<Sentence> remarks_of(const Comparison& c) {
     for (const auto& [facts, side] : {std::pair(c.a, "A"), std::pair(c.b, "B")})
       if (const analysis::Gap* gap = rules::find_edge_gap(*facts))
         out.push_back(
-            say("{} of {}'s idle time is one gap beside its first GPU work: what ran in "
-                "it was not recorded, so it says nothing about the program.",
+            say("{} of {}'s idle time is one gap next to its first GPU work. Work in it was "
+                "not recorded, so it says nothing about the program.",
                 {ns(gap->end_ns - gap->start_ns), text(side)}));
   const bool a_python = has_python_frames(*c.a->trace), b_python = has_python_frames(*c.b->trace);
   if (a_python != b_python)

@@ -74,16 +74,16 @@ Sentence few_steps(const StepSpread& steps) {
 
 Sentence spread_sentence(const Comparison& c) {
   if (c.scope == CompareScope::kRecordings)
-    return say("; one recording each, nothing tells how much of it is chance.");
+    return say(". Uncertain: one recording on each side does not show how much is chance.");
   if (c.a_steps.count < 3 || c.b_steps.count < 3) {
-    Sentence out = say("; ");
+    Sentence out = say(". Uncertain: A has ");
     append(out, few_steps(c.a_steps));
-    append(out, say(" and "));
+    append(out, say(", B "));
     append(out, few_steps(c.b_steps));
-    append(out, say(", too few to know how much they vary."));
+    append(out, say(": too few to show how much steps vary."));
     return out;
   }
-  return say("; medians {} and {} over {} and {} steps, spread {} and {}.",
+  return say(". The medians are {} and {} over {} and {} steps, with a spread of {} and {}.",
              {ns(c.a_steps.median_ns), ns(c.b_steps.median_ns), count(c.a_steps.count),
               count(c.b_steps.count), ns(c.a_steps.spread_ns), ns(c.b_steps.spread_ns)});
 }

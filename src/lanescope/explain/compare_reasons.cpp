@@ -194,12 +194,12 @@ std::vector<Reason> reasons_of(const Comparison& c) {
   add_idle_reasons(c, reasons);
   const WallEffects& effects = c.diff.effects;
   reasons.push_back({effects.overlap_ns,
-                     say(effects.overlap_ns > 0 ? "because fewer kernels run beside each other"
-                                                : "because more kernels run beside each other")});
+                     say(effects.overlap_ns > 0 ? "because fewer kernels run at the same time"
+                                                : "because more kernels run at the same time")});
   reasons.push_back(
-      {effects.exposed_communication_ns, say("of communication with nothing computing beside it")});
+      {effects.exposed_communication_ns, say("of communication while nothing computes")});
   reasons.push_back(
-      {effects.exposed_copy_ns, say("of copies and memsets with nothing computing beside them")});
+      {effects.exposed_copy_ns, say("of copies and memsets while nothing computes")});
   std::erase_if(reasons,
                 [](const Reason& each) { return each.delta_ns == 0 && each.hidden_ns == 0; });
   std::stable_sort(reasons.begin(), reasons.end(), [](const Reason& x, const Reason& y) {

@@ -77,7 +77,7 @@ TEST(CompareTest, WithinTheStepsOwnVariationNothingChanged) {
 }
 
 // A step of 40 calls of 20 us becomes one of 4 calls of 200 us: the sum stays, and both changes are
-// told as one.
+// reported as one.
 TEST(CompareTest, FewerButLongerCallsAreOneChange) {
   const auto steps = [](int calls, std::int64_t us) {
     ProgramSketch sketch;

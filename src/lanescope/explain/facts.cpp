@@ -69,12 +69,12 @@ void forget_the_end(Gaps& gaps) {
     if (part.cause == IdleCause::kAfterLastWork) part.cause = IdleCause::kUnknown;
 }
 
-// In a file that was cut a gap may be work that stood in the missing part.
+// In a file that was cut, a gap may be work whose events were in the missing part.
 void forget_all(Gaps& gaps) {
   for (IdlePart& part : gaps.parts) part.cause = IdleCause::kUnknown;
 }
 
-// Of equals the first.
+// Ties: the first.
 std::optional<std::size_t> busiest(const std::vector<analysis::DeviceTimeline>& timelines) {
   std::optional<std::size_t> best;
   std::int64_t longest = -1;

@@ -61,7 +61,7 @@ struct Facts {
   analysis::Steps steps;
   analysis::KernelLaunches kernel_launches;
   std::vector<DeviceFacts> devices;
-  // The device that was busy longest, which the rules speak of; of equals the lower number.
+  // The device that was busy longest, which the rules are about; ties: the lowest number.
   std::optional<std::size_t> main_device;
   std::optional<HostFacts> cpu;  // only without a device
   std::optional<analysis::HostTimeline> host;
@@ -79,7 +79,7 @@ struct Facts {
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
 
   // Idle because the CPU had not launched, or had only just done so; in marked steps also before
-  // the recording's first launch and behind its last one, which lie inside the step.
+  // the recording's first launch and after its last one, which are inside the step.
   std::int64_t waiting_for_cpu_ns() const;
   std::int64_t idle_at_ends_ns() const;  // that last part of it
   const DeviceFacts& device() const { return devices[*main_device]; }

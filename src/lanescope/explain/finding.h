@@ -51,7 +51,7 @@ enum class FindingKind : std::uint8_t {
 };
 const char* finding_kind_name(FindingKind kind);  // "bound", "cost", ...
 
-// Depends on the number of samples (steps, calls) behind the verdict.
+// Depends on the number of samples (steps, calls) that the verdict is made from.
 enum class Confidence : std::uint8_t { kLow, kMedium, kHigh };
 const char* confidence_name(Confidence confidence);
 

@@ -75,18 +75,18 @@ Sentence start_up_note(const Facts& facts) {
   const SliceId mark = facts.steps.steps[facts.selection.steady.front()].slice;
   Sentence note = say("The first {}, before the iterations that are measured, are start-up:",
                       {ns(window->length_ns())});
-  std::size_t told = 0;
+  std::size_t listed = 0;
   for (const HostShare& share :
        host_shares(facts, {{facts.trace->slices().track[raw(mark)], window->start_ns,
                             window->end_ns, kNone<SliceId>}})) {
-    if (told == kMostParts || share.time_ns * 20 < window->length_ns()) break;
+    if (listed == kMostParts || share.time_ns * 20 < window->length_ns()) break;
     const Sentence what = describe(share);
-    note.pattern += (told == 0 ? " {} " : ", {} ") + what.pattern;
+    note.pattern += (listed == 0 ? " {} " : ", {} ") + what.pattern;
     note.values.push_back(ns(share.time_ns));
     note.values.insert(note.values.end(), what.values.begin(), what.values.end());
-    ++told;
+    ++listed;
   }
-  if (told == 0)
+  if (listed == 0)
     note.pattern.back() = '.';
   else
     note.pattern += ".";

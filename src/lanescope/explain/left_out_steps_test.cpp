@@ -162,7 +162,7 @@ TEST(CutStepsTest, NoStepIsWholeNoVerdict) {
   const Facts facts = facts_of(trace);
   EXPECT_TRUE(facts.selection.lacks_gpu_work);
   const auto explanation = run_rules(facts, {});
-  EXPECT_THAT(explanation->headline.pattern, HasSubstr("cannot be told"));
+  EXPECT_THAT(explanation->headline.pattern, HasSubstr("does not show what bounds a step"));
   for (const Finding& finding : explanation->findings) {
     EXPECT_NE(finding.kind, FindingKind::kBound) << finding.rule;
     EXPECT_NE(finding.kind, FindingKind::kCost) << finding.rule;
@@ -177,7 +177,7 @@ TEST(CutStepsTest, WithoutCallsTheWorkIsCountedAndOnTheCpuTheOperators) {
   EXPECT_THAT(facts_of(cpu).selection.cut(), ElementsAre(4));
 }
 
-// 4 steps of 1 ms; the GPU works 10 ms, for all of them behind one another, and no calls are there.
+// 4 steps of 1 ms; the GPU works 10 ms, for one step after the other, and no calls are recorded.
 TEST(CutStepsTest, AGpuFarBehindItsStepsWithoutCallsIsOneRecording) {
   Sketch sketch;
   for (int step = 0; step < 4; ++step) {

@@ -1,4 +1,4 @@
-// Rules on traces of several devices: they speak of the one that was busy longest.
+// Rules on traces of several devices: they are about the one that was busy longest.
 #include <gtest/gtest.h>
 
 #include "lanescope/explain/rule_helpers_test.h"

@@ -19,13 +19,13 @@ constexpr Measure time_part(const char* key, const char* meaning) {
 // Order is that of `--write-budget` and of docs/formats/budget.md.
 constexpr Measure kMeasures[] = {
     {"steps", MeasureUnit::kCount, false, false, "steady steps in the trace"},
-    {"wall", MeasureUnit::kTime, false, true, "a step on the device, in the mean"},
+    {"wall", MeasureUnit::kTime, false, true, "the mean step on the device"},
     {"median_wall", MeasureUnit::kTime, false, false, "the median step on the device"},
     {"longest_wall", MeasureUnit::kTime, false, false, "the longest step on the device"},
-    {"cpu_wall", MeasureUnit::kTime, false, true, "a step on the CPU, in the mean"},
+    {"cpu_wall", MeasureUnit::kTime, false, true, "the mean step on the CPU"},
     time_part("compute", "kernels that are no communication"),
-    time_part("exposed_communication", "communication with nothing computing beside it"),
-    time_part("exposed_copy", "copies and memsets with nothing else beside them"),
+    time_part("exposed_communication", "communication while nothing computes"),
+    time_part("exposed_copy", "copies and memsets while nothing else runs"),
     time_part("idle", "nothing runs on any stream of the device"),
     time_part("waiting_for_cpu", "idle because the CPU was late"),
     time_part("host_late", "idle: the CPU had not launched yet"),

@@ -1,4 +1,4 @@
-// What rules say of real traces: each was read by hand in the trace, and nothing else is said there.
+// What rules find in real traces. Each finding was read by hand in the trace; no others may appear.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -51,8 +51,8 @@ bool contains(const std::vector<std::string>& ids, std::string_view id) {
 Sentence cpu_headline(const Facts& facts) {
   if (facts.trace->import_stats().is_truncated())
     return say(
-        "The file was cut, and what is left of it holds no GPU work: what bounds a step "
-        "cannot be told.");
+        "The file was cut, and what is left holds no GPU work: it does not show what bounds a "
+        "step.");
   for (const Rule* rule : all_rules()) {
     if (!rule->is_cpu_headline) continue;
     const Outcome outcome = check(*rule, facts);
@@ -62,7 +62,7 @@ Sentence cpu_headline(const Facts& facts) {
     headline.pattern = "The trace holds no GPU work. " + headline.pattern;
     return headline;
   }
-  return say("The trace holds no GPU work: what bounds a step on a GPU cannot be told.");
+  return say("The trace holds no GPU work: it does not show what bounds a step on a GPU.");
 }
 
 // What is left to say when no rule names the bound.
@@ -77,17 +77,18 @@ Sentence plain_headline(const Facts& facts) {
                   : cpu_headline(facts);
   }
   const auto& part = facts.wall.partition;
-  if (trace.import_stats().is_truncated()) return say("What bounds a step cannot be told.");
+  if (trace.import_stats().is_truncated())
+    return say("The trace does not show what bounds a step.");
   if (rules::is_thin(facts))
     return say("There is too little GPU work in the trace to say what bounds a step.");
   if (part.idle_ns * 2 > part.wall_ns) {
-    const std::int64_t untold = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
-                                facts.wall.idle_by(analysis::IdleCause::kUnknown);
+    const std::int64_t unexplained = facts.wall.idle_by(analysis::IdleCause::kWaiting) +
+                                     facts.wall.idle_by(analysis::IdleCause::kUnknown);
     return say(facts, "Idle: of the {} [a step took] the GPU worked {} ({}); {}.",
                {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
                 ratio(part.busy_ns(), part.wall_ns),
-                text(untold * 2 > part.idle_ns
-                         ? "for most of the rest the trace does not tell what it waited for"
+                text(unexplained * 2 > part.idle_ns
+                         ? "for most of the rest, the trace does not show what it waited for"
                          : "no single cause explains the rest")});
   }
   const std::string limit =
@@ -112,7 +113,7 @@ void leave_out_edge_gap(const Facts& facts, const analysis::Gap* edge, Finding& 
                                              static_cast<double>(rest));
 }
 
-// A note on the recording never stands for a cost of the program.
+// A note on the recording never replaces a cost of the program.
 bool may_cover(FindingKind exact, FindingKind general) {
   return exact == general || exact == FindingKind::kCost || exact == FindingKind::kBound ||
          (exact == FindingKind::kTrust && general == FindingKind::kOnce);
@@ -190,21 +191,21 @@ void put_in_order(const Facts& facts, std::vector<Finding>& findings) {
 }
 
 // What would be wrong if some of the GPU work of the steps were missing.
-bool speaks_of_a_mean(const Outcome& outcome) {
+bool is_about_a_mean(const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);
   return finding && (finding->kind == FindingKind::kBound || finding->kind == FindingKind::kCost ||
                      finding->kind == FindingKind::kWhere);
 }
 
 // Whole threads, streams or steps may be in the part of a file that is missing: what bounds a
-// step and where the GPU or the CPU was idle cannot be told from the rest.
+// step, and where the GPU or the CPU was idle, does not follow from the rest.
 bool rests_on_lost_work(const Facts& facts, const Rule& rule, const Outcome& outcome) {
   const auto* finding = std::get_if<Finding>(&outcome);
   return finding && facts.trace->import_stats().is_truncated() &&
          (finding->kind == FindingKind::kBound || !rule.survives_cut);
 }
 
-// The verdict on what bounds a step: of a finding in `result`, or of a rule that was not asked.
+// The verdict on what bounds a step: of a finding in `result`, or of a rule that was not run.
 std::optional<Sentence> bound_headline(const Facts& facts, const Explanation& result) {
   std::optional<Finding> best;
   const auto consider = [&](const Finding& finding) {
@@ -251,12 +252,12 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
     run.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                       std::chrono::steady_clock::now() - began)
                       .count();
-    if (facts.selection.lacks_gpu_work && speaks_of_a_mean(outcome))
+    if (facts.selection.lacks_gpu_work && is_about_a_mean(outcome))
       outcome = NotChecked{"all GPU work of a step (it is missing from the end of the trace)"};
     if (rests_on_lost_work(facts, *rule, outcome))
       outcome = NotChecked{rules::need::kWholeFile.missing};
     if (auto* finding = std::get_if<Finding>(&outcome)) {
-      if (facts.trace->import_stats().is_truncated() && speaks_of_a_mean(outcome))
+      if (facts.trace->import_stats().is_truncated() && is_about_a_mean(outcome))
         finding->confidence = Confidence::kLow;
       run.state = RuleRun::State::kFound;
       finding->rule = rule->id;
@@ -272,9 +273,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   result.is_answer = !options.only.empty();
   if (!result.is_answer) leave_out_covered(result);
   put_in_order(facts, result.findings);
-  result.headline = facts.selection.lacks_gpu_work
-                        ? say("What bounds a step cannot be told: GPU work of it is missing.")
-                        : bound_headline(facts, result).value_or(plain_headline(facts));
+  result.headline =
+      facts.selection.lacks_gpu_work
+          ? say("The trace does not show what bounds a step: GPU work of it is missing.")
+          : bound_headline(facts, result).value_or(plain_headline(facts));
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
@@ -285,7 +287,7 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   }
   if (facts.trace->import_stats().is_truncated() && facts.main_device)
     result.headline.pattern +=
-        " The end of the file is missing: whole threads or streams may be, too.";
+        " The end of the file is missing, and whole threads or streams may be missing with it.";
   const Sentence note = cut_steps_note(facts);
   if (!note.pattern.empty()) {
     result.headline.pattern += " ";

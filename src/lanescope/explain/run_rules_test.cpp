@@ -239,7 +239,7 @@ const RuleRun& run_of(const Explanation& explanation, std::string_view id) {
                        [&](const RuleRun& run) { return run.id == id; });
 }
 
-// A copy of pageable memory (100 us) and one of pinned memory in each step, nothing beside them.
+// A copy of pageable memory (100 us) and one of pinned memory in each step, while nothing else runs.
 ProgramSketch copying(std::int64_t pinned_us) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

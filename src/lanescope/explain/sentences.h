@@ -10,8 +10,8 @@
 namespace lanescope::explain {
 
 // say(), with words in brackets in the pattern:
-//   "{} [call|calls]"  the first behind the count 1, the second behind any other: the form agrees
-//                      with the last count before it, other values may stand between
+//   "{} [call|calls]"  the first form after the count 1, the second after any other. It agrees with
+//                      the last count before it, also when other values come between
 //   "{} [per step]"    "{} per step"; where the trace marks no steps: "{}"
 //   "[a step takes]"   or "the recording takes"; also [a step took] and [a step's]
 //   "[in {} steps]"    "in {} steps" or "in {} step"; or "in the recording", without the value

@@ -135,7 +135,7 @@ bool looks_like_protobuf(std::string_view head) {
 }
 
 // A Perfetto trace is a list of packets (field 1), each a message. A packet has at least a
-// timestamp (8) or a sequence id (10) beside its content.
+// timestamp (8) or a sequence id (10) next to its content.
 bool is_perfetto(std::string_view head) {
   if (!head.starts_with('\x0a') || !looks_like_protobuf(head)) return false;
   head.remove_prefix(1);

@@ -176,6 +176,9 @@ TEST(KnownFilesTest, APackedFileIsNamedByWhatIsInside) {
   const std::string packed = bytes_of("\x1f\x8b\x08\0\0\0\0\0\0\xff\x01\x10\0\xef\xff", 15) +
                              bytes_of("SQLite format 3\0", 16);
   EXPECT_THAT(message(packed), HasSubstr("another profiler), gzip: "));
+  // Cut in its header: the file is not empty, its content is.
+  EXPECT_THAT(message(packed.substr(0, 10)),
+              HasSubstr("found a gzip file without content: the stream ends early; "));
 }
 
 }  // namespace

@@ -50,12 +50,17 @@ class PeekedSource final : public codec::UnpackedSource {
 
 Error no_trace(PeekedSource& source, std::string_view name, std::string_view head) {
   const KnownFile known = known_file(head, name);
-  std::string message =
-      std::string(name) + ": expected " + formats_text() + ", found " + known.found;
+  std::string message = std::string(name) + ": expected " + formats_text() + ", found ";
   const bool packed = source.packing() != codec::Packing::kPlain;
+  if (packed && head.empty())
+    message += std::string("a ") + codec::packing_name(source.packing()) + " file without content";
+  else
+    message += known.found;
   if (packed) {
-    message += std::string(", ") + codec::packing_name(source.packing());
-    message += source.report().damage ? ": " + source.report().damage_reason : " packed";
+    if (!head.empty()) message += std::string(", ") + codec::packing_name(source.packing());
+    message += source.report().damage ? ": " + source.report().damage_reason
+               : head.empty()         ? ""
+                                      : " packed";
   }
   message += "; " + known.advice;
   return {head.empty() || source.report().damage ? Errc::kCorruptInput : Errc::kUnsupported,

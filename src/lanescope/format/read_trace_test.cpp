@@ -376,7 +376,7 @@ TEST(ReadTraceTest, AColonTooManyDoesNotHideTheEvents) {
   EXPECT_EQ(trace.metadata_json("c"), "3");
 }
 
-// Written beside the real list, it would be read as the events.
+// Written next to the real list, it would be read as the events.
 TEST(ReadTraceTest, TraceEventsThatAreNoListAreNotKept) {
   const Trace trace =
       read(R"({"traceEvents":5,"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1}]})");

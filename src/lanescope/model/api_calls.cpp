@@ -50,7 +50,7 @@ static_assert(std::adjacent_find(kCalls.begin(), kCalls.end(),
                                  [](const CallRow& a, const CallRow& b) {
                                    return a.name == b.name;
                                  }) == kCalls.end(),
-              "a call stands in two groups");
+              "a call is in two groups");
 
 const CallRow* find_call_row(std::string_view name) {
   const auto row =

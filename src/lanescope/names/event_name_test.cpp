@@ -71,7 +71,7 @@ TEST(EventNameTest, EachRowOfTheOperatorTableIsFoundAndSaysSomething) {
                             arithmetic_operators(), layer_operators()}) {
     for (const OperatorRow& row : table) {
       ++rows;
-      EXPECT_EQ(find_operator_row(row.name), &row) << row.name << " stands twice";
+      EXPECT_EQ(find_operator_row(row.name), &row) << row.name << " is there twice";
       EXPECT_FALSE(row.text.empty()) << row.name;
       EXPECT_LE(row.text.size(), 60u) << row.name;
       EXPECT_TRUE(row.what.ends_with('.') || row.what.ends_with('?')) << row.name;

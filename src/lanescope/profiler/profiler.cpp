@@ -229,7 +229,7 @@ struct Profiler::State {
           try {
             options.on_trace_ready(profiler);
           } catch (...) {
-            warn("on_trace_ready threw; the recording goes on");
+            warn("on_trace_ready threw; the recording continues");
           }
           break;
         case kWarnNoActive:

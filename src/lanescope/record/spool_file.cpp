@@ -157,7 +157,7 @@ void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) co
   return nullptr;
 }
 
-// Once the file was cut, nobody knows which memory belongs to it, so it stays mapped.
+// Once the file was cut, it is unknown which memory belongs to it, so it stays mapped.
 void SpoolFile::unmap(void* at, std::size_t bytes) const noexcept {
   if (is_cut()) return;
   if (guard_) guard_->remove(at);

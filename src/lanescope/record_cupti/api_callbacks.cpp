@@ -216,7 +216,7 @@ ApiCallbacks::Event ApiCallbacks::event_of(const void* handle, bool is_recorded_
   if (event.number == 0) event.number = ++event_numbers_;
   if (is_recorded_now) event.last_record = ++event_records_;
   return event;
-} catch (...) {  // out of memory: an event that nobody knows
+} catch (...) {  // out of memory: an event without a name
   return {};
 }
 

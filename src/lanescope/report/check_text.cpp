@@ -36,7 +36,7 @@ std::string verdict_text(const BudgetReport& report) {
   std::string text = "The budget is broken: ";
   if (report.broken > 0) text += fmt::format("{} of {} lines not kept", report.broken, all);
   if (report.missing > 0)
-    text += fmt::format("{}{} of {} lines cannot be told", report.broken > 0 ? "; " : "",
+    text += fmt::format("{}{} of {} lines cannot be checked", report.broken > 0 ? "; " : "",
                         report.missing, all);
   return text + ".";
 }
@@ -76,7 +76,7 @@ std::vector<const BudgetLine*> ranked(const BudgetReport& report) {
 std::vector<std::string> causes_text(const BudgetReport& report) {
   std::vector<std::string> out;
   if (report.broken == 0 || report.headline.pattern.empty()) return out;
-  out.push_back("Why, as lanescope explain says: " + sentence_text(report.headline));
+  out.push_back("Why, from lanescope explain: " + sentence_text(report.headline));
   for (std::size_t i = 0; i < report.causes.size(); ++i) {
     const explain::BudgetCause& cause = report.causes[i];
     std::string text = fmt::format("{}. {}", i + 1, sentence_text(cause.verdict));

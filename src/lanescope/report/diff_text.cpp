@@ -134,7 +134,7 @@ class DiffText {
     level("kernels fused, or no longer fused", of(MatchKind::kFused)[0], of(MatchKind::kFused)[1]);
     level("kernels only in B", 0, of(MatchKind::kNew)[1]);
     level("kernels only in A", of(MatchKind::kGone)[0], 0);
-    level("minus what kernels ran beside kernels", c_.diff.a.overlap_ns, c_.diff.b.overlap_ns);
+    level("minus overlap of kernels", c_.diff.a.overlap_ns, c_.diff.b.overlap_ns);
     level("communication alone", c_.diff.a.exposed_communication_ns,
           c_.diff.b.exposed_communication_ns);
     level("copies and memsets alone", c_.diff.a.exposed_copy_ns, c_.diff.b.exposed_copy_ns);

@@ -136,8 +136,8 @@ class TreeText {
     if (tree_.unlaunched.empty()) return;
     if (!out_.empty()) out_ += '\n';
     line(
-        "Device work that no call in this trace launched (begun before the window, or its call was "
-        "not recorded)");
+        "Device work without a launch call in this trace (launched before the window, or the call "
+        "was not recorded)");
     std::size_t shown = 0;
     for (const analysis::UnlaunchedWork& work : tree_.unlaunched) {
       if (shown++ == 10) {
@@ -155,7 +155,7 @@ class TreeText {
     if (tree_.threads.empty()) return;
     out_ += '\n';
     line("start   since its step began; outside of steps, since the window began");
-    line("total   the whole duration; self: without the direct children");
+    line("total   the whole duration; self: total minus the direct children");
     line("device  kernels, copies and memsets launched in it and below, added up");
     line("gap     from the end of the row before it on its level, or from its parent's start;");
     line("        for device work from the start of the call that launched it (the queue delay)");

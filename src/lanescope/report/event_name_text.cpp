@@ -20,9 +20,8 @@ using names::EventName;
 using names::KernelName;
 
 constexpr const char* kWhatCanBeNamed =
-    "  Can be named: GPU kernels, rows of torch and CUDA. A whole trace: lanescope name --trace "
-    "TRACE "
-    "--events\n";
+    "  lanescope knows names of GPU kernels, torch and CUDA. All names of a trace: lanescope describe "
+    "--trace TRACE --events\n";
 
 // False for names that only kernels have, and for names that both may have.
 bool is_event(const EventName& event, const KernelName& kernel) {
@@ -138,7 +137,7 @@ std::string names_json(std::span<const std::string> raw_names) {
 
 std::string event_name_totals_text(const Trace& trace, const EventNameTotals& totals,
                                    int row_limit) {
-  if (totals.rows.empty()) return "No events beside GPU work in this trace.\n";
+  if (totals.rows.empty()) return "No events except GPU work in this trace.\n";
   std::string text;
   const std::size_t shown = rows_shown(totals.rows.size(), row_limit);
   // Consecutive rows with the same sentence print it once; kinds that repeat sentences print each
@@ -164,7 +163,7 @@ std::string event_name_totals_text(const Trace& trace, const EventNameTotals& to
     text += fmt::format("... {} more names: --row-limit -1 shows all\n",
                         format_count(totals.rows.size() - shown));
   text += fmt::format(
-      "\n{} of events known ({} of {}, {} names); a row inside a row counts in both\n",
+      "\n{} of events known ({} of {}, {} names); nested rows count in both\n",
       format_percent(static_cast<double>(totals.known_count), static_cast<double>(totals.count)),
       format_count(static_cast<std::uint64_t>(totals.known_count)),
       format_count(static_cast<std::uint64_t>(totals.count)), format_count(totals.rows.size()));

@@ -125,7 +125,7 @@ TEST(EventNameTextTest, WholeNamesAreTitlesAndTheFirstUnknownOneIsHelped) {
                                "volta_sgemm_64x64_nt"};
   const std::string text = names_text(names);
   EXPECT_TRUE(text.starts_with("Activity Buffer Request\n  kind             profiler overhead\n"));
-  EXPECT_NE(text.find("\na?[2Jb\n  unknown\n  Can be named"), std::string::npos) << text;
+  EXPECT_NE(text.find("\na?[2Jb\n  unknown\n  lanescope knows names"), std::string::npos) << text;
   EXPECT_NE(text.find("\nother\n  unknown\nGEMM f32"), std::string::npos) << text;
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }

@@ -25,7 +25,7 @@ std::string legend_section_html() {
       "<p>A program that uses a GPU runs in two places. On the CPU, operators call the "
       "driver to <b>launch</b> work; on the GPU, that work waits in a <b>stream</b> until the "
       "work before it is done. The CPU usually does not wait: it launches ahead. When it cannot "
-      "launch fast enough, or waits for a result, the GPU runs out of work and stands idle.</p>\n"
+      "launch fast enough, or waits for a result, the GPU runs out of work and is idle.</p>\n"
       "<p>A picture is a timeline: time runs from left to right, and the 0 of its axis is the "
       "moment that the caption names. Each row is a place, each bar something that went on there "
       "from its left end to its right end. On the CPU, a bar below another one was called by it. "
@@ -43,14 +43,14 @@ std::string legend_section_html() {
         "no stream of the GPU ran anything; the text says why, as far as the trace can tell. In "
         "the bars of a step: idle because the CPU had not launched");
   entry(html, "k-idle", "idle for other reasons",
-        "in the bars of a step: idle although work was launched, or nobody knows why");
+        "in the bars of a step: idle although work was launched, or for an unknown reason");
   entry(html, "k-op evidence", "evidence",
-        "the event that the finding speaks of: heavy outline, and a dashed band through all rows");
+        "the event that the finding is about: heavy outline, and a dashed band through all rows");
   html +=
       "<dt>arrow</dt><dd>from the end of a launch call to the start of what it launched. A long "
-      "arrow to the right: the work waited behind other work, the GPU was busy. A short one after "
+      "arrow to the right: the work waited for other work, the GPU was busy. A short one after "
       "a gap: the GPU waited for the CPU</dd>\n"
-      "<dt>small triangle</dt><dd>the bar goes on beyond the picture</dd>\n"
+      "<dt>small triangle</dt><dd>the bar continues outside of the picture</dd>\n"
       "<dt>low bar</dt><dd>several events too short to be drawn apart; its height is the share of "
       "the time that they take</dd>\n"
       "<dt>at stake</dt><dd>how much shorter a step could become at most if the cause were gone. "

@@ -223,7 +223,7 @@ TEST(ExplainHtmlTest, ManyStepsMakeASmallPage) {
   EXPECT_THAT(page, HasSubstr(format_count(kSteps - 40) + " are left out"));
 }
 
-// The texts of narrow pictures that begin before or end behind their picture of 340 units.
+// The texts of narrow pictures that begin before or end after their picture of 340 units.
 std::vector<std::string> texts_outside(const std::string& page) {
   std::vector<std::string> outside;
   static const std::regex kText(

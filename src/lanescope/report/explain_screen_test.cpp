@@ -153,7 +153,7 @@ TEST(ExplainScreenTest, WithoutStepsItSpeaksOfTheRecording) {
 
 TEST(ExplainScreenTest, AnEmptyTraceIsOneSentence) {
   EXPECT_EQ(screen_of(Trace()),
-            "The trace holds no GPU work: what bounds a step on a GPU cannot be told.\n");
+            "The trace holds no GPU work: it does not show what bounds a step on a GPU.\n");
 }
 
 TEST(ExplainScreenTest, ColoursOnlyWhereAsked) {

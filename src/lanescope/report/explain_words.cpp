@@ -150,8 +150,8 @@ namespace {
 std::string which_steps_text(const Facts& facts) {
   const auto& steps = facts.steps.steps;
   if (facts.steps.device_behind)
-    return "the recording from its first GPU work to its last; the GPU runs behind the marked "
-           "steps, and without launch calls in the trace its work cannot be told apart by step";
+    return "the recording from its first GPU work to its last; the GPU works later than the marked "
+           "steps, and the trace has no launch calls that say which step its work belongs to";
   if (!facts.steps.marked && !facts.main_device)
     return "the recording from its first event on the CPU to its last; no steps are marked "
            "(prof.step())";

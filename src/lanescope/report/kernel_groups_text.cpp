@@ -93,7 +93,7 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
     out += '\n';
   }
   if (groups.size() > most)
-    out += fmt::format("and {} {} more (--rows)\n", groups.size() - most,
+    out += fmt::format("and {} more {} (--rows)\n", groups.size() - most,
                        groups.size() - most == 1 ? "group" : "groups");
   return out;
 }

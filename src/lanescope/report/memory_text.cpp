@@ -63,7 +63,7 @@ class MemoryText {
     out_ += fmt::format("{}{}: {} records", out_.empty() ? "" : "\n", device_text(device),
                         format_count(device.samples.size()));
     out_ += device.has_totals
-                ? fmt::format("; allocated {} at the start, {} at most, {} at the end",
+                ? fmt::format("; allocated: {} at the start, {} at most, {} at the end",
                               format_size(device.allocated_at_start()), format_size(peak.allocated),
                               format_size(device.samples.back().allocated))
                 : fmt::format(
@@ -95,7 +95,7 @@ class MemoryText {
     const std::int64_t length = device.samples.back().time_ns - start + 1;
     const std::int64_t most = device.samples[device.peak].allocated;
     if (length < static_cast<std::int64_t>(kTimeRows) || most <= 0) return;
-    out_ += "\n  allocated at most, from\n";
+    out_ += "\n  most allocated, and since when\n";
     for (std::size_t i = 0; i < kTimeRows; ++i) {
       const auto at = [&](std::size_t row) {
         return start +
@@ -122,7 +122,7 @@ class MemoryText {
       if (peak.time_ns >= step.start_ns && peak.time_ns < step.end_ns)
         out_ += fmt::format(" in step {}", step.number);
     if (!device.has_blocks) {
-      out_ += "; the records have no addresses, so what held it cannot be told\n";
+      out_ += "; the records have no addresses, so what held it is unknown\n";
       return;
     }
     out_ += ", was held by\n";
@@ -156,7 +156,7 @@ class MemoryText {
     if (steps.empty()) return;
     out_ += fmt::format("\n  {} {} {} {} {}\n", pad_left("step", 8), pad_left("at its start", 13),
                         pad_left("at most", 13), pad_left("at its end", 13),
-                        pad_left("of it not freed", 16));
+                        pad_left("not freed of it", 16));
     for (std::size_t i = 0; i < steps.size(); ++i) {
       if (i == rows_ && steps.size() - i > 1) out_ += fmt::format("  {}\n", pad_left("...", 8));
       if (i >= rows_ && steps.size() - i > 1) continue;  // the last one is always there
@@ -173,10 +173,10 @@ class MemoryText {
     if (!device.has_blocks) return;
     const auto shares = never_freed(device, std::numeric_limits<std::int64_t>::min(), kEver);
     if (shares.empty()) {
-      out_ += "\n  everything that the recording allocated was freed in it\n";
+      out_ += "\n  everything that was allocated in the recording was freed in it\n";
       return;
     }
-    out_ += fmt::format("\n  allocated and not freed while it was recorded: {}\n",
+    out_ += fmt::format("\n  allocated in the recording and not freed in it: {}\n",
                         format_size(bytes_of(shares)));
     write_shares(shares);
   }

@@ -36,7 +36,7 @@ TEST(MemoryTextTest, SaysLevelsPeakStepsAndWhatWasKept) {
   const Trace trace = drawn();
   const std::string text = memory_text(trace, analysis::compute_memory_timeline(trace), 12);
   EXPECT_THAT(text,
-              HasSubstr("CUDA 0: 6 records; allocated 1.00 MiB at the start, 5.00 MiB at most, "
+              HasSubstr("CUDA 0: 6 records; allocated: 1.00 MiB at the start, 5.00 MiB at most, "
                         "3.00 MiB at the end; reserved 8.00 MiB at most\n"));
   EXPECT_THAT(text, HasSubstr("the peak, 5.00 MiB at 1.350ms in step 8, was held by\n"
                               "    1.00 MiB  allocated before the recording\n"
@@ -45,7 +45,7 @@ TEST(MemoryTextTest, SaysLevelsPeakStepsAndWhatWasKept) {
   EXPECT_THAT(text,
               HasSubstr("         7      1.00 MiB      4.00 MiB      2.00 MiB         1.00 MiB\n"
                         "         8      2.00 MiB      5.00 MiB      3.00 MiB         1.00 MiB\n"));
-  EXPECT_THAT(text, HasSubstr("allocated and not freed while it was recorded: 2.00 MiB\n"
+  EXPECT_THAT(text, HasSubstr("allocated in the recording and not freed in it: 2.00 MiB\n"
                               "    2.00 MiB  aten::relu in 2 blocks\n"));
 }
 

@@ -55,22 +55,22 @@ std::string header_text(const Facts& facts, const Roofline& roofline) {
     for (const Peak& peak : kPeaks)
       if (const auto rate = roofline.spec->peak.*peak.rate)
         out += fmt::format(" {} {:.1f},", peak.name, *rate / 1e12);
-    out += fmt::format(" memory {:.2f} TB/s\n  by the {}\n", *roofline.bandwidth_bytes_per_s / 1e12,
-                       roofline.spec->source);
+    out += fmt::format(" memory {:.2f} TB/s\n  from the {}\n",
+                       *roofline.bandwidth_bytes_per_s / 1e12, roofline.spec->source);
   } else {
     out +=
-        "  its peak rates are not known: no roof can be drawn. \"of best\" compares each row with "
-        "the\n  best of its type in this trace; nothing here says how near that is to the GPU's "
-        "limit.\n";
+        "  The peak rates of this GPU are not known, so there is no roof. \"of best\" compares "
+        "each "
+        "row with\n  the best row of its type in this trace. How close that one is to the GPU's "
+        "limit is unknown.\n";
   }
   return out;
 }
 
 const char* above_peak_text(RooflineClass kind) {
   return kind == RooflineClass::kMemory
-             ? "above the memory's peak: most likely served from the L2 cache, else the estimate "
-               "of "
-               "their bytes is too high"
+             ? "above the memory's peak: their data probably came from the L2 cache; if not, the "
+               "estimate of their bytes is too high"
              : "above the peak rate: the estimate of their operations is too high, or the peak is "
                "not this GPU's";
 }
@@ -120,7 +120,10 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
   if (!roofline.has_shapes)
     return out + "\nNo operator has recorded input shapes: record with record_shapes=True.\n";
   const auto rows = compute_roofline_rows(*facts.trace, roofline);
-  if (rows.empty()) return out + "\nNo operator with GPU work has a model here.\n";
+  if (rows.empty())
+    return out +
+           "\nNone of the operators with GPU work is one that a roofline knows "
+           "(docs/definitions/kernels.md#roofline).\n";
   const char* last = roofline.spec ? "achieved" : "of best";
   out += fmt::format("\n  {}{}{:>7}{:>12}{:>12}{:>9}{:>9}  {:<8}{:>9}  kernel\n",
                      pad_right("operator", kOperatorWidth + 1), pad_right("shapes", kShapesWidth),
@@ -137,7 +140,7 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
         shorten(one_line(names::readable_kernel_name(facts.trace->name(row.kernel))),
                 kKernelWidth));
   }
-  if (rows.size() > most) out += fmt::format("  and {} rows more\n", rows.size() - most);
+  if (rows.size() > most) out += fmt::format("  and {} more rows\n", rows.size() - most);
   return out;
 }
 

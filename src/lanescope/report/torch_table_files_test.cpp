@@ -1,4 +1,4 @@
-// The torch style against torch's own texts: every trace that has one beside it, byte for byte.
+// The torch style against torch's own texts: every trace that has one next to it, byte for byte.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -61,7 +61,7 @@ TEST(TorchTableFilesTest, EachShippedTraceGivesTorchsOwnText) {
 }
 
 // llama_decode holds the cell that earlier re-implementations missed by 2 us: ProfilerStep*'s "CUDA
-// total". A CUPTI "Buffer Flush" row begins inside aten::mean and ends behind it. It claims the
+// total". A CUPTI "Buffer Flush" row begins inside aten::mean and ends after it. It claims the
 // kernel of aten::mean, which is open at its start, but lies in ProfilerStep#1, which alone
 // contains it whole: so that kernel counts twice there.
 TEST(TorchTableFilesTest, EachTraceOfTheSharedFolderGivesTorchsOwnText) {

@@ -77,12 +77,12 @@ class InfoText {
     std::string evidence;
     for (const std::string& each : info_.producer_evidence)
       evidence += (evidence.empty() ? "" : "; ") + each;
-    fact("written by", info_.producer + (evidence.empty() ? "" : " (" + evidence + ")"));
+    fact("written by", info_.producer + (evidence.empty() ? "" : "; signs: " + evidence));
     if (!info_.host_name.empty()) fact("host", one_line(info_.host_name));
     std::string options;
     for (const std::string& each : info_.recorded_with)
       options += (options.empty() ? "" : ", ") + each;
-    fact("options", options.empty() ? "none on, or not said" : options);
+    fact("options", options.empty() ? "none on, or not in the file" : options);
     std::string versions;
     for (const auto& [key, value] : info_.versions)
       versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", key, value);
@@ -97,7 +97,7 @@ class InfoText {
   }
 
   void write_devices() {
-    if (info_.devices.empty()) fact("devices", "none named in the file");
+    if (info_.devices.empty()) fact("devices", "none described in the file");
     for (const TraceInfo::Device& device : info_.devices) {
       std::string text = fmt::format("{}: {}", device.id ? std::to_string(*device.id) : "?",
                                      device.name.empty() ? "unnamed" : one_line(device.name));
@@ -124,16 +124,17 @@ class InfoText {
     for (const auto& [name, rate] : known_rates(device.peak))
       rates += fmt::format("{}{} {:.4g}", rates.empty() ? "" : ", ", name, rate / 1e12);
     if (!rates.empty()) fact("", "   at most " + rates + " tera-operations/s, dense");
-    if (!device.data_sheet.empty()) fact("", "   by the " + device.data_sheet);
+    if (!device.data_sheet.empty()) fact("", "   from the " + device.data_sheet);
   }
 
   void write_time() {
-    fact("window", fmt::format("{}{}", format_time_ns(info_.window_ns),
-                               info_.window_is_recorded
-                                   ? ""
-                                   : " (first start to last end; the file names no window)"));
-    fact("began", info_.window_start_unix_ns ? utc(*info_.window_start_unix_ns)
-                                             : "unknown: times count from an unnamed start");
+    fact("window",
+         fmt::format(
+             "{}{}", format_time_ns(info_.window_ns),
+             info_.window_is_recorded ? "" : " (first start to last end; the file has no window)"));
+    fact("began", info_.window_start_unix_ns
+                      ? utc(*info_.window_start_unix_ns)
+                      : "unknown: the file does not say when its times begin");
     if (info_.cost)
       fact("cost", fmt::format("recording operators took {:.2g} % of the time; its budget was {} %",
                                info_.cost->share_ratio * 100, info_.cost->budget_ratio * 100));
@@ -145,11 +146,12 @@ class InfoText {
     if (steps.count == 0)
       fact("steps", "none (no ProfilerStep ranges)");
     else
-      fact("steps",
-           fmt::format("{}, from {} to {}; CPU time of one: shortest {}, median {}, longest {}",
-                       format_count(steps.count), steps.first, steps.last,
-                       format_time_ns(steps.shortest_ns), format_time_ns(steps.median_ns),
-                       format_time_ns(steps.longest_ns)));
+      fact(
+          "steps",
+          fmt::format("{}, number {} to {}; CPU time of a step: shortest {}, median {}, longest {}",
+                      format_count(steps.count), steps.first, steps.last,
+                      format_time_ns(steps.shortest_ns), format_time_ns(steps.median_ns),
+                      format_time_ns(steps.longest_ns)));
   }
 
   void write_tracks(std::string_view label, const std::vector<TraceInfo::TrackRow>& rows,
@@ -179,8 +181,10 @@ class InfoText {
       std::string text =
           pad_right(shorten(row.text.empty() ? "(no category)" : one_line(row.text), 48), 48);
       text += fmt::format("  {:>11} ", format_count(row.slice_count + row.instant_count));
-      text += row.slice_count == 0 ? "instants"
-                                   : fmt::format("events  {} in all", format_time_ns(row.total_ns));
+      const bool one = row.slice_count + row.instant_count == 1;
+      text += row.slice_count == 0 ? fmt::format("instant{}", one ? "" : "s")
+                                   : fmt::format("event{}  {} in total", one ? " " : "s",
+                                                 format_time_ns(row.total_ns));
       fact(&row == &info_.categories.front() ? "events" : "", text);
     }
     if (info_.categories.empty()) fact("events", "none");

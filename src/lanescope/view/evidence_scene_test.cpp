@@ -100,7 +100,7 @@ TEST(EvidenceSceneTest, IdleTimesAreThoseInsideTheWindow) {
   const Trace trace = two_kernels();
   const Facts facts = *explain::gather_facts(trace);
   const Scene scene = make_evidence_scene(facts, find(trace, "second"));
-  // The gap of 30 us; the window begins with 2.5 us of the first kernel and ends behind all work.
+  // The gap of 30 us; the window begins with 2.5 us of the first kernel and ends after all work.
   EXPECT_EQ(scene.idle_ns, 30'000);
   std::int64_t sum = 0;
   for (const SceneIdle& idle : scene.idle) sum += idle.idle_ns;

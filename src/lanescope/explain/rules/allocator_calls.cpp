@@ -91,7 +91,7 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   // The first calls fill the cache; without steps only a habit tells them from a storm.
   if (!facts.steps.marked && calls < 20) return NotChecked{need::kRecordSteps};
   launches_late.finish();
-  // Without the calls everything behind them is launched earlier by their time, and the GPU's own
+  // Without the calls everything after them is launched earlier by their time, and the GPU's own
   // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
   const std::int64_t idle_ns = facts.wall.partition.idle_ns;
   const std::int64_t during_ns = device_idle_during(facts, within_steady(facts, all));

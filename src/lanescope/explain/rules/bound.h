@@ -22,7 +22,7 @@ enum class Bound : std::uint8_t {
 // Of those that hold, the one with the most time of the steady wall. Needs a main device. O(n).
 Bound find_bound(const Facts& facts);
 
-// The steady wall without a gap at the edge of the recording, of which nobody knows what ran in it.
+// The steady wall without the gap at the edge of the recording, in which unrecorded work may run.
 analysis::WallPartition wall_without_edge_gap(const Facts& facts);
 
 inline constexpr double kBoundingCopyRatio = 0.3;

@@ -1,4 +1,4 @@
-// Collectives run while nothing computes beside them.
+// Collectives run while nothing computes.
 #include <algorithm>
 #include <map>
 #include <optional>

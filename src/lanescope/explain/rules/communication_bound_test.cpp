@@ -77,8 +77,8 @@ TEST(CommunicationBoundTest, ComputeOrCommunicationIsTheLimitNeverBoth) {
         << collective_us;
 }
 
-// The GPU waits 19 us longer than the pause. Of the step's 289 us that is 31 % behind a pause of
-// 70, enough to be host-bound, but communication takes longer: 100.
+// The GPU waits 19 us longer than the pause. With a pause of 70 us that is 31 % of the step's 289,
+// enough to be host-bound, but communication takes longer: 100.
 TEST(CommunicationBoundTest, TheCpuOrCommunicationIsTheLimitNeverBoth) {
   EXPECT_THAT(bounds_of(with_idle(70)), ::testing::ElementsAre("communication-bound"));
   EXPECT_FALSE(find_by_rule(with_idle(70), "host-bound"));

@@ -35,7 +35,7 @@ std::optional<WaitForLayers> measure_compile_overhead(const Facts& facts) {
   const auto windows = facts.steady_cpu_windows();
   const std::uint64_t calls = calls_within(facts, compiled, windows);
   if (calls == 0 || is_thin(facts)) return std::nullopt;
-  // Of calls that a graph break cuts into pieces, graph-breaks speaks.
+  // The rule graph-breaks reports calls that a graph break cuts into pieces.
   const std::vector<bool> broken = inside_broken_calls(facts, compiled);
   const WaitTime wait = waiting_while(facts, [&](SliceId slice) {
     return is_own_time(facts, compiled, slice) && !broken[raw(slice)];

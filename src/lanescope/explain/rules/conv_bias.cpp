@@ -1,4 +1,4 @@
-// A convolution adds a bias that the batch norm behind it takes away again.
+// A convolution adds a bias that the batch norm after it takes away again.
 #include <optional>
 #include <string>
 #include <unordered_set>

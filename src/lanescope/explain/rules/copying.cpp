@@ -57,7 +57,7 @@ Copying copying_of(const Facts& facts) {
     found.all_sized &= size.has_value();
     found.bytes = analysis::add_bytes(found.bytes, std::max<std::int64_t>(0, size.value_or(0)));
     found.all_pinned &= trace.name(work.slice).find("Pageable") == std::string_view::npos;
-    // Copies may run beside each other: each moment counts once.
+    // Copies may overlap: each moment counts once.
     const std::int64_t from = std::max(work.start_ns, counted_until);
     if (from < work.end_ns)
       found.alone_ns +=

@@ -7,7 +7,7 @@ namespace {
 
 using testing::Sketch;
 
-// 40 launches a step of 10 us each against 100 us of work: 16 ms behind after five steps.
+// 40 launches a step of 10 us each against 100 us of work: 16 ms late after five steps.
 TEST(CpuAheadTest, SpeaksWhenTheQueueGrows) {
   const auto finding = find_by_rule(loop(5, 40, {.us = 100}).trace(), "cpu-ahead");
   ASSERT_TRUE(finding);

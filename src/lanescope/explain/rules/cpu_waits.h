@@ -11,7 +11,7 @@ namespace lanescope::explain::rules {
 // launching thread's innermost event was one that `wanted` accepts.
 struct WaitTime {
   std::int64_t time_ns = 0;
-  SliceId longest = kNone<SliceId>;  // the event with most of it, where nothing else is said
+  SliceId longest = kNone<SliceId>;  // the event with most of it, unless a caller says otherwise
 };
 template <typename Wanted>
 WaitTime waiting_while(const Facts& facts, Wanted wanted) {

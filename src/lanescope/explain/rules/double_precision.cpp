@@ -1,4 +1,4 @@
-// Kernels that compute in double precision, and what that costs beside float32.
+// Kernels that compute in double precision, and what that costs compared with float32.
 #include <algorithm>
 #include <cmath>
 #include <map>

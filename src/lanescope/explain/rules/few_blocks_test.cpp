@@ -70,7 +70,7 @@ TEST(FewBlocksTest, IsQuietWhenOtherWorkRunsBeside) {
   }));
 }
 
-// In a host-bound step it is told, but not as a cost.
+// In a host-bound step it is reported, but not as a cost.
 TEST(FewBlocksTest, CostsNothingWhereTheGpuWaits) {
   const auto finding = find_in_steps(
       "few-blocks", [](ProgramSketch& p) { p.op("aten::sum", {}, "k", 100, grid(33)).pass(200); });

@@ -17,7 +17,7 @@ struct FinalSync {
 };
 
 std::optional<FinalSync> measure_final_sync(const Facts& facts) {
-  // Where GPU work is missing nobody knows what this call waited for.
+  // Where GPU work is missing, it is unknown what this call waited for.
   if (facts.kernel_launches.gpu_stops_early() || facts.trace->import_stats().is_truncated())
     return std::nullopt;
   const Trace& trace = *facts.trace;

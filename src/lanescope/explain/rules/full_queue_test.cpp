@@ -30,7 +30,7 @@ TEST(FullQueueTest, SpeaksWhenCallsWaitForARoomInTheQueue) {
 }
 
 // 1200 launches of 1 us before the steps, and a queue that stays full in all of them: 100 us of
-// work behind each call of 100 us.
+// work after each call of 100 us.
 TEST(FullQueueTest, SpeaksWhenNoCallFoundRoom) {
   ProgramSketch program;
   program.step();

@@ -1,4 +1,4 @@
-// The GPU works all the time: what the CPU does is hidden behind it.
+// The GPU works all the time: what the CPU does costs nothing.
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -89,7 +89,7 @@ bool inside_convolution(const Facts& facts, SliceId call) {
   return ancestor_where(facts, facts.links.op_of[raw(call)], is_library_call) != kNone<SliceId>;
 }
 
-// Which calls wait is told by their names, and those of some runtimes are not known.
+// The names of calls say which ones wait, and those of some runtimes are not known.
 constexpr char kNeedsKnownCalls[] =
     "API calls of a known runtime, such as CUDA or HIP, to know which of them wait";
 bool launches_by_known_calls(const Facts& facts) {
@@ -222,8 +222,8 @@ Measurement<HostSyncs> measure_host_sync(const Facts& facts) {
   HostSyncs found;
   add_waits(facts, blocking, found);
   add_idle_after_waits(facts, blocking.uploads, found);
-  // Without the waits the CPU runs ahead: its own work between them hides behind the device's, and
-  // what asked for the values goes. It cannot hide behind more than the device does.
+  // Without the waits the CPU runs ahead: its own work between them overlaps the device's, and
+  // what asked for the values goes. No more of it can overlap than the device works.
   const auto& wall = facts.wall.partition;
   found.busy_ns = wall.wall_ns - wall.idle_ns;
   found.copies_ns = found.idle_ns == 0 ? 0 : copies_asked_by(facts, found.askers);

@@ -36,8 +36,8 @@ TEST(HostSyncTest, SpeaksOfItemInTheMiddleOfAStep) {
   EXPECT_EQ(finding->evidence.at(0).text.values.at(0).text, "aten::item");
 }
 
-// Half a millisecond of the CPU's own work behind each wait stays without it. Of the 510 us of a
-// gap (the launch call behind it ends 510 us after the last kernel) count the 80 us that the device
+// Half a millisecond of the CPU's own work after each wait stays without it. Of the 510 us of a
+// gap (the next launch call ends 510 us after the last kernel) count the 80 us that the device
 // works in a step and the 72 us of the operator that waits (70 us until the device is done, 2 us
 // more and its call's edges): 152 us.
 TEST(HostSyncTest, CountsWhatTheCpuCouldHaveDoneMeanwhile) {
@@ -77,7 +77,7 @@ TEST(HostSyncTest, NamesTheLineOfTheProgramThatWaits) {
   EXPECT_EQ(text.values.back().text, "train.py(31): step");
 }
 
-// Calls of a runtime whose waiting calls are not known: it cannot be told that nothing waits.
+// Calls of a runtime whose waiting calls are not known: that nothing waits is not certain.
 TEST(HostSyncTest, IsNotCheckedWhereTheNamesOfWaitsAreNotKnown) {
   const auto trace = [](std::string_view launch, std::string_view wait) {
     ProgramSketch program;

@@ -53,7 +53,7 @@ TEST(LazyLoadingTest, CountsTheDriversOwnRows) {
   EXPECT_EQ(finding->confidence, Confidence::kHigh);
 }
 
-// 20 quick launches, then one of another kernel that takes 5 ms, behind `busy_us` of work.
+// 20 quick launches, then one of another kernel that takes 5 ms, after `busy_us` of work.
 ProgramSketch lone_slow_launch(std::int64_t busy_us) {
   ProgramSketch program;
   for (int i = 0; i < 20; ++i) program.launch({.us = 1});

@@ -87,7 +87,7 @@ TEST(LongStepTest, TheChosenStepStays) {
   EXPECT_EQ(facts->selection.steady, (std::vector<std::size_t>{3}));
 }
 
-// The gap before its launch is nearly all of it: lone-gap tells the cause, and the step is not told
+// The gap before its launch is nearly all of it: lone-gap names the cause, and the step is not reported
 // twice.
 TEST(LongStepTest, IsCoveredByItsCause) {
   const Trace trace = with_long_step(3, 5000).trace();
@@ -152,7 +152,7 @@ TEST(LongStepTest, StaysWhereTheOthersDoNothing) {
   EXPECT_FALSE(find_by_rule(program.trace(), "long-step"));
 }
 
-// Loading on the CPU behind a full queue is not why the step took so long.
+// Loading on the CPU while the queue is full is not why the step took so long.
 TEST(LongStepTest, WhatTheGpuHidesDoesNotExplainIt) {
   ProgramSketch program;
   for (int i = 0; i < 6; ++i) {

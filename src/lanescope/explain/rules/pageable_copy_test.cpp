@@ -30,7 +30,7 @@ TEST(PageableCopyTest, NeedsNoLaunches) {
   EXPECT_EQ(finding->at_stake_ns, 20'000);
 }
 
-// Copies of 20 us, one behind the other, in every step.
+// Copies of 20 us, one after the other, in every step.
 TEST(PageableCopyTest, IsQuietAboutValuesUnlessTheyComeWithData) {
   using Copies = std::vector<std::pair<std::string_view, std::int64_t>>;
   const auto copies_told = [](const Copies& copies) {

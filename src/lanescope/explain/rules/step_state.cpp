@@ -29,7 +29,7 @@ bool is_thin(const Facts& facts) {
 const analysis::Gap* find_edge_gap(const Facts& facts) {
   if (!facts.main_device || facts.wall.partition.idle_ns == 0) return nullptr;
   const auto& work = facts.device().timeline.work;
-  // "Beside the first work": at most one hundredth of the work, and at least one piece, lies
+  // "Next to the first work": at most one hundredth of the work, and at least one piece, lies
   // before.
   const auto& last_early = work[std::min(work.size() - 1, work.size() / 100)];
   for (const analysis::Gap& gap : facts.device().gaps.gaps) {

@@ -10,7 +10,7 @@ bool used_gpu(const Facts& facts);
 
 // Fewer than two pieces of GPU work, or less than 20 us of wall: no verdict about a step.
 bool is_thin(const Facts& facts);
-// A gap beside the first work of the recording that holds more than half of all idle time and ends
+// A gap next to the first work of the recording that holds more than half of all idle time and ends
 // with work that had been launched long before: what ran in it was not recorded. None: no such gap.
 const analysis::Gap* find_edge_gap(const Facts& facts);
 // Idle waiting for the CPU is more than half of the steady wall; or more than 30 %, and more than

@@ -50,7 +50,7 @@ TEST(TritonAutotuneTest, SpeaksOfBuildsTriedAndOneKept) {
   const auto finding = find_by_rule(tuned(4, true).trace(), "triton-autotune");
   ASSERT_TRUE(finding);
   EXPECT_EQ(finding->verdict.values[0].integer,
-            15);  // the winner's runs cannot be told apart
+            15);  // the winner's runs look the same
   EXPECT_EQ(finding->verdict.values[1].integer, us(15 * 20));
   EXPECT_EQ(finding->at_stake_ns, us(14 * 50 + 20));
 }

@@ -198,7 +198,7 @@ std::string without_blanks(std::string_view text) {
 }
 
 TEST(EventPatternsTest, EventsKnownFromOthersAreReadAsIfTheyWereNot) {
-  // Behind a plain beginning, a few odd ones: the first that is no JSON sends the rest of its
+  // After a plain beginning, a few odd ones: the first that is no JSON sends the rest of its
   // window the careful way. Then long ones, of several windows.
   for (unsigned seed = 0; seed < unsigned{testing::rounds(3000)}; ++seed) {
     const bool is_long = seed % 500 == 499;

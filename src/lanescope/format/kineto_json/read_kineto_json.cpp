@@ -352,6 +352,11 @@ class DocumentReader {
     } while (grow() && !window_.failed());
   }
 
+  static constexpr const char* kGiveExport =
+      "give the trace that the profiler exported, for example with prof.export_chrome_trace()";
+  static constexpr const char* kCutExport =
+      "the export or a copy was cut short: export or copy it again";
+
   std::optional<Error> no_trace(int first) {
     const std::string expected =
         "expected a PyTorch or Chrome trace (JSON with traceEvents, or an "
@@ -372,7 +377,7 @@ class DocumentReader {
       }
       if (stats()[ImportIssue::kEventLost].count + stats()[ImportIssue::kSyntax].count == 0)
         return std::nullopt;
-      return error("a JSON array without a single event");
+      return error(std::string("a JSON array without a single event; ") + kGiveExport);
     }
     if (first == '{') {
       if (has_events_) return std::nullopt;
@@ -389,7 +394,8 @@ class DocumentReader {
       if (keys_.size() > 6) keys += ", ...";
       return error(std::string("a JSON object without traceEvents (") +
                    (cut ? "the text ends early; " : "") +
-                   (keys.empty() ? "no keys" : "its keys: " + keys) + ")");
+                   (keys.empty() ? "no keys" : "its keys: " + keys) + "); " +
+                   (cut ? kCutExport : kGiveExport));
     }
     return error("text that is no JSON object or array");
   }

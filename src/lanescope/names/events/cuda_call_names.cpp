@@ -145,7 +145,7 @@ constexpr Call kCalls[] = {
      "yes: until the data has arrived", "one copy", "", "host-sync"},
     {"MemsetAsync", kCuda | kHip, "memset put into a stream",
      "Puts the filling of memory with one byte value into a stream's queue.", kNo, "one memset",
-     "Beside matrix products it is the library clearing its own workspace."},
+     "Next to matrix products it is the library clearing its own workspace."},
     {"Memset", kCuda | kHip, "memset", "Fills GPU memory with one byte value.", {}, "one memset"},
     {"MemsetD8Async", kHip | kDriver, "memset put into a stream",
      "Puts the filling of memory with one value into a stream's queue.", kNo, "one memset"},

@@ -58,10 +58,10 @@ CostText cost_text(Cost cost) {
     case Cost::kGemm:
       return {kQueued,
               "with GPU tensors a matrix product kernel (GEMM), with a memset or a small "
-              "kernel beside it where the library needs one"};
+              "kernel next to it where the library needs one"};
     case Cost::kConvolution:
       return {kQueued,
-              "with GPU tensors convolution kernels, with copies to another layout beside "
+              "with GPU tensors convolution kernels, with copies to another layout around "
               "them where the library needs them"};
     case Cost::kAttention:
       return {kQueued, "with GPU tensors one or a few attention kernels"};

@@ -9,7 +9,7 @@
 
 namespace lanescope::names::events {
 
-// A name without parameters, and all that is said about it. Static texts.
+// A name without parameters, and the texts about it. Static texts.
 struct Row {
   std::string_view name, text, what;
   std::string_view cpu_waits = {}, gpu_work = {}, note = {}, rule = {};
