@@ -157,7 +157,7 @@ TEST(InfoTextTest, ValuesOfStrangersStayOnTheirLine) {
   info.producer_evidence = {"b\nc"};
   info.recorded_with = {"d\re"};
   const std::string text = trace_info_text(info);
-  EXPECT_NE(text.find("written by  a?[2J (b?c)\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("written by  a?[2J; signs: b?c\n"), std::string::npos) << text;
   EXPECT_NE(text.find("d?e\n"), std::string::npos) << text;
 }
 
@@ -175,8 +175,8 @@ TEST(TableTest, SharesOfTheLanescopeStyleAreOfAWholeThatHoldsThem) {
   table.device_window_ns = 400'000;
   table.device_count = 2;
   const std::string text = *key_averages_text(table);
-  EXPECT_NE(text.find("CUDA busy: 600.000us of 2 times the 400.000us that the 100.000us window and "
-                      "the work beyond it take (75.00%)"),
+  EXPECT_NE(text.find("CUDA busy: 600.000us of 2 times 400.000us (the 100.000us window, and the work "
+                      "after it) (75.00%)"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("170.00%"), std::string::npos) << text;
