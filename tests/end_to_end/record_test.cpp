@@ -427,7 +427,8 @@ TEST_F(RecordTest, ForkedChildrenDoNotRecordAndDoNotDisturb) {
 
 TEST_F(RecordTest, AForkedChildMayRecordOnItsOwn) {
   if (kThreadSanitizer)
-    GTEST_SKIP() << "needs a build without the thread sanitizer, which allows no new thread in a child of a "
+    GTEST_SKIP()
+        << "needs a build without the thread sanitizer, which allows no new thread in a child of a "
            "threaded process";
   Profiler parent;
   ASSERT_TRUE(parent.start());

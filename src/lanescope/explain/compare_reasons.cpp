@@ -198,8 +198,7 @@ std::vector<Reason> reasons_of(const Comparison& c) {
                                                 : "because more kernels run at the same time")});
   reasons.push_back(
       {effects.exposed_communication_ns, say("of communication while nothing computes")});
-  reasons.push_back(
-      {effects.exposed_copy_ns, say("of copies and memsets while nothing computes")});
+  reasons.push_back({effects.exposed_copy_ns, say("of copies and memsets while nothing computes")});
   std::erase_if(reasons,
                 [](const Reason& each) { return each.delta_ns == 0 && each.hidden_ns == 0; });
   std::stable_sort(reasons.begin(), reasons.end(), [](const Reason& x, const Reason& y) {

@@ -20,7 +20,8 @@ using names::EventName;
 using names::KernelName;
 
 constexpr const char* kWhatCanBeNamed =
-    "  lanescope knows names of GPU kernels, torch and CUDA. All names of a trace: lanescope describe "
+    "  lanescope knows names of GPU kernels, torch and CUDA. All names of a trace: lanescope "
+    "describe "
     "--trace TRACE --events\n";
 
 // False for names that only kernels have, and for names that both may have.

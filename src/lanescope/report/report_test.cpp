@@ -175,9 +175,10 @@ TEST(TableTest, SharesOfTheLanescopeStyleAreOfAWholeThatHoldsThem) {
   table.device_window_ns = 400'000;
   table.device_count = 2;
   const std::string text = *key_averages_text(table);
-  EXPECT_NE(text.find("CUDA busy: 600.000us of 2 times 400.000us (the 100.000us window, and the work "
-                      "after it) (75.00%)"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("CUDA busy: 600.000us of 2 times 400.000us (the 100.000us window, and the work "
+                "after it) (75.00%)"),
+      std::string::npos)
       << text;
   EXPECT_EQ(text.find("170.00%"), std::string::npos) << text;
   table.style = analysis::TableStyle::kTorch;
