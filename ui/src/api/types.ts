@@ -303,6 +303,7 @@ export interface TourStop {
   lanes?: number[];
   arrow?: { from: number; to: number };
   word?: string;
+  rule?: string; // a finding that the stop is about
 }
 
 export interface TableColumn {

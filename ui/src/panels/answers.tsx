@@ -30,7 +30,7 @@ export function Answers() {
       {groups.length === 0 && <p>No rule found anything in this trace.</p>}
       {groups.map((group) => (
         <section key={group.title}>
-          <h3><Text of={group.title} /></h3>
+          <h2><Text of={group.title} /></h2>
           {group.findings.map((finding) => <FindingCard key={finding.rule} finding={finding} />)}
         </section>
       ))}
@@ -60,7 +60,7 @@ function FindingCard({ finding }: { finding: Finding }) {
   const brief = finding.brief !== undefined && finding.brief !== "" ? finding.brief : finding.text;
   return (
     <article ref={card} class={`card ${current ? "current" : ""}`}>
-      <h4><Text of={brief} most={600} /></h4>
+      <h3><Text of={brief} most={600} /></h3>
       {finding.at_stake_ns !== undefined && finding.at_stake_ns > 0 && (
         <p class="at-stake">at stake: <Link onClick={() => void showFinding(store, finding.rule)} label={`show the evidence: ${brief}`}><Time ns={finding.at_stake_ns} /></Link>
           {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.main.meta.steps.length > 0 ? "a step" : "the recording"}</span>}</p>

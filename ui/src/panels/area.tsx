@@ -29,13 +29,13 @@ export function AreaPanel() {
       </div>
       <div class="area-columns">
         <section class="area-list">
-          <h3>Lanes</h3>
+          <h2>Lanes</h2>
           <ul class="plain">
             {lanes.map((lane) => (
               <li key={lane.lane}><span class="number">{formatTime(lane.busy_ns)}</span> <span class="faint">{formatShare(lane.busy_ns / span)}</span> {cleanText(view.laneByNumber.get(lane.lane)?.title ?? "", 60)} <span class="faint">{plural(lane.count, "event")}</span></li>
             ))}
           </ul>
-          {answer.gaps.length > 0 && <h3>Idle GPU</h3>}
+          {answer.gaps.length > 0 && <h2>Idle GPU</h2>}
           <ul class="plain">
             {answer.gaps.map((gap) => (
               <li key={`${gap.device ?? 0}-${gap.cause}`}><span class="number">{formatTime(gap.ns)}</span> {cleanText(store.meta.causes.find((each) => each.key === gap.cause || each.cause === gap.cause)?.title ?? String(gap.cause))} <span class="faint">{formatCount(gap.count)}×</span></li>
@@ -44,7 +44,7 @@ export function AreaPanel() {
           {answer.launch_delay !== undefined && (
             <p>From launch to start: median {formatTime(answer.launch_delay.median_ns)}, {formatTime(answer.launch_delay.min_ns)} to {formatTime(answer.launch_delay.max_ns)}, {plural(answer.launch_delay.count, "launch", "launches")}</p>
           )}
-          <h3>Kinds</h3>
+          <h2>Kinds</h2>
           <ul class="plain">
             {answer.kinds.map((kind) => <li key={kind.kind}><KindDot kind={kind.kind} /> <span class="number">{formatTime(kind.total_ns)}</span> {store.meta.kinds.find((each) => each.kind === kind.kind)?.title ?? "other"} <span class="faint">{plural(kind.count, "event")}</span></li>)}
           </ul>

@@ -45,7 +45,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
   const short = details.short || details.name;
   return (
     <div class="details">
-      <h3><KindDot kind={details.kind} /> <span><Text of={short} most={300} /></span></h3>
+      <h2><KindDot kind={details.kind} /> <span><Text of={short} most={300} /></span></h2>
       {described?.what !== undefined && described.what !== "" && <p><Text of={described.what} most={1000} /></p>}
       {described?.note !== undefined && described.note !== "" && <p class="faint"><Text of={described.note} most={1000} /></p>}
       <Tools />
@@ -152,7 +152,7 @@ function Chain({ chain, queueNs, selected, onSelect }: { chain: ChainLink[]; que
   if (chain.length < 2) return null;
   return (
     <section aria-label="From your code to the GPU">
-      <h4>From your code to the GPU</h4>
+      <h3>From your code to the GPU</h3>
       <ol class="chain">
         {chain.map((link) => (
           <li key={`${link.role}-${link.slice}`} class={link.slice === selected ? "current" : ""}>
@@ -189,7 +189,7 @@ function GapDetails({ view }: { view: TraceView }) {
   ];
   return (
     <div class="details">
-      <h3><span class="dot kind-idle" aria-hidden="true" /> <span>GPU idle for <Time ns={gap.dur_ns} /></span></h3>
+      <h2><span class="dot kind-idle" aria-hidden="true" /> <span>GPU idle for <Time ns={gap.dur_ns} /></span></h2>
       <p><b><Text of={cause?.title ?? String(gap.cause)} /></b>. <Text of={cause?.text ?? gap.text} most={1000} /></p>
       <Tools />
       <dl class="facts">

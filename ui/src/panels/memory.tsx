@@ -22,9 +22,9 @@ export function MemoryPanel() {
         const most = Math.max(1, ...device.holders.map((holder) => holder.bytes));
         return (
           <section key={device.title} class="memory">
-            <h3><Text of={device.title} />: at most <b>{formatBytes(device.peak_bytes)}</b>,{" "}
+            <h2><Text of={device.title} />: at most <b>{formatBytes(device.peak_bytes)}</b>,{" "}
               <Link onClick={() => { if (device.lane !== undefined) { reveal(store.main, [device.lane]); store.main.scrollTo.value = { lane: device.lane, row: 0 }; } goTo(store, 0, device.peak_ns - 5e5, device.peak_ns + 5e5); }}>at {formatTime(device.peak_ns)}</Link>
-            </h3>
+            </h2>
             <p class="faint">What was held then, largest first:</p>
             <ol class="bars">
               {device.holders.map((holder) => (

@@ -16,7 +16,7 @@ export function Tour() {
   return (
     <section class="tour" aria-label="Guided tour">
       <p class="faint">Tour of this trace, {at + 1} of {tour.stops.length}{stop.word !== undefined && stop.word !== "" && <> · <Text of={stop.word} most={60} /></>}</p>
-      <h3><Text of={stop.title} most={200} /></h3>
+      <h2><Text of={stop.title} most={200} /></h2>
       <p><Text of={stop.text} most={2000} /></p>
       <p class="tools">
         <button type="button" disabled={at === 0} onClick={() => void tourTo(store, at - 1)}>Back</button>

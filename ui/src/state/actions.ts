@@ -506,6 +506,11 @@ export async function tourTo(store: Store, at: number): Promise<void> {
     store.selection.value = null;
     store.details.value = null;
   }
+  const finding = store.main.explanation.peek()?.findings.find((each) => each.rule === stop.rule);
+  const evidence = evidenceSlices(finding?.evidence ?? []);
+  if (evidence.length > 0 && store.tour.peek()?.at === at) {
+    store.lit.value = { label: cleanText(stop.title), trace: 0, slices: [...(store.lit.peek()?.slices ?? []), ...evidence] };
+  }
   say(store, `${cleanText(stop.title)}. ${cleanText(stop.text, 2000)}`);
 }
 

@@ -45,7 +45,7 @@ function EventList({ view }: { view: TraceView }) {
   }
   return (
     <div>
-      <h3>{cleanText(lane.title)}: {plural(total, "event")} in view{total > mostEvents ? `, the first ${mostEvents} are listed` : ""}</h3>
+      <h2>{cleanText(lane.title)}: {plural(total, "event")} in view{total > mostEvents ? `, the first ${mostEvents} are listed` : ""}</h2>
       <ol>
         {events.map((event, index) => (
           <li key={`${event.slice}-${index}`}><button type="button" onClick={() => openOn(store, view, lane.lane, event.slice)}>{event.text}</button></li>

@@ -25,7 +25,7 @@ async function selectHit(page: Page, text: string): Promise<void> {
   await page.fill("#search", text);
   await settle(page);
   await page.press("#search", "Enter");
-  await page.waitForSelector(".details h3");
+  await page.waitForSelector(".details h2");
   await settle(page);
 }
 
@@ -55,16 +55,16 @@ test("the first screen is the verdict, with the wall, the steps and drawn lanes"
 test("a launch leads to its kernel and back, by key", async () => {
   const { page, problems } = await open(browser, server.url);
   await selectHit(page, "cudaLaunchKernel kind:call");
-  assert.match(await page.textContent(".details h3") ?? "", /cudaLaunchKernel/);
+  assert.match(await page.textContent(".details h2") ?? "", /cudaLaunchKernel/);
   await page.locator(".lanes-scroll").first().focus();
   await press(page, "]");
   assert.match(await page.textContent(".chain li.current .role") ?? "", /GPU/);
-  const kernel = await page.textContent(".details h3");
+  const kernel = await page.textContent(".details h2");
   assert.match(await page.textContent(".chain .queue") ?? "", /call/);
   await press(page, "[");
-  assert.match(await page.textContent(".details h3") ?? "", /cudaLaunchKernel/);
+  assert.match(await page.textContent(".details h2") ?? "", /cudaLaunchKernel/);
   await press(page, "]");
-  assert.equal(await page.textContent(".details h3"), kernel);
+  assert.equal(await page.textContent(".details h2"), kernel);
   assert.deepEqual(problems, []);
   await page.context().close();
 });
@@ -75,7 +75,7 @@ test("a finding shows its evidence: selected, lit, and named again in the detail
   await page.waitForSelector(".lit-now");
   await settle(page);
   await page.click("#side-details");
-  assert.ok((await page.textContent(".details h3"))!.length > 1);
+  assert.ok((await page.textContent(".details h2"))!.length > 1);
   assert.ok((await page.locator(".details >> text=Part of").count()) >= 1);
   await page.locator(".lanes-scroll").first().focus();
   await press(page, "Escape");
@@ -113,7 +113,7 @@ test("an area has sums, and its table is linked to the lanes", async () => {
   const rows = page.locator(".area-columns .trow");
   assert.ok((await rows.count()) > 3);
   await rows.nth(1).click();
-  await page.waitForSelector(".details h3");
+  await page.waitForSelector(".details h2");
   await page.context().close();
 });
 
@@ -135,11 +135,11 @@ test("gaps are objects: sorted by cost, selected, drawn", async () => {
   await page.click("#tab-gaps");
   await page.waitForSelector(".drawer-panel .trow");
   await page.locator(".drawer-panel .trow").first().click();
-  await page.waitForSelector(".details h3");
-  assert.match(await page.textContent(".details h3") ?? "", /GPU idle for/);
+  await page.waitForSelector(".details h2");
+  assert.match(await page.textContent(".details h2") ?? "", /GPU idle for/);
   await page.locator(".details .link").last().click();
   await settle(page);
-  assert.doesNotMatch(await page.textContent(".details h3") ?? "", /GPU idle for/);
+  assert.doesNotMatch(await page.textContent(".details h2") ?? "", /GPU idle for/);
   await page.context().close();
 });
 
@@ -147,8 +147,8 @@ test("every panel below the timeline opens, without errors", async () => {
   const { page, problems } = await open(browser, server.url);
   for (const tab of await page.locator(".drawer [role=tab]").all()) {
     await tab.click();
+    await page.waitForFunction(() => (document.querySelector(".drawer-panel")?.textContent ?? "").length > 5);
     await settle(page);
-    assert.ok((await page.textContent(".drawer-panel"))!.length > 5, await tab.textContent() ?? "");
   }
   assert.equal(await page.locator(".toast").count(), 0);
   assert.deepEqual(problems, []);
@@ -175,11 +175,11 @@ test("a reload shows the same window, selection and table", async () => {
   await selectHit(page, "aten::mm");
   await page.click("#tab-gaps");
   await page.waitForTimeout(700);
-  const before = { url: page.url(), title: await page.textContent(".details h3"), view: await page.textContent(".axis-corner") };
+  const before = { url: page.url(), title: await page.textContent(".details h2"), view: await page.textContent(".axis-corner") };
   await page.reload();
-  await page.waitForSelector(".details h3");
+  await page.waitForSelector(".details h2");
   await page.waitForTimeout(1200);
-  assert.equal(await page.textContent(".details h3"), before.title);
+  assert.equal(await page.textContent(".details h2"), before.title);
   assert.equal(await page.textContent(".axis-corner"), before.view);
   assert.equal(await page.locator("#tab-gaps").getAttribute("aria-selected"), "true");
   assert.equal(page.url(), before.url);
