@@ -128,6 +128,9 @@ def arm(settings: Mapping[str, str], path_of_children: str) -> None:
         after_import("torch", recording.begin)
 
 
+# SIGTERM ends a program whose main thread is in C code for so long that our handler cannot run.
+STUCK_SECONDS = 3.0
+
 # This signal makes a dump. It would kill a process that does not record yet.
 DUMP_SIGNAL = signal.SIGUSR2
 
@@ -266,7 +269,10 @@ class AutoRecording:
         self._watch_steps()
         try:
             if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                from . import _core
+
                 signal.signal(signal.SIGTERM, self._terminated)
+                _core.end_if_handler_is_stuck(signal.SIGTERM, STUCK_SECONDS)
         except ValueError:  # torch is imported by a thread other than the main one
             pass
 
@@ -331,6 +337,9 @@ class AutoRecording:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _terminated(self, number: int, _frame: Optional[FrameType]) -> None:
+        from . import _core
+
+        _core.handler_has_begun()
         self.finish()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

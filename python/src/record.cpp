@@ -15,6 +15,7 @@
 #include "lanescope/profiler/profiler.h"
 #include "lanescope/record/recording_name.h"
 #include "lanescope/record/write_results.h"
+#include "stuck_signal.h"
 
 namespace lanescope::python {
 namespace {
@@ -224,6 +225,8 @@ void bind_record(py::module_& m) {
       py::arg("program"), py::arg("rank"), py::arg("started"));
   m.def("parse_byte_size", &parse_byte_size, py::arg("text"));
   m.def("parse_percent", &parse_percent, py::arg("text"));
+  m.def("end_if_handler_is_stuck", &end_if_handler_is_stuck, py::arg("signal"), py::arg("seconds"));
+  m.def("handler_has_begun", &handler_has_begun);
   m.def("native_settings", &native_settings, py::arg("library"), py::arg("lines"));
   py::class_<PyProfiler>(m, "Profiler")
       .def(py::init(&make_profiler), py::kw_only(), py::arg("schedule"), py::arg("first_action"),

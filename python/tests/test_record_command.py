@@ -120,6 +120,32 @@ def test_a_signal_ends_the_script_as_ever_and_leaves_the_results(run_recorded, n
     assert "aten::sin" in names_of(only(out, ".json"))
 
 
+@pytest.mark.parametrize("where", ["the program", "a forked child"])
+def test_sigterm_ends_a_program_that_hangs_in_c_code(run_recorded, where):
+    code = f"""
+import ctypes, os, signal, sys, time, torch
+torch.ones(2).sin()
+child = os.fork() if {where == "a forked child"} else 0
+if child == 0:
+    if not {where == "a forked child"}:
+        os.system("(sleep 1; kill -TERM %d) &" % os.getpid())
+    lock = ctypes.create_string_buffer(64)
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(lock)  # for ever, and no signal interrupts it
+time.sleep(1)
+os.kill(child, signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    begun = time.monotonic()
+    done, out = run_recorded(code)
+    assert time.monotonic() - begun < 100
+    if where == "the program":
+        assert done.returncode == -signal.SIGTERM, done.stderr
+        assert only(out, ".lspool").stat().st_size > 0
+    else:
+        assert done.returncode == 0 and done.stdout == f"{-signal.SIGTERM}\n", done.stderr
+
+
 def test_children_are_not_recorded_and_see_no_trace_of_it(run_recorded):
     code = """
 import multiprocessing, os, subprocess, sys, torch
