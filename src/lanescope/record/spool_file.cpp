@@ -21,6 +21,9 @@
 namespace lanescope::record {
 namespace {
 
+// A program without standard input or output writes to whatever gets their numbers.
+constexpr int kFirstDescriptor = 3;
+
 std::uint64_t random_id() {
   std::uint64_t id = 0;
   if (getrandom(&id, sizeof id, GRND_NONBLOCK) != sizeof id) id = ticks() * 0x9e3779b97f4a7c15u;
@@ -73,8 +76,16 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
   if (guard) file->faults_before_ = guard->faults();
   file->path_ = path;
   file->max_bytes_ = max_bytes;
-  file->fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file->fd_ < 0)
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (fd >= 0 && fd < kFirstDescriptor) {
+    const int high = fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor);
+    close(fd);
+    fd = high;
+  }
+  file->fd_ = fd;
+  struct stat info {};
+  if (fd >= 0 && fstat(fd, &info) == 0) file->inode_ = {info.st_dev, info.st_ino};
+  if (fd < 0)
     return Error{
         Errc::kIo,
         errno == EEXIST
@@ -83,15 +94,15 @@ Result<std::unique_ptr<SpoolFile>> SpoolFile::create(const std::string& path,
                           path)
             : fmt::format("{}: cannot make the recording's file: {}", path, strerror(errno))};
   // Never waits. For leftovers.h: a file that a process has open is not a leftover.
-  static_cast<void>(flock(file->fd_, LOCK_EX | LOCK_NB));
-  if (struct statvfs disk{}; !disk_reserve && fstatvfs(file->fd_, &disk) == 0)
+  static_cast<void>(flock(fd, LOCK_EX | LOCK_NB));
+  if (struct statvfs disk{}; !disk_reserve && fstatvfs(fd, &disk) == 0)
     disk_reserve = default_disk_reserve(std::uint64_t{disk.f_blocks} * disk.f_frsize,
                                         std::uint64_t{disk.f_bavail} * disk.f_frsize);
   {
     const MutexLock lock(file->mutex_);
     file->reserve_ = disk_reserve.value_or(0);
   }
-  if (const int error = reserve(file->fd_, 0, spool::kHeaderBytes); error != 0) {
+  if (const int error = reserve(fd, 0, spool::kHeaderBytes); error != 0) {
     unlink(path.c_str());
     return Error{Errc::kIo, fmt::format("{}: cannot reserve space for the recording: {}", path,
                                         strerror(error))};
@@ -124,7 +135,7 @@ SpoolFile::~SpoolFile() {
     if (guard_) guard_->remove(header_);
     munmap(header_, spool::kHeaderBytes);
   }
-  if (fd_ >= 0) close(fd_);
+  if (const int fd = fd_; fd >= 0 && is_ours(fd)) close(fd);
 }
 
 void SpoolFile::refuse(std::string why) {
@@ -147,9 +158,36 @@ spool::ChunkHeader* SpoolFile::make_chunk() noexcept {
   return map_at(number, used_before);
 }
 
+bool SpoolFile::is_ours(int fd) const noexcept {
+  struct stat info {};
+  return fstat(fd, &info) == 0 && Inode{info.st_dev, info.st_ino} == inode_;
+}
+
+// A program that becomes a daemon closes all descriptors, and its next file gets our number.
+bool SpoolFile::keep_descriptor() noexcept {
+  if (is_ours(fd_)) return true;
+  const int fd = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, kFirstDescriptor) : -1;
+  if (fd >= 0) close(fd);
+  if (high >= 0 && is_ours(high)) {
+    fd_ = high;
+    static_cast<void>(flock(high, LOCK_EX | LOCK_NB));
+    return true;
+  }
+  if (high >= 0) close(high);
+  fd_ = -1;
+  return false;
+}
+
 void* SpoolFile::map(std::uint64_t offset, std::size_t bytes, int protection) const noexcept {
-  void* at = mmap(nullptr, bytes, protection, MAP_SHARED, fd_, static_cast<off_t>(offset));
+  const int fd = fd_;
+  void* at = mmap(nullptr, bytes, protection, MAP_SHARED, fd, static_cast<off_t>(offset));
   if (at == MAP_FAILED) return nullptr;
+  if (!is_ours(fd)) {  // closed, and used again, since the last check
+    munmap(at, bytes);
+    errno = EBADF;
+    return nullptr;
+  }
   madvise(at, bytes, MADV_DONTFORK);
   if (!guard_ || guard_->add(at, bytes)) return at;
   munmap(at, bytes);
@@ -172,7 +210,11 @@ void SpoolFile::check_for_cut() noexcept {
 void SpoolFile::check_size() {
   if (is_cut()) return;
   struct stat info {};
-  if (fstat(fd_, &info) != 0) return;
+  if (!keep_descriptor() || fstat(fd_, &info) != 0) {
+    cut_.store(true, std::memory_order_relaxed);
+    if (guard_) guard_->report();
+    return;
+  }
   // Also finds a file that grew again after it was cut: its first page is empty.
   if (static_cast<std::uint64_t>(info.st_size) >= place_of(chunk_count_) &&
       header_->spool_id == id_)
@@ -304,8 +346,9 @@ void SpoolFile::discard_chunk(spool::ChunkHeader* chunk) noexcept {
 void SpoolFile::return_chunk(spool::ChunkHeader* chunk) noexcept {
   const std::uint32_t number = chunk->number;
   unmap(chunk, spool::kChunkBytes);
-  if (is_cut()) return;
   const MutexLock lock(mutex_);
+  check_size();
+  if (is_cut()) return;
   try {
     returned_.reserve(returned_.size() + 1);
   } catch (...) {  // no memory
@@ -325,6 +368,7 @@ void SpoolFile::add_place(std::uint32_t number) {
 }
 
 void SpoolFile::give_back(std::uint32_t number) noexcept {
+  check_for_cut();
   if (is_cut()) return;
   const auto kind = static_cast<std::uint32_t>(spool::ChunkKind::kFree);
   const std::uint64_t at = place_of(number) + offsetof(spool::ChunkHeader, kind);
@@ -335,6 +379,8 @@ void SpoolFile::give_back(std::uint32_t number) noexcept {
 
 void SpoolFile::end_range(std::uint32_t number, std::uint32_t place, std::uint32_t slot,
                           std::uint64_t end_tsc) noexcept {
+  check_for_cut();
+  if (is_cut()) return;
   alignas(spool::ChunkHeader) std::byte bytes[spool::kSmallChunkBytes];
   const auto at = static_cast<off_t>(place_of(number) + place * spool::kSmallChunkBytes);
   if (pread(fd_, bytes, sizeof bytes, at) != static_cast<ssize_t>(sizeof bytes)) return;

@@ -2,6 +2,8 @@
 // so a full disk refuses a chunk and never raises a signal in the program. If somebody else cuts
 // the file, nothing more is written, and what is mapped stays mapped.
 #pragma once
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -93,8 +95,19 @@ class SpoolFile {
   void unmap(void* at, std::size_t bytes) const noexcept;
   void add_place(std::uint32_t number) LANESCOPE_REQUIRES(mutex_);
 
+  // The program may close any descriptor and open its own file with the same number. Before each
+  // write, we check that ours is still ours, and open the file again if not. False: it is gone.
+  bool keep_descriptor() noexcept LANESCOPE_REQUIRES(mutex_);
+  bool is_ours(int fd) const noexcept;
+
+  struct Inode {
+    dev_t device = 0;
+    ino_t number = 0;
+    bool operator==(const Inode&) const = default;
+  };
   std::string path_;
-  int fd_ = -1;
+  std::atomic<int> fd_{-1};  // relaxed would do: map() checks what it got
+  Inode inode_;
   std::uint64_t max_bytes_ = 0, id_ = 0;
   BusGuard* guard_ = nullptr;
   std::uint32_t faults_before_ = 0;
