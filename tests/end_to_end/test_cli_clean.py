@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import gzip
 import json
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -180,3 +182,25 @@ def test_recover_enters_no_other_file_system(run, tmp_path, killed):
     finally:
         spool.unlink()
     assert not list(tmp_path.glob("lanescope_test_*"))
+
+
+def test_a_conversion_keeps_none_of_the_descriptors_that_it_inherits(binary, tmp_path):
+    """What the program got from its parent, such as a lock, ends with the program and not with the conversion."""
+    data = pathlib.Path(__file__).parent.parent / "data" / "spools" / "layout3_ring.lspool.gz"
+    (tmp_path / "a.lspool").write_bytes(gzip.decompress(data.read_bytes()))
+    inherited_end, inherited = os.pipe()
+    full_end, full = os.pipe()
+    fcntl.fcntl(full, fcntl.F_SETPIPE_SZ, 4096)
+    try:
+        # Nobody reads its output, so it cannot end before we look.
+        process = subprocess.Popen([binary, "recover", "a.lspool", "--out", "-", "--background"], cwd=tmp_path, stdout=full,
+                                   pass_fds=[inherited], env=clean_environment())
+        os.close(inherited)
+        ready, _, _ = select.select([inherited_end], [], [], 60)
+        assert ready and os.read(inherited_end, 1) == b"", "the conversion has it open"
+        assert process.poll() is None
+    finally:
+        os.close(full)
+        os.close(full_end)  # it fails to write, and ends
+        os.close(inherited_end)
+    process.wait(60)
