@@ -129,12 +129,14 @@ def find_compiler() -> List[str]:
 def cache_root() -> str:
     """The folder of built observers; made if missing. ``LANESCOPE_CACHE_DIR`` overrides. Raises ObserverUnavailable."""
     chosen = os.environ.get("LANESCOPE_CACHE_DIR")
-    own = os.path.join(tempfile.gettempdir(), f"lanescope-{os.getuid()}")
     if chosen:
         candidates = [chosen]
     else:
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        candidates = [os.path.join(home, "lanescope"), own]
+        # A user without a home has "~" left there, which would be a folder in the current one.
+        candidates = [os.path.join(home, "lanescope")] if os.path.isabs(home) else []
+        with contextlib.suppress(OSError):  # there may be no folder for temporary files
+            candidates.append(os.path.join(tempfile.gettempdir(), f"lanescope-{os.getuid()}"))
     for candidate in candidates:
         root = os.path.join(os.path.abspath(candidate), "observer")
         try:
@@ -144,7 +146,8 @@ def cache_root() -> str:
         # A library is loaded from here, so do not trust a directory of another user.
         if os.access(root, os.W_OK) and os.stat(root).st_uid == os.getuid():
             return root
-    raise ObserverUnavailable(f"no cache directory can be written; tried {' and '.join(candidates)}")
+    tried = " and ".join(candidates) or "none: there is neither a home nor a folder for temporary files"
+    raise ObserverUnavailable(f"no cache directory can be written; tried {tried}; set LANESCOPE_CACHE_DIR")
 
 
 def _source_hash() -> str:
@@ -207,6 +210,10 @@ def _first_error(text: str) -> str:
     return lines[0][:300] if lines else "the compiler said nothing"
 
 
+# The compiler takes up to 1 GB. When memory runs out, the system must end it and not the program that wants to record.
+_KILLED_FIRST = ["/bin/sh", "-c", '{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec "$@"', "sh"]
+
+
 def _compile(torch: Torch, compiler: List[str], target: str) -> None:
     folder = os.path.dirname(target)
     handle, temporary = tempfile.mkstemp(prefix="building-", suffix=".so", dir=folder)
@@ -215,7 +222,7 @@ def _compile(torch: Torch, compiler: List[str], target: str) -> None:
     environment.pop("LANESCOPE_RECORD", None)
     try:
         done = subprocess.run(
-            _command(torch, compiler, temporary),
+            _KILLED_FIRST + _command(torch, compiler, temporary),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

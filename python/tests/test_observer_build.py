@@ -39,6 +39,38 @@ def fake_compiler(tmp_path, monkeypatch):
     return tmp_path / "calls"
 
 
+def test_the_system_ends_the_compiler_first_when_memory_runs_out(cache, fake_compiler, real_torch, tmp_path):
+    script = tmp_path / "fake-c++"
+    script.write_text(script.read_text() + f"cat /proc/self/oom_score_adj > {tmp_path}/score\n")
+    build()
+    assert (tmp_path / "score").read_text().strip() == "1000"
+    with open("/proc/self/oom_score_adj", encoding="utf-8") as own:
+        assert own.read().strip() != "1000"
+
+
+def test_a_user_without_a_home_gets_no_folder_named_tilde(tmp_path, monkeypatch):
+    for name in ("LANESCOPE_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # what it does for a user id without a name
+    monkeypatch.setattr(observer_build.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    monkeypatch.chdir(tmp_path)
+    assert observer_build.cache_root().startswith(str(tmp_path / "temporary"))
+    assert not (tmp_path / "~").exists()
+
+
+def test_no_folder_for_temporary_files_is_one_line(tmp_path, monkeypatch):
+    def no_folder():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.delenv("LANESCOPE_CACHE_DIR", raising=False)
+    monkeypatch.setattr(observer_build.tempfile, "gettempdir", no_folder)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nobody/can/write")
+    with pytest.raises(ObserverUnavailable, match="no cache directory can be written; tried /proc/nobody.*LANESCOPE_CACHE_DIR"):
+        observer_build.cache_root()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert observer_build.cache_root().startswith(str(tmp_path / "home"))
+
+
 def test_torch_is_found_as_it_says_itself(real_torch):
     torch = find_torch()
     assert torch.version == real_torch.__version__
