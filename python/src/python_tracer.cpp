@@ -504,7 +504,7 @@ template <typename Event>
 [[gnu::noinline]] void note(std::uint32_t options, const Event& event) noexcept {
   try {
     std::optional<record::MeasuredCall> cost;
-    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(tracer().cost);
+    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(kLanescopeFrames, tracer().cost);
     event();
   } catch (...) {  // out of memory: this one is missing
   }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/record/cost_meter.h"
 #include "lanescope/record/shared_range.h"
 #include "lanescope/record/thread_writer.h"
 #include "python_stacks.h"
@@ -120,7 +121,10 @@ bool begin_for_torch(RecordFunction* self) {
 }
 
 void begin(RecordFunction* self) {
-  if (begin_for_torch(self) || !record::is_recording()) return;
+  if (begin_for_torch(self) || !record::is_recording()) return;  // also while nothing is recorded
+  const record::RangeCall call;
+  if (call.is_paused() && !record::is_step_name(utf8_of(self->name))) [[unlikely]]
+    return record::count_left_out_range();
   if (self->name_id == 0) {
     const std::string_view name = utf8_of(self->name);
     self->name_id = record::intern_text(name.data(), name.size());
@@ -136,6 +140,7 @@ void begin(RecordFunction* self) {
 
 void end(RecordFunction* self) {
   if (self->token.sequence != 0) {
+    const record::RangeCall call;
     record::end_range(self->token);
     self->token = {};
   }

@@ -113,6 +113,65 @@ def test_operators_that_take_less_than_their_record_may_cost_are_left_out(tmp_pa
     assert sum(before) / len(before) < longest  # what was left out is short indeed
 
 
+def test_the_first_tenth_of_a_second_is_enough_to_leave_out_details(tmp_path):
+    torch = pytest.importorskip("torch")
+    trace_path = tmp_path / "trace.json"
+    with pytest.warns(UserWarning, match="without input shapes"):
+        with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], record_shapes=True, budget="1%") as prof:
+            tiny_operators(torch, lambda count: count >= 1000)  # what is done once at the start does not count here
+            began_ns = time.time_ns()
+            began = time.monotonic()
+            tiny_operators(torch, lambda _: time.monotonic() - began > 1)
+        prof.export_chrome_trace(trace_path)
+    periods = json.loads(trace_path.read_text())["lanescope_thinned"]
+    assert periods[0]["what"] == "input shapes"
+    # At 30 % of the time, 20 ms are enough. Ten times that, for a busy machine.
+    assert periods[0]["from_ns"] - began_ns < 200_000_000
+
+
+def test_ranges_of_the_program_count_and_pause_when_they_alone_are_too_much(tmp_path):
+    pytest.importorskip("torch")
+    trace_path = tmp_path / "trace.json"
+    count = 0
+    with pytest.warns(UserWarning, match="with operators and ranges of the program in parts only"):
+        with lanescope.profile(
+            activities=[lanescope.ProfilerActivity.CPU], schedule=lanescope.schedule(wait=0, warmup=1, active=1_000_000), budget="1%"
+        ) as prof:
+            prof.step()  # the warm-up ends
+            end = time.monotonic() + 4
+            while time.monotonic() < end:
+                for _ in range(1000):
+                    with lanescope.record_function("mine"):
+                        pass
+                count += 1000
+                prof.step()
+        prof.export_chrome_trace(trace_path)
+    written = json.loads(trace_path.read_text())
+    assert "operators and ranges" in [period["what"] for period in written["lanescope_thinned"]]
+    cost = written["lanescope_cost"]
+    assert cost["ranges_ns"] > cost["operators_ns"] and cost["left_out_ranges"] > 0
+    assert cost["share_ratio"] < 0.02
+    found = sum(event.get("name") == "mine" for event in written["traceEvents"])
+    assert found + cost["left_out_ranges"] == count
+    # Steps stay.
+    steps = {event["name"] for event in written["traceEvents"] if event.get("name", "").startswith("ProfilerStep#")}
+    assert len(steps) >= count // 1000 - 1
+
+
+def test_allocations_count_and_stay_and_a_line_says_that_they_are_too_much(tmp_path):
+    torch = pytest.importorskip("torch")
+    trace_path = tmp_path / "trace.json"
+    with pytest.warns(UserWarning, match=r"its budget is 0.1 %: operators .*, allocations "):
+        with lanescope.profile(activities=[lanescope.ProfilerActivity.CPU], profile_memory=True, budget="0.1%") as prof:
+            began = time.monotonic()
+            ran = tiny_operators(torch, lambda _: time.monotonic() - began > 2)
+        prof.export_chrome_trace(trace_path)
+    written = json.loads(trace_path.read_text())
+    assert written["lanescope_cost"]["memory_ns"] > 0
+    memory = [event for event in written["traceEvents"] if event.get("name") == "[memory]"]
+    assert len(memory) >= 2 * ran
+
+
 def test_without_a_budget_nothing_is_thinned(tmp_path):
     torch = pytest.importorskip("torch")
     trace_path = tmp_path / "trace.json"

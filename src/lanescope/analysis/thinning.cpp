@@ -70,7 +70,9 @@ std::optional<Thinning> find_thinning(const Trace& trace) {
       continue;
     }
     found.operators_in_parts_ns += ns;
-    found.paused_ns += paused_ns(period, window, ns);
+    const std::int64_t paused = paused_ns(period, window, ns);
+    found.paused_ns += paused;
+    if (left_out >= 5) found.ranges_paused_ns += paused;
     if (const JsonValue* count = period.find("pause_count"); count && count->integer)
       found.pause_count += static_cast<std::uint64_t>(std::max<std::int64_t>(*count->integer, 0));
   }

@@ -16,6 +16,7 @@ struct Thinning {
                                            // of these periods
   std::int64_t operators_in_parts_ns = 0;  // of which:
   std::int64_t paused_ns = 0;              // without operators, at least
+  std::int64_t ranges_paused_ns = 0;       // of which: without ranges of the program, too
   std::uint64_t pause_count = 0;           // in the periods, inside the window or not
 };
 

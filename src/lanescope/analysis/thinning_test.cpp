@@ -34,6 +34,18 @@ TEST(ThinningTest, EachLevelLeavesOutWhatTheOnesBeforeDo) {
   EXPECT_EQ(found->pause_count, 2u);
 }
 
+TEST(ThinningTest, TheLastLevelAlsoLeavesOutRangesOfTheProgramInItsPauses) {
+  const auto found = find_thinning(
+      thinned(R"([{"from_ns": 100, "to_ns": 300, "level": 4, "what": "operators", "paused_ns": 80,
+                   "pause_count": 1, "pauses": [[220, 300]]},
+                  {"from_ns": 300, "to_ns": null, "level": 5, "what": "operators and ranges",
+                   "paused_ns": 500, "pause_count": 1, "pauses": [[300, 800]]}])"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->operators_in_parts_ns, 900);
+  EXPECT_EQ(found->paused_ns, 580);
+  EXPECT_EQ(found->ranges_paused_ns, 500);
+}
+
 TEST(ThinningTest, WhatIsNotInTheTraceDoesNotCount) {
   EXPECT_FALSE(find_thinning(thinned(R"([{"from_ns": -500, "to_ns": 0, "level": 3}])")));
   const auto found = find_thinning(

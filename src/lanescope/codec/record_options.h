@@ -19,8 +19,10 @@
 #define LANESCOPE_RECORD_MEASURE 512u
 // Only ranges that the program itself opens, no operators: the budget is used up.
 #define LANESCOPE_RECORD_PAUSED 1024u
+// With LANESCOPE_RECORD_PAUSED: steps are the only ranges of the program that are recorded.
+#define LANESCOPE_RECORD_PAUSED_RANGES 2048u
 // The first free bit.
-#define LANESCOPE_RECORD_NEXT_OPTION 2048u
+#define LANESCOPE_RECORD_NEXT_OPTION 4096u
 
 namespace lanescope::spool {
 
@@ -43,6 +45,7 @@ inline constexpr RecordOption kRecordOptions[] = {
     {LANESCOPE_RECORD_DETACH_WHERE_TESTED, "detach_where_tested", false},
     {LANESCOPE_RECORD_MEASURE, "measure", false},
     {LANESCOPE_RECORD_PAUSED, "paused", false},
+    {LANESCOPE_RECORD_PAUSED_RANGES, "paused_ranges", false},
 };
 
 }  // namespace lanescope::spool

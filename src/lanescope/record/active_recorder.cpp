@@ -45,10 +45,7 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   session->budget_ratio = options.budget_ratio;
   if (options.budget_ratio != 0) {
     session->options |= LANESCOPE_RECORD_MEASURE;
-    if (!budget_)
-      budget_.emplace(options.budget_ratio,
-                      (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
-                      (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0);
+    if (!budget_) make_budget(options);
   }
   session->activities = options.activities;
   session->last_ns = options.last_ns;
@@ -98,6 +95,7 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
   stop_session(session);
   sources_.note_costs(note_for(session));
   note_file_loss(session);
+  note_budget_exceeded(session);
   // A ring always reaches its limit; what counts is the time that it holds.
   if (spool_->ring().is_on() && session.last_ns != 0) {
     note_ring_loss(session);

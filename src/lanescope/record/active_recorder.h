@@ -98,6 +98,8 @@ class ActiveRecorder {
   void judge_cost() LANESCOPE_REQUIRES(control_);
   void note_thinning(const CostBudget::Change& change) LANESCOPE_REQUIRES(control_);
   void write_budget() LANESCOPE_REQUIRES(control_);
+  void make_budget(const RecorderOptions& options) LANESCOPE_REQUIRES(control_);
+  void note_budget_exceeded(Session& session) LANESCOPE_REQUIRES(control_);
   CostSum sum_cost() LANESCOPE_REQUIRES(control_);
   void finish_spool() LANESCOPE_REQUIRES(control_);
   void flush_drops() LANESCOPE_REQUIRES(control_);

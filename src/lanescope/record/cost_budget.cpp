@@ -16,22 +16,43 @@ const char* thinned_word(Thinning thinning) {
       return "short operators";
     case Thinning::kOperatorsInParts:
       return "operators";
+    case Thinning::kRangesInParts:
+      return "operators and ranges";
     case Thinning::kNothing:
       break;
   }
   return "";
 }
 
+CostSum CostSum::since(const CostSum& before) const {
+  return {cost_ns - before.cost_ns,
+          calls - before.calls,
+          ranges_ns - before.ranges_ns,
+          memory_ns - before.memory_ns,
+          gpu_calls_ns - before.gpu_calls_ns,
+          left_out - before.left_out,
+          left_out_ranges - before.left_out_ranges};
+}
+
+void CostSum::add(const CostSum& more) {
+  cost_ns += more.cost_ns;
+  calls += more.calls;
+  ranges_ns += more.ranges_ns;
+  memory_ns += more.memory_ns;
+  gpu_calls_ns += more.gpu_calls_ns;
+  left_out += more.left_out;
+  left_out_ranges += more.left_out_ranges;
+}
+
 void CostBudget::account(std::int64_t now_ns, CostSum sum) {
-  const std::int64_t cost = sum.cost_ns - last_.sum.cost_ns, time = now_ns - last_.now_ns;
-  cost_ns_ += cost;
+  const CostSum spent = sum.since(last_.sum);
+  const std::int64_t cost = spent.total_ns(), time = now_ns - last_.now_ns;
+  spent_.add(spent);
   window_ns_ += time;
   const auto one_second = ratio_ * static_cast<double>(kSecond);
   owed_ns_ += static_cast<double>(cost) - ratio_ * static_cast<double>(time);
   owed_ns_ =
       std::clamp(owed_ns_, -one_second * (kBurst / kSecond), one_second * (kMaxOwed / kSecond));
-  calls_ += sum.calls - last_.sum.calls;
-  left_out_ += sum.left_out - last_.sum.left_out;
   last_ = {now_ns, sum};
 }
 
@@ -81,10 +102,12 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
   Rate found;
   found.span_ns = window_ns_ - first.window_ns;
   if (found.span_ns < kShortSpan) return std::nullopt;
-  const auto cost = static_cast<double>(cost_ns_ - first.cost_ns);
-  const auto calls = static_cast<double>(calls_ - first.calls);
+  const CostSum spent = spent_.since(first.spent);
+  const auto cost = static_cast<double>(spent.cost_ns), calls = static_cast<double>(spent.calls);
   const auto span = static_cast<double>(found.span_ns);
-  found.share = cost / span;
+  found.share = static_cast<double>(spent.total_ns()) / span;
+  found.kept_share = static_cast<double>(spent.total_ns() - spent.cost_ns) / span;
+  found.ranges_share = static_cast<double>(spent.ranges_ns) / span;
   found.calls_per_ns = calls / span;
   if (calls > 0) found.ns_per_call = cost / calls;
   return found;
@@ -94,13 +117,25 @@ std::optional<CostBudget::Rate> CostBudget::rate() const {
 bool CostBudget::fits(const Rate& rate) const {
   const double limit = kMargin * ratio_;
   const double before =
+      rate.kept_share +
       rate.calls_per_ns * ns_per_call_[static_cast<std::size_t>(previous().value_or(thinning_))];
   // The recorded parts include short operators, too: what fits with them fits without.
-  if (thinning_ == Thinning::kOperatorsInParts) return std::min(rate.share, before) <= limit;
+  if (thinning_ >= Thinning::kOperatorsInParts) return std::min(rate.share, before) <= limit;
   return std::max(rate.share, before) <= limit;
 }
 
-void CostBudget::restart_samples() { samples_.assign(1, {window_ns_, cost_ns_, calls_}); }
+bool CostBudget::is_too_much(const Rate& rate) const {
+  if (rate.span_ns >= kLongSpan) return rate.share > ratio_;
+  const double beyond_ns = (rate.share - ratio_) * static_cast<double>(rate.span_ns);
+  return beyond_ns > ratio_ * static_cast<double>(std::clamp(window_ns_, kLeastAhead, kMostAhead));
+}
+
+// Between pauses. At the start it is little: a recording may end at any time.
+double CostBudget::spent_ahead_limit_ns() const {
+  return ratio_ * static_cast<double>(std::clamp(window_ns_ / kTimePerBurst, kLeastAhead, kBurst));
+}
+
+void CostBudget::restart_samples() { samples_.assign(1, {window_ns_, spent_}); }
 
 void CostBudget::change_thinning(Thinning thinning, const Rate& rate, std::int64_t wall_ns) {
   // Two calls per operator: begin and end. The calls of the level before are those that would
@@ -153,9 +188,18 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   while (samples_.size() > 1 && window_ns_ - samples_[1].window_ns >= kLongSpan)
     samples_.pop_front();
   const auto found = rate();
-  samples_.push_back({window_ns_, cost_ns_, calls_});
+  samples_.push_back({window_ns_, spent_});
   Change change{thinning_, thinning_, found ? found->share : 0};
   if (paused_) {
+    // Ranges of the program go on in a pause of operators.
+    if (thinning_ == Thinning::kOperatorsInParts && found && is_too_much(*found) &&
+        found->ranges_share > found->share / 2) {
+      pause(false, wall_ns);
+      change.after = Thinning::kRangesInParts;
+      change_thinning(change.after, *found, wall_ns);
+      pause(true, wall_ns);
+      return change;
+    }
     if (owed_ns_ > 0) return std::nullopt;
     pause(false, wall_ns);
     return change;
@@ -163,13 +207,12 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   if (!found) return std::nullopt;
   if (found->ns_per_call > 0)
     ns_per_call_[static_cast<std::size_t>(thinning_)] = found->ns_per_call;
-  if (thinning_ == Thinning::kOperatorsInParts) {
-    if (owed_ns_ > ratio_ * static_cast<double>(kBurst)) {
+  if (thinning_ >= Thinning::kOperatorsInParts) {
+    if (owed_ns_ > spent_ahead_limit_ns()) {
       pause(true, wall_ns);
       return change;
     }
-  } else if ((found->span_ns >= kLongSpan && found->share > ratio_) ||
-             found->share > kFarAboveFactor * ratio_) {
+  } else if (is_too_much(*found)) {
     change.after = *next();
     change_thinning(change.after, *found, wall_ns);
     if (thinning_ == Thinning::kOperatorsInParts) pause(true, wall_ns);
@@ -180,7 +223,8 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
     return std::nullopt;
   }
   if (!calm_since_ns_) calm_since_ns_ = window_ns_;
-  if (window_ns_ - *calm_since_ns_ < kCalmTime) return std::nullopt;
+  if (window_ns_ - *calm_since_ns_ < calm_time_ns_) return std::nullopt;
+  calm_time_ns_ = std::min(2 * calm_time_ns_, kMostCalm);
   change.after = *previous();
   change_thinning(change.after, *found, wall_ns);
   return change;
@@ -197,7 +241,7 @@ std::string CostBudget::thinned_json() const {
         json.size() == 1 ? "" : ", ", period.from_ns, time(period.to_ns),
         static_cast<int>(period.thinning), thinned_word(period.thinning), period.share_ratio);
     if (period.short_ns > 0) json += fmt::format(R"(, "shorter_than_ns": {})", period.short_ns);
-    if (period.thinning == Thinning::kOperatorsInParts) {
+    if (period.thinning >= Thinning::kOperatorsInParts) {
       json += fmt::format(R"(, "paused_ns": {}, "pause_count": {}, "pauses": [)", period.paused_ns,
                           period.pause_count);
       for (const Pause& pause : period.pauses)
@@ -212,8 +256,11 @@ std::string CostBudget::thinned_json() const {
 
 std::string CostBudget::cost_json() const {
   return fmt::format(
-      R"({{"budget_ratio": {}, "share_ratio": {:.6f}, "cost_ns": {}, "window_ns": {}, "left_out_operators": {}}})",
-      ratio_, share(), cost_ns_, window_ns_, left_out_);
+      R"({{"budget_ratio": {}, "share_ratio": {:.6f}, "cost_ns": {}, "window_ns": {}, )"
+      R"("operators_ns": {}, "ranges_ns": {}, "memory_ns": {}, "gpu_calls_ns": {}, )"
+      R"("left_out_operators": {}, "left_out_ranges": {}}})",
+      ratio_, share(), spent_.total_ns(), window_ns_, spent_.cost_ns, spent_.ranges_ns,
+      spent_.memory_ns, spent_.gpu_calls_ns, spent_.left_out, spent_.left_out_ranges);
 }
 
 }  // namespace lanescope::record

@@ -2,18 +2,20 @@
 //
 // Problem: the cost of an operator's record depends on the program (shapes, depth of the
 // stack, length of the operators), so no fixed choice keeps a budget. Idea: the callbacks
-// measure their cost, and ten times a second the recorder gives the sum to update(). When the
-// last second cost more than the budget, the most expensive detail goes: input shapes, then
-// stacks, then short operators (their record costs more than the budget's share of their
-// time). When nothing more can go, operators are recorded in parts: a balance counts what the
-// recording spent beyond its budget, and no operator is recorded until that is paid back. A
-// detail comes back when, by its last measured cost per call, it would fit with a margin for
-// ten seconds. docs/decisions/cost_budget.md. Cost of update(): under 1 us. No clock, no
-// thread, no lock in here.
+// measure their cost, and a hundred times a second the recorder gives the sum to update(). When
+// the last second cost more than the budget, or a shorter time has already spent that much beyond
+// it, the most expensive detail goes: input shapes, then stacks, then short operators (their
+// record costs more than the budget's share of their time). When nothing more can go, operators
+// are recorded in parts: a balance counts what the recording spent beyond its budget, and no
+// operator is recorded until that is paid back. If ranges of the program alone are too much, they
+// are recorded in parts, too. A detail comes back when, by its last measured
+// cost per call, it would fit with a margin for one second, later ten.
+// docs/decisions/cost_budget.md. Cost of update(): under 1 us. No clock, no thread, no lock in
+// here.
 //
-// Example: budget 1 %, cost 3 % with shapes, 2 % without, at 100 ns a call. After 1 s the shapes
-// go, after one more second operators under 20 us (two calls each). If that still costs 2 %,
-// operators are recorded for 5 s out of 10.
+// Example: budget 1 %, cost 30 % with shapes, 20 % without, at 100 ns a call. 20 ms after the start
+// the shapes go, 20 ms later operators under 20 us (two calls each). If that still costs 10 %,
+// operators pause for 1 s or so, until all of it is 1 % of the time.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -32,29 +34,37 @@ enum class Thinning : std::uint8_t {
   kInputs,
   kStacks,
   kShortOperators,
-  kOperatorsInParts
+  kOperatorsInParts,
+  kRangesInParts  // operators and ranges of the program
 };
-inline constexpr std::size_t kThinnings = 5;
+inline constexpr std::size_t kThinnings = 6;
 
-// Sums since the process began, over all threads. `calls` are the calls of the callback.
+// Sums since the process began, over all threads.
 struct CostSum {
-  std::int64_t cost_ns = 0;
-  std::uint64_t calls = 0;
-  std::uint64_t left_out = 0;  // short operators
+  std::int64_t cost_ns = 0;  // of operators and Python frames
+  std::uint64_t calls = 0;   // of the callback for operators
+  std::int64_t ranges_ns = 0, memory_ns = 0, gpu_calls_ns = 0;
+  std::uint64_t left_out = 0, left_out_ranges = 0;  // short operators; ranges of the program
+
+  std::int64_t total_ns() const { return cost_ns + ranges_ns + memory_ns + gpu_calls_ns; }
+  CostSum since(const CostSum& before) const;
+  void add(const CostSum& more);
 };
 
 class CostBudget {
  public:
   static constexpr std::int64_t kSecond = 1'000'000'000;
-  static constexpr std::int64_t kLongSpan = kSecond;       // the share over this time counts
-  static constexpr std::int64_t kShortSpan = kSecond / 5;  // this much is enough when far above
-                                                           // the budget
-  static constexpr double kFarAboveFactor = 4;             // times the budget
-  static constexpr double kMargin = 0.6;                   // record more again below this part of
-                                                           // the budget
-  static constexpr std::int64_t kCalmTime = 10 * kSecond;  // that low for this long
-  static constexpr std::int64_t kBurst = 5 * kSecond;      // most budget saved up or spent ahead
-  static constexpr std::int64_t kMaxOwed = 20 * kSecond;   // most budget owed; limits a pause
+  static constexpr std::int64_t kLongSpan = kSecond;        // the share over this time counts
+  static constexpr std::int64_t kShortSpan = kSecond / 50;  // less is not judged
+  // A level is left at once when it spent the budget of this much time beyond its own: less at the
+  // start of a recording, so that a short one keeps its budget, too.
+  static constexpr std::int64_t kMostAhead = kSecond, kLeastAhead = kSecond / 5;
+  static constexpr double kMargin = 0.6;  // record more again below this part of the budget, ...
+  // ... that low for this long. Twice as long after each time.
+  static constexpr std::int64_t kLeastCalm = kSecond, kMostCalm = 10 * kSecond;
+  static constexpr std::int64_t kBurst = 5 * kSecond;     // most budget saved up or spent ahead
+  static constexpr std::int64_t kTimePerBurst = 10;       // spent ahead: a tenth of the time so far
+  static constexpr std::int64_t kMaxOwed = 20 * kSecond;  // most budget owed; limits a pause
   static constexpr std::int64_t kLeastShort = 1'000, kMostShort = 1'000'000;  // limits of
                                                                               // short_ns()
   static constexpr std::size_t kMostPeriods = 100, kMostPauses = 500;         // in the list
@@ -95,10 +105,11 @@ class CostBudget {
   bool is_paused() const { return paused_; }
   std::int64_t short_ns() const { return short_ns_; }  // with kShortOperators: see Period
   const std::vector<Period>& periods() const { return periods_; }
-  std::int64_t cost_ns() const { return cost_ns_; }      // in open windows
+  const CostSum& spent() const { return spent_; }        // in open windows
   std::int64_t window_ns() const { return window_ns_; }  // total time of open windows
-  double share() const {
-    return window_ns_ > 0 ? static_cast<double>(cost_ns_) / static_cast<double>(window_ns_) : 0;
+  double share() const { return share_of(spent_.total_ns()); }
+  double share_of(std::int64_t ns) const {
+    return window_ns_ > 0 ? static_cast<double>(ns) / static_cast<double>(window_ns_) : 0;
   }
   // Counts changes of periods and pauses. After a change, write the list again.
   std::uint64_t version() const { return version_; }
@@ -108,16 +119,20 @@ class CostBudget {
  private:
   // Sums over open windows, one after the other: a schedule's short windows count as one time.
   struct CostSample {
-    std::int64_t window_ns, cost_ns;
-    std::uint64_t calls;
+    std::int64_t window_ns;
+    CostSum spent;
   };
   struct Rate {
-    double share = 0, calls_per_ns = 0, ns_per_call = 0;
+    double share = 0, kept_share = 0;  // kept: of all but operators and Python frames
+    double ranges_share = 0;
+    double calls_per_ns = 0, ns_per_call = 0;
     std::int64_t span_ns = 0;
   };
   void account(std::int64_t now_ns, CostSum sum);
   std::optional<Rate> rate() const;
   bool fits(const Rate& rate) const;
+  bool is_too_much(const Rate& rate) const;
+  double spent_ahead_limit_ns() const;
   std::optional<Thinning> next() const;
   std::optional<Thinning> previous() const;
   void restart_samples();
@@ -131,10 +146,11 @@ class CostBudget {
   std::int64_t short_ns_ = 0;
   std::deque<CostSample> samples_;  // of the last second, since the last change
   std::optional<std::int64_t> calm_since_ns_;
+  std::int64_t calm_time_ns_ = kLeastCalm;
   std::array<double, kThinnings> ns_per_call_{};  // as last measured; 0: not yet
   double owed_ns_ = 0;                            // spent beyond the budget; below 0: saved
-  std::int64_t cost_ns_ = 0, window_ns_ = 0;
-  std::uint64_t calls_ = 0, left_out_ = 0;
+  CostSum spent_;
+  std::int64_t window_ns_ = 0;
   struct {
     std::int64_t now_ns = 0;
     CostSum sum;

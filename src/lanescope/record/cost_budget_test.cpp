@@ -17,6 +17,7 @@ struct Program {
   double inputs_ns = 100, stack_ns = 100, plain_ns = 100, calls_per_s = 0;
   double short_share = 0;  // of the plain cost: that of short operators
   std::int64_t now_ns = 0, paused_ns = 0;
+  double ranges_ns_per_s = 0, memory_ns_per_s = 0;  // goes on in a pause
   CostSum sum;
   int level_changes = 0;
 
@@ -31,14 +32,17 @@ struct Program {
   }
   void run(std::int64_t ms) {
     for (std::int64_t until = now_ns + ms * kMs; now_ns < until;) {
-      now_ns += 100 * kMs;
+      now_ns += 10 * kMs;
       if (budget.is_paused()) {
-        paused_ns += 100 * kMs;
+        paused_ns += 10 * kMs;
       } else {
-        const double calls = calls_per_s / 10;
+        const double calls = calls_per_s / 100;
         sum.calls += static_cast<std::uint64_t>(calls);
         sum.cost_ns += static_cast<std::int64_t>(calls * ns_per_call());
       }
+      if (!budget.is_paused() || budget.thinning() != Thinning::kRangesInParts)
+        sum.ranges_ns += static_cast<std::int64_t>(ranges_ns_per_s / 100);
+      sum.memory_ns += static_cast<std::int64_t>(memory_ns_per_s / 100);
       const auto change = budget.update(now_ns, kWall + now_ns, sum);
       if (change && change->before != change->after) ++level_changes;
     }
@@ -85,13 +89,44 @@ TEST(CostBudgetTest, WhatIsNotRecordedCannotGo) {
   EXPECT_EQ(program.level_changes, 1);
 }
 
-TEST(CostBudgetTest, FarAboveTheBudgetAFifthOfASecondIsEnough) {
+TEST(CostBudgetTest, FarAboveTheBudgetLevelsGoInTheFirstTenthOfASecond) {
   Program program(0.01);
-  program.calls_per_s = 150'000;  // 4.5 %
-  program.run(100);
+  program.calls_per_s = 1'000'000;  // 30, 20, 10 %
+  program.run(10);
   EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
-  program.run(100);
+  program.run(10);
   EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+  program.run(80);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  EXPECT_TRUE(program.budget.is_paused());
+  // 20 ms of 30 % and of 20 %, 30 ms of 10 % twice: 2 ms beyond 1 %.
+  EXPECT_EQ(program.sum.cost_ns, 16 * kMs);
+}
+
+TEST(CostBudgetTest, AfterTheFirstSecondAShortBurstIsNotTooMuch) {
+  Program program(0.01);
+  program.calls_per_s = 1'000;  // 0.03 %
+  program.run(5'000);
+  program.calls_per_s = 150'000;  // 4.5 %; without the budget 3.5 %: 1 % of 1 s after 286 ms
+  program.run(200);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  program.calls_per_s = 1'000;
+  program.run(1'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+  program.calls_per_s = 150'000;
+  program.run(400);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
+}
+
+TEST(CostBudgetTest, ARecordingOfAnyLengthKeepsItsBudget) {
+  for (const double calls_per_s : {100'000.0, 400'000.0, 2'000'000.0}) {  // 3, 12, 60 %
+    Program program(0.01);
+    program.calls_per_s = calls_per_s;
+    for (const std::int64_t ms : {2'000, 4'000, 8'000, 60'000}) {
+      program.run(ms - program.now_ns / kMs);
+      EXPECT_LT(program.budget.share(), ms == 2'000 ? 0.02 : 0.014) << ms << " " << calls_per_s;
+    }
+  }
 }
 
 TEST(CostBudgetTest, PausesKeepTheShareWhenNothingElseCanGo) {
@@ -166,9 +201,9 @@ TEST(CostBudgetTest, DetailsComeBackWhenTheyFitWithAMargin) {
   program.run(60'000);
   EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
   program.calls_per_s = 15'000;  // 0.45 %
-  program.run(9'000);
+  program.run(1'900);            // 1 s of calm was enough the first time
   EXPECT_EQ(program.budget.thinning(), Thinning::kInputs);
-  program.run(3'000);
+  program.run(1'000);
   EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
   EXPECT_TRUE(program.budget.periods().back().to_ns);
 }
@@ -184,7 +219,7 @@ TEST(CostBudgetTest, WholeOperatorsComeBackAfterPauses) {
   EXPECT_FALSE(program.budget.is_paused());
 }
 
-TEST(CostBudgetTest, ALoadThatComesAndGoesChangesTheLevelAtMostOnceInTenSeconds) {
+TEST(CostBudgetTest, ALoadThatComesAndGoesSoonChangesTheLevelAtMostOnceInTenSeconds) {
   Program program(0.01);
   for (int second = 0; second < 300; ++second) {
     program.calls_per_s = second % 2 == 0 ? 60'000 : 1'000;
@@ -225,18 +260,55 @@ TEST(CostBudgetTest, TheListStaysShortHoweverLongTheRecordingIs) {
   EXPECT_FALSE(program.budget.periods().back().to_ns);
 }
 
+TEST(CostBudgetTest, RangesOfTheProgramCountButStayWhileOperatorsAreEnoughToLeaveOut) {
+  Program program(0.01, false, false);
+  program.inputs_ns = program.stack_ns = 0;
+  program.short_share = 1;
+  program.calls_per_s = 60'000;       // 0.6 %
+  program.ranges_ns_per_s = 0.006e9;  // 0.6 %
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kShortOperators);
+  EXPECT_NEAR(program.budget.share_of(program.budget.spent().ranges_ns), 0.006, 1e-6);
+}
+
+TEST(CostBudgetTest, RangesOfTheProgramPauseWhenTheyAloneAreTooMuch) {
+  Program program(0.01, false, false);
+  program.ranges_ns_per_s = 0.2e9;  // 20 %
+  for (const std::int64_t ms : {2'000, 8'000, 60'000}) {
+    program.run(ms - program.now_ns / kMs);
+    EXPECT_LT(program.budget.share(), ms == 2'000 ? 0.02 : 0.014) << ms;
+  }
+  EXPECT_EQ(program.budget.thinning(), Thinning::kRangesInParts);
+  EXPECT_GT(program.paused_ns, 50'000 * kMs);
+  EXPECT_THAT(program.budget.thinned_json(),
+              HasSubstr(R"("level": 5, "what": "operators and ranges", )"));
+  program.ranges_ns_per_s = 0.001e9;
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
+}
+
+TEST(CostBudgetTest, WhatCannotGoIsCountedAndOnlyOperatorsPause) {
+  Program program(0.01, false, false);
+  program.memory_ns_per_s = 0.02e9;
+  program.calls_per_s = 100'000;
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  EXPECT_NEAR(program.budget.share(), 0.02, 0.001);
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("memory_ns": 1200000000, )"));
+}
+
 TEST(CostBudgetTest, TheListIsJson) {
   Program program(0.01, false, false);
   program.calls_per_s = 1'000'000;
   program.run(400);
   EXPECT_EQ(program.budget.thinned_json(),
-            R"([{"from_ns": 1700000000200000000, "to_ns": 1700000000400000000, "level": 3, )"
+            R"([{"from_ns": 1700000000020000000, "to_ns": 1700000000050000000, "level": 3, )"
             R"("what": "short operators", "share_ratio": 0.3000, "shorter_than_ns": 60000}, )"
-            R"({"from_ns": 1700000000400000000, "to_ns": null, "level": 4, "what": "operators", )"
+            R"({"from_ns": 1700000000050000000, "to_ns": null, "level": 4, "what": "operators", )"
             R"("share_ratio": 0.1000, "paused_ns": 0, "pause_count": 1, )"
-            R"("pauses": [[1700000000400000000, null]]}])");
+            R"("pauses": [[1700000000050000000, null]]}])");
   EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("budget_ratio": 0.01, )"));
-  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("cost_ns": 80000000, )"));
+  EXPECT_THAT(program.budget.cost_json(), HasSubstr(R"("cost_ns": 9000000, )"));
 }
 
 }  // namespace

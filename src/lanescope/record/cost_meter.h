@@ -6,23 +6,21 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include "lanescope/record/thread_writer.h"
 
 namespace lanescope::record {
 
-// Ticks; set before the first call is measured.
-struct CostScale {
-  // What torch adds around a call that it would not make without us.
-  std::uint64_t around_call = 0;
-  // A call that seems to take longer was interrupted.
-  std::uint64_t most = ~std::uint64_t{0};
-};
+using CostScale = LanescopeCostScale;
 
 class MeasuredCall {
  public:
-  explicit MeasuredCall(const CostScale& scale) noexcept : scale_(scale) {
-    LanescopeWriter* writer = thread_writer();
+  // `wanted` false: does nothing.
+  explicit MeasuredCall(LanescopeCostKind kind, const CostScale& scale = lanescope_cost_scale,
+                        bool wanted = true) noexcept
+      : scale_(scale), kind_(kind) {
+    LanescopeWriter* writer = wanted ? thread_writer() : nullptr;
     if (!writer || writer->cost.countdown-- != 0) [[likely]]
       return;
     cost_ = &writer->cost;
@@ -33,8 +31,8 @@ class MeasuredCall {
       return;
     const std::uint64_t own = std::min(ticks() - begin_, scale_.most) + scale_.around_call;
     const std::uint64_t stands_for = std::uint64_t{cost_->interval} + 1;
-    add(cost_->ticks, own * stands_for);
-    add(cost_->calls, stands_for);
+    add(cost_->ticks[kind_], own * stands_for);
+    if (kind_ == kLanescopeOperators) add(cost_->calls, stands_for);
     cost_->seed = cost_->seed * 1664525u + 1013904223u;      // Numerical Recipes' generator
     cost_->interval = cost_->countdown = cost_->seed >> 26;  // 0 to 63
   }
@@ -48,8 +46,39 @@ class MeasuredCall {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
   const CostScale& scale_;
+  const LanescopeCostKind kind_;
   LanescopeCost* cost_ = nullptr;
   std::uint64_t begin_ = 0;
+};
+
+// A step keeps its range in every pause: times refer to it.
+inline bool is_step_name(std::string_view name) noexcept {
+  return name.starts_with("ProfilerStep#");
+}
+
+// Counts a range of the program that a pause leaves out.
+inline void count_left_out_range() noexcept {
+  if (LanescopeWriter* writer = thread_writer()) {
+    std::atomic<std::uint64_t>& count = writer->cost.left_out_ranges;
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+}
+
+// Begin or end of a range that the program opens.
+class RangeCall {
+ public:
+  RangeCall() noexcept : RangeCall(record_options()) {}
+  // The budget has no room for ranges now, except steps.
+  bool is_paused() const noexcept { return paused_; }
+
+ private:
+  // In a pause a range costs less than its measurement: one test and one count.
+  explicit RangeCall(std::uint32_t options) noexcept
+      : paused_((options & LANESCOPE_RECORD_PAUSED_RANGES) != 0),
+        cost_(kLanescopeRanges, lanescope_cost_scale,
+              !paused_ && (options & LANESCOPE_RECORD_MEASURE) != 0) {}
+  const bool paused_;
+  const MeasuredCall cost_;
 };
 
 }  // namespace lanescope::record

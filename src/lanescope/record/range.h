@@ -2,6 +2,7 @@
 #pragma once
 #include <string_view>
 
+#include "lanescope/record/cost_meter.h"
 #include "lanescope/record/thread_writer.h"
 
 namespace lanescope {
@@ -11,6 +12,11 @@ class RecordFunction {
  public:
   explicit RecordFunction(std::string_view name) noexcept {
     if (!record::is_recording()) return;
+    const record::RangeCall call;
+    if (call.is_paused() && !record::is_step_name(name)) [[unlikely]] {
+      record::count_left_out_range();
+      return;
+    }
     record::RangeInfo info;
     info.name = record::intern_text(name.data(), name.size());
     token_ = record::begin_range(info);
@@ -20,6 +26,11 @@ class RecordFunction {
     std::uint32_t id;
   };
   explicit RecordFunction(Interned name) noexcept {
+    const record::RangeCall call;
+    if (call.is_paused()) [[unlikely]] {
+      record::count_left_out_range();
+      return;
+    }
     record::RangeInfo info;
     info.name = name.id;
     token_ = record::begin_range(info);
@@ -30,6 +41,7 @@ class RecordFunction {
   // Ends the range early, on the same thread; the destructor then does nothing.
   void end() noexcept {
     if (token_.sequence == 0) return;
+    const record::RangeCall call;
     record::end_range(token_);
     token_ = {};
   }

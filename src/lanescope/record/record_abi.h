@@ -12,7 +12,7 @@
 // Changes whenever LanescopeWriter, Record or the functions below change. Compare with
 // lanescope_record_abi() first: LANESCOPE_RECORD_ABI is the version of the header, the function
 // returns that of the loaded library.
-#define LANESCOPE_RECORD_ABI 5u
+#define LANESCOPE_RECORD_ABI 6u
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -44,13 +44,32 @@ struct LanescopeTextName {
 inline constexpr std::uint32_t kLanescopePointerCache = 1024,
                                kLanescopeTextCache = 256;  // powers of two
 
+// What is measured; places in LanescopeCost::ticks.
+enum LanescopeCostKind {
+  kLanescopeOperators,
+  kLanescopeFrames,  // of Python
+  kLanescopeRanges,  // that the program opens, steps included
+  kLanescopeMemory,  // allocations and frees
+  kLanescopeGpuCalls,
+  kLanescopeCostKinds
+};
+
 // The cost of this thread's callbacks; see cost_meter.h. The thread writes, the budget reads.
 // Relaxed: each sum is useful alone.
 struct LanescopeCost {
-  std::atomic<std::uint64_t> ticks, calls;
-  std::atomic<std::uint64_t> left_out;  // short operators
-  std::uint32_t countdown, interval;    // calls until the next measured one; its start value
+  std::atomic<std::uint64_t> ticks[kLanescopeCostKinds];
+  std::atomic<std::uint64_t> calls;                      // of operators
+  std::atomic<std::uint64_t> left_out, left_out_ranges;  // short operators; ranges of the program
+  std::uint32_t countdown, interval;  // calls until the next measured one; its start value
   std::uint32_t seed;
+};
+
+// In ticks; set before the first call is measured.
+struct LanescopeCostScale {
+  // What the caller adds around a call that it would not make without us.
+  std::uint64_t around_call;
+  // A call that seems to take longer was interrupted.
+  std::uint64_t most;
 };
 
 // Where one thread writes. Only its thread touches it, except while that thread is outside the
@@ -91,6 +110,8 @@ LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_recording;
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint32_t> lanescope_record_options;
 // The budget leaves out operators that typically take fewer ticks; 0: none.
 LANESCOPE_RECORD_EXPORT extern std::atomic<std::uint64_t> lanescope_short_operator_ticks;
+// For what has no scale of its own. Written once, before a session measures.
+LANESCOPE_RECORD_EXPORT extern struct LanescopeCostScale lanescope_cost_scale;
 LANESCOPE_RECORD_EXPORT extern __thread struct LanescopeWriter* lanescope_thread_writer
     __attribute__((tls_model("initial-exec")));
 

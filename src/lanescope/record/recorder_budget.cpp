@@ -32,9 +32,42 @@ std::string percent(double ratio) { return fmt::format("{:.2g} %", ratio * 100);
 CostSum ActiveRecorder::sum_cost() {
   const ThreadCosts sum = writers_.cost();
   const auto rate = static_cast<double>(spool_->file().header().ticks_per_second);
-  const double ns =
-      static_cast<double>(sum.ticks) / rate * static_cast<double>(CostBudget::kSecond);
-  return {static_cast<std::int64_t>(ns), sum.calls, sum.left_out};
+  const auto ns = [&](LanescopeCostKind kind) {
+    return static_cast<std::int64_t>(static_cast<double>(sum.ticks[kind]) / rate *
+                                     static_cast<double>(CostBudget::kSecond));
+  };
+  return {ns(kLanescopeOperators) + ns(kLanescopeFrames),
+          sum.calls,
+          ns(kLanescopeRanges),
+          ns(kLanescopeMemory),
+          ns(kLanescopeGpuCalls),
+          sum.left_out,
+          sum.left_out_ranges};
+}
+
+void ActiveRecorder::make_budget(const RecorderOptions& options) {
+  // Once, before anything is measured. A call that takes longer than 20 us was interrupted.
+  constexpr std::uint64_t kMostCallsPerSecond = 50'000;
+  if (lanescope_cost_scale.most == ~std::uint64_t{0})
+    lanescope_cost_scale.most = spool_->file().header().ticks_per_second / kMostCallsPerSecond;
+  budget_.emplace(options.budget_ratio,
+                  (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
+                  (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0);
+}
+
+// What the budget could not prevent, such as many allocations.
+void ActiveRecorder::note_budget_exceeded(Session& session) {
+  constexpr double kMargin = 1.25;
+  if (!budget_ || session.budget_ratio == 0 || budget_->share() < kMargin * budget_->ratio() ||
+      budget_->window_ns() < CostBudget::kSecond)
+    return;
+  const CostSum& spent = budget_->spent();
+  const auto part = [&](std::int64_t ns) { return percent(budget_->share_of(ns)); };
+  note(session,
+       fmt::format("recording cost {} of the time, its budget is {}: operators {}, ranges of the "
+                   "program {}, allocations {}, calls of the GPU's API {}",
+                   percent(budget_->share()), percent(budget_->ratio()), part(spent.cost_ns),
+                   part(spent.ranges_ns), part(spent.memory_ns), part(spent.gpu_calls_ns)));
 }
 
 std::uint32_t ActiveRecorder::thinned(std::uint32_t options) const {
@@ -42,6 +75,8 @@ std::uint32_t ActiveRecorder::thinned(std::uint32_t options) const {
   if (budget_->thinning() >= Thinning::kInputs) options &= ~kInputDetails;
   if (budget_->thinning() >= Thinning::kStacks) options &= ~kStackDetails;
   if (budget_->is_paused()) options |= LANESCOPE_RECORD_PAUSED;
+  if (budget_->is_paused() && budget_->thinning() == Thinning::kRangesInParts)
+    options |= LANESCOPE_RECORD_PAUSED_RANGES;
   return options;
 }
 
@@ -111,12 +146,15 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
   if (change.after < change.before) {
     line =
         fmt::format("from {:.1f} s on with {} again: recording cost only {} of the time", seconds,
-                    change.before == Thinning::kOperatorsInParts ? "operators all the time"
-                                                                 : thinned_word(change.before),
+                    change.before == Thinning::kRangesInParts ? "operators and ranges all the time"
+                    : change.before == Thinning::kOperatorsInParts ? "operators all the time"
+                                                                   : thinned_word(change.before),
                     percent(change.share_ratio));
   } else {
     std::string without = fmt::format("without {}", thinned_word(change.after));
     if (change.after == Thinning::kOperatorsInParts) without = "with operators in parts only";
+    if (change.after == Thinning::kRangesInParts)
+      without = "with operators and ranges of the program in parts only";
     if (change.after == Thinning::kShortOperators)
       without += fmt::format(" (under {:.0f} us)", static_cast<double>(budget_->short_ns()) / 1e3);
     line = fmt::format("from {:.1f} s on {}: recording cost {} of the time, its budget is {}",

@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto kCheckInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
-constexpr auto kCostInterval = std::chrono::milliseconds(100);
+constexpr auto kCostInterval = std::chrono::milliseconds(10);
 constexpr std::size_t kMaxThreadChunks = 256;  // 1023 threads each
 // A thread's first chunks are small. After kFirstSmallChunks it takes whole ones. When none is
 // ready (many threads may have begun at once) it takes more small ones, up to kMostSmallChunks.

@@ -214,10 +214,12 @@ template <typename Open>
 }
 
 // Instead of begin_nested(), for a range that is not recorded: its end leaves no record either.
-inline void leave_out_nested(std::uint64_t handle) noexcept {
-  detail::nest(false, [handle](LanescopeWriter* writer, RecordingScope&) -> LanescopeOpenRange {
-    writer->cost.left_out.store(writer->cost.left_out.load(std::memory_order_relaxed) + 1,
-                                std::memory_order_relaxed);  // one writer
+// `count`: of LanescopeCost, what was left out.
+inline void leave_out_nested(std::uint64_t handle,
+                             std::atomic<std::uint64_t> LanescopeCost::*count) noexcept {
+  detail::nest(false, [=](LanescopeWriter* writer, RecordingScope&) -> LanescopeOpenRange {
+    std::atomic<std::uint64_t>& sum = writer->cost.*count;
+    sum.store(sum.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // one writer
     return {handle, 0, 0};
   });
 }

@@ -55,9 +55,11 @@ bool enter_spool(LanescopeWriter* writer, Spool* spool) {
 }  // namespace
 
 void ThreadCosts::add(const LanescopeCost& cost) {
-  ticks += cost.ticks.load(std::memory_order_relaxed);
+  for (std::size_t kind = 0; kind < ticks.size(); ++kind)
+    ticks[kind] += cost.ticks[kind].load(std::memory_order_relaxed);
   calls += cost.calls.load(std::memory_order_relaxed);
   left_out += cost.left_out.load(std::memory_order_relaxed);
+  left_out_ranges += cost.left_out_ranges.load(std::memory_order_relaxed);
 }
 
 void WriterList::add(LanescopeWriter* writer) {

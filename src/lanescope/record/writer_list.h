@@ -2,6 +2,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -14,7 +15,8 @@ namespace lanescope::record {
 
 // Sums over LanescopeCost.
 struct ThreadCosts {
-  std::uint64_t ticks = 0, calls = 0, left_out = 0;
+  std::array<std::uint64_t, kLanescopeCostKinds> ticks{};
+  std::uint64_t calls = 0, left_out = 0, left_out_ranges = 0;
   void add(const LanescopeCost& cost);
 };
 

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "lanescope/record/cost_meter.h"
 #include "lanescope/record/thread_writer.h"
 #include "lanescope/record/tick_clock.h"
 
@@ -125,6 +126,9 @@ void ApiCallbacks::stop() {
 
 void ApiCallbacks::on_call(void*, CUpti_CallbackDomain domain, CUpti_CallbackId cbid,
                            const void* data) {
+  // CUPTI's own part of a callback cannot be seen from here.
+  const record::MeasuredCall cost(kLanescopeGpuCalls, lanescope_cost_scale,
+                                  (record::record_options() & LANESCOPE_RECORD_MEASURE) != 0);
   const auto& call = *static_cast<const CUpti_CallbackData*>(data);
   ApiCallbacks& self = instance();
   if (call.callbackSite == CUPTI_API_ENTER) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lanescope/record/cost_meter.h"
 #include "lanescope/record/thread_writer.h"
 
 namespace lanescope::record_cupti {
@@ -68,40 +69,44 @@ std::uint64_t pushed_handle(std::uint32_t level) {
   return kPushed | (thread_number << 24) | (level & 0xffffffu);
 }
 
+void begin_range(std::uint32_t name, std::uint16_t flags, std::uint64_t handle) {
+  const record::RangeCall call;
+  if (call.is_paused()) [[unlikely]]
+    return record::leave_out_nested(handle, &LanescopeCost::left_out_ranges);
+  record::RangeInfo info;
+  info.name = name;
+  info.flags = flags;
+  info.handle = handle;
+  record::begin_nested(info);
+}
+
+void end_range(std::uint64_t handle) {
+  const record::RangeCall call;
+  record::end_nested(handle);
+}
+
 // Counts the depth also while nothing is recorded, so that a pop finds its push.
 int push(std::uint32_t name) {
   const std::uint32_t level = depth++;
-  if (record::is_recording()) {
-    record::RangeInfo info;
-    info.name = name;
-    info.flags = spool::kNvtx;
-    info.handle = pushed_handle(level);
-    record::begin_nested(info);
-  }
+  if (record::is_recording()) begin_range(name, spool::kNvtx, pushed_handle(level));
   return static_cast<int>(level);
 }
 
 int NVTX_API pop() {
   if (depth == 0) return NVTX_NO_PUSH_POP_TRACKING;
   const std::uint32_t level = --depth;
-  if (record::is_recording()) record::end_nested(pushed_handle(level));
+  if (record::is_recording()) end_range(pushed_handle(level));
   return static_cast<int>(level);
 }
 
 nvtxRangeId_t begin(std::uint32_t name) {
   const std::uint64_t id = next_range.fetch_add(1, std::memory_order_relaxed);
-  if (record::is_recording()) {
-    record::RangeInfo info;
-    info.name = name;
-    info.flags = spool::kNvtx | spool::kAsync;
-    info.handle = kStarted | id;
-    record::begin_nested(info);
-  }
+  if (record::is_recording()) begin_range(name, spool::kNvtx | spool::kAsync, kStarted | id);
   return id;
 }
 
 void NVTX_API end(nvtxRangeId_t id) {
-  if (record::is_recording()) record::end_nested(kStarted | id);
+  if (record::is_recording()) end_range(kStarted | id);
 }
 
 // Never reads the text of a call that is not recorded.

@@ -136,7 +136,10 @@ class ObserverState final : public ProfilerStateBase {
   // May run under an allocator's lock: takes no lock, calls nothing of torch.
   void report(const void* pointer, int64_t bytes, size_t total_allocated, size_t total_reserved,
               c10::Device device, bool out_of_memory) const {
-    if (!memoryProfilingEnabled()) return;
+    const uint32_t options = observed_options.load(std::memory_order_relaxed);
+    if ((options & LANESCOPE_RECORD_MEMORY) == 0) return;
+    const record::MeasuredCall cost(kLanescopeMemory, lanescope_cost_scale,
+                                    (options & LANESCOPE_RECORD_MEASURE) != 0);
     spool::MemoryRecord memory;
     memory.bytes = bytes;
     memory.address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -305,12 +308,22 @@ void prepare_thread(uint32_t options) noexcept {
 // kMeasured: measures its cost.
 template <bool kMeasured>
 struct MaybeMeasured {
-  MaybeMeasured() noexcept {}
+  explicit MaybeMeasured(const at::RecordFunction&) noexcept {}
 };
 template <>
 struct MaybeMeasured<true> : record::MeasuredCall {
-  MaybeMeasured() noexcept : MeasuredCall(cost_scale) {}
+  explicit MaybeMeasured(const at::RecordFunction& fn) noexcept
+      : MeasuredCall(
+            fn.scope() == at::RecordScope::USER_SCOPE ? kLanescopeRanges : kLanescopeOperators,
+            cost_scale) {}
 };
+
+// A range of the program in a pause that leaves them out.
+bool is_paused_range(const at::RecordFunction& fn) {
+  return fn.scope() == at::RecordScope::USER_SCOPE &&
+         (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_PAUSED_RANGES) != 0 &&
+         !record::is_step_name(fn.name());
+}
 
 // Never leaves out collectives and ranges of the program.
 bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
@@ -322,9 +335,15 @@ bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
 template <bool kDetailed, bool kMeasured>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
-  const MaybeMeasured<kMeasured> cost;
+  const MaybeMeasured<kMeasured> cost(fn);
   record::RangeInfo info;
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
+  if constexpr (kMeasured) {
+    if (is_paused_range(fn)) [[unlikely]] {
+      record::leave_out_nested(info.handle, &LanescopeCost::left_out_ranges);
+      return nullptr;
+    }
+  }
   const uint32_t options = kDetailed ? observed_options.load(std::memory_order_relaxed) : 0;
   const bool with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
   StackOfRange found;
@@ -336,7 +355,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
       (options & LANESCOPE_RECORD_OVERLOAD_NAMES) != 0 ? intern_overload(fn) : intern_name(name);
   if constexpr (kMeasured) {
     if (is_left_out(fn, info.name)) {
-      record::leave_out_nested(info.handle);
+      record::leave_out_nested(info.handle, &LanescopeCost::left_out);
       return nullptr;
     }
   }
@@ -384,7 +403,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
 // Also runs for ranges that were open when a recording ended, at any later time.
 template <bool kMeasured>
 void on_end(const at::RecordFunction& fn, at::ObserverContext*) {
-  const MaybeMeasured<kMeasured> cost;
+  const MaybeMeasured<kMeasured> cost(fn);
   const auto handle = reinterpret_cast<std::uintptr_t>(&fn);
   if constexpr (kMeasured) {
     if (cost.is_measured()) {

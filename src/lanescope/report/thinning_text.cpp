@@ -21,7 +21,13 @@ std::string thinning_text(const analysis::Thinning& thinning) {
   if (has_pauses)
     add(fmt::format("no operators for {} of {}", format_time_ns(thinning.paused_ns),
                     format_time_ns(thinning.operators_in_parts_ns)));
-  if (lacks_short || has_pauses) text += ": counts and sums of operators are lower bounds";
+  const bool lacks_ranges = thinning.ranges_paused_ns > 0;
+  if (lacks_ranges)
+    add(fmt::format("no ranges of the program except steps for {} of that",
+                    format_time_ns(thinning.ranges_paused_ns)));
+  if (lacks_short || has_pauses)
+    text += lacks_ranges ? ": counts and sums of operators and ranges are lower bounds"
+                         : ": counts and sums of operators are lower bounds";
   if (lacks_short) text += ", the time of what is missing counts as its caller's own";
   if (has_pauses) text += ", and time without operators may be such a pause";
   return text;

@@ -257,6 +257,7 @@ void write_json_budget(JsonWriter& json, const TraceInfo& info) {
       .integer("short_operator_ns", info.thinning->short_ns)
       .integer("operators_in_parts_ns", info.thinning->operators_in_parts_ns)
       .integer("paused_ns", info.thinning->paused_ns)
+      .integer("ranges_paused_ns", info.thinning->ranges_paused_ns)
       .integer("pause_count", info.thinning->pause_count)
       .end_object();
 }
