@@ -231,6 +231,34 @@ def deleted_file(_options):
     return touched("deleted", "os.unlink(spool)")
 
 
+CLOSED = """
+prof = profile()
+prof.start()
+ranges(0, 20_000)
+os.closerange(3, 4096)
+own = [open(f"{folder}/{n}", "wb") for n in range(16)]
+for file in own:
+    file.write(b"x" * (16 << 20))
+    file.flush()
+ranges(0, 80_000)
+for file in own: file.close()
+prof.stop()
+dropped(prof)
+print("own_files", sum(open(f"{folder}/{n}", "rb").read() == b"x" * (16 << 20) for n in range(16)))
+"""
+
+
+def closed_descriptors(_options):
+    """the program closes all descriptors and opens 16 files: these stay as it wrote them, the recording goes on"""
+    with folder() as out, folder() as own:
+        ended = run(f"folder = {str(own)!r}\n" + CLOSED, out)
+        promise(ended.code == 0, f"ended with {ended.code}: {ended.err[-300:]}")
+        promise(ended.number("own_files") == 16, f"only {ended.number('own_files')} of 16 files are as the program wrote them")
+        found = read(only(out))
+        check_counts(found, ended.counted)
+    return 1, f"16 files as written; counted {sum(ended.counted):,}, found {found.of(r't.*'):,}, dropped {found.dropped:,}"
+
+
 KEPT_SECONDS = 2.0  # of the flight recorder
 RING = f"""
 import collections, time
