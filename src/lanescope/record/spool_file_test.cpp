@@ -18,13 +18,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class SpoolFileTest : public ::testing::Test {
+class SpoolDescriptorTest : public ::testing::Test {
  protected:
-  SpoolFileTest() {
+  SpoolDescriptorTest() {
     std::string name = (fs::temp_directory_path() / "lanescope_spool_file_XXXXXX").string();
     folder_ = mkdtemp(name.data());
   }
-  ~SpoolFileTest() override { fs::remove_all(folder_); }
+  ~SpoolDescriptorTest() override { fs::remove_all(folder_); }
 
   std::string path(const char* name) const { return (folder_ / name).string(); }
   std::unique_ptr<SpoolFile> create() const {
@@ -58,7 +58,7 @@ class SpoolFileTest : public ::testing::Test {
   const std::string own_ = std::string(4u << 20, 'x');
 };
 
-TEST_F(SpoolFileTest, AFileOfTheProgramAtOurDescriptorIsNeitherWrittenNorClosed) {
+TEST_F(SpoolDescriptorTest, AFileOfTheProgramAtOurDescriptorIsNeitherWrittenNorClosed) {
   auto file = create();
   ASSERT_TRUE(file->make_chunk());
   const int descriptor = descriptor_of(path("a.lspool"));
@@ -86,7 +86,7 @@ TEST_F(SpoolFileTest, AFileOfTheProgramAtOurDescriptorIsNeitherWrittenNorClosed)
   close(descriptor);
 }
 
-TEST_F(SpoolFileTest, WithoutDescriptorAndNameTheRecordingEndsAndTheProgramsFileStays) {
+TEST_F(SpoolDescriptorTest, WithoutDescriptorAndNameTheRecordingEndsAndTheProgramsFileStays) {
   auto file = create();
   ASSERT_TRUE(file->make_chunk());
   const int descriptor = descriptor_of(path("a.lspool"));
@@ -102,7 +102,7 @@ TEST_F(SpoolFileTest, WithoutDescriptorAndNameTheRecordingEndsAndTheProgramsFile
   close(descriptor);
 }
 
-TEST_F(SpoolFileTest, NeverTakesTheDescriptorsOfTheStandardStreams) {
+TEST_F(SpoolDescriptorTest, NeverTakesTheDescriptorsOfTheStandardStreams) {
   const int saved = dup(0);
   close(0);
   auto file = create();
