@@ -44,7 +44,10 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     hover,
     focusLane: view.focusLane.value,
     area: area === null ? null : { t0: area.t0, t1: area.t1 },
-    marks: store.marks.value.map((mark) => ({ ...mark, at: mark.at + view.offset })),
+    marks: [
+      ...store.marks.value.map((mark) => ({ ...mark, at: mark.at + view.offset })),
+      ...(view.index === 0 ? store.notes.value.map((note) => ({ at: note.t_ns, kept: true })) : []),
+    ],
     measure: measure === null ? null : { from: measure.from + view.offset, to: measure.to === null ? null : measure.to + view.offset },
     traceSpan: view.meta.span_ns,
   };
