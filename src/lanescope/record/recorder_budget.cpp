@@ -61,8 +61,9 @@ void ActiveRecorder::note_budget_exceeded(Session& session) {
   if (!budget_ || session.budget_ratio == 0 || budget_->share() < kMargin * budget_->ratio() ||
       budget_->window_ns() < CostBudget::kSecond)
     return;
-  const CostSum& spent = budget_->spent();
-  const auto part = [&](std::int64_t ns) { return percent(budget_->share_of(ns)); };
+  const CostBudget& budget = *budget_;  // Clang's check does not follow the lock into lambdas
+  const CostSum& spent = budget.spent();
+  const auto part = [&](std::int64_t ns) { return percent(budget.share_of(ns)); };
   note(session,
        fmt::format("recording cost {} of the time, its budget is {}: operators {}, ranges of the "
                    "program {}, allocations {}, calls of the GPU's API {}",
