@@ -7,6 +7,8 @@ import type {
 export interface Engine {
   // A saved page cannot save itself again, hand a range to Perfetto or keep notes.
   readonly isSaved: boolean;
+  // The part of the trace that is there; null: all of it.
+  readonly range: { t0: number; t1: number } | null;
   meta(): Promise<Meta>;
   frame(request: FrameRequest, abort?: AbortSignal): Promise<Frame>;
   names(trace: number, ids: number[]): Promise<Name[]>;

@@ -7,6 +7,7 @@ const silence = "lanescope does not answer. It may have ended: start `lanescope 
 
 export class HttpEngine implements Engine {
   readonly isSaved = false;
+  readonly range = null;
   constructor(private readonly token: string, private readonly base = "") {}
 
   meta() { return this.get<Meta>("/api/meta"); }

@@ -1,5 +1,5 @@
 // The data of a page saved as one file (docs/formats/view_api.md, "Saved page"), and the columns that it becomes.
-import type { EventDetails, Explanation, GapsAnswer, MemoryAnswer, Meta, Name, TourStop } from "./types.ts";
+import { none, type EventDetails, type Explanation, type GapsAnswer, type MemoryAnswer, type Meta, type Name, type TourStop } from "./types.ts";
 
 export interface SavedData {
   saved: 1;
@@ -14,6 +14,7 @@ export interface SavedData {
   };
   names: Name[];
   links: number[]; // launch, work, launch, work, ... (slices)
+  // Rows of lanes of idle time name gaps, and rows of steps name steps; neither has names.
   rows: { lane: number; row: number; start: number[]; dur: number[]; slice: number[]; name: number[]; kind: number[] }[];
   counters?: { lane: number; time: number[]; value: number[] }[];
   events: Record<string, EventDetails>;
@@ -53,7 +54,8 @@ export function columnsOf(data: SavedData): SliceColumns {
     columns.start.set(summed(row.start), at);
     columns.slice.set(summed(row.slice), at);
     columns.dur.set(row.dur, at);
-    columns.name.set(row.name, at);
+    if (row.name.length === row.start.length) columns.name.set(row.name, at);
+    else columns.name.fill(none, at, to);
     columns.kind.set(row.kind, at);
     columns.runs.push({ lane: row.lane, row: row.row, from: at, to });
     at = to;

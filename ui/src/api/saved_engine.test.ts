@@ -104,3 +104,19 @@ test("what is not in the saved range is said in a sentence", async () => {
   await assert.rejects(engine.event(0, 4_000_000), /not in the saved range/);
   await assert.rejects(engine.compare(), /lanescope view A B/);
 });
+
+test("rows of gaps and steps are drawn, and are no slices", async () => {
+  const drawn = savedFromEvents([
+    { ph: "X", cat: "cpu_op", name: "a", pid: 1, tid: 1, ts: 0, dur: 10 },
+    { ph: "X", cat: "kernel", name: "k1", pid: 0, tid: 7, ts: 0, dur: 10 },
+    { ph: "X", cat: "kernel", name: "k2", pid: 0, tid: 7, ts: 40, dur: 10 },
+  ], "drawn");
+  const idle = drawn.answers["/api/meta"].traces[0].lanes.find((lane) => lane.kind === "idle")?.lane ?? -1;
+  drawn.rows.push({ lane: idle, row: 0, start: [10_000], dur: [30_000], slice: [0], name: [], kind: [1] });
+  const other = new SavedEngine(drawn, columnsOf(drawn));
+  const frame = await other.frame({ trace: 0, t0: 0, t1: 60_000, step: 1, lanes: [idle], gen: 1 });
+  assert.deepEqual(frame.entries.map((entry) => [entry.lane, entry.count]), [[idle, 1]]);
+  assert.equal((await other.event(0, 0)).name, "a"); // slice 0, and not gap 0
+  assert.equal((await other.area(0, 0, 60_000, [0, 1, idle])).names.length, 3);
+  assert.equal((await other.search(0, "", 10)).total, 3);
+});

@@ -19,13 +19,17 @@ export class SavedEngine implements Engine {
   private readonly workOf = new Map<number, number[]>(); // call -> the GPU work that it launched
   private readonly nameAt: Map<number, Name>;
   private readonly lanes: Map<number, Lane>;
+  private readonly unnamed: Set<number>; // lanes whose cells are gaps or steps, and not slices of the trace
   private readonly parents: Int32Array;
   private readonly self: Float64Array;
 
   constructor(private readonly data: SavedData, private readonly columns: SliceColumns) {
     this.nameAt = new Map(data.names.map((name) => [name.id, name]));
     this.lanes = new Map(this.trace.lanes.map((lane) => [lane.lane, lane]));
-    for (let index = 0; index < columns.count; index += 1) this.rowOfSlice.set(columns.slice[index], index);
+    this.unnamed = new Set(this.trace.lanes.filter((lane) => lane.kind === "idle" || lane.kind === "steps").map((lane) => lane.lane));
+    for (let index = 0; index < columns.count; index += 1) {
+      if (!this.unnamed.has(columns.lane[index])) this.rowOfSlice.set(columns.slice[index], index);
+    }
     for (let at = 0; at + 1 < data.links.length; at += 2) {
       const [call, work] = [this.rowOfSlice.get(data.links[at]), this.rowOfSlice.get(data.links[at + 1])];
       if (call === undefined || work === undefined) continue;
@@ -41,6 +45,7 @@ export class SavedEngine implements Engine {
     }
   }
 
+  get range() { return { t0: this.data.t0, t1: this.data.t1 }; }
   private get trace() { return this.data.answers["/api/meta"].traces[0]; }
   private get savedGaps(): Gap[] { return this.data.answers["/api/gaps?trace=0"]?.gaps ?? []; }
 
@@ -76,7 +81,7 @@ export class SavedEngine implements Engine {
       if (wanted.has(counter.lane)) frame.entries.push(counterEntry(counter, request));
     }
     for (const lane of this.lanes.values()) {
-      if (!wanted.has(lane.lane)) continue;
+      if (!wanted.has(lane.lane) || this.columns.runs.some((run) => run.lane === lane.lane)) continue;
       if (lane.kind === "idle") frame.entries.push(this.gapEntry(lane.lane, request));
       if (lane.kind === "steps") frame.entries.push(this.stepEntry(lane.lane, request));
     }
@@ -177,7 +182,7 @@ export class SavedEngine implements Engine {
     }
     const hits: number[] = [];
     for (let index = 0; index < c.count; index += 1) {
-      if (!fits.has(c.name[index]) || (query.kinds.length > 0 && !kinds.has(c.kind[index]))) continue;
+      if (this.unnamed.has(c.lane[index]) || !fits.has(c.name[index]) || (query.kinds.length > 0 && !kinds.has(c.kind[index]))) continue;
       if (query.leastNs !== null && c.dur[index] <= query.leastNs) continue;
       if (query.mostNs !== null && c.dur[index] >= query.mostNs) continue;
       hits.push(index);
@@ -292,6 +297,7 @@ export class SavedEngine implements Engine {
     const found: number[] = [];
     for (let index = 0; index < c.count; index += 1) {
       const end = c.start[index] + c.dur[index];
+      if (this.unnamed.has(c.lane[index])) continue;
       const inside = c.start[index] < t1 && (end > t0 || (c.dur[index] === 0 && c.start[index] >= t0));
       if (inside && keep(index)) found.push(index);
     }
@@ -305,7 +311,7 @@ export class SavedEngine implements Engine {
     const gpu = new Set(this.trace.lanes.filter((lane) => lane.kind === "gpu").map((lane) => lane.lane));
     for (const run of c.runs) {
       const above = c.runs.find((other) => other.lane === run.lane && other.row === run.row - 1);
-      if (above === undefined || gpu.has(run.lane)) continue;
+      if (above === undefined || gpu.has(run.lane) || this.unnamed.has(run.lane)) continue;
       for (let index = run.from, at = above.from; index < run.to; index += 1) {
         while (at + 1 < above.to && c.start[at + 1] <= c.start[index]) at += 1;
         if (c.start[at] <= c.start[index] && c.start[index] + c.dur[index] <= c.start[at] + c.dur[at]) parents[index] = at;
