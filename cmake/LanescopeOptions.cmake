@@ -77,6 +77,23 @@ endif()
 lanescope_optional(TOML "budgets for lanescope check (toml++)" "${toml_found}" "${LANESCOPE_TOML_INCLUDE}"
                    "Debian: apt-get install libtomlplusplus-dev")
 
+# The server of `lanescope view`. Debian's header declares what its library holds.
+if(PkgConfig_FOUND)
+  pkg_check_modules(LANESCOPE_HTTPLIB QUIET IMPORTED_TARGET cpp-httplib)
+endif()
+lanescope_optional(VIEW "lanescope view (cpp-httplib)" "${LANESCOPE_HTTPLIB_FOUND}" "${LANESCOPE_HTTPLIB_VERSION}"
+                   "Debian: apt-get install libcpp-httplib-dev")
+
+# Its page is TypeScript, built by npm. Node 18 is enough.
+find_program(LANESCOPE_NPM npm)
+find_program(LANESCOPE_NODE NAMES node nodejs)
+mark_as_advanced(LANESCOPE_NPM LANESCOPE_NODE)
+if(LANESCOPE_NPM AND LANESCOPE_NODE AND LANESCOPE_WITH_VIEW_FOUND AND EXISTS ${PROJECT_SOURCE_DIR}/ui/package.json)
+  set(page_ok TRUE)
+endif()
+lanescope_optional(PAGE "the page of lanescope view (npm)" "${page_ok}" "${LANESCOPE_NPM}"
+                   "Debian: apt-get install nodejs npm")
+
 # The Python module needs an interpreter with headers and pybind11 (from pip or from the distribution).
 find_package(Python3 QUIET COMPONENTS Interpreter Development.Module)
 if(Python3_Interpreter_FOUND AND NOT pybind11_DIR)

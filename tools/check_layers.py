@@ -22,7 +22,8 @@ MAY_USE = {
     "view": ["explain"],
     "report": ["view", "simulate"],
     "profiler": ["record", "format", "report"],
-    "cli": ["profiler", "format", "report", "record", "record_cupti"],
+    "server": ["report", "view", "format"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti", "server"],
     "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

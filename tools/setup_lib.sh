@@ -103,9 +103,11 @@ prepare_frameworks() {
     -r "$root/tests/frameworks/requirements.txt"
 }
 
-packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev
+packages_build=(g++ cmake ninja-build pkg-config git ca-certificates libsimdjson-dev libfmt-dev libcli11-dev libcpp-httplib-dev
                 libtomlplusplus-dev zlib1g-dev libdeflate-dev libisal-dev libzstd-dev python3 python3-dev python3-venv
                 python3-pip)
+# The page of `lanescope view` is built by npm. Debian's own is enough; another one that is there is used.
+command -v npm >/dev/null 2>&1 || packages_build+=(nodejs npm)
 packages_check=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-16 clang-format-16 clang-tidy-16 libclang-rt-16-dev faketime chromium)
 python_build=("pybind11>=2.12" "scikit-build-core>=0.10" numpy)
 python_check=(pytest pytest-rerunfailures hypothesis mypy)

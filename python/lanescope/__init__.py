@@ -37,6 +37,7 @@ from ._core import (
 from ._device import DeviceType
 from ._schedule import ProfilerAction, schedule
 from ._version import __version__
+from ._view import SavedView, View, view
 from .averages import FunctionEventAvg, KeyAverages, key_averages
 from .event_names import EventName, event_name
 from .events import EventList
@@ -69,10 +70,12 @@ __all__ = [
     "NotChecked",
     "ProfilerAction",
     "ProfilerActivity",
+    "SavedView",
     "Table",
     "Trace",
     "UnavailableError",
     "UnsupportedError",
+    "View",
     "Wall",
     "__version__",
     "dispatch_tree",
@@ -91,6 +94,7 @@ __all__ = [
     "step",
     "supported_activities",
     "tensorboard_trace_handler",
+    "view",
     "write_kineto_json",
 ]
 

@@ -15,7 +15,7 @@ import time
 import uuid
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Dict, Iterable, List, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Type, Union
 
 from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _tensors, _torch
 from ._budget import parse_budget
@@ -28,6 +28,10 @@ from ._warnings import warn
 from .events import EventList
 from .kineto_results import KinetoResults
 from .results import NotStartedError, Results
+
+if TYPE_CHECKING:
+    from ._view import SavedView, View
+
 
 def _warn(message: str, *, once: bool = False) -> None:
     warn("lanescope: " + message, once=once)
@@ -601,6 +605,13 @@ class profile(Results):
     def spool_path(self) -> str:
         """The recorder's own file; it outlives a killed process. Empty before ``start()``."""
         return "" if self._core is None else self._core.spool_path()
+
+    def view(self, *, port: Optional[int] = None, open_browser: Optional[bool] = None,
+             frame: Optional[bool] = None) -> "Union[View, SavedView]":
+        """Opens a page that shows what was recorded: lanes, gaps with their causes, findings. See :func:`lanescope.view`."""
+        from ._view import view_of
+
+        return view_of(self, port=port, open_browser=open_browser, frame=frame)
 
     def dump(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes what was recorded up to now (with ``last``: the last seconds) as a recording of its own, ``.lspool``.

@@ -51,6 +51,15 @@ BUDGETS = [
     "[", "[rules]\nmust_not_fire = [\"host-sync\"]\n", "500ms", "2.5", "why is the first step slow?",
 ]
 
+QUESTIONS = [
+    'frame {"t0":0,"t1":100000,"step":64,"lanes":[0,1,2,3,4,5],"gen":1}', 'names {"names":[0,1,2,3]}', 'event {"slice":3}',
+    'at {"lane":1,"row":0,"t0":0,"t1":400000}', 'area {"t0":1000,"t1":300000,"lanes":[1,3]}', 'area {}',
+    'search {"text":"gemm kind:compute >1us <1ms","limit":10,"lanes":[0,1,2,3]}', 'gap {"index":1}',
+    'table {"table":"kernels","sort":"median_ns","descending":false,"filter":"g","offset":1,"limit":2}',
+    'table {"table":"operators","sort":"name"}', 'table {"table":"names","t0":0,"t1":100000}', 'flame {"lane":1,"t0":0,"t1":1000000}',
+    'perfetto {"t0":0,"t1":200000}', 'save {"t0":0,"t1":100}', 'notes {"notes":[{"t_ns":5,"text":"here","lane":2,"slice":1}]}',
+]
+
 
 def read(path):
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -132,6 +141,8 @@ def main():
     toml = (TESTS.parent / "docs" / "formats" / "budget.md").read_text().split("```toml\n")[1].split("```")[0]
     for i, text in enumerate([toml] + BUDGETS):
         keep("budget", f"budget{i}", text)
+    for i, text in enumerate(QUESTIONS):
+        keep("view_request", f"question{i}", text)
     # One of each: an operator with a tensor, a list, scalars and keywords; a node of a stack; both.
     operator = b"\x02\x05float\x02\x80\x01\x80\x01\x02\x80\x01\x02" b"\x03\x01\x01\x04\x01\x02" b"\x05\x04\x07\x08\x09\x01a\x01\x06"
     keywords = b"\x0b\x03dim\x05\x02\x01k\x0a\x02\x01a\x01b"

@@ -5,19 +5,17 @@
 #include <algorithm>
 #include <vector>
 
+#include "lanescope/analysis/launch_queue.h"
+
 namespace lanescope::analysis {
 
 LaunchStats compute_launch_stats(const Trace& trace, const LaunchLinks& links,
                                  const DeviceTimeline& timeline, std::span<const Window> windows) {
   LaunchStats stats;
-  std::vector<std::int64_t> launched, began, kernel_ns, call_ns, latency_ns;
-  for (const DeviceWork& work : timeline.work) {
-    const SliceId launch = links.launch_of[raw(work.slice)];
-    if (launch == kNone<SliceId>) continue;
-    launched.push_back(std::min(trace.end_ns(launch), work.start_ns));
-    began.push_back(work.start_ns);
-  }
-  std::sort(launched.begin(), launched.end());
+  const LaunchQueue queue = compute_launch_queue(trace, links, timeline);
+  const auto& launched = queue.launched_ns;
+  const auto& began = queue.began_ns;
+  std::vector<std::int64_t> kernel_ns, call_ns, latency_ns;
 
   std::vector<SliceId> calls;
   for (const DeviceWork& work : timeline.work) {

@@ -132,6 +132,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
                    ->option_text("OUT")] = {Completes::kFile};
   add_table_command(*this);
   add_explain_command(*this);
+  add_view_command(*this);
   add_whatif_command(*this);
   add_diff_command(*this);
   add_check_command(*this);

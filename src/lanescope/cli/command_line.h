@@ -98,6 +98,7 @@ inline constexpr char kTraceArgument[] =
 void add_table_command(CommandLine& line);
 void add_tree_command(CommandLine& line);
 void add_explain_command(CommandLine& line);
+void add_view_command(CommandLine& line);
 void add_whatif_command(CommandLine& line);
 void add_diff_command(CommandLine& line);
 void add_check_command(CommandLine& line);

@@ -17,6 +17,7 @@ constexpr std::size_t kMostLeftColumns = 36;
 constexpr char kFirstSteps[] = R"(First steps:
   lanescope record -- python3 train.py    run a script unchanged and record it
   lanescope explain trace.json.gz         what bounds a step, where its time goes, what to fix first
+  lanescope view trace.json.gz            look at it in the browser: lanes, gaps, findings
   lanescope table trace.json.gz           where the time went: one row per operator
   lanescope tree trace.json.gz --step 3   which operator launched which kernel, and when
   lanescope doctor                        whether the GPU can be recorded here

@@ -34,24 +34,6 @@ bool is_function_signature(std::string_view name) {
   return name.starts_with("_Z") || name.find('<') != name.npos || name.find('(') != name.npos;
 }
 
-void write_event(const EventName& name, bool with_details, JsonWriter& json) {
-  json.text("text", name.text).boolean("known", name.known());
-  json.text("kind", names::event_kind_name(name.kind));
-  const auto text = [&json](const char* key, const std::string& value) {
-    if (!value.empty()) json.text(key, value);
-  };
-  text("what", name.what);
-  text("cpu_waits", name.cpu_waits);
-  text("gpu_work", name.gpu_work);
-  text("note", name.note);
-  text("rule", name.rule);
-  if (name.by_category) json.boolean("by_category", true);
-  if (!with_details || name.details.empty()) return;
-  json.begin_object("details");
-  for (const auto& [key, value] : name.details) json.text(key, value);
-  json.end_object();
-}
-
 // The raw name if the row has only one, else the group with "*".
 std::string_view name_of_row(const Trace& trace, const EventNameTotal& row) {
   return row.name_count == 1 ? trace.text(row.raw) : std::string_view(row.name.group);
@@ -81,6 +63,24 @@ std::string meaning(const Trace& trace, const EventNameTotal& row) {
 }
 
 }  // namespace
+
+void write_event_name(const EventName& name, bool with_details, JsonWriter& json) {
+  json.text("text", name.text).boolean("known", name.known());
+  json.text("kind", names::event_kind_name(name.kind));
+  const auto text = [&json](const char* key, const std::string& value) {
+    if (!value.empty()) json.text(key, value);
+  };
+  text("what", name.what);
+  text("cpu_waits", name.cpu_waits);
+  text("gpu_work", name.gpu_work);
+  text("note", name.note);
+  text("rule", name.rule);
+  if (name.by_category) json.boolean("by_category", true);
+  if (!with_details || name.details.empty()) return;
+  json.begin_object("details");
+  for (const auto& [key, value] : name.details) json.text(key, value);
+  json.end_object();
+}
 
 std::string event_name_text(std::string_view raw_name, const EventName& name) {
   std::string text = shown_name(raw_name) + '\n';
@@ -127,7 +127,7 @@ std::string names_json(std::span<const std::string> raw_names) {
     const KernelName kernel = names::parse_kernel_name(raw_name);
     json.begin_object().text("name", raw_name);
     if (is_event(event, kernel))
-      write_event(event, true, json);
+      write_event_name(event, true, json);
     else
       write_kernel_name(kernel, json);
     json.end_object();
@@ -184,7 +184,7 @@ std::string event_name_totals_json(const Trace& trace, const EventNameTotals& to
     json.integer("name_count", row.name_count);
     if (row.category != kNone<StringId>) json.text("category", trace.text(row.category));
     json.integer("count", row.count).integer("total_ns", row.total_ns);
-    write_event(row.name, row.name_count == 1, json);
+    write_event_name(row.name, row.name_count == 1, json);
     json.end_object();
   }
   json.end_array();

@@ -6,12 +6,17 @@
 
 #include "lanescope/analysis/event_name_totals.h"
 #include "lanescope/names/event_name.h"
+#include "lanescope/report/json_writer.h"
 
 namespace lanescope::report {
 
 // The name (its first 500 bytes), then one indented paragraph per known fact, at most 100 columns
 // wide. Ends in a newline. Control characters become '?'.
 std::string event_name_text(std::string_view raw_name, const names::EventName& name);
+
+// docs/formats/json_output.md, command "name": writes the fields of an event's name into the open
+// object; `with_details`: also what its parameters say.
+void write_event_name(const names::EventName& name, bool with_details, JsonWriter& json);
 
 // Explains names of kernels and events, in the given order. A name that both can have is read as a
 // kernel's. After the first unknown name, a line says which kinds of names can be explained.

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""From the command `lanescope view` to its first answers, and how long a picture takes over HTTP.
+
+usage: view_start.py [--binary LANESCOPE] [--rounds N] TRACE...
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import struct
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PICTURES = 100
+
+
+def percentile(values, share):
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
+
+
+class Server:
+    def __init__(self, binary, trace, page):
+        self.begin = time.monotonic()
+        self.process = subprocess.Popen([binary, "view", trace, "--no-open"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                        env={**os.environ, "LANESCOPE_PAGE": page})
+        address, self.token = self.process.stdout.readline().strip().split("/#t=")
+        self.connection = http.client.HTTPConnection("127.0.0.1", int(address.rsplit(":", 1)[1]))
+
+    def ask(self, method, path, body=None):
+        self.connection.request(method, path, json.dumps(body) if body is not None else None, {"X-Token": self.token})
+        answer = self.connection.getresponse()
+        data = answer.read()
+        assert answer.status == 200, data
+        return data
+
+    def elapsed_ms(self):
+        return (time.monotonic() - self.begin) * 1000
+
+    def end(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+
+def measure(binary, trace, rounds, page):
+    starts, first_frames, explains = [], [], []
+    for _ in range(rounds):
+        server = Server(binary, trace, page)
+        meta = json.loads(server.ask("GET", "/api/meta"))["traces"][0]
+        starts.append(server.elapsed_ms())
+        lanes = [lane["lane"] for lane in meta["lanes"]][:40]
+        server.ask("POST", "/api/frame", {"t0": 0, "t1": meta["span_ns"], "step": max(1, meta["span_ns"] // 2048), "lanes": lanes})
+        first_frames.append(server.elapsed_ms())
+        server.ask("GET", "/api/explain?trace=0")
+        explains.append(server.elapsed_ms())
+        if _ < rounds - 1:
+            server.end()
+    print(f"{trace}: {meta['slice_count']:,} slices, {len(meta['lanes'])} lanes; median of {rounds}")
+    print(f"  from the command to the lanes {statistics.median(starts):.0f} ms, to the first picture "
+          f"{statistics.median(first_frames):.0f} ms, to the verdict {statistics.median(explains):.0f} ms")
+    choice = random.Random(1)
+    for part in (1, 0.1, 0.01, 0.001, 0.0001):
+        length = max(2048, int(meta["span_ns"] * part))
+        times, sizes = [], []
+        for _ in range(PICTURES):
+            t0 = 0 if length >= meta["span_ns"] else choice.randrange(meta["span_ns"] - length)
+            begin = time.monotonic()
+            data = server.ask("POST", "/api/frame", {"t0": t0, "t1": t0 + length, "step": max(1, length // 2048), "lanes": lanes})
+            times.append((time.monotonic() - begin) * 1000)
+            sizes.append(len(data))
+            assert struct.unpack_from("<4s", data)[0] == b"LSVF"
+        print(f"  {part * 100:7.2f} % of the recording: median {statistics.median(times):.1f} ms, p95 {percentile(times, 0.95):.1f} ms, "
+              f"{statistics.median(sizes) / 1000:.0f} kB")
+    server.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=str(ROOT / "build/release/src/lanescope/cli/lanescope"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("traces", nargs="+", metavar="TRACE")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as page:
+        for trace in options.traces:
+            measure(options.binary, trace, options.rounds, page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+// Who may ask: the page that this program opened, and nobody else. docs/decisions/viewer.md#security
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace lanescope::server {
+
+// 128 random bits from the operating system, as 32 hex digits. Ends the program if there are none.
+std::string make_token();
+
+// Compares in a time that does not depend on where the texts differ.
+bool equal_secret(std::string_view given, std::string_view expected);
+
+// "127.0.0.1:8080", "localhost", "[::1]:80": names that only mean this machine, with any port,
+// because ssh forwards other ports. Another name means that a foreign page's name was bound to this
+// machine.
+bool is_loopback_host(std::string_view host);
+
+// The page's own origin: "http://" and the Host of the same request. Empty: not a request that
+// another page made.
+bool is_own_origin(std::string_view origin, std::string_view host);
+
+enum class Access : unsigned char { kGranted, kForeignHost, kForeignOrigin, kNoToken };
+// `needs_token`: false for the page itself, which has the token only after it was loaded.
+Access check_access(std::string_view host, std::string_view origin, std::string_view given_token,
+                    std::string_view token, bool needs_token);
+
+}  // namespace lanescope::server

@@ -1,0 +1,63 @@
+// Answers to the questions of the page: a request in, JSON or bytes out. docs/formats/view_api.md.
+// Each turns into one call below; the numbers come from analysis, explain and view.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/server/request.h"
+#include "lanescope/server/trace_state.h"
+
+namespace lanescope::server {
+
+using Answer = Result<std::string>;
+
+inline constexpr std::size_t kMostListedLanes = 4096, kMostNames = 4096, kLongestName = 5000;
+
+// All traces of the page: one, or two that are compared.
+std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint64_t generation,
+                        bool is_live, std::string_view version);
+Answer frame_answer(const TraceState& state, const Request& request);
+Answer names_answer(const TraceState& state, const Request& request);
+Answer event_answer(const TraceState& state, const Request& request);
+Answer at_answer(const TraceState& state, const Request& request);
+Answer area_answer(const TraceState& state, const Request& request);
+Answer search_answer(const TraceState& state, const Request& request);
+Answer table_answer(const TraceState& state, const Request& request);
+Answer flame_answer(const TraceState& state, const Request& request);
+Answer gap_answer(const TraceState& state, const Request& request);
+std::string explain_answer(const TraceState& state);
+std::string gaps_answer(const TraceState& state, bool by_cost, std::size_t limit);
+std::string memory_answer(const TraceState& state);
+std::string tour_answer(const TraceState& state);
+// A Chrome trace of the range, for the page to hand to Perfetto.
+Answer perfetto_answer(const TraceState& state, const Request& request);
+Answer compare_answer(const TraceState& a, const TraceState& b);
+
+// Shared by the answers.
+
+// A name as a label: the readable form of kernels, the short line of Python frames; one line, cut.
+std::string short_name(const TraceState& state, StringId name);
+std::string full_name(const TraceState& state, StringId name);
+std::string event_json(const TraceState& state, SliceId slice);  // the answer of event_answer()
+// The index of the steady step of median length; nothing: steps are not marked.
+std::optional<std::size_t> typical_step(const explain::Facts& facts);
+// slice, lane, row, start_ns, dur_ns, short into the open object.
+void write_place(report::JsonWriter& json, const TraceState& state, SliceId slice);
+// "main thread", "stream 7", ...
+std::string lane_title(const TraceState& state, const view::Lane& lane);
+std::string error_json(std::string_view message);
+Result<SliceId> needed_slice(const TraceState& state, const Request& request);
+// The members t0 and t1, in nanoseconds of the trace; without them, all of it.
+struct Span {
+  std::int64_t start_ns = 0, end_ns = 0;
+  bool is_whole = false;
+};
+Result<Span> span_of(const TraceState& state, const Request& request);
+
+}  // namespace lanescope::server

@@ -1,0 +1,265 @@
+// The verdict, its findings with their evidence, and the gaps.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/rule.h"
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/report/explain_screen.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/text_format.h"
+#include "lanescope/report/tour.h"
+#include "lanescope/server/answers.h"
+#include "lanescope/view/crop_trace.h"
+
+namespace lanescope::server {
+namespace {
+
+using explain::Explanation;
+using explain::Facts;
+using explain::Finding;
+using report::JsonWriter;
+
+constexpr std::size_t kMostEvidence = 200;
+
+class ExplainAnswer {
+ public:
+  explicit ExplainAnswer(const TraceState& state)
+      : state_(state), facts_(state.facts()), explanation_(state.explanation()), json_("view") {}
+
+  std::string run() {
+    json_.text("headline", report::rounded_sentence(explanation_.headline));
+    json_.text("subject", report::wall_subject(facts_))
+        .text("basis", report::steady_steps_text(facts_));
+    json_.integer("wall_ns", facts_.per_step(facts_.steady_wall_ns()));
+    json_.begin_array("wall");
+    for (const report::WallLine& line : report::wall_lines(facts_))
+      json_.begin_object()
+          .text("label", line.label)
+          .integer("ns", line.per_step_ns)
+          .real("share", line.ratio)
+          .end_object();
+    json_.end_array();
+    const std::vector<explain::Suggestion> first = explain::do_first(facts_, explanation_);
+    json_.begin_array("do_first");
+    for (const explain::Suggestion& each : first) suggestion(each);
+    json_.end_array();
+    if (first.empty() && facts_.steady_wall_ns() > 0) nothing();
+    json_.begin_array("findings");
+    for (const Finding& each : explanation_.findings) finding(each);
+    json_.end_array();
+    json_.begin_array("damage");
+    for (const std::string& line : report::damage_lines(explanation_)) json_.text({}, line);
+    json_.end_array().text("rest", report::rest_text(explanation_, first));
+    questions();
+    json_.text("full_command", "lanescope explain --full " + state_.path());
+    return json_.take();
+  }
+
+ private:
+  void evidence(const Finding& finding) {
+    json_.begin_array("evidence");
+    std::size_t count = 0;
+    for (const explain::Evidence& each : finding.evidence) {
+      if (count++ == kMostEvidence) break;
+      json_.begin_object().text("label", report::rounded_sentence(each.text));
+      if (each.slice != kNone<SliceId>) write_place(json_, state_, each.slice);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void suggestion(const explain::Suggestion& each) {
+    const Finding& finding = explanation_.findings[each.finding];
+    json_.begin_object().text("rule", finding.rule);
+    json_.text("verdict", report::rounded_sentence(each.verdict));
+    json_.text("action", report::rounded_sentence(each.action));
+    json_.text("place", report::rounded_sentence(each.place));
+    json_.integer("gain_ns", each.gain_ns).text("gain_text", report::gain_text(each));
+    json_.real("gain_ratio", each.gain_ratio);
+    evidence(finding);
+    json_.end_object();
+  }
+
+  void nothing() {
+    const report::NothingToDo nothing = report::nothing_to_do(facts_, explanation_);
+    json_.begin_object("nothing").text("remark", nothing.remark).text("next", nothing.next);
+    json_.begin_array("takers");
+    for (const explain::TimeTaker& taker : nothing.takers) {
+      json_.begin_object().text("text", report::rounded_sentence(taker.what));
+      json_.integer("ns", taker.per_step_ns).real("ratio", taker.ratio);
+      if (taker.example != kNone<SliceId>) json_.integer("slice", raw(taker.example));
+      json_.end_object();
+    }
+    json_.end_array().end_object();
+  }
+
+  void finding(const Finding& each) {
+    json_.begin_object().text("rule", each.rule).text("kind", finding_kind_name(each.kind));
+    const explain::Rule* rule = explain::find_rule(each.rule);
+    json_.text("question", rule ? rule->question : "");
+    json_.text("title", report::finding_group_title(each));
+    json_.text("text", report::sentence_text(each.verdict));
+    json_.text("brief",
+               report::rounded_sentence(each.brief.pattern.empty() ? each.verdict : each.brief));
+    json_.text("action", each.action.pattern.empty()
+                             ? (each.try_next.empty() ? std::string() : each.try_next.front())
+                             : report::rounded_sentence(each.action));
+    json_.integer("at_stake_ns", each.at_stake_ns).real("at_stake_ratio", each.at_stake_ratio);
+    json_.text("confidence", confidence_name(each.confidence));
+    json_.begin_array("arithmetic");
+    for (const explain::Sentence& line : each.arithmetic)
+      json_.text({}, report::sentence_text(line));
+    json_.end_array().begin_array("try_next");
+    for (const std::string& advice : each.try_next) json_.text({}, advice);
+    json_.end_array();
+    evidence(each);
+    json_.end_object();
+  }
+
+  void questions() {
+    json_.begin_array("questions");
+    for (const explain::RuleRun& run : explanation_.runs) {
+      json_.begin_object().text("id", run.id).text("question", run.question);
+      using State = explain::RuleRun::State;
+      json_.text("state", run.state == State::kFound     ? "found"
+                          : run.state == State::kQuiet   ? "quiet"
+                          : run.state == State::kCovered ? "covered"
+                                                         : "not_checked");
+      if (run.state == State::kNotChecked) json_.text("missing", run.missing);
+      if (run.state == State::kCovered) json_.text("covered_by", run.covered_by);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  const TraceState& state_;
+  const Facts& facts_;
+  const Explanation& explanation_;
+  JsonWriter json_;
+};
+
+void write_slice_id(JsonWriter& json, const char* key, SliceId slice) {
+  if (slice != kNone<SliceId>)
+    json.integer(key, raw(slice));
+  else
+    json.null(key);
+}
+
+void write_gap(JsonWriter& json, const TraceState& state, std::uint32_t index) {
+  const view::Lanes& lanes = state.lanes();
+  const view::IdleItem& item = lanes.idle_items()[index];
+  const analysis::IdlePart& part = lanes.idle_part(index);
+  const analysis::Gap& gap = lanes.gap(index);
+  json.begin_object().integer("index", index);
+  json.integer("device", state.facts().devices[item.device].timeline.device);
+  if (const auto lane = lanes.lane_of_idle(item.device)) json.integer("lane", *lane);
+  json.integer("start_ns", part.start_ns - lanes.origin_ns())
+      .integer("dur_ns", part.end_ns - part.start_ns);
+  json.integer("cause", static_cast<unsigned>(part.cause));
+  json.text("text", report::idle_cause_text(part.cause));
+  write_slice_id(json, "ends_at", gap.next_work);
+  write_slice_id(json, "launch", gap.launch);
+  write_slice_id(json, "blame", part.blame);
+  std::string cpu;
+  if (part.thread != kNone<TrackId>) {
+    const auto shares = explain::host_shares(
+        state.facts(), {{part.thread, part.start_ns, part.end_ns, part.blame}});
+    if (!shares.empty()) {
+      json.text("cpu", report::rounded_sentence(describe(shares.front())));
+      write_slice_id(json, "cpu_slice", shares.front().longest);
+    }
+  }
+  // The finding that this gap is evidence of.
+  for (const Finding& finding : state.explanation().findings)
+    for (const explain::Evidence& each : finding.evidence)
+      if (each.slice != kNone<SliceId> &&
+          (each.slice == gap.next_work || each.slice == part.blame || each.slice == gap.launch)) {
+        json.text("finding", finding.rule).end_object();
+        return;
+      }
+  json.end_object();
+}
+
+}  // namespace
+
+std::string explain_answer(const TraceState& state) { return ExplainAnswer(state).run(); }
+
+std::string gaps_answer(const TraceState& state, bool by_cost, std::size_t limit) {
+  const view::Lanes& lanes = state.lanes();
+  std::vector<std::uint32_t> order(lanes.idle_items().size());
+  std::array<std::pair<std::uint64_t, std::int64_t>, analysis::kIdleCauseCount> sums{};
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    const analysis::IdlePart& part = lanes.idle_part(i);
+    auto& sum = sums[static_cast<std::size_t>(part.cause)];
+    ++sum.first;
+    sum.second += part.end_ns - part.start_ns;
+  }
+  const auto key = [&](std::uint32_t i) {
+    const analysis::IdlePart& part = lanes.idle_part(i);
+    return std::pair(by_cost ? part.start_ns - part.end_ns : part.start_ns, i);
+  };
+  const std::size_t shown = std::min(limit, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+                    [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+  JsonWriter json("view");
+  json.integer("total", order.size()).begin_array("by_cause");
+  for (std::size_t cause = 0; cause < sums.size(); ++cause)
+    if (sums[cause].first > 0)
+      json.begin_object()
+          .integer("cause", cause)
+          .integer("count", sums[cause].first)
+          .integer("ns", sums[cause].second)
+          .end_object();
+  json.end_array().begin_array("gaps");
+  for (std::size_t i = 0; i < shown; ++i) write_gap(json, state, order[i]);
+  return json.end_array().take();
+}
+
+Answer gap_answer(const TraceState& state, const Request& request) {
+  const auto count = static_cast<std::int64_t>(state.lanes().idle_items().size());
+  if (count == 0) return Error{Errc::kInvalidArgument, "the trace has no gaps"};
+  const auto index = request.needed("index", 0, count - 1);
+  if (!index) return index.error();
+  JsonWriter json("view");
+  json.begin_array("gaps");
+  write_gap(json, state, static_cast<std::uint32_t>(*index));
+  return json.end_array().take();
+}
+
+std::string tour_answer(const TraceState& state) {
+  const std::int64_t origin = state.lanes().origin_ns();
+  JsonWriter json("view");
+  json.begin_array("stops");
+  for (const report::TourStop& stop : report::make_tour(state.lanes(), state.explanation())) {
+    json.begin_object().text("title", stop.title).text("text", stop.text).text("word", stop.word);
+    if (stop.slice != kNone<SliceId>) json.integer("slice", raw(stop.slice));
+    json.integer("t0", stop.start_ns - origin)
+        .integer("t1", stop.end_ns - origin)
+        .begin_array("lanes");
+    for (const std::uint32_t lane : stop.lanes) json.integer({}, lane);
+    json.end_array();
+    if (stop.arrow)
+      json.begin_object("arrow")
+          .integer("from", raw(stop.arrow->first))
+          .integer("to", raw(stop.arrow->second))
+          .end_object();
+    if (!stop.rule.empty()) json.text("rule", stop.rule);
+    json.end_object();
+  }
+  return json.end_array().take();
+}
+
+Answer perfetto_answer(const TraceState& state, const Request& request) {
+  const auto span = span_of(state, request);
+  if (!span) return span.error();
+  if (span->is_whole) return format::kineto_json_text(state.trace());
+  const Result<Trace> part = view::crop_trace(state.trace(), span->start_ns, span->end_ns);
+  if (!part) return part.error();
+  return format::kineto_json_text(*part);
+}
+
+}  // namespace lanescope::server

@@ -1,0 +1,436 @@
+// What a trace holds: lanes, steps, kinds of time, quality; and names.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/analysis/trace_info.h"
+#include "lanescope/explain/user_code.h"
+#include "lanescope/names/kernel_name.h"
+#include "lanescope/report/explain_text.h"
+#include "lanescope/report/explain_words.h"
+#include "lanescope/report/text_format.h"
+#include "lanescope/report/thinning_text.h"
+#include "lanescope/server/answers.h"
+#include "lanescope/view/frame.h"
+#include "lanescope/view/search.h"
+
+namespace lanescope::server {
+namespace {
+
+using report::JsonWriter;
+using report::one_line;
+using view::CounterSource;
+using view::CounterUnit;
+using view::Lane;
+using view::LaneGroup;
+using view::LaneKind;
+using view::TimeKind;
+
+constexpr std::size_t kLongestTitle = 120, kLongestShort = 120;
+
+const char* lane_kind_key(LaneKind kind) {
+  static constexpr std::array<const char*, view::kLaneKindCount> kKeys{
+      "steps", "cpu", "python", "gpu", "annotation", "sync", "idle", "counter", "async"};
+  return kKeys[static_cast<std::size_t>(kind)];
+}
+
+const char* time_kind_title(TimeKind kind) {
+  static constexpr std::array<const char*, view::kTimeKindCount> kTitles{
+      "operators",   "ranges of the program", "Python functions", "CUDA or HIP calls",
+      "GPU compute", "communication",         "copies",           "waiting",
+      "other"};
+  return kTitles[static_cast<std::size_t>(kind)];
+}
+
+std::string title_text(std::string_view text) {
+  return report::shorten(one_line(text), kLongestTitle);
+}
+
+std::string scalar_text(const Trace& trace, const Scalar& scalar) {
+  return scalar.is_text ? title_text(trace.text(scalar.text)) : fmt::format("{}", scalar.number);
+}
+
+std::string group_title(const TraceState& state, const LaneGroup& group) {
+  const Trace& trace = state.trace();
+  if (group.kind == LaneGroup::Kind::kTrace) return "Steps";
+  if (group.device) return fmt::format("GPU {}", *group.device);
+  const Process& process = trace.process(group.process);
+  const std::string name = title_text(trace.text(process.name));
+  const std::string pid = scalar_text(trace, process.pid);
+  if (group.kind == LaneGroup::Kind::kGpu) return name.empty() ? fmt::format("GPU, {}", pid) : name;
+  return name.empty() || name == pid ? fmt::format("process {}", pid)
+                                     : fmt::format("{}, process {}", name, pid);
+}
+
+std::string thread_title(const TraceState& state, const Lane& lane) {
+  const Trace& trace = state.trace();
+  const Track& track = trace.track(lane.track);
+  const std::string id = scalar_text(trace, track.tid);
+  const std::string own = title_text(trace.text(track.name));
+  const std::string place = track.tid.is_text ? id : fmt::format("thread {}", id);
+  // "thread 566 (python)" names itself.
+  if (own.empty() || own == id || own.starts_with(place))
+    return own.empty() || own == id ? place : own;
+  return fmt::format("{} ({})", own, place);
+}
+
+std::string counter_title(const TraceState& state, const Lane& lane) {
+  const Trace& trace = state.trace();
+  switch (lane.source) {
+    case CounterSource::kQueueDepth:
+      return "launched, not begun";
+    case CounterSource::kAllocated:
+      return "memory allocated";
+    case CounterSource::kReserved:
+      return "memory reserved";
+    case CounterSource::kFile:
+      break;
+  }
+  const Track& track = trace.track(lane.track);
+  const std::string name = title_text(trace.text(track.name)),
+                    series = title_text(trace.text(track.series));
+  return series.empty() || series == name ? name : fmt::format("{}: {}", name, series);
+}
+
+std::string subtitle(const Lane& lane) {
+  switch (lane.kind) {
+    case LaneKind::kSteps:
+      return "training steps, by the CPU's clock";
+    case LaneKind::kCpu:
+      return "operators and calls";
+    case LaneKind::kPython:
+      return "Python functions";
+    case LaneKind::kGpu:
+      return "GPU work";
+    case LaneKind::kAnnotation:
+      return "ranges of the program, as seen by the GPU";
+    case LaneKind::kSync:
+      return "waits and events";
+    case LaneKind::kIdle:
+      return "when no stream ran anything, and why";
+    case LaneKind::kCounter:
+      return lane.source == CounterSource::kQueueDepth ? "how far the CPU is ahead" : "";
+    case LaneKind::kAsync:
+      return "asynchronous";
+  }
+  return "";
+}
+
+void write_lane(JsonWriter& json, const TraceState& state, std::uint32_t number) {
+  const Lane& lane = state.lanes().lanes()[number];
+  json.begin_object().integer("lane", number).integer("group", lane.group);
+  json.text("kind", lane_kind_key(lane.kind)).text("title", lane_title(state, lane));
+  json.text("subtitle", subtitle(lane)).integer("rows", lane.row_count);
+  json.integer("slice_count", lane.slice_count).integer("busy_ns", lane.busy_ns);
+  json.boolean("quiet", lane.is_quiet).boolean("main", lane.is_main);
+  if (lane.device) json.integer("device", *lane.device);
+  if (lane.kind == LaneKind::kCounter) {
+    const auto& series = state.lanes().counter(lane);
+    json.begin_object("counter").real("min", series.smallest()).real("max", series.largest());
+    json.text("unit", lane.unit == CounterUnit::kBytes   ? "bytes"
+                      : lane.unit == CounterUnit::kCount ? "count"
+                                                         : "");
+    json.end_object();
+  }
+  json.end_object();
+}
+
+void write_lanes(JsonWriter& json, const TraceState& state) {
+  const auto& lanes = state.lanes().lanes();
+  // Too many: those that do most, in their order.
+  std::vector<std::uint32_t> shown(lanes.size());
+  for (std::uint32_t i = 0; i < shown.size(); ++i) shown[i] = i;
+  if (shown.size() > kMostListedLanes) {
+    std::nth_element(shown.begin(), shown.begin() + kMostListedLanes, shown.end(),
+                     [&](std::uint32_t a, std::uint32_t b) {
+                       if (lanes[a].is_main != lanes[b].is_main) return lanes[a].is_main;
+                       return std::pair(-lanes[a].busy_ns, a) < std::pair(-lanes[b].busy_ns, b);
+                     });
+    shown.resize(kMostListedLanes);
+    std::sort(shown.begin(), shown.end());
+  }
+  const auto& groups = state.lanes().groups();
+  std::vector<bool> used(groups.size(), false);
+  for (const std::uint32_t lane : shown) used[lanes[lane].group] = true;
+  json.begin_array("groups");
+  for (std::uint32_t i = 0; i < groups.size(); ++i) {
+    if (!used[i]) continue;
+    json.begin_object().integer("id", i).text("title", group_title(state, groups[i]));
+    json.text("kind", groups[i].kind == LaneGroup::Kind::kTrace ? "trace"
+                      : groups[i].kind == LaneGroup::Kind::kGpu ? "gpu"
+                                                                : "cpu");
+    json.end_object();
+  }
+  json.end_array().begin_array("lanes");
+  for (const std::uint32_t lane : shown) write_lane(json, state, lane);
+  json.end_array().integer("lanes_left_out", lanes.size() - shown.size());
+}
+
+void write_steps(JsonWriter& json, const TraceState& state) {
+  const explain::Facts& facts = state.facts();
+  const std::int64_t origin = state.lanes().origin_ns();
+  std::vector<bool> steady(facts.steps.steps.size(), false);
+  for (const std::size_t step : facts.selection.steady) steady[step] = true;
+  json.begin_array("steps");
+  if (facts.steps.marked)
+    for (std::size_t i = 0; i < facts.steps.steps.size(); ++i) {
+      const auto& step = facts.steps.steps[i];
+      json.begin_object().integer("index", i);
+      if (step.number)
+        json.integer("number", *step.number);
+      else
+        json.null("number");
+      json.integer("slice", raw(step.slice)).integer("start_ns", step.cpu_start_ns - origin);
+      json.integer("dur_ns", step.cpu_end_ns - step.cpu_start_ns).boolean("steady", steady[i]);
+      const analysis::Window window = facts.step_window(i);
+      json.integer("device_start_ns", window.start_ns - origin);
+      json.integer("device_dur_ns", window.length_ns()).end_object();
+    }
+  json.end_array();
+  if (const auto typical = typical_step(facts))
+    json.integer("typical_step", *typical);
+  else
+    json.null("typical_step");
+}
+
+void write_quality(JsonWriter& json, const TraceState& state, const analysis::TraceInfo& info) {
+  json.begin_array("quality");
+  for (const auto& issue : info.issues) {
+    const ImportIssueInfo& about = import_issue_info(issue.issue);
+    json.begin_object().text("text", about.description).integer("count", issue.count);
+    json.text("severity", about.severity == Severity::kLost       ? "lost"
+                          : about.severity == Severity::kRepaired ? "repaired"
+                                                                  : "note");
+    json.end_object();
+  }
+  const auto note = [&](std::string_view text, std::uint64_t count) {
+    if (count > 0)
+      json.begin_object()
+          .text("text", text)
+          .integer("count", count)
+          .text("severity", "note")
+          .end_object();
+  };
+  note("GPU work whose launch call is not in the trace: no arrow leads to it",
+       info.device_work_count - info.launched_count);
+  std::uint64_t overlapping = 0, early = 0;
+  for (const Lane& lane : state.lanes().lanes())
+    if (lane.kind == LaneKind::kGpu)
+      for (std::uint32_t row = 1; row < lane.row_count; ++row)
+        overlapping += state.lanes().index().size(lane.first_row + row);
+  note("GPU work that overlaps other work of its stream: drawn in rows of its own", overlapping);
+  const auto& links = state.facts().links;
+  for (std::uint32_t i = 0; i < links.launch_of.size(); ++i)
+    if (links.launch_of[i] != kNone<SliceId> &&
+        state.trace().start_ns(SliceId{i}) < state.trace().start_ns(links.launch_of[i]))
+      ++early;
+  note("GPU work that begins before its launch call: the clocks of CPU and GPU differ", early);
+  if (info.thinning)
+    json.begin_object()
+        .text("text", "Recorded with a budget: " + report::thinning_text(*info.thinning))
+        .integer("count", 1)
+        .text("severity", "note")
+        .end_object();
+  json.end_array();
+}
+
+void write_trace(JsonWriter& json, const TraceState& state) {
+  const analysis::TraceInfo info = analysis::compute_trace_info(state.trace());
+  const view::Lanes& lanes = state.lanes();
+  json.begin_object().text("path", state.path());
+  const std::size_t slash = state.path().rfind('/');
+  json.text("title",
+            one_line(slash == std::string::npos ? state.path() : state.path().substr(slash + 1)));
+  json.text("writer", one_line(info.producer));
+  json.text("origin_ns", fmt::format("{}", lanes.origin_ns()));
+  json.text("base_time_ns", fmt::format("{}", state.trace().base_time_ns()));
+  json.integer("span_ns", lanes.end_ns() - lanes.origin_ns());
+  json.integer("slice_count", state.trace().slices().size());
+  if (state.facts().main_device)
+    json.integer("main_device", state.facts().device().timeline.device);
+  else
+    json.null("main_device");
+  json.begin_array("devices");
+  for (const auto& device : info.devices) json.text({}, one_line(device.name));
+  json.end_array();
+  write_lanes(json, state);
+  write_steps(json, state);
+  write_quality(json, state, info);
+  json.end_object();
+}
+
+const char* cause_explanation(analysis::IdleCause cause) {
+  using analysis::IdleCause;
+  switch (cause) {
+    case IdleCause::kHostLate:
+      return "The CPU had not yet launched what ran next.";
+    case IdleCause::kAfterSync:
+      return "The CPU waited for the GPU, so the queue ran empty.";
+    case IdleCause::kLaunchLatency:
+      return "The work was launched, and began a few microseconds later.";
+    case IdleCause::kBetweenQueued:
+      return "The next work was queued; this is the usual pause between two kernels.";
+    case IdleCause::kWaiting:
+      return "The next work was launched long before it began: it waited for other work, or for "
+             "something that is not recorded.";
+    case IdleCause::kProfiler:
+      return "The profiler did its own work.";
+    case IdleCause::kBeforeFirstWork:
+      return "Nothing had been launched yet.";
+    case IdleCause::kAfterLastWork:
+      return "Nothing was launched any more.";
+    case IdleCause::kUnknown:
+      return "The launch of what ran next is not in the trace.";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<std::size_t> typical_step(const explain::Facts& facts) {
+  std::vector<std::pair<std::int64_t, std::size_t>> lengths;
+  for (const std::size_t step : facts.selection.steady)
+    lengths.emplace_back(facts.step_window(step).length_ns(), step);
+  if (lengths.empty() || !facts.steps.marked) return std::nullopt;
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return middle->second;
+}
+
+std::string lane_title(const TraceState& state, const Lane& lane) {
+  const Trace& trace = state.trace();
+  switch (lane.kind) {
+    case LaneKind::kSteps:
+      return "steps";
+    case LaneKind::kIdle:
+      return fmt::format("GPU {} idle", lane.device.value_or(0));
+    case LaneKind::kCounter:
+      return counter_title(state, lane);
+    case LaneKind::kCpu:
+    case LaneKind::kPython:
+      return thread_title(state, lane);
+    case LaneKind::kAsync: {
+      const std::string name = title_text(trace.text(trace.track(lane.track).series));
+      return name.empty() ? "async" : name;
+    }
+    case LaneKind::kGpu:
+    case LaneKind::kAnnotation:
+    case LaneKind::kSync: {
+      const std::string place = title_text(report::track_place(trace.track(lane.track)));
+      return lane.kind == LaneKind::kAnnotation ? place + ", ranges"
+             : lane.kind == LaneKind::kSync     ? place + ", waits"
+                                                : place;
+    }
+  }
+  return "";
+}
+
+std::string short_name(const TraceState& state, StringId name) {
+  const std::string_view text = state.trace().text(name);
+  switch (state.lanes().name_use(name)) {
+    case view::NameUse::kWork:
+      return report::shorten(one_line(names::readable_kernel_name(text)), kLongestShort);
+    case view::NameUse::kFrame:
+      return report::shorten(one_line(explain::short_line(text)), kLongestShort);
+    case view::NameUse::kOther:
+      break;
+  }
+  return report::shorten(one_line(text.substr(0, kLongestName)), kLongestShort);
+}
+
+std::string full_name(const TraceState& state, StringId name) {
+  const std::string_view text = state.trace().text(name);
+  return text.size() <= kLongestName ? one_line(text)
+                                     : one_line(text.substr(0, kLongestName)) + "...";
+}
+
+void write_place(JsonWriter& json, const TraceState& state, SliceId slice) {
+  const Trace& trace = state.trace();
+  json.integer("slice", raw(slice));
+  if (const auto place = state.lanes().place(slice))
+    json.integer("lane", place->lane).integer("row", place->row);
+  json.integer("start_ns", trace.start_ns(slice) - state.lanes().origin_ns());
+  json.integer("dur_ns", trace.dur_ns(slice));
+  json.text("short", short_name(state, trace.slices().name[raw(slice)]));
+  json.integer("kind", static_cast<unsigned>(state.lanes().kind(slice)));
+}
+
+std::string error_json(std::string_view message) {
+  return fmt::format("{{\"error\": \"{}\"}}\n", report::json_escaped(message));
+}
+
+Result<SliceId> needed_slice(const TraceState& state, const Request& request) {
+  const Result<std::int64_t> slice = request.needed("slice", 0, 0xFFFFFFFE);
+  if (!slice) return slice.error();
+  if (static_cast<std::size_t>(*slice) >= state.trace().slices().size())
+    return Error{Errc::kInvalidArgument,
+                 fmt::format("expected a slice below {}", state.trace().slices().size())};
+  return SliceId{static_cast<std::uint32_t>(*slice)};
+}
+
+Result<Span> span_of(const TraceState& state, const Request& request) {
+  const std::int64_t origin = state.lanes().origin_ns(), end = state.lanes().end_ns();
+  const std::int64_t most = std::int64_t{1} << 53;
+  const auto t0 = request.number("t0", -most, most), t1 = request.number("t1", -most, most);
+  if (!t0) return t0.error();
+  if (!t1) return t1.error();
+  Span span{origin + t0->value_or(0), t1->has_value() ? origin + **t1 : end + 1,
+            !t0->has_value() && !t1->has_value()};
+  if (span.start_ns >= span.end_ns)
+    return Error{Errc::kInvalidArgument, "expected an area with t0 < t1, in nanoseconds"};
+  return span;
+}
+
+std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint64_t generation,
+                        bool is_live, std::string_view version) {
+  JsonWriter json("view");
+  json.integer("api", 1).integer("generation", generation).boolean("live", is_live);
+  json.text("version", version).begin_array("traces");
+  for (const TraceState* state : traces) write_trace(json, *state);
+  json.end_array().begin_array("kinds");
+  for (std::size_t i = 0; i < view::kTimeKindCount; ++i) {
+    const auto kind = static_cast<TimeKind>(i);
+    json.begin_object().integer("kind", i).text("key", view::time_kind_key(kind));
+    json.text("title", time_kind_title(kind)).end_object();
+  }
+  json.end_array().begin_array("causes");
+  for (std::size_t i = 0; i < analysis::kIdleCauseCount; ++i) {
+    const auto cause = static_cast<analysis::IdleCause>(i);
+    json.begin_object().integer("cause", i).text("key", report::idle_cause_key(cause));
+    json.text("title", report::idle_cause_text(cause))
+        .text("text", cause_explanation(cause))
+        .end_object();
+  }
+  json.end_array();
+  return json.take();
+}
+
+Answer frame_answer(const TraceState& state, const Request& request) {
+  const std::int64_t most = std::int64_t{1} << 53;
+  const auto t0 = request.needed("t0", -most, most), t1 = request.needed("t1", -most, most);
+  const auto step = request.needed("step", 0, most);
+  const auto generation = request.number("gen", 0, 0xFFFFFFFF);
+  const auto lanes = request.list("lanes", view::kMostFrameLanes);
+  for (const auto* number : {&t0, &t1, &step})
+    if (!*number) return number->error();
+  if (!generation) return generation.error();
+  if (!lanes) return lanes.error();
+  view::FrameRequest frame{*t0, *t1, std::max<std::int64_t>(*step, 1), *lanes,
+                           static_cast<std::uint32_t>(generation->value_or(0))};
+  return view::make_frame(state.lanes(), frame);
+}
+
+Answer names_answer(const TraceState& state, const Request& request) {
+  const auto ids = request.list("names", kMostNames);
+  if (!ids) return ids.error();
+  JsonWriter json("view");
+  json.begin_array("names");
+  for (const std::uint32_t id : *ids) {
+    if (id >= state.trace().strings().size()) continue;
+    json.begin_object().integer("id", id).text("short", short_name(state, StringId{id}));
+    json.text("full", full_name(state, StringId{id})).end_object();
+  }
+  return json.end_array().take();
+}
+
+}  // namespace lanescope::server

@@ -1,0 +1,20 @@
+// Hands one trace to Perfetto's page, ui.perfetto.dev, which fetches it from this machine: the browser
+// reads it, and it is not sent anywhere.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "lanescope/base/result.h"
+
+namespace lanescope::server {
+
+// The port that Perfetto's policy allows.
+inline constexpr int kPerfettoPort = 9001;
+
+// Serves `json` at 127.0.0.1:9001, at an address that is announced by calling `ready` with Perfetto's
+// link, until it was fetched once or `is_ending` says so. True: it was fetched. kIo: the port is taken.
+Result<bool> serve_to_perfetto(const std::string& json,
+                               const std::function<void(const std::string& link)>& ready,
+                               const std::function<bool()>& is_ending);
+
+}  // namespace lanescope::server

@@ -1,0 +1,60 @@
+// The traces that the page looks at, its notes, and how many pages are open. Answers requests
+// without knowing of HTTP.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/server/trace_state.h"
+
+namespace lanescope::server {
+
+struct Reply {
+  int status = 200;
+  std::string type, body;
+};
+
+// Any thread.
+class Session {
+ public:
+  using Traces = std::vector<std::shared_ptr<const TraceState>>;
+
+  // `version` of lanescope; `is_live`: the trace may still grow.
+  Session(Traces traces, std::string version, bool is_live);
+
+  // A trace that has grown takes the place of the first one; pages learn of it.
+  void replace(std::shared_ptr<const TraceState> trace);
+
+  // `target`: "/api/frame". `query`: what follows the "?", not decoded. `body`: of a POST.
+  Reply answer(std::string_view method, std::string_view target, std::string_view query,
+               std::string_view body);
+
+  // Waits until the generation is another than `known`, for at most `longest`; then the current
+  // one. While it waits, the page counts as open.
+  std::uint64_t wait_for_change(std::uint64_t known, std::chrono::milliseconds longest);
+  // How long no page has been open. Nothing while one is, or before the first one.
+  std::optional<std::chrono::milliseconds> time_without_page() const;
+  void wake_all();  // ends all waits, for the end of the program
+
+ private:
+  Traces traces() const;
+  Reply route(std::string_view method, std::string_view target, std::string_view query,
+              std::string_view body);
+
+  const std::string version_;
+  const bool is_live_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Traces traces_;
+  std::uint64_t generation_ = 1;
+  std::size_t open_pages_ = 0;
+  bool had_page_ = false, ending_ = false;
+  std::chrono::steady_clock::time_point last_page_;
+};
+
+}  // namespace lanescope::server

@@ -1,0 +1,59 @@
+#include "lanescope/server/trace_state.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "lanescope/base/check.h"
+
+namespace lanescope::server {
+
+Result<std::shared_ptr<const TraceState>> TraceState::make(Trace trace, std::string path) {
+  std::shared_ptr<TraceState> state(new TraceState(std::move(trace), std::move(path)));
+  Result<explain::Facts> facts = explain::gather_facts(state->trace_);
+  if (!facts) return facts.error();
+  state->facts_.emplace(std::move(*facts));
+  state->lanes_.emplace(*state->facts_);
+  return std::shared_ptr<const TraceState>(std::move(state));
+}
+
+const explain::Explanation& TraceState::explanation() const {
+  std::call_once(explained_, [this] {
+    Result<explain::Explanation> found = explain::run_rules(*facts_);
+    LANESCOPE_CHECK(found.has_value());  // no rules were named
+    explanation_ = std::move(*found);
+  });
+  return explanation_;
+}
+
+const analysis::KeyAverages& TraceState::key_averages() const {
+  std::call_once(averaged_, [this] {
+    analysis::KeyAveragesOptions options;
+    options.style = analysis::TableStyle::kLanescope;
+    Result<analysis::KeyAverages> found = analysis::compute_key_averages(trace_, options);
+    LANESCOPE_CHECK(found.has_value());  // only grouping by stacks can be wrong
+    key_averages_ = std::move(*found);
+  });
+  return key_averages_;
+}
+
+std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& facts,
+                                                        const analysis::Window& window) {
+  std::vector<analysis::KernelGroup> all;
+  for (const auto& device : facts.devices) {
+    auto own =
+        analysis::compute_kernel_groups(*facts.trace, facts.links, device.timeline, {&window, 1});
+    all.insert(all.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.busy_ns > b.busy_ns; });
+  return all;
+}
+
+const std::vector<analysis::KernelGroup>& TraceState::kernel_groups() const {
+  std::call_once(grouped_, [this] {
+    kernel_groups_ = kernel_groups_within(*facts_, {lanes_->origin_ns(), lanes_->end_ns() + 1});
+  });
+  return kernel_groups_;
+}
+
+}  // namespace lanescope::server

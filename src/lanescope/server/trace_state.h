@@ -1,0 +1,56 @@
+// One opened trace with everything that questions about it need.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/analysis/kernel_groups.h"
+#include "lanescope/analysis/key_averages.h"
+#include "lanescope/base/result.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/model/trace.h"
+#include "lanescope/view/lanes.h"
+
+namespace lanescope::server {
+
+// Of all devices. O(n log n).
+std::vector<analysis::KernelGroup> kernel_groups_within(const explain::Facts& facts,
+                                                        const analysis::Window& window);
+
+class TraceState {
+ public:
+  // `path` is what the page shows and what commands name. Errors: explain::gather_facts(). O(n log n).
+  static Result<std::shared_ptr<const TraceState>> make(Trace trace, std::string path);
+
+  const Trace& trace() const { return trace_; }
+  const std::string& path() const { return path_; }
+  const explain::Facts& facts() const { return *facts_; }
+  const view::Lanes& lanes() const { return *lanes_; }
+  // Made when it is first asked for. Any thread.
+  const explain::Explanation& explanation() const;
+
+  const analysis::KeyAverages& key_averages() const;
+  // Of all devices, whole recording; most busy time first.
+  const std::vector<analysis::KernelGroup>& kernel_groups() const;
+
+  TraceState(const TraceState&) = delete;
+  TraceState& operator=(const TraceState&) = delete;
+
+ private:
+  TraceState(Trace trace, std::string path) : trace_(std::move(trace)), path_(std::move(path)) {}
+
+  Trace trace_;
+  std::string path_;
+  std::optional<explain::Facts> facts_;  // borrow trace_
+  std::optional<view::Lanes> lanes_;
+  mutable std::once_flag explained_, averaged_, grouped_;
+  mutable analysis::KeyAverages key_averages_;
+  mutable std::vector<analysis::KernelGroup> kernel_groups_;
+  mutable explain::Explanation explanation_;
+};
+
+}  // namespace lanescope::server

@@ -1,0 +1,197 @@
+#include "lanescope/view/slice_details.h"
+
+#include <algorithm>
+
+#include "lanescope/model/gpu_device.h"
+#include "lanescope/names/kernel_name.h"
+
+namespace lanescope::view {
+namespace {
+
+using analysis::SliceNesting;
+using Role = ChainLink::Role;
+
+constexpr std::string_view kModulePrefix = "nn.Module: ";
+
+Role role_of(const Trace& trace, SliceId slice) {
+  switch (trace.kind(slice)) {
+    case CategoryKind::kUserAnnotation:
+      return trace.name(slice).starts_with("ProfilerStep#") ? Role::kStep : Role::kAnnotation;
+    case CategoryKind::kGpuUserAnnotation:
+      return Role::kAnnotation;
+    case CategoryKind::kPythonFunction:
+      return Role::kModule;
+    case CategoryKind::kCpuOp:
+      return Role::kOperator;
+    case CategoryKind::kRuntime:
+    case CategoryKind::kDriver:
+      return Role::kLaunch;
+    case CategoryKind::kKernel:
+    case CategoryKind::kGpuMemcpy:
+    case CategoryKind::kGpuMemset:
+      return Role::kKernel;
+    default:
+      return Role::kOther;
+  }
+}
+
+class Details {
+ public:
+  Details(const Lanes& lanes, SliceId slice)
+      : lanes_(lanes), facts_(lanes.facts()), trace_(*facts_.trace) {
+    out_.slice = slice;
+  }
+
+  SliceDetails run() {
+    const SliceId slice = out_.slice;
+    out_.place = lanes_.place(slice);
+    const bool is_work = is_device_work(trace_.kind(slice));
+    const SliceId launch = is_work ? facts_.links.launch_of[raw(slice)] : kNone<SliceId>;
+    if (is_nested(slice)) out_.self_ns = facts_.nesting.self_ns[raw(slice)];
+    add_chain(is_work ? launch : slice);
+    if (is_work || !is_nested(slice)) add_link(slice);
+    if (launch != kNone<SliceId>) {
+      out_.queue_ns = trace_.start_ns(slice) - trace_.end_ns(launch);
+      out_.arrows.push_back({launch, slice});
+    }
+    if (!is_work) add_launched();
+    out_.forward = facts_.links.forward_of[raw(slice)];
+    if (out_.forward != kNone<SliceId>) out_.arrows.push_back({out_.forward, slice});
+    add_neighbours();
+    add_same_name();
+    if (trace_.kind(slice) == CategoryKind::kKernel) add_shape();
+    return std::move(out_);
+  }
+
+ private:
+  bool is_nested(SliceId slice) const {
+    return facts_.nesting.depth[raw(slice)] != SliceNesting::kNotNested;
+  }
+
+  void add_link(SliceId slice) { out_.chain.push_back({role_of(trace_, slice), slice}); }
+
+  // The slice, what encloses it, and the modules among the Python frames around it.
+  void add_chain(SliceId inner) {
+    if (inner == kNone<SliceId>) return;
+    if (is_nested(inner))
+      for (SliceId up = inner; up != kNone<SliceId>; up = facts_.nesting.parent[raw(up)])
+        add_link(up);
+    add_modules(inner);
+    std::stable_sort(out_.chain.begin(), out_.chain.end(),
+                     [&](const ChainLink& a, const ChainLink& b) {
+                       const auto key = [&](SliceId id) {
+                         return std::pair(trace_.start_ns(id), -trace_.end_ns(id));
+                       };
+                       return key(a.slice) < key(b.slice);
+                     });
+  }
+
+  void add_modules(SliceId inner) {
+    const TrackId track = trace_.slices().track[raw(inner)];
+    for (const Lane& lane : lanes_.lanes()) {
+      if (lane.kind != LaneKind::kPython || lane.track != track) continue;
+      const LevelIndex& index = lanes_.index();
+      for (std::uint32_t row = lane.first_row; row < lane.first_row + lane.row_count; ++row) {
+        const auto [first, last] =
+            index.range(row, trace_.start_ns(inner), trace_.start_ns(inner) + 1);
+        if (first >= last) break;
+        const SliceId frame{index.slice(row, first).id};
+        if (frame != inner && trace_.end_ns(frame) >= trace_.end_ns(inner) &&
+            trace_.name(frame).starts_with(kModulePrefix))
+          add_link(frame);
+      }
+    }
+  }
+
+  void add_launched() {
+    const SliceId slice = out_.slice;
+    const Track& track = trace_.track(slice);
+    if (track.kind != TrackKind::kThread) return;
+    for (std::uint32_t i = raw(slice); i < track.first_slice + track.slice_count; ++i) {
+      if (i != raw(slice) && trace_.slices().start_ns[i] >= trace_.end_ns(slice)) break;
+      for (const SliceId work : facts_.links.launched_by(SliceId{i})) {
+        ++out_.launched_count;
+        if (out_.launched.size() >= kMostListedArrows) continue;
+        out_.launched.push_back(work);
+        out_.arrows.push_back({SliceId{i}, work});
+      }
+    }
+  }
+
+  void add_neighbours() {
+    if (!out_.place) return;
+    const std::uint32_t row = lanes_.lanes()[out_.place->lane].first_row + out_.place->row;
+    if (out_.place->at > 0)
+      out_.previous = SliceId{lanes_.index().slice(row, out_.place->at - 1).id};
+    if (out_.place->at + 1 < lanes_.index().size(row))
+      out_.next = SliceId{lanes_.index().slice(row, out_.place->at + 1).id};
+  }
+
+  void add_same_name() {
+    const auto& names = trace_.slices().name;
+    const StringId name = names[raw(out_.slice)];
+    const CategoryKind kind = trace_.kind(out_.slice);
+    const TrackId track = trace_.slices().track[raw(out_.slice)];
+    std::vector<std::int64_t> times;
+    SameName& same = out_.same;
+    for (std::uint32_t i = 0; i < names.size(); ++i) {
+      if (names[i] != name || trace_.kind(SliceId{i}) != kind) continue;
+      times.push_back(trace_.dur_ns(SliceId{i}));
+      same.total_ns += times.back();
+      if (trace_.slices().track[i] != track) continue;
+      if (i < raw(out_.slice)) same.previous = SliceId{i};
+      if (i > raw(out_.slice) && same.next == kNone<SliceId>) same.next = SliceId{i};
+    }
+    same.count = times.size();
+    const auto [shortest, longest] = std::minmax_element(times.begin(), times.end());
+    same.shortest_ns = *shortest;
+    same.longest_ns = *longest;
+    same.median_ns = analysis::lower_median(std::move(times));
+  }
+
+  void add_shape() {
+    const auto json = trace_.metadata_json("deviceProperties");
+    const auto number = trace_.slice_args(out_.slice).integer(ArgKey::kDevice);
+    if (!json) return;
+    const std::vector<GpuDevice> devices = parse_gpu_devices(*json);
+    for (const GpuDevice& device : devices)
+      if (devices.size() == 1 || (number && device.id == *number)) {
+        out_.shape = analysis::compute_launch_shape(
+            trace_, out_.slice, device, names::parse_kernel_name(trace_.name(out_.slice)), nullptr);
+        return;
+      }
+  }
+
+  const Lanes& lanes_;
+  const explain::Facts& facts_;
+  const Trace& trace_;
+  SliceDetails out_;
+};
+
+}  // namespace
+
+const char* chain_role_name(Role role) {
+  switch (role) {
+    case Role::kStep:
+      return "step";
+    case Role::kAnnotation:
+      return "annotation";
+    case Role::kModule:
+      return "module";
+    case Role::kOperator:
+      return "operator";
+    case Role::kLaunch:
+      return "launch";
+    case Role::kKernel:
+      return "kernel";
+    case Role::kOther:
+      return "other";
+  }
+  return "";
+}
+
+SliceDetails describe_slice(const Lanes& lanes, SliceId slice) {
+  return Details(lanes, slice).run();
+}
+
+}  // namespace lanescope::view
