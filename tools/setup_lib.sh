@@ -96,9 +96,10 @@ prepare_frameworks() {
   [ -x "$home/bin/python" ] || "$python" -m venv "$home" || return 1
   local site
   site=$("$home/bin/python" -c 'import site; print(site.getsitepackages()[0])')
-  # torch, lanescope and pytest come from .venv, and from where that has them.
+  # torch, lanescope and pytest come from .venv, and from where that has them. Its setuptools may be older than torch asks for,
+  # so that pip has to be free to install another one.
   "$python" -c 'import site, sys; print("\n".join(p for p in sys.path if p.endswith("-packages")))' > "$site/of_venv.pth"
-  "$python" -m pip freeze --all 2>/dev/null | grep -E '^(torch|numpy|setuptools)==' > "$home/constraints.txt"
+  "$python" -m pip freeze --all 2>/dev/null | grep -E '^(torch|numpy)==' > "$home/constraints.txt"
   "$home/bin/python" -m pip install -q --disable-pip-version-check -c "$home/constraints.txt" \
     -r "$root/tests/frameworks/requirements.txt"
 }
