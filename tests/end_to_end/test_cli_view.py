@@ -289,7 +289,7 @@ def test_hostile_texts_of_a_trace_stay_text(binary: str, tmp_path: pathlib.Path)
             shown = json.dumps([event["name"], event["short"], event["args"], event["command"]])
             assert "\\u202e" not in shown and "\\u001b" not in shown and len(event["short"]) <= 130 and len(event["name"]) <= 5010
         for page in [view.ask("GET", "/api/explain?trace=0"), view.ask("GET", "/api/tour?trace=0")]:
-            assert page.getheader("Content-Type") == "application/json"
+            assert page.getheader("Content-Type") == "application/json; charset=utf-8"
 
 
 # The command.

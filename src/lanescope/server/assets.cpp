@@ -22,7 +22,7 @@ std::optional<std::string> read_asset(const std::string& path) {
 std::string_view media_type(std::string_view path) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes{{
       {".html", "text/html; charset=utf-8"},
-      {".js", "text/javascript; charset=utf-8"},
+      {".js", "application/javascript; charset=utf-8"},
       {".css", "text/css; charset=utf-8"},
       {".svg", "image/svg+xml"},
       {".png", "image/png"},

@@ -17,7 +17,7 @@ std::span<const Asset> page_assets();
 // One file: of this program, or of the folder that the environment variable LANESCOPE_PAGE names, for
 // work on the page. `path` has no "..". Nothing: there is no such file.
 std::optional<std::string> read_asset(const std::string& path);
-// By the ending of its name: "text/javascript; charset=utf-8".
+// By the ending of its name: "application/javascript; charset=utf-8".
 std::string_view media_type(std::string_view path);
 
 }  // namespace lanescope::server
