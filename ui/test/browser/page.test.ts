@@ -24,6 +24,7 @@ const number = (text: string) => Number(text.replace(/[^0-9.]/g, ""));
 async function selectHit(page: Page, text: string): Promise<void> {
   await page.fill("#search", text);
   await settle(page);
+  await page.waitForSelector(".search-box button"); // the answer, also on a busy machine
   await page.press("#search", "Enter");
   await page.waitForSelector(".details h2");
   await settle(page);
