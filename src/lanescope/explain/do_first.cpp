@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -164,6 +166,15 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
 std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
   std::vector<TimeTaker> takers;
   if (facts.steady_wall_ns() == 0) return takers;
+  if (const Owners* owners = step_owners(facts)) {
+    for (const Owner& owner : owners->owners)
+      if (takers.size() < kMostTakers)
+        takers.push_back(
+            {owner_sentence(facts, owner), facts.per_step(owner.total_ns),
+             static_cast<double>(owner.total_ns) / static_cast<double>(owners->total_ns),
+             owner.example});
+    return takers;
+  }
   if (facts.main_device) {
     std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
     for (const analysis::DeviceWork* work : rules::steady_work(facts)) {

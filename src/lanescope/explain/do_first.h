@@ -29,14 +29,14 @@ struct Suggestion {
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
 
-// What takes most of a step, at most three, largest first: kernels by readable name; without GPU
-// work, events of the CPU by self time. Empty: nothing takes a twentieth of the step. A gap at the
-// edge of the recording (edge-gap) is not counted as part of the step.
+// Who holds most of a step, at most three, largest first: the owners (owners.h). In traces without
+// the launch calls of the GPU work: kernels by readable name. Empty: nothing takes a twentieth of
+// the step.
 struct TimeTaker {
   Sentence what;
   std::int64_t per_step_ns = 0;
   double ratio = 0;                  // of a step's wall
-  SliceId example = kNone<SliceId>;  // the first of the kernels; kNone: an event of the CPU
+  SliceId example = kNone<SliceId>;  // an event of it; kNone: none
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
 

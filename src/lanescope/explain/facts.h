@@ -52,6 +52,8 @@ struct HostFacts {
 
 struct KernelFactsSlot;  // kernel_facts.h
 std::shared_ptr<KernelFactsSlot> make_kernel_facts_slot();
+struct OwnersSlot;  // owners.h
+std::shared_ptr<OwnersSlot> make_owners_slot();
 
 // Borrows the trace. Read-only once made; any thread.
 struct Facts {
@@ -77,6 +79,7 @@ struct Facts {
   analysis::LaunchStats launches;
   // What kernel_facts() fills when it is first asked; copies of these Facts share it.
   std::shared_ptr<KernelFactsSlot> kernels = make_kernel_facts_slot();
+  std::shared_ptr<OwnersSlot> owners = make_owners_slot();  // the same of step_owners()
 
   // Idle because the CPU had not launched, or had only just done so; in marked steps also before
   // the recording's first launch and after its last one, which are inside the step.

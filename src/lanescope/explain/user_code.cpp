@@ -10,41 +10,6 @@ namespace {
 
 constexpr std::string_view kModule = "nn.Module: ";
 
-// Did the program open this range? torch and the profiler open the others.
-bool is_own_range(std::string_view range) {
-  for (const std::string_view known : {"ProfilerStep",
-                                       "enumerate(DataLoader)",
-                                       "autograd::",
-                                       "Torch-Compiled",
-                                       "TorchDynamo",
-                                       "CompiledFunction",
-                                       "## Call CompiledFxGraph",
-                                       "PyTorch Profiler",
-                                       "nccl:",
-                                       "DistributedDataParallel.",
-                                       "FSDP::",
-                                       "c10d::",
-                                       "gloo:",
-                                       "record_param_comms",
-                                       "Pregraph bytecode",
-                                       "AOTDispatcher",
-                                       "aten::",
-                                       "Inductor",
-                                       "cudaGraph",
-                                       "Iteration "})
-    if (range.starts_with(known)) return false;
-  return true;
-}
-
-// "RMSNorm" of "nn.Module: RMSNorm_12".
-std::string module_class(std::string_view frame) {
-  std::string_view name = frame.substr(kModule.size());
-  const std::size_t end = name.find_last_not_of("0123456789");
-  if (end != std::string_view::npos && end + 1 < name.size() && name[end] == '_')
-    name = name.substr(0, end);
-  return std::string(name);
-}
-
 // Elementwise operators and copies occur everywhere, so their names do not name a place.
 bool names_a_place(std::string_view op) {
   for (const std::string_view common :
@@ -87,6 +52,42 @@ SliceId cpu_side(const Facts& facts, SliceId slice) {
 }
 
 }  // namespace
+
+bool is_own_range(std::string_view range) {
+  for (const std::string_view known : {"ProfilerStep",
+                                       "enumerate(DataLoader)",
+                                       "autograd::",
+                                       "Torch-Compiled",
+                                       "TorchDynamo",
+                                       "CompiledFunction",
+                                       "## Call CompiledFxGraph",
+                                       "PyTorch Profiler",
+                                       "nccl:",
+                                       "NCCL:",
+                                       "DistributedDataParallel.",
+                                       "FSDP::",
+                                       "c10d::",
+                                       "gloo:",
+                                       "record_param_comms",
+                                       "Pregraph bytecode",
+                                       "AOTDispatcher",
+                                       "aten::",
+                                       "Inductor",
+                                       "cudaGraph",
+                                       "Iteration "})
+    if (range.starts_with(known)) return false;
+  return true;
+}
+
+bool is_module_frame(std::string_view frame) { return frame.starts_with(kModule); }
+
+std::string module_class(std::string_view frame) {
+  std::string_view name = frame.substr(kModule.size());
+  const std::size_t end = name.find_last_not_of("0123456789");
+  if (end != std::string_view::npos && end + 1 < name.size() && name[end] == '_')
+    name = name.substr(0, end);
+  return std::string(name);
+}
 
 std::string short_line(std::string_view frame) {
   const std::size_t open = frame.find(".py("), close = frame.find("): ", open);

@@ -150,8 +150,9 @@ TEST(ExplainHtmlTest, WithNothingToDoThePageSaysWhereTheTimeGoes) {
     program.end();
   }
   const std::string page = page_of(program.trace());
-  EXPECT_THAT(page, HasSubstr("<section id=\"first\">\n<h2>Nothing stands out</h2>"));
-  EXPECT_THAT(page, HasSubstr("my_kernel, in aten::mm</li>"));
+  EXPECT_THAT(page, HasSubstr("<section id=\"first\">\n<h2>No known fault</h2>"));
+  EXPECT_THAT(page,
+              HasSubstr("3 x aten::mm: GPU work: 3 kernels, mostly my_kernel of 300 us</li>"));
 }
 
 // Verdict, picture, what to do, evidence on demand.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/report/explain_text.h"
@@ -25,7 +27,7 @@ using explain::Suggestion;
 using explain::Value;
 
 constexpr std::size_t kMostWallLines = 4, kBarWidth = 30;
-constexpr std::size_t kNarrow = 80, kWide = 100;
+constexpr std::size_t kNarrow = 80, kWide = 100, kScreenLines = 24;
 
 // Three digits: 1.23, 12.3, 123, 1234.
 std::string three_digits(double value) {
@@ -102,6 +104,13 @@ bool has_too_little_data(const Facts& facts) {
          (facts.main_device && explain::rules::is_thin(facts));
 }
 
+// What the evidence suggests for the largest owner; empty: nothing.
+std::string owner_advice(const Facts& facts) {
+  const explain::Owners* owners = explain::step_owners(facts);
+  if (!owners || owners->owners.empty() || has_too_little_data(facts)) return {};
+  return rounded_sentence(explain::advice_text(facts, owners->owners.front()));
+}
+
 class Screen {
  public:
   Screen(const Facts& facts, const Explanation& explanation, const ScreenOptions& options)
@@ -118,6 +127,7 @@ class Screen {
       write_nothing_to_do();
     else
       write_first(first);
+    if (!first.empty()) write_owners();
     write_rest(first);
     return std::move(out_);
   }
@@ -174,15 +184,37 @@ class Screen {
     return pad_right(text.substr(0, end), width_ - text_length(gain)) + gain + text.substr(end);
   }
 
+  // Who holds the time, whatever the findings say of it.
+  void write_owners() {
+    std::string lines;
+    // Room for a title, the rest and blank lines.
+    const auto shown = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
+    std::size_t room = shown + 5 < kScreenLines ? kScreenLines - shown - 5 : 0;
+    for (const explain::TimeTaker& taker : explain::largest_time_takers(facts_)) {
+      const std::string line = taker_line(taker);
+      const auto height = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\n'));
+      if (height > room) break;
+      room -= height;
+      lines += line;
+    }
+    if (lines.empty()) return;
+    out_ += fmt::format("\n{}\n",
+                        bold(facts_.steps.marked ? "Who holds the step" : "Who holds the time"));
+    out_ += lines;
+  }
+
+  std::string taker_line(const explain::TimeTaker& taker) const {
+    return wrapped(fmt::format("  {}  {}  ", pad_left(rounded_time(taker.per_step_ns), 8),
+                               pad_left(rounded_percent(taker.ratio), 5)),
+                   rounded_sentence(taker.what), width_);
+  }
+
   void write_nothing_to_do() {
     if (facts_.steady_wall_ns() == 0) return;
     out_ += fmt::format("\n{}\n", bold(kNothingTitle));
     const NothingToDo nothing = nothing_to_do(facts_, explanation_);
     out_ += wrapped("  ", nothing.remark, width_);
-    for (const explain::TimeTaker& taker : nothing.takers)
-      out_ += wrapped(fmt::format("  {}  {}  ", pad_left(rounded_time(taker.per_step_ns), 8),
-                                  pad_left(rounded_percent(taker.ratio), 5)),
-                      rounded_sentence(taker.what), width_);
+    for (const explain::TimeTaker& taker : nothing.takers) out_ += taker_line(taker);
     if (!nothing.next.empty()) out_ += wrapped("  ", nothing.next, width_);
   }
 
@@ -300,10 +332,15 @@ NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {
                        : fmt::format("No finding would save 1 % of the {} or more.",
                                      facts.steps.marked ? "step" : "recording");
   if (!facts.main_device && has_takers)
-    nothing.remark = "Most of the CPU's time goes to:";
+    nothing.remark = "Most of the CPU's time belongs to:";
   else if (has_takers)
-    nothing.remark += " Most of the time goes to:";
+    nothing.remark += " Most of the time belongs to:";
+  if (const std::string advice = owner_advice(facts); !advice.empty()) {
+    nothing.next = advice;
+    return nothing;
+  }
   const Finding* headline = headline_finding(explanation);
+  if (!facts.main_device && explain::step_owners(facts)) return nothing;
   if (!headline || has_too_little_data(facts) || headline->try_next.empty()) return nothing;
   nothing.next = fmt::format("To go further: {}", headline->action.pattern.empty()
                                                       ? headline->try_next.front()

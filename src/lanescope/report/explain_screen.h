@@ -50,7 +50,7 @@ struct NothingToDo {
   std::vector<explain::TimeTaker> takers;  // where the time goes instead
   std::string next;                        // "To go further: ..."; empty: no advice
 };
-inline constexpr char kNothingTitle[] = "Nothing stands out";
+inline constexpr char kNothingTitle[] = "No known fault";
 NothingToDo nothing_to_do(const explain::Facts& facts, const explain::Explanation& explanation);
 // The same as lines. Empty: there is no wall.
 std::vector<std::string> nothing_to_do_lines(const explain::Facts& facts,

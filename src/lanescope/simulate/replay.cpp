@@ -68,76 +68,75 @@ class PathWalk {
     std::sort(communication_.begin(), communication_.end());
   }
 
-  CriticalPath run() {
+  std::vector<PathPiece> run() {
     // Neighbouring steady steps are walked as one.
     for (std::size_t last = graph_.steps.size(); last-- > 0;) {
       if (!graph_.steps[last].steady) continue;
       std::size_t first = last;
       while (first > 0 && graph_.steps[first - 1].steady) --first;
-      path_.steps += last - first + 1;
       walk(replay_.step_ends[last], replay_.steps[first].start_ns, replay_.steps[last].end_ns);
       last = first;
     }
-    for (auto& [key, time] : owners_) path_.owners.push_back({key.second, key.first, time});
-    std::sort(path_.owners.begin(), path_.owners.end(), [](const PathOwner& a, const PathOwner& b) {
-      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
-    });
-    return std::move(path_);
+    return std::move(pieces_);
   }
 
  private:
   void walk(std::uint32_t point, std::int64_t from_ns, std::int64_t to_ns) {
     std::int64_t now = to_ns;
     if (replay_.time_ns[point] < now) {  // the boundary lies after its point
-      spend(PathKind::kHost, kNone<SliceId>, now - std::max(from_ns, replay_.time_ns[point]));
-      now = std::max(from_ns, replay_.time_ns[point]);
+      const std::int64_t before = std::max(from_ns, replay_.time_ns[point]);
+      spend({before, now, PathKind::kHost, kNone<SliceId>});
+      now = before;
     }
     while (now > from_ns) {
       const std::uint32_t binding = replay_.binding[point];
       if (binding == kNoIndex) {
-        spend(PathKind::kUnexplained, kNone<SliceId>, now - from_ns);
+        spend({from_ns, now, PathKind::kUnexplained, kNone<SliceId>});
         return;
       }
       const Edge& edge = edges_[binding];
       const std::int64_t before = std::max(from_ns, std::min(now, replay_.time_ns[edge.from]));
-      spend(edge, binding, now - before);
+      spend(edge, binding, before, now);
       now = before;
       point = edge.from;
     }
   }
 
-  void spend(const Edge& edge, std::uint32_t index, std::int64_t time) {
+  void spend(const Edge& edge, std::uint32_t index, std::int64_t from_ns, std::int64_t to_ns) {
     PathKind kind = kind_of(graph_, edge);
     if (kind == PathKind::kCompute &&
         std::binary_search(communication_.begin(), communication_.end(), index))
       kind = PathKind::kCommunication;
-    const std::int64_t unexplained = std::clamp<std::int64_t>(edge.unexplained_ns, 0, time);
-    if (unexplained > 0)
-      spend(PathKind::kUnexplained, operator_of(graph_, edge.owner), unexplained);
-    const bool is_work = edge.kind == EdgeKind::kWork;
-    spend(kind, is_work || kind == PathKind::kCall ? operator_of(graph_, edge.owner) : edge.owner,
-          time - unexplained);
+    // What is longer than usual comes after the usual time.
+    const std::int64_t usual_ns =
+        to_ns - std::clamp<std::int64_t>(edge.unexplained_ns, 0, to_ns - from_ns);
+    spend({usual_ns, to_ns, PathKind::kUnexplained, edge.owner});
+    spend({from_ns, usual_ns, kind, edge.owner});
   }
 
-  void spend(PathKind kind, SliceId owner, std::int64_t time) {
-    if (time <= 0) return;
-    path_.time_ns[static_cast<std::size_t>(kind)] += time;
-    path_.total_ns += time;
-    std::string name = "code without events";
-    if (owner != kNone<SliceId>) {
-      name = graph_.trace->name(owner);
-      if (name.starts_with("ProfilerStep#")) name = "code without events";
-    }
-    owners_[{kind, name}] += time;
+  void spend(const PathPiece& piece) {
+    if (piece.end_ns > piece.start_ns) pieces_.push_back(piece);
   }
 
   const StepGraph& graph_;
   std::span<const Edge> edges_;
   const Replay& replay_;
   std::vector<std::uint32_t> communication_;  // edges
-  std::map<std::pair<PathKind, std::string>, std::int64_t> owners_;
-  CriticalPath path_;
+  std::vector<PathPiece> pieces_;
 };
+
+// Work and calls count for the operator that launched or made them.
+bool counts_for_operator(PathKind kind) {
+  return kind != PathKind::kHost && kind != PathKind::kData && kind != PathKind::kDelay;
+}
+
+std::string owner_name(const StepGraph& graph, const PathPiece& piece) {
+  const SliceId owner =
+      counts_for_operator(piece.kind) ? operator_of(graph, piece.slice) : piece.slice;
+  if (owner == kNone<SliceId> || graph.trace->name(owner).starts_with("ProfilerStep#"))
+    return "code without events";
+  return std::string(graph.trace->name(owner));
+}
 
 }  // namespace
 
@@ -192,9 +191,27 @@ std::int64_t busy_ns_per_step(const StepGraph& graph, const Replay& replay) {
   return steps == 0 ? 0 : total / steps;
 }
 
+std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
+                                       const Replay& replay) {
+  return PathWalk(graph, edges, replay).run();
+}
+
 CriticalPath critical_path(const StepGraph& graph, std::span<const Edge> edges,
                            const Replay& replay) {
-  return PathWalk(graph, edges, replay).run();
+  CriticalPath path;
+  for (const StepBoundaries& step : graph.steps) path.steps += step.steady;
+  std::map<std::pair<PathKind, std::string>, std::int64_t> owners;
+  for (const PathPiece& piece : critical_pieces(graph, edges, replay)) {
+    const std::int64_t time = piece.end_ns - piece.start_ns;
+    path.time_ns[static_cast<std::size_t>(piece.kind)] += time;
+    path.total_ns += time;
+    owners[{piece.kind, owner_name(graph, piece)}] += time;
+  }
+  for (auto& [key, time] : owners) path.owners.push_back({key.second, key.first, time});
+  std::sort(path.owners.begin(), path.owners.end(), [](const PathOwner& a, const PathOwner& b) {
+    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.name < b.name;
+  });
+  return path;
 }
 
 const char* path_kind_name(PathKind kind) {

@@ -42,14 +42,26 @@ inline constexpr std::size_t kPathKindCount = 8;
 const char* path_kind_name(PathKind kind);  // "python_and_operators", ...
 const char* path_kind_text(PathKind kind);  // "Python and operators", ...
 
+// A stretch of the critical path: times as replayed, so as recorded where nothing was changed.
+struct PathPiece {
+  std::int64_t start_ns = 0, end_ns = 0;
+  PathKind kind = PathKind::kHost;
+  // The event that it is spent in: GPU work, a call, a thread's innermost event; of a delay, what
+  // was waiting. kNone: no event.
+  SliceId slice = kNone<SliceId>;
+};
+// The chain of dependencies that decided when the last steady step ended, back to where the first
+// one began. From the last piece to the first; steps in between that are not steady are left out.
+std::vector<PathPiece> critical_pieces(const StepGraph& graph, std::span<const Edge> edges,
+                                       const Replay& replay);
+
 struct PathOwner {
   std::string name;
   PathKind kind = PathKind::kHost;
   std::int64_t time_ns = 0;
 };
 
-// The chain of dependencies that decided when the last steady step ended, back to where the first
-// one began. The kinds add up to the time between the two, less steps in between that are not steady.
+// The sum of the pieces. An owner is the operator that launched the work or made the call.
 struct CriticalPath {
   std::array<std::int64_t, kPathKindCount> time_ns{};
   std::int64_t total_ns = 0;

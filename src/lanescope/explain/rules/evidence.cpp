@@ -11,13 +11,6 @@ namespace lanescope::explain::rules {
 
 namespace {
 
-bool is_of_library(std::string_view frame) {
-  for (const std::string_view part : {"torch/", "torch\\", "site-packages", "dist-packages",
-                                      "<built-in", "<string>", "contextlib.py", "threading.py"})
-    if (frame.find(part) != std::string_view::npos) return true;
-  return false;
-}
-
 // The first line of a recorded stack, innermost first, that is the program's own.
 std::string line_of_stack(std::string_view stack) {
   while (!stack.empty()) {
@@ -31,6 +24,13 @@ std::string line_of_stack(std::string_view stack) {
 }
 
 }  // namespace
+
+bool is_of_library(std::string_view frame) {
+  for (const std::string_view part : {"torch/", "torch\\", "site-packages", "dist-packages",
+                                      "<built-in", "<string>", "contextlib.py", "threading.py"})
+    if (frame.find(part) != std::string_view::npos) return true;
+  return false;
+}
 
 std::string python_line(const Facts& facts, SliceId slice) {
   const Trace& trace = *facts.trace;

@@ -7,6 +7,10 @@ namespace lanescope::explain::rules {
 namespace {
 
 constexpr char kLinalg[] = "https://docs.pytorch.org/docs/stable/linalg.html";
+constexpr char kCdist[] = "https://docs.pytorch.org/docs/stable/generated/torch.cdist.html";
+constexpr char kInverse[] = "https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html";
+constexpr char kPseudoinverse[] =
+    "https://docs.pytorch.org/docs/stable/generated/torch.linalg.pinv.html";
 constexpr char kTorch[] = "https://docs.pytorch.org/docs/stable/torch.html";
 constexpr char kParametrize[] =
     "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.parametrize.cached.html";
@@ -25,6 +29,10 @@ constexpr char kWholeLstm[] = "Use nn.LSTM or nn.GRU over the whole sequence ins
 constexpr char kWholeLstmMore[] =
     "use nn.LSTM or nn.GRU: cuDNN runs the whole sequence in a few launches. A cell that changes "
     "its input by its own output needs a CUDA graph or torch.compile";
+constexpr char kWholeRnn[] = "Use nn.RNN over the whole sequence instead of the cell";
+constexpr char kWholeRnnMore[] =
+    "use nn.RNN, which takes the whole sequence in one call. A cell that changes its input by its "
+    "own output needs a CUDA graph or torch.compile";
 constexpr char kSelects[] = "searches each row with one block, however long the row is";
 constexpr char kTopk[] = "Use torch.topk, torch.sort or a histogram: they use the whole GPU";
 constexpr char kTopkMore[] =
@@ -63,6 +71,11 @@ constexpr std::array kAdvice = {
                    kParametrize},
     OperatorAdvice{"aten::_weight_norm_interface", "", "", 2, kWeightNorm, kCached, kCachedMore,
                    kParametrize},
+    OperatorAdvice{"aten::cdist", "", "", 1, "computes the distance of every pair of rows",
+                   "Compute only the pairs that are used: fewer rows on one side",
+                   "its time and its result grow with the product of both numbers of rows: take "
+                   "candidates or a sample on one side; a large result can be made in pieces",
+                   kCdist},
     OperatorAdvice{
         "aten::embedding_dense_backward", "", "", 1,
         "fills a gradient as large as the whole table, for the rows that were looked up",
@@ -80,6 +93,17 @@ constexpr std::array kAdvice = {
         "F.embedding or index_select instead of x[indices]",
         kIndexAdd},
     OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 1,
+                   "computes the whole inverse of a matrix",
+                   "To multiply by the inverse use torch.linalg.solve(A, B)",
+                   "torch.linalg.solve(A, B) is faster and more accurate than inv(A) @ B; it is "
+                   "right as it is if the inverse itself is needed",
+                   kInverse},
+    OperatorAdvice{"aten::linalg_pinv", "", "", 1,
+                   "factorises the matrix by its singular values, and waits for the GPU",
+                   "To multiply by the pseudoinverse use torch.linalg.lstsq(A, B)",
+                   "torch.linalg.lstsq(A, B).solution is faster and more accurate than pinv(A) @ B",
+                   kPseudoinverse},
     OperatorAdvice{"aten::lstm_cell", "", "aten::lstm", 8, kCells, kWholeLstm, kWholeLstmMore,
                    kLstm},
     OperatorAdvice{"aten::median", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
@@ -109,6 +133,10 @@ constexpr std::array kAdvice = {
         "scaled_dot_product_attention(enable_gqa=True) shares key and value heads without "
         "copies; elsewhere expand() or broadcasting",
         kAttention},
+    OperatorAdvice{"aten::rnn_relu_cell", "", "aten::rnn_relu", 8, kCells, kWholeRnn, kWholeRnnMore,
+                   kLstm},
+    OperatorAdvice{"aten::rnn_tanh_cell", "", "aten::rnn_tanh", 8, kCells, kWholeRnn, kWholeRnnMore,
+                   kLstm},
     OperatorAdvice{"aten::sort", "", "aten::topk", 1, "sorts all elements of each row",
                    "If only the largest are used: torch.topk(x, k)",
                    "torch.topk(x, k) finds the k largest without sorting all; keep an order that "

@@ -1,0 +1,88 @@
+#include "lanescope/analysis/repeats.h"
+
+#include <map>
+#include <utility>
+
+namespace lanescope::analysis {
+namespace {
+
+// A symbol of the sequence, or a repeat that was folded into one.
+struct Part {
+  std::uint32_t symbol = 0, first = 0, end = 0;
+  std::uint32_t repeat = Repeat::kNoRepeat;
+};
+
+class Folder {
+ public:
+  explicit Folder(std::span<const std::uint32_t> symbols) {
+    parts_.reserve(symbols.size());
+    for (std::uint32_t i = 0; i < symbols.size(); ++i) {
+      parts_.push_back({symbols[i], i, i + 1, Repeat::kNoRepeat});
+      next_symbol_ = std::max(next_symbol_, symbols[i] + 1);
+    }
+  }
+
+  std::vector<Repeat> run() {
+    std::size_t size = 1;
+    while (size <= kLongestCell && size * kFewestRounds <= parts_.size() &&
+           comparisons_ < kMostComparisons)
+      size = fold(size) ? 1 : size + 1;  // what was folded may now be part of a shorter round
+    return std::move(repeats_);
+  }
+
+ private:
+  // Folds rounds of `size` parts; false: there are none.
+  bool fold(std::size_t size) {
+    std::vector<Part> folded;
+    std::size_t i = 0, kept = 0;  // parts before `kept` are in `folded`
+    comparisons_ += parts_.size();
+    while (i + size < parts_.size()) {
+      std::size_t equal = 0;
+      while (i + equal + size < parts_.size() &&
+             parts_[i + equal].symbol == parts_[i + equal + size].symbol)
+        ++equal;
+      const std::size_t rounds = equal / size + 1;
+      if (rounds < kFewestRounds) {
+        i += equal + 1;
+        continue;
+      }
+      folded.insert(folded.end(), parts_.begin() + static_cast<std::ptrdiff_t>(kept),
+                    parts_.begin() + static_cast<std::ptrdiff_t>(i));
+      folded.push_back(replace(i, size, rounds));
+      i += size * rounds;
+      kept = i;
+    }
+    if (kept == 0) return false;
+    folded.insert(folded.end(), parts_.begin() + static_cast<std::ptrdiff_t>(kept), parts_.end());
+    parts_ = std::move(folded);
+    return true;
+  }
+
+  Part replace(std::size_t at, std::size_t size, std::size_t rounds) {
+    const auto index = static_cast<std::uint32_t>(repeats_.size());
+    const Part& last = parts_[at + size * rounds - 1];
+    repeats_.push_back({parts_[at].first, last.end, static_cast<std::uint32_t>(rounds)});
+    std::vector<std::uint32_t> cell{static_cast<std::uint32_t>(rounds)};
+    for (std::size_t i = 0; i < size; ++i) cell.push_back(parts_[at + i].symbol);
+    for (std::size_t i = 0; i < size * rounds; ++i)
+      if (parts_[at + i].repeat != Repeat::kNoRepeat)
+        repeats_[parts_[at + i].repeat].parent = index;
+    const auto [symbol, is_new] = symbol_of_.try_emplace(std::move(cell), next_symbol_);
+    if (is_new) ++next_symbol_;
+    return {symbol->second, parts_[at].first, last.end, index};
+  }
+
+  std::vector<Part> parts_;
+  std::vector<Repeat> repeats_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> symbol_of_;  // of rounds and a cell
+  std::uint32_t next_symbol_ = 0;
+  std::size_t comparisons_ = 0;
+};
+
+}  // namespace
+
+std::vector<Repeat> find_repeats(std::span<const std::uint32_t> symbols) {
+  return Folder(symbols).run();
+}
+
+}  // namespace lanescope::analysis

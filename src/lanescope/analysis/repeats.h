@@ -1,0 +1,32 @@
+// Folds a sequence of calls into loops.
+//
+// Problem: a loop written in Python leaves thousands of calls, and nobody counts them. Idea: find the
+// shortest stretch that repeats without a pause, replace all its rounds by one new symbol, and look
+// again, so that loops inside loops are found from the inside out. Example: s m a s m a s m a b is
+// 3 x (s m a), b.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lanescope::analysis {
+
+// Rounds of equal symbols, one behind the other, at [first, end) of the sequence.
+struct Repeat {
+  static constexpr std::uint32_t kNoRepeat = ~std::uint32_t{0};
+  std::uint32_t first = 0, end = 0;
+  std::uint32_t rounds = 0;
+  std::uint32_t parent = kNoRepeat;  // the repeat around it; later in the list
+  std::uint32_t round_size() const { return (end - first) / rounds; }
+};
+
+inline constexpr std::uint32_t kFewestRounds = 3;
+inline constexpr std::size_t kLongestCell = 128;  // parts of a round; a repeat inside is one part
+
+// Inner repeats before the ones around them. O(n x kLongestCell) at most, and never more than
+// kMostComparisons; what is found until then is right. Any thread.
+std::vector<Repeat> find_repeats(std::span<const std::uint32_t> symbols);
+inline constexpr std::size_t kMostComparisons = 200'000'000;
+
+}  // namespace lanescope::analysis

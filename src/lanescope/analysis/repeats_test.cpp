@@ -1,0 +1,62 @@
+#include "lanescope/analysis/repeats.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+namespace lanescope::analysis {
+namespace {
+
+std::vector<Repeat> repeats_of(std::string_view text) {
+  const std::vector<std::uint32_t> symbols(text.begin(), text.end());
+  return find_repeats(symbols);
+}
+
+TEST(RepeatsTest, RoundsOfSeveralCallsAreOneRepeat) {
+  const auto found = repeats_of("xsmasmasmab");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].first, 1u);
+  EXPECT_EQ(found[0].end, 10u);
+  EXPECT_EQ(found[0].rounds, 3u);
+  EXPECT_EQ(found[0].round_size(), 3u);
+}
+
+TEST(RepeatsTest, ARepeatInsideARepeatKnowsIt) {
+  // 4 x (3 x a, b): three inner repeats would be wrong, there is one in each round.
+  const auto found = repeats_of("aaabaaabaaabaaab");
+  ASSERT_EQ(found.size(), 5u);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(found[i].rounds, 3u);
+    EXPECT_EQ(found[i].round_size(), 1u);
+    EXPECT_EQ(found[i].parent, 4u);
+  }
+  EXPECT_EQ(found[4].rounds, 4u);
+  EXPECT_EQ(found[4].first, 0u);
+  EXPECT_EQ(found[4].end, 16u);
+  EXPECT_EQ(found[4].parent, Repeat::kNoRepeat);
+}
+
+TEST(RepeatsTest, AShorterRoundIsFoundOnceItsPartsAreFolded) {
+  // (3 x abcd, e) three times: the outer round has two parts once the inner one has four.
+  const auto found = repeats_of("abcdabcdabcdeabcdabcdabcdeabcdabcdabcde");
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[3].rounds, 3u);
+  EXPECT_EQ(found[3].round_size(), 13u);
+}
+
+TEST(RepeatsTest, TwoRoundsAreNoLoop) { EXPECT_TRUE(repeats_of("abcabcx").empty()); }
+
+TEST(RepeatsTest, AnEmptySequenceHasNone) {
+  EXPECT_TRUE(repeats_of("").empty());
+  EXPECT_TRUE(repeats_of("a").empty());
+}
+
+TEST(RepeatsTest, EqualRoundsOfDifferentLengthAreNotOneLoop) {
+  // 3 x a, b, 4 x a, b, 3 x a, b: the counts differ, so the outer rounds are not equal.
+  const auto found = repeats_of("aaabaaaabaaab");
+  ASSERT_EQ(found.size(), 3u);
+  for (const Repeat& each : found) EXPECT_EQ(each.parent, Repeat::kNoRepeat);
+}
+
+}  // namespace
+}  // namespace lanescope::analysis

@@ -1,0 +1,404 @@
+#include "lanescope/explain/call_tree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <tuple>
+
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/user_code.h"
+#include "lanescope/names/kernel_name.h"
+
+namespace lanescope::explain {
+namespace {
+
+using analysis::Repeat;
+using simulate::PathPiece;
+
+constexpr std::string_view kAutograd = "autograd::engine::evaluate_function: ";
+// Fewer rounds are more likely written out than a loop.
+constexpr std::uint64_t kFewestLoopRounds = 4;
+constexpr std::size_t kMostCellNames = 12;
+
+// Operators of the CPU that only stand around what the program called.
+bool is_container(std::string_view op) {
+  return op.find("::") == std::string_view::npos && op.find("Backward") == std::string_view::npos &&
+         op != "detach" && op != "to";
+}
+
+bool is_step(std::string_view label) {
+  return label.starts_with("ProfilerStep#") || label.starts_with("Iteration ");
+}
+
+// Ranges of the program, and those of torch that its users know.
+bool is_range(std::string_view label) {
+  return is_own_range(label) || is_loader(label) || label.starts_with("Torch-Compiled Region");
+}
+
+// "layer_3" as "layer_*", so that equal parts of a model are one; "conv2d" stays.
+std::string without_numbers(std::string_view label) {
+  std::string key;
+  for (std::size_t i = 0; i < label.size(); ++i) {
+    const bool is_digit = std::isdigit(static_cast<unsigned char>(label[i])) != 0;
+    const bool follows_word = i > 0 && std::isalnum(static_cast<unsigned char>(label[i - 1])) != 0;
+    if (!is_digit || (follows_word && key.back() != '*'))
+      key += label[i];
+    else if (key.empty() || key.back() != '*')
+      key += '*';
+  }
+  return key;
+}
+
+std::string container_key(OwnerKind kind, const std::string& label) {
+  return kind == OwnerKind::kRange ? without_numbers(label) : label;
+}
+
+}  // namespace
+
+bool is_loader(std::string_view label) { return label.starts_with("enumerate(DataLoader)"); }
+
+CallTree::CallTree(const Facts& facts, const StepPath& path)
+    : facts_(facts), trace_(*facts.trace), thread_(path.thread) {
+  has_frames_ =
+      std::any_of(trace_.categories().begin(), trace_.categories().end(),
+                  [](const Category& each) { return each.kind == CategoryKind::kPythonFunction; });
+  if (has_frames_)
+    frames_nesting_ = analysis::compute_slice_nesting(trace_, {.python_frames = true});
+  nesting_ = has_frames_ ? &frames_nesting_ : &facts.nesting;
+  nodes_.emplace_back();
+  find_outermost();
+  find_units();
+  node_of_piece_.reserve(path.pieces.size());
+  for (const PathPiece& piece : path.pieces) {
+    std::uint32_t node = piece.slice == kNone<SliceId> ? 0 : node_of(piece.slice);
+    is_code_.push_back(node == 0);
+    if (node == 0) node = node_of_code(piece);
+    node_of_piece_.push_back(node);
+    add(node, piece);
+  }
+  count_waits();
+  for (std::size_t i = nodes_.size(); i-- > 1;) {
+    CallNode& parent = nodes_[nodes_[i].parent];
+    parent.waits += nodes_[i].waits;
+    parent.total_ns += nodes_[i].total_ns;
+    for (std::size_t k = 0; k < parent.time_ns.size(); ++k)
+      parent.time_ns[k] += nodes_[i].time_ns[k];
+  }
+}
+
+// Calls of steady steps in which the CPU may wait, but for copies.
+void CallTree::count_waits() {
+  const auto windows = facts_.steady_cpu_windows();
+  for (std::uint32_t i = 0; i < trace_.slices().size(); ++i) {
+    const SliceId id{i};
+    const ApiCall call = trace_.api_call(id);
+    if (!call.does(api_effect::kBlocks) || call.does(api_effect::kAllocates | api_effect::kFrees) ||
+        !inside(windows, trace_.start_ns(id)))
+      continue;
+    const SliceId around = facts_.nesting.parent[i];
+    if (around == kNone<SliceId> || !is_api_call(trace_.kind(around))) ++nodes_[node_of(id)].waits;
+  }
+}
+
+void CallTree::add(std::uint32_t index, const PathPiece& piece) {
+  CallNode& node = nodes_[index];
+  const std::int64_t time = piece.end_ns - piece.start_ns;
+  node.total_ns += time;
+  node.time_ns[static_cast<std::size_t>(piece.kind)] += time;
+  if (piece.slice != kNone<SliceId> && time > node.longest_ns) {
+    node.longest_ns = time;
+    node.example = piece.slice;
+  }
+}
+
+// The call that launched GPU work.
+SliceId CallTree::cpu_side(SliceId slice) const {
+  return slice != kNone<SliceId> && is_device_work(trace_.kind(slice))
+             ? facts_.links.launch_of[raw(slice)]
+             : slice;
+}
+
+void CallTree::find_outermost() {
+  const auto is_unit = [&](SliceId id) {
+    if (trace_.kind(id) == CategoryKind::kCpuOp)
+      return !is_step(trace_.name(id)) && !is_container(trace_.name(id));
+    return is_api_call(trace_.kind(id));
+  };
+  outermost_.assign(trace_.slices().size(), kNone<SliceId>);
+  for (std::uint32_t i = 0; i < outermost_.size(); ++i) {
+    if (nesting_->depth[i] == analysis::SliceNesting::kNotNested) continue;
+    const SliceId parent = nesting_->parent[i];
+    if (parent != kNone<SliceId>) outermost_[i] = outermost_[raw(parent)];
+    if (outermost_[i] == kNone<SliceId> && is_unit(SliceId{i})) outermost_[i] = SliceId{i};
+  }
+}
+
+std::string CallTree::unit_name(SliceId unit) const {
+  std::string_view label = trace_.name(unit);
+  if (label.starts_with(kAutograd)) label.remove_prefix(kAutograd.size());
+  if (is_api_call(trace_.kind(unit)))
+    if (const auto work = facts_.links.launched_by(unit); !work.empty())
+      return names::readable_kernel_name(trace_.name(work.front()));
+  return std::string(label);
+}
+
+// Equal for units with equal names.
+std::uint32_t CallTree::unit_symbol(SliceId unit) const {
+  if (is_api_call(trace_.kind(unit)))
+    if (const auto work = facts_.links.launched_by(unit); !work.empty())
+      return raw(trace_.slices().name[raw(work.front())]);
+  return raw(trace_.slices().name[raw(unit)]);
+}
+
+void CallTree::find_units() {
+  const auto windows = facts_.steady_cpu_windows();
+  for (std::uint32_t i = 0; i < outermost_.size(); ++i) {
+    const SliceId id{i};
+    if (outermost_[i] != id || !inside(windows, trace_.start_ns(id))) continue;
+    sequences_[raw(trace_.slices().track[i])].units.push_back(id);
+    units_.push_back(id);
+  }
+  for (auto& [thread, sequence] : sequences_) {
+    sequence.loop_of.assign(sequence.units.size(), Repeat::kNoRepeat);
+    sequence.leaf.assign(sequence.units.size(), 0);
+    // A loop does not go on in the next step: else the steps themselves would be its rounds.
+    for (std::size_t first = 0; first < sequence.units.size();) {
+      std::size_t end = first, step = 0;
+      const auto step_at = [&](std::size_t unit) {
+        const std::int64_t time = trace_.start_ns(sequence.units[unit]);
+        const auto& steps = facts_.steps.steps;
+        const auto after = std::upper_bound(
+            steps.begin(), steps.end(), time,
+            [](std::int64_t t, const analysis::StepRange& s) { return t < s.cpu_start_ns; });
+        return static_cast<std::size_t>(after - steps.begin());
+      };
+      step = step_at(first);
+      while (end < sequence.units.size() && step_at(end) == step) ++end;
+      fold(sequence, first, end);
+      first = end;
+    }
+    for (std::size_t unit = 0; unit < sequence.units.size(); ++unit) make_leaf(sequence, unit);
+  }
+}
+
+void CallTree::fold(Sequence& sequence, std::size_t first, std::size_t end) {
+  std::vector<std::uint32_t> symbols;
+  for (std::size_t i = first; i < end; ++i) symbols.push_back(unit_symbol(sequence.units[i]));
+  const std::vector<Repeat> repeats = analysis::find_repeats(symbols);
+  const auto base = static_cast<std::uint32_t>(loops_.size());
+  for (std::size_t r = 0; r < repeats.size(); ++r) {
+    const Repeat& repeat = repeats[r];
+    Loop loop;
+    loop.rounds = repeat.rounds;
+    loop.first = sequence.units[first + repeat.first];
+    loop.last = sequence.units[first + repeat.end - 1];
+    if (repeat.parent != Repeat::kNoRepeat) loop.parent = base + repeat.parent;
+    for (std::uint32_t i = 0; i < repeat.round_size(); ++i)
+      loop.cell.push_back(sequence.units[first + repeat.first + i]);
+    loops_.push_back(std::move(loop));
+    // Inner repeats come first and keep their units.
+    for (std::uint32_t i = repeat.first; i < repeat.end; ++i)
+      if (sequence.loop_of[first + i] == Repeat::kNoRepeat)
+        sequence.loop_of[first + i] = base + static_cast<std::uint32_t>(r);
+  }
+  for (std::uint32_t l = base; l < loops_.size(); ++l) {
+    const auto from = containers_of(loops_[l].first), to = containers_of(loops_[l].last);
+    std::size_t& depth = loops_[l].depth;
+    while (depth < from.size() && depth < to.size() && from[depth].slice == to[depth].slice)
+      ++depth;
+  }
+}
+
+std::vector<CallTree::Container> CallTree::containers_of(SliceId slice) const {
+  std::vector<Container> found;
+  if (slice == kNone<SliceId>) return found;
+  if (trace_.name(slice).starts_with(kAutograd))
+    found.push_back({kNone<SliceId>, OwnerKind::kBackward, "backward"});
+  for (SliceId up = slice; up != kNone<SliceId>; up = nesting_->parent[raw(up)]) {
+    const std::string_view label = trace_.name(up);
+    switch (trace_.kind(up)) {
+      case CategoryKind::kPythonFunction:
+        if (is_module_frame(label))
+          found.push_back({up, OwnerKind::kModule, module_class(label)});
+        else if (label.find(".py(") != std::string_view::npos && !rules::is_of_library(label))
+          found.push_back({up, OwnerKind::kLine, short_line(label)});
+        break;
+      case CategoryKind::kUserAnnotation:
+        if (is_range(label)) found.push_back({up, OwnerKind::kRange, std::string(label)});
+        break;
+      case CategoryKind::kCpuOp:
+        if (!is_step(label) && is_container(label))
+          found.push_back({up, OwnerKind::kRange, std::string(label)});
+        break;
+      default:
+        break;
+    }
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::uint32_t CallTree::child(std::uint32_t parent, OwnerKind kind, const std::string& key,
+                              std::string_view label) {
+  const auto [entry, is_new] =
+      children_.try_emplace({parent, kind, key}, static_cast<std::uint32_t>(nodes_.size()));
+  if (is_new) {
+    CallNode node;
+    node.parent = parent;
+    node.kind = kind;
+    node.name = label;
+    nodes_.push_back(std::move(node));
+  } else if (nodes_[entry->second].name != label) {
+    nodes_[entry->second].name = key;  // "layer_*"
+  }
+  return entry->second;
+}
+
+std::uint32_t CallTree::loop_node(std::uint32_t index, std::uint32_t parent) {
+  Loop& loop = loops_[index];
+  if (loop.node != 0) return loop.node;
+  std::string key;
+  std::vector<std::string> cell;
+  for (const SliceId unit : loop.cell) {
+    key += std::to_string(unit_symbol(unit)) + ",";
+    std::string label = unit_name(unit);
+    if (cell.size() < kMostCellNames && (cell.empty() || cell.back() != label))
+      cell.push_back(std::move(label));
+  }
+  loop.node = child(parent, OwnerKind::kLoop, key, "");
+  CallNode& node = nodes_[loop.node];
+  node.name.clear();
+  node.rounds += loop.rounds;
+  ++node.loops;
+  node.cell_size = loop.cell.size();
+  if (node.cell.empty()) node.cell = std::move(cell);
+  return loop.node;
+}
+
+void CallTree::make_leaf(Sequence& sequence, std::size_t unit) {
+  const SliceId slice = sequence.units[unit];
+  std::vector<std::uint32_t> loops;  // from the inside
+  for (std::uint32_t l = sequence.loop_of[unit]; l != Repeat::kNoRepeat; l = loops_[l].parent)
+    if (loops_[l].rounds >= kFewestLoopRounds) loops.push_back(l);
+  const auto containers = containers_of(slice);
+  std::uint32_t node = 0;
+  for (std::size_t depth = 0; depth <= containers.size(); ++depth) {
+    while (!loops.empty() && loops_[loops.back()].depth <= depth) {
+      node = loop_node(loops.back(), node);
+      loops.pop_back();
+    }
+    if (depth < containers.size())
+      node = child(node, containers[depth].kind,
+                   container_key(containers[depth].kind, containers[depth].name),
+                   containers[depth].name);
+  }
+  const bool is_call = is_api_call(trace_.kind(slice));
+  const std::string label = unit_name(slice);
+  node = child(node, is_call ? OwnerKind::kCall : OwnerKind::kOperator, label, label);
+  leaf_of_[raw(slice)] = node;
+  sequence.leaf[unit] = node;
+}
+
+// Of a unit outside of the steady steps, such as one that launched what runs in the first of them.
+std::uint32_t CallTree::node_without_loop(SliceId unit) {
+  const auto containers = containers_of(unit);
+  const std::uint32_t node = containers_node(containers, containers.size());
+  const std::string label = unit_name(unit);
+  return child(node, is_api_call(trace_.kind(unit)) ? OwnerKind::kCall : OwnerKind::kOperator,
+               label, label);
+}
+
+std::uint32_t CallTree::node_of(SliceId slice) {
+  const SliceId call = cpu_side(slice);
+  if (call == kNone<SliceId>) {  // GPU work without a launch call
+    const std::string label = names::readable_kernel_name(trace_.name(slice));
+    return child(0, OwnerKind::kCall, label, label);
+  }
+  if (nesting_->depth[raw(call)] == analysis::SliceNesting::kNotNested) return 0;
+  const SliceId unit = outermost_[raw(call)];
+  if (unit == kNone<SliceId>) return 0;
+  const auto known = leaf_of_.find(raw(unit));
+  if (known != leaf_of_.end()) return known->second;
+  const std::uint32_t node = node_without_loop(unit);
+  leaf_of_[raw(unit)] = node;
+  return node;
+}
+
+std::uint32_t CallTree::containers_node(const std::vector<Container>& containers,
+                                        std::size_t depth) {
+  std::uint32_t node = 0;
+  for (std::size_t i = 0; i < depth; ++i)
+    node = child(node, containers[i].kind, container_key(containers[i].kind, containers[i].name),
+                 containers[i].name);
+  return node;
+}
+
+// An operator beside some code is named by the range that it opens or ends, where it has one.
+std::string CallTree::neighbour_name(SliceId unit, const PathPiece& piece) const {
+  for (const Container& each : containers_of(unit))
+    if (each.kind == OwnerKind::kRange && (trace_.end_ns(each.slice) <= piece.start_ns ||
+                                           trace_.start_ns(each.slice) >= piece.end_ns))
+      return each.name;
+  return unit_name(unit);
+}
+
+// Did autograd's own thread work since the last operator of this one?
+bool CallTree::comes_after_backward(TrackId track, SliceId last, std::int64_t time_ns) const {
+  for (const auto& [thread, sequence] : sequences_) {
+    if (thread == raw(track) || sequence.units.empty() ||
+        !trace_.name(sequence.units.front()).starts_with(kAutograd))
+      continue;
+    const auto next = std::upper_bound(
+        sequence.units.begin(), sequence.units.end(), time_ns,
+        [&](std::int64_t time, SliceId unit) { return time < trace_.start_ns(unit); });
+    if (next != sequence.units.begin() &&
+        (last == kNone<SliceId> || trace_.start_ns(*(next - 1)) > trace_.start_ns(last)))
+      return true;
+  }
+  return false;
+}
+
+// Time of a thread outside of operators and calls: inside a loop it is the loop's, else it lies
+// between two units.
+std::uint32_t CallTree::node_of_code(const PathPiece& piece) {
+  const SliceId slice = cpu_side(piece.slice);
+  const TrackId track = slice == kNone<SliceId> ? thread_ : trace_.slices().track[raw(slice)];
+  const auto containers = containers_of(slice);
+  for (std::size_t i = 0; i < containers.size(); ++i)
+    if (is_loader(containers[i].name)) return containers_node(containers, i + 1);
+  std::string before, after;
+  const auto found = track == kNone<TrackId> ? sequences_.end() : sequences_.find(raw(track));
+  if (found != sequences_.end()) {
+    const Sequence& sequence = found->second;
+    const auto next = static_cast<std::size_t>(
+        std::upper_bound(
+            sequence.units.begin(), sequence.units.end(), piece.start_ns,
+            [&](std::int64_t time, SliceId unit) { return time < trace_.start_ns(unit); }) -
+        sequence.units.begin());
+    if (next > 0 && next < sequence.units.size()) {
+      // The innermost loop around both neighbours.
+      for (std::uint32_t l = sequence.loop_of[next - 1]; l != Repeat::kNoRepeat;
+           l = loops_[l].parent)
+        if (loops_[l].rounds >= kFewestLoopRounds &&
+            trace_.start_ns(loops_[l].last) >= trace_.start_ns(sequence.units[next]))
+          return loops_[l].node;
+    }
+    // Steps come one after the other: what follows the last operator is the first one.
+    const std::size_t size = sequence.units.size();
+    const bool is_loop = facts_.selection.steady.size() > 1;
+    if (size > 0 && (next > 0 || is_loop))
+      before = neighbour_name(sequence.units[(next + size - 1) % size], piece);
+    if (size > 0 && (next < size || is_loop))
+      after = neighbour_name(sequence.units[next % size], piece);
+    const SliceId last = next > 0 ? sequence.units[next - 1] : kNone<SliceId>;
+    if (comes_after_backward(track, last, piece.start_ns)) before = "backward";
+  }
+  std::uint32_t node = containers_node(containers, containers.size());
+  if (!containers.empty() && containers.back().kind == OwnerKind::kLine)
+    return child(node, OwnerKind::kCode, "", "");  // the line says where
+  node = child(node, OwnerKind::kCode, before + '\n' + after, before);
+  nodes_[node].name = before;
+  nodes_[node].next_name = after;
+  return node;
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,109 @@
+// The tree of chains of events that the critical path runs through; for owners.cpp.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lanescope/analysis/repeats.h"
+#include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/owners.h"
+#include "lanescope/explain/step_path.h"
+
+namespace lanescope::explain {
+
+// "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+bool is_loader(std::string_view label);
+
+struct CallNode {
+  std::uint32_t parent = 0;  // node 0 is the step and its own parent
+  OwnerKind kind = OwnerKind::kStep;
+  std::string name, next_name;  // as Owner
+  std::int64_t total_ns = 0;    // with all below it
+  std::array<std::int64_t, simulate::kPathKindCount> time_ns{};
+  SliceId example = kNone<SliceId>;
+  std::int64_t longest_ns = -1;
+  std::uint64_t waits = 0;  // calls in which the CPU may wait for the GPU, with all below it
+  // kLoop
+  std::uint64_t rounds = 0, loops = 0, cell_size = 0;
+  std::vector<std::string> cell;
+};
+
+class CallTree {
+ public:
+  // Borrows both.
+  CallTree(const Facts& facts, const StepPath& path);
+
+  const std::vector<CallNode>& nodes() const { return nodes_; }  // parents before children
+  // Of each piece of the path.
+  const std::vector<std::uint32_t>& node_of_piece() const { return node_of_piece_; }
+  // Is the piece time of a thread outside of operators and calls?
+  bool is_code(std::size_t piece) const { return is_code_[piece]; }
+  // Operators and calls outside of operators that the program made in the steady steps.
+  const std::vector<SliceId>& units() const { return units_; }
+  // The node of the operator or call that a CPU slice or GPU work belongs to; 0: none.
+  std::uint32_t node_of(SliceId slice);
+  bool has_stacks() const { return has_frames_; }
+
+ private:
+  struct Container {
+    SliceId slice;
+    OwnerKind kind;
+    std::string name;
+  };
+  // Units of one thread in order, and their loops.
+  struct Sequence {
+    std::vector<SliceId> units;
+    std::vector<std::uint32_t> loop_of;  // by unit: the innermost; Repeat::kNoRepeat
+    std::vector<std::uint32_t> leaf;     // by unit
+  };
+  struct Loop {
+    std::uint32_t parent = analysis::Repeat::kNoRepeat;
+    SliceId first{}, last{};  // units
+    std::uint64_t rounds = 0;
+    std::vector<SliceId> cell;  // units of the first round
+    std::uint32_t node = 0;     // 0: not made yet
+    std::size_t depth = 0;      // containers outside of it
+  };
+
+  void find_outermost();
+  void find_units();
+  void fold(Sequence& sequence, std::size_t first, std::size_t end);
+  void make_leaf(Sequence& sequence, std::size_t unit);
+  std::uint32_t loop_node(std::uint32_t loop, std::uint32_t parent);
+  std::vector<Container> containers_of(SliceId slice) const;
+  std::uint32_t child(std::uint32_t parent, OwnerKind kind, const std::string& key,
+                      std::string_view label);
+  void count_waits();
+  std::uint32_t containers_node(const std::vector<Container>& containers, std::size_t depth);
+  std::string neighbour_name(SliceId unit, const simulate::PathPiece& piece) const;
+  bool comes_after_backward(TrackId track, SliceId last, std::int64_t time_ns) const;
+  std::uint32_t node_of_code(const simulate::PathPiece& piece);
+  std::uint32_t node_without_loop(SliceId unit);
+  SliceId cpu_side(SliceId slice) const;
+  std::string unit_name(SliceId unit) const;
+  std::uint32_t unit_symbol(SliceId unit) const;
+  void add(std::uint32_t node, const simulate::PathPiece& piece);
+
+  const Facts& facts_;
+  const Trace& trace_;
+  TrackId thread_;
+  bool has_frames_ = false;
+  analysis::SliceNesting frames_nesting_;  // only with frames
+  const analysis::SliceNesting* nesting_ = nullptr;
+  std::vector<SliceId> outermost_;  // by slice
+  std::vector<SliceId> units_;
+  std::map<std::uint32_t, Sequence> sequences_;  // by thread
+  std::vector<Loop> loops_;
+  std::unordered_map<std::uint32_t, std::uint32_t> leaf_of_;  // by raw SliceId of the unit
+  std::map<std::tuple<std::uint32_t, OwnerKind, std::string>, std::uint32_t> children_;
+  std::vector<CallNode> nodes_;
+  std::vector<std::uint32_t> node_of_piece_;
+  std::vector<bool> is_code_;  // by piece
+};
+
+}  // namespace lanescope::explain

@@ -1,0 +1,108 @@
+// Who holds the time of a step: ranges, modules, lines, loops, operators and code between them, each
+// with all that it makes the step wait for.
+//
+// Problem: the innermost event of a moment (a launch call, a kernel) is nobody that a user knows.
+// Idea: each piece of the critical path belongs to the chain of events around it or around its
+// launch. The chains form a tree; from its root, go down while one child has most of the time, and
+// name what is left. Example: step > range forward > 64 x aten::mm > cudaLaunchKernel: the owner is
+// the loop "64 x aten::mm in range forward". docs/definitions/explain.md#owners
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/simulate/replay.h"
+
+namespace lanescope::explain {
+
+enum class OwnerKind : std::uint8_t {
+  kStep,      // what is left of the step itself
+  kRange,     // an annotation of the program or of torch, such as Optimizer.step
+  kModule,    // an nn.Module, from recorded stacks
+  kLine,      // a function of the program, from recorded stacks
+  kBackward,  // the backward pass
+  kLoop,      // rounds of equal operators, one behind the other
+  kOperator,  // an operator that the program called, or a node of autograd
+  kCall,      // a call of the runtime or driver outside of operators, with what it launched
+  kCode,      // between two operators: Python, or code without events
+};
+const char* owner_kind_name(OwnerKind kind);  // "step", "range", ...
+
+// What an owner did in the steady steps, counted apart from the critical path.
+struct OwnerWork {
+  std::uint64_t calls = 0;            // operators that the program called
+  std::uint64_t launches = 0;         // pieces of GPU work
+  std::int64_t launch_calls_ns = 0;   // inside the calls that launched them
+  std::int64_t gpu_ns = 0;            // their times, summed
+  std::uint64_t allocator_calls = 0;  // cudaMalloc, cudaFree and others
+  std::int64_t allocator_ns = 0;
+  std::uint64_t waits = 0;   // calls in which the CPU may wait for the GPU
+  std::uint64_t copies = 0;  // between CPU and GPU, or on the GPU, by copy engines
+  std::int64_t copied_bytes = 0, copies_ns = 0;
+  SliceId longest_copy = kNone<SliceId>;
+  SliceId top_kernel = kNone<SliceId>;  // the longest of the kernels of one name with most time
+  std::uint64_t top_kernel_count = 0;
+  std::int64_t top_kernel_ns = 0;
+  // Of operators whose work is known from their shapes: their time, and the least that it could be.
+  std::int64_t rated_ns = 0;
+  double rated_floor_ns = 0;
+  std::int64_t rated_by_memory_ns = 0;  // part of rated_ns that memory limits
+};
+
+struct OwnerPart {  // one operator of a loop or of a range
+  std::string name;
+  std::int64_t time_ns = 0;
+};
+
+// Times are sums over the steady steps.
+struct Owner {
+  OwnerKind kind = OwnerKind::kStep;
+  std::string name;                  // "aten::mm"; of kCode what is before it, may be empty
+  std::string next_name;             // kCode: what comes after it, may be empty
+  SliceId example = kNone<SliceId>;  // the longest of its events; kNone: no event
+  std::vector<std::string> around;   // what it lies in, from the outside: ranges, modules, lines
+  OwnerKind around_kind = OwnerKind::kStep;  // of around.back()
+  std::int64_t total_ns = 0;
+  std::array<std::int64_t, simulate::kPathKindCount> time_ns{};  // by kind, adds up to total_ns
+  std::int64_t most_in_a_step_ns = 0;                            // of total_ns
+  std::int64_t code_ns = 0;  // of total_ns: threads outside of operators and calls
+  // kCode: what another thread of the process did for most of that time; empty: no other worked.
+  std::string other_thread, other_event;
+  std::int64_t other_ns = 0;
+  bool is_rest = false;  // others, named before it, were taken out of it
+  OwnerWork work;
+  std::vector<std::string>
+      inside;                    // kOperator: operators inside one of its calls, from the outside
+  std::vector<OwnerPart> parts;  // operators inside, most time first; at most five
+  // kLoop; of an operator inside a loop too.
+  std::uint64_t rounds = 0;       // of the loop, in total
+  std::uint64_t loops = 0;        // how often the loop ran
+  std::vector<std::string> cell;  // names of one round, in order, equal neighbours once
+  std::uint64_t cell_size = 0;    // calls of one round
+  std::int64_t of(simulate::PathKind kind_of_time) const {
+    return time_ns[static_cast<std::size_t>(kind_of_time)];
+  }
+  // Python, operators and calls on the CPU, and delays that follow from late launches.
+  std::int64_t cpu_ns() const {
+    return of(simulate::PathKind::kHost) + of(simulate::PathKind::kCall) +
+           of(simulate::PathKind::kDelay);
+  }
+};
+
+struct Owners {
+  std::int64_t total_ns = 0;  // of the steady steps' critical path
+  std::vector<Owner> owners;  // most time first: disjoint, each kLeastOwner of the total or more
+  std::array<std::int64_t, simulate::kPathKindCount> time_ns{};
+  bool has_stacks = false;
+};
+inline constexpr double kLeastOwner = 0.05;
+inline constexpr std::size_t kMostOwners = 6;
+
+// Computed once per Facts, by the first call; any thread. Null: find_step_path() finds nothing.
+// O(n log n).
+const Owners* step_owners(const Facts& facts);
+
+}  // namespace lanescope::explain

@@ -1,0 +1,177 @@
+#include "lanescope/explain/owners.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using simulate::PathKind;
+using testing::ProgramSketch;
+
+// The owners of a drawn program.
+struct Told {
+  explicit Told(ProgramSketch& program) : trace(program.trace()), facts(*gather_facts(trace)) {}
+  const Owners& owners() const { return *step_owners(facts); }
+  const Owner& first() const { return owners().owners.at(0); }
+  Mechanism mechanism() const { return mechanism_of(first()); }
+  Trace trace;
+  Facts facts;
+};
+
+// Texts inside a sentence, in order.
+std::vector<std::string> names_in(const Sentence& sentence) {
+  std::vector<std::string> found;
+  for (const Value& value : sentence.values)
+    if (value.kind == Value::Kind::kName) found.push_back(value.text);
+  return found;
+}
+
+TEST(OwnersTest, ALoopOfLaunchesOwnsTheWaitsForThem) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin("forward");
+    for (int i = 0; i < 64; ++i) p.launch({.us = 2});
+    p.end();
+  });
+  const Told told(program);
+  const Owner& owner = told.first();
+  EXPECT_EQ(owner.kind, OwnerKind::kLoop);
+  EXPECT_THAT(owner.cell, ::testing::ElementsAre("aten::mm"));
+  EXPECT_THAT(owner.around, ::testing::ElementsAre("forward"));
+  EXPECT_EQ(owner.rounds, 64 * owner.loops);
+  EXPECT_EQ(owner.work.launches, owner.rounds);
+  EXPECT_EQ(told.mechanism(), Mechanism::kLaunching);
+  EXPECT_GT(owner.total_ns * 10, told.owners().total_ns * 9);
+}
+
+TEST(OwnersTest, AHoleOfPythonIsNamedByItsNeighbours) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.us = 20, .op = "aten::mm"}).wait("aten::item").pass(2000);
+    p.launch({.us = 20, .op = "aten::add"});
+  });
+  const Told told(program);
+  const Owner& owner = told.first();
+  EXPECT_EQ(owner.kind, OwnerKind::kCode);
+  EXPECT_EQ(owner.name, "aten::item");
+  EXPECT_EQ(owner.next_name, "aten::add");
+  EXPECT_EQ(told.mechanism(), Mechanism::kCode);
+  EXPECT_GE(owner.total_ns,
+            2'000'000 * static_cast<std::int64_t>(told.facts.selection.steady.size()));
+}
+
+TEST(OwnersTest, AnOperatorThatComputesOnTheCpuIsWork) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.us = 100}).wait().cpu_op("aten::repeat_interleave", 1500).launch({.us = 100});
+  });
+  const Told told(program);
+  EXPECT_EQ(told.first().name, "aten::repeat_interleave");
+  EXPECT_EQ(told.mechanism(), Mechanism::kCpuWork);
+  EXPECT_EQ(told.first().work.launches, 0u);
+}
+
+TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.launch({.name = "cdist_kernel", .us = 5000, .op = "aten::cdist"}).launch({.us = 50}).wait();
+  });
+  const Told told(program);
+  const Owner& owner = told.first();
+  EXPECT_EQ(owner.name, "aten::cdist");
+  EXPECT_EQ(told.mechanism(), Mechanism::kGpuWork);
+  // The CPU's wait is not time of its own: the path goes through the kernel.
+  EXPECT_GE(owner.of(PathKind::kCompute), 5'000'000);
+  EXPECT_EQ(owner.work.top_kernel_ns, 5'000'000 * static_cast<std::int64_t>(owner.work.launches));
+}
+
+TEST(OwnersTest, ARangeOfManySmallPartsIsToldAsAWhole) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin("tokenize");
+    for (const char* op : {"aten::a", "aten::b", "aten::c", "aten::d", "aten::e", "aten::f"})
+      p.launch({.us = 2, .op = op});
+    p.end().begin("model");
+    p.launch({.us = 40, .op = "aten::mm"}).end();
+  });
+  const Told told(program);
+  EXPECT_EQ(told.first().kind, OwnerKind::kRange);
+  EXPECT_EQ(told.first().name, "tokenize");
+  EXPECT_EQ(told.first().parts.size(), 5u);
+}
+
+TEST(OwnersTest, NumberedRangesAreOne) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (const char* layer : {"layer_1", "layer_2"})
+      p.begin(layer).launch({.us = 2, .op = "aten::mm"}).launch({.us = 2, .op = "aten::add"}).end();
+  });
+  const Told told(program);
+  std::vector<std::string> ranges;
+  for (const Owner& owner : told.owners().owners)
+    ranges.push_back(owner.kind == OwnerKind::kRange ? owner.name : owner.around.at(0));
+  EXPECT_THAT(ranges, ::testing::Each("layer_*"));
+}
+
+TEST(OwnersTest, OwnersAreDisjointAndKindsAddUp) {
+  ProgramSketch program;
+  program.steps(5, [](ProgramSketch& p) {
+    p.begin("forward").launch({.us = 300}).pass(40).launch({.us = 3, .op = "aten::relu"}).end();
+    p.wait().pass(700).begin("loss");
+    for (int i = 0; i < 12; ++i) p.launch({.us = 2, .op = "aten::sub"}).cpu_op("aten::select", 9);
+    p.end();
+  });
+  const Told told(program);
+  std::int64_t sum = 0, of_path = 0;
+  for (const Owner& owner : told.owners().owners) {
+    std::int64_t kinds = 0;
+    for (const std::int64_t time : owner.time_ns) kinds += time;
+    EXPECT_EQ(kinds, owner.total_ns) << owner.name;
+    sum += owner.total_ns;
+  }
+  for (const std::int64_t time : told.owners().time_ns) of_path += time;
+  EXPECT_EQ(of_path, told.owners().total_ns);
+  EXPECT_LE(sum, told.owners().total_ns);
+  EXPECT_GE(sum * 10, told.owners().total_ns * 8);
+}
+
+TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
+  ProgramSketch program;
+  int step = 0;
+  program.steps(6, [&](ProgramSketch& p) {
+    p.launch({.us = 100}).wait();
+    if (++step == 4) p.pass(1000);
+    p.launch({.us = 100, .op = "aten::add"});
+  });
+  const Told told(program);
+  for (const Owner& owner : told.owners().owners)
+    if (owner.kind == OwnerKind::kCode && owner.next_name == "aten::add") {
+      EXPECT_GT(owner.most_in_a_step_ns * 10, owner.total_ns * 9);
+      EXPECT_THAT(mechanism_text(told.facts, owner).pattern, ::testing::HasSubstr("in one step"));
+      return;
+    }
+  FAIL() << "no owner is the code before aten::add";
+}
+
+TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 20; ++i) p.cpu_op("aten::dot", 10).cpu_op("aten::fill_", 2).pass(3);
+    p.cpu_op("aten::mm", 60);
+  });
+  const Told told(program);
+  EXPECT_EQ(told.first().kind, OwnerKind::kLoop);
+  EXPECT_EQ(told.first().cell_size, 2u);
+  EXPECT_EQ(told.mechanism(), Mechanism::kCpuWork);
+  EXPECT_THAT(names_in(owner_text(told.facts, told.first())),
+              ::testing::ElementsAre("aten::dot", "aten::fill_"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

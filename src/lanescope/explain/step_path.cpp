@@ -1,0 +1,81 @@
+#include "lanescope/explain/step_path.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "lanescope/analysis/gaps.h"
+#include "lanescope/simulate/step_graph.h"
+
+namespace lanescope::explain {
+namespace {
+
+using simulate::PathKind;
+using simulate::PathPiece;
+
+bool is_loader_next(const Trace& trace, SliceId slice) {
+  if (slice == kNone<SliceId>) return false;
+  const std::string_view name = trace.name(slice);
+  return name.find("DataLoader") != std::string_view::npos &&
+         name.find("next") != std::string_view::npos;
+}
+
+PathKind host_kind(const Trace& trace, SliceId slice) {
+  if (slice != kNone<SliceId> && is_api_call(trace.kind(slice))) return PathKind::kCall;
+  return is_loader_next(trace, slice) ? PathKind::kData : PathKind::kHost;
+}
+
+StepPath path_of_thread(const Facts& facts) {
+  StepPath path;
+  path.thread = facts.cpu->thread;
+  for (const analysis::Window& window : facts.steady_windows)
+    facts.host->visit(path.thread, window.start_ns, window.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        path.pieces.push_back({from, to, host_kind(*facts.trace, slice), slice});
+                      });
+  return path;
+}
+
+// A call that copies pageable memory, or waits until its copy is done, is the copying.
+PathKind kind_of_call(const Facts& facts, const PathPiece& piece) {
+  if (piece.kind != PathKind::kCall || piece.slice == kNone<SliceId>) return piece.kind;
+  return facts.trace->api_call(piece.slice).does(api_effect::kCopies) &&
+                 analysis::is_blocking_call(*facts.trace, facts.links, piece.slice)
+             ? PathKind::kCopy
+             : piece.kind;
+}
+
+bool can_be_replayed(const Facts& facts) {
+  return facts.main_device && facts.host && facts.device().timeline.has_launches() &&
+         !facts.selection.steady.empty() && !facts.selection.lacks_gpu_work;
+}
+
+StepPath path_of_graph(const Facts& facts) {
+  std::vector<const analysis::DeviceTimeline*> devices;
+  for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
+  StepPath path;
+  path.thread = facts.steps.marked
+                    ? facts.trace->slices().track[raw(facts.steps.steps.front().slice)]
+                    : facts.main_thread;
+  const simulate::StepGraph graph =
+      simulate::build_graph({*facts.trace, facts.links, *facts.host, facts.steps,
+                             facts.selection.steady, devices, *facts.main_device, path.thread});
+  path.pieces = simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
+  for (PathPiece& piece : path.pieces) piece.kind = kind_of_call(facts, piece);
+  std::reverse(path.pieces.begin(), path.pieces.end());
+  return path;
+}
+
+}  // namespace
+
+std::optional<StepPath> find_step_path(const Facts& facts) {
+  StepPath path;
+  if (can_be_replayed(facts))
+    path = path_of_graph(facts);
+  else if (!facts.main_device && facts.cpu && facts.host)
+    path = path_of_thread(facts);
+  for (const PathPiece& piece : path.pieces) path.total_ns += piece.end_ns - piece.start_ns;
+  if (path.total_ns <= 0) return std::nullopt;
+  return path;
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,25 @@
+// Where every nanosecond of the steady steps was decided: the critical path of the recording.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/simulate/replay.h"
+
+namespace lanescope::explain {
+
+// Pieces in order of time. Together they are as long as the steady steps, or a little shorter where
+// the replay of the recording is.
+struct StepPath {
+  std::vector<simulate::PathPiece> pieces;
+  TrackId thread = kNone<TrackId>;  // of CPU pieces without an event
+  std::int64_t total_ns = 0;
+};
+
+// With GPU work: the chain of dependencies that decided (docs/definitions/whatif.md#critical-path).
+// Without: what the thread that runs the steps did. Nothing: the trace has neither the launch calls
+// of its GPU work nor a thread, or no whole step. O(n log n).
+std::optional<StepPath> find_step_path(const Facts& facts);
+
+}  // namespace lanescope::explain
