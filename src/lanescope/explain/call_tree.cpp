@@ -132,19 +132,27 @@ void CallTree::find_outermost() {
   }
 }
 
-std::string CallTree::unit_name(SliceId unit) const {
+// What a graph holds has many names, its launch has one.
+bool CallTree::is_graph(SliceId call) const {
+  return trace_.api_call(call).does(api_effect::kLaunchesGraph);
+}
+
+const std::string& CallTree::unit_name(SliceId unit) {
+  const auto [entry, is_new] = unit_names_.try_emplace(unit_symbol(unit));
+  if (!is_new) return entry->second;
   std::string_view label = trace_.name(unit);
   if (label.starts_with(kAutograd)) label.remove_prefix(kAutograd.size());
+  entry->second = label;
   if (is_api_call(trace_.kind(unit)))
-    if (const auto work = facts_.links.launched_by(unit); !work.empty())
-      return names::readable_kernel_name(trace_.name(work.front()));
-  return std::string(label);
+    if (const auto work = facts_.links.launched_by(unit); !work.empty() && !is_graph(unit))
+      entry->second = names::readable_kernel_name(trace_.name(work.front()));
+  return entry->second;
 }
 
 // Equal for units with equal names.
 std::uint32_t CallTree::unit_symbol(SliceId unit) const {
   if (is_api_call(trace_.kind(unit)))
-    if (const auto work = facts_.links.launched_by(unit); !work.empty())
+    if (const auto work = facts_.links.launched_by(unit); !work.empty() && !is_graph(unit))
       return raw(trace_.slices().name[raw(work.front())]);
   return raw(trace_.slices().name[raw(unit)]);
 }
@@ -203,38 +211,71 @@ void CallTree::fold(Sequence& sequence, std::size_t first, std::size_t end) {
   for (std::uint32_t l = base; l < loops_.size(); ++l) {
     const auto from = containers_of(loops_[l].first), to = containers_of(loops_[l].last);
     std::size_t& depth = loops_[l].depth;
-    while (depth < from.size() && depth < to.size() && from[depth].slice == to[depth].slice)
-      ++depth;
+    while (depth < from.size() && depth < to.size() && from[depth] == to[depth]) ++depth;
   }
 }
 
-std::vector<CallTree::Container> CallTree::containers_of(SliceId slice) const {
-  std::vector<Container> found;
-  if (slice == kNone<SliceId>) return found;
-  if (trace_.name(slice).starts_with(kAutograd))
-    found.push_back({kNone<SliceId>, OwnerKind::kBackward, "backward"});
-  for (SliceId up = slice; up != kNone<SliceId>; up = nesting_->parent[raw(up)]) {
-    const std::string_view label = trace_.name(up);
-    switch (trace_.kind(up)) {
-      case CategoryKind::kPythonFunction:
-        if (is_module_frame(label))
-          found.push_back({up, OwnerKind::kModule, module_class(label)});
-        else if (label.find(".py(") != std::string_view::npos && !rules::is_of_library(label))
-          found.push_back({up, OwnerKind::kLine, short_line(label)});
-        break;
-      case CategoryKind::kUserAnnotation:
-        if (is_range(label)) found.push_back({up, OwnerKind::kRange, std::string(label)});
-        break;
-      case CategoryKind::kCpuOp:
-        if (!is_step(label) && is_container(label))
-          found.push_back({up, OwnerKind::kRange, std::string(label)});
-        break;
-      default:
-        break;
-    }
+// What a slice is as something around operators; kStep: nothing.
+OwnerKind CallTree::container_kind(SliceId slice) {
+  // Deep stacks repeat few names.
+  const auto key = std::pair(raw(trace_.slices().name[raw(slice)]), trace_.kind(slice));
+  const auto [entry, is_new] = container_kinds_.try_emplace(key, OwnerKind::kStep);
+  if (is_new) entry->second = find_container_kind(slice);
+  return entry->second;
+}
+
+OwnerKind CallTree::find_container_kind(SliceId slice) const {
+  const std::string_view label = trace_.name(slice);
+  switch (trace_.kind(slice)) {
+    case CategoryKind::kPythonFunction:
+      if (is_module_frame(label)) return OwnerKind::kModule;
+      return label.find(".py(") != std::string_view::npos && !rules::is_of_library(label)
+                 ? OwnerKind::kLine
+                 : OwnerKind::kStep;
+    case CategoryKind::kUserAnnotation:
+      return is_range(label) ? OwnerKind::kRange : OwnerKind::kStep;
+    case CategoryKind::kCpuOp:
+      return is_container(label) && is_range(label) ? OwnerKind::kRange : OwnerKind::kStep;
+    default:
+      return OwnerKind::kStep;
   }
+}
+
+std::string CallTree::container_label(SliceId slice, OwnerKind kind) const {
+  const std::string_view label = trace_.name(slice);
+  if (kind == OwnerKind::kModule) return module_class(label);
+  return kind == OwnerKind::kLine ? short_line(label) : std::string(label);
+}
+
+std::vector<SliceId> CallTree::containers_of(SliceId slice) {
+  std::vector<SliceId> found;
+  for (; slice != kNone<SliceId>; slice = nesting_->parent[raw(slice)])
+    if (container_kind(slice) != OwnerKind::kStep) found.push_back(slice);
   std::reverse(found.begin(), found.end());
   return found;
+}
+
+std::uint32_t CallTree::container_node(SliceId container, std::uint32_t parent) {
+  const OwnerKind kind = container_kind(container);
+  const std::string label = container_label(container, kind);
+  const std::uint32_t node = child(parent, kind, container_key(kind, label), label);
+  node_of_container_[raw(container)] = node;
+  return node;
+}
+
+// The node of the innermost container of a slice that is in no loop, or whose loops are known.
+std::uint32_t CallTree::containers_node(SliceId slice) {
+  std::vector<SliceId> unknown;
+  std::uint32_t node = 0;
+  for (; slice != kNone<SliceId>; slice = nesting_->parent[raw(slice)]) {
+    if (const auto known = node_of_container_.find(raw(slice)); known != node_of_container_.end()) {
+      node = known->second;
+      break;
+    }
+    if (container_kind(slice) != OwnerKind::kStep) unknown.push_back(slice);
+  }
+  for (std::size_t i = unknown.size(); i-- > 0;) node = container_node(unknown[i], node);
+  return node;
 }
 
 std::uint32_t CallTree::child(std::uint32_t parent, OwnerKind kind, const std::string& key,
@@ -281,18 +322,28 @@ void CallTree::make_leaf(Sequence& sequence, std::size_t unit) {
     if (loops_[l].rounds >= kFewestLoopRounds) loops.push_back(l);
   const auto containers = containers_of(slice);
   std::uint32_t node = 0;
-  for (std::size_t depth = 0; depth <= containers.size(); ++depth) {
+  std::size_t depth = containers.size();
+  while (depth > 0) {
+    const auto known = node_of_container_.find(raw(containers[depth - 1]));
+    if (known != node_of_container_.end()) {
+      node = known->second;
+      break;
+    }
+    --depth;
+  }
+  // Loops outside of a known container are on its way already.
+  if (depth > 0)
+    while (!loops.empty() && loops_[loops.back()].depth < depth) loops.pop_back();
+  for (; depth <= containers.size(); ++depth) {
     while (!loops.empty() && loops_[loops.back()].depth <= depth) {
       node = loop_node(loops.back(), node);
       loops.pop_back();
     }
-    if (depth < containers.size())
-      node = child(node, containers[depth].kind,
-                   container_key(containers[depth].kind, containers[depth].name),
-                   containers[depth].name);
+    if (depth < containers.size()) node = container_node(containers[depth], node);
   }
+  if (is_backward(slice)) node = child(node, OwnerKind::kBackward, "backward", "backward");
   const bool is_call = is_api_call(trace_.kind(slice));
-  const std::string label = unit_name(slice);
+  const std::string& label = unit_name(slice);
   node = child(node, is_call ? OwnerKind::kCall : OwnerKind::kOperator, label, label);
   leaf_of_[raw(slice)] = node;
   sequence.leaf[unit] = node;
@@ -300,12 +351,14 @@ void CallTree::make_leaf(Sequence& sequence, std::size_t unit) {
 
 // Of a unit outside of the steady steps, such as one that launched what runs in the first of them.
 std::uint32_t CallTree::node_without_loop(SliceId unit) {
-  const auto containers = containers_of(unit);
-  const std::uint32_t node = containers_node(containers, containers.size());
-  const std::string label = unit_name(unit);
+  std::uint32_t node = containers_node(unit);
+  if (is_backward(unit)) node = child(node, OwnerKind::kBackward, "backward", "backward");
+  const std::string& label = unit_name(unit);
   return child(node, is_api_call(trace_.kind(unit)) ? OwnerKind::kCall : OwnerKind::kOperator,
                label, label);
 }
+
+bool CallTree::is_backward(SliceId unit) const { return trace_.name(unit).starts_with(kAutograd); }
 
 std::uint32_t CallTree::node_of(SliceId slice) {
   const SliceId call = cpu_side(slice);
@@ -323,21 +376,12 @@ std::uint32_t CallTree::node_of(SliceId slice) {
   return node;
 }
 
-std::uint32_t CallTree::containers_node(const std::vector<Container>& containers,
-                                        std::size_t depth) {
-  std::uint32_t node = 0;
-  for (std::size_t i = 0; i < depth; ++i)
-    node = child(node, containers[i].kind, container_key(containers[i].kind, containers[i].name),
-                 containers[i].name);
-  return node;
-}
-
 // An operator beside some code is named by the range that it opens or ends, where it has one.
-std::string CallTree::neighbour_name(SliceId unit, const PathPiece& piece) const {
-  for (const Container& each : containers_of(unit))
-    if (each.kind == OwnerKind::kRange && (trace_.end_ns(each.slice) <= piece.start_ns ||
-                                           trace_.start_ns(each.slice) >= piece.end_ns))
-      return each.name;
+std::string CallTree::neighbour_name(SliceId unit, const PathPiece& piece) {
+  for (const SliceId each : containers_of(unit))
+    if (container_kind(each) == OwnerKind::kRange &&
+        (trace_.end_ns(each) <= piece.start_ns || trace_.start_ns(each) >= piece.end_ns))
+      return std::string(trace_.name(each));
   return unit_name(unit);
 }
 
@@ -362,43 +406,40 @@ bool CallTree::comes_after_backward(TrackId track, SliceId last, std::int64_t ti
 std::uint32_t CallTree::node_of_code(const PathPiece& piece) {
   const SliceId slice = cpu_side(piece.slice);
   const TrackId track = slice == kNone<SliceId> ? thread_ : trace_.slices().track[raw(slice)];
-  const auto containers = containers_of(slice);
-  for (std::size_t i = 0; i < containers.size(); ++i)
-    if (is_loader(containers[i].name)) return containers_node(containers, i + 1);
-  std::string before, after;
   const auto found = track == kNone<TrackId> ? sequences_.end() : sequences_.find(raw(track));
-  if (found != sequences_.end()) {
-    const Sequence& sequence = found->second;
-    const auto next = static_cast<std::size_t>(
+  const Sequence* sequence = found == sequences_.end() ? nullptr : &found->second;
+  const std::size_t size = sequence ? sequence->units.size() : 0;
+  std::size_t next = 0;
+  if (sequence)
+    next = static_cast<std::size_t>(
         std::upper_bound(
-            sequence.units.begin(), sequence.units.end(), piece.start_ns,
+            sequence->units.begin(), sequence->units.end(), piece.start_ns,
             [&](std::int64_t time, SliceId unit) { return time < trace_.start_ns(unit); }) -
-        sequence.units.begin());
-    if (next > 0 && next < sequence.units.size()) {
-      // The innermost loop around both neighbours.
-      for (std::uint32_t l = sequence.loop_of[next - 1]; l != Repeat::kNoRepeat;
-           l = loops_[l].parent)
-        if (loops_[l].rounds >= kFewestLoopRounds &&
-            trace_.start_ns(loops_[l].last) >= trace_.start_ns(sequence.units[next]))
-          return loops_[l].node;
-    }
-    // Steps come one after the other: what follows the last operator is the first one.
-    const std::size_t size = sequence.units.size();
-    const bool is_loop = facts_.selection.steady.size() > 1;
-    if (size > 0 && (next > 0 || is_loop))
-      before = neighbour_name(sequence.units[(next + size - 1) % size], piece);
-    if (size > 0 && (next < size || is_loop))
-      after = neighbour_name(sequence.units[next % size], piece);
-    const SliceId last = next > 0 ? sequence.units[next - 1] : kNone<SliceId>;
-    if (comes_after_backward(track, last, piece.start_ns)) before = "backward";
-  }
-  std::uint32_t node = containers_node(containers, containers.size());
-  if (!containers.empty() && containers.back().kind == OwnerKind::kLine)
+        sequence->units.begin());
+  // The innermost loop around both neighbours.
+  if (next > 0 && next < size)
+    for (std::uint32_t l = sequence->loop_of[next - 1]; l != Repeat::kNoRepeat;
+         l = loops_[l].parent)
+      if (loops_[l].rounds >= kFewestLoopRounds &&
+          trace_.start_ns(loops_[l].last) >= trace_.start_ns(sequence->units[next]))
+        return loops_[l].node;
+  const std::uint32_t node = containers_node(slice);
+  if (is_loader(nodes_[node].name)) return node;
+  if (nodes_[node].kind == OwnerKind::kLine)
     return child(node, OwnerKind::kCode, "", "");  // the line says where
-  node = child(node, OwnerKind::kCode, before + '\n' + after, before);
-  nodes_[node].name = before;
-  nodes_[node].next_name = after;
-  return node;
+  std::string before, after;
+  // Steps come one after the other: what follows the last operator is the first one.
+  const bool is_loop = facts_.selection.steady.size() > 1;
+  if (size > 0 && (next > 0 || is_loop))
+    before = neighbour_name(sequence->units[(next + size - 1) % size], piece);
+  if (size > 0 && (next < size || is_loop))
+    after = neighbour_name(sequence->units[next % size], piece);
+  const SliceId last = next > 0 ? sequence->units[next - 1] : kNone<SliceId>;
+  if (comes_after_backward(track, last, piece.start_ns)) before = "backward";
+  const std::uint32_t code = child(node, OwnerKind::kCode, before + '\n' + after, before);
+  nodes_[code].name = std::move(before);
+  nodes_[code].next_name = std::move(after);
+  return code;
 }
 
 }  // namespace lanescope::explain

@@ -5,7 +5,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "lanescope/analysis/repeats.h"
@@ -50,11 +52,6 @@ class CallTree {
   bool has_stacks() const { return has_frames_; }
 
  private:
-  struct Container {
-    SliceId slice;
-    OwnerKind kind;
-    std::string name;
-  };
   // Units of one thread in order, and their loops.
   struct Sequence {
     std::vector<SliceId> units;
@@ -75,17 +72,23 @@ class CallTree {
   void fold(Sequence& sequence, std::size_t first, std::size_t end);
   void make_leaf(Sequence& sequence, std::size_t unit);
   std::uint32_t loop_node(std::uint32_t loop, std::uint32_t parent);
-  std::vector<Container> containers_of(SliceId slice) const;
+  OwnerKind container_kind(SliceId slice);
+  OwnerKind find_container_kind(SliceId slice) const;
+  std::string container_label(SliceId slice, OwnerKind kind) const;
+  std::vector<SliceId> containers_of(SliceId slice);  // from the outside
+  std::uint32_t container_node(SliceId container, std::uint32_t parent);
+  std::uint32_t containers_node(SliceId slice);
+  bool is_backward(SliceId unit) const;
   std::uint32_t child(std::uint32_t parent, OwnerKind kind, const std::string& key,
                       std::string_view label);
   void count_waits();
-  std::uint32_t containers_node(const std::vector<Container>& containers, std::size_t depth);
-  std::string neighbour_name(SliceId unit, const simulate::PathPiece& piece) const;
+  std::string neighbour_name(SliceId unit, const simulate::PathPiece& piece);
   bool comes_after_backward(TrackId track, SliceId last, std::int64_t time_ns) const;
   std::uint32_t node_of_code(const simulate::PathPiece& piece);
   std::uint32_t node_without_loop(SliceId unit);
   SliceId cpu_side(SliceId slice) const;
-  std::string unit_name(SliceId unit) const;
+  bool is_graph(SliceId call) const;
+  const std::string& unit_name(SliceId unit);
   std::uint32_t unit_symbol(SliceId unit) const;
   void add(std::uint32_t node, const simulate::PathPiece& piece);
 
@@ -99,6 +102,9 @@ class CallTree {
   std::vector<SliceId> units_;
   std::map<std::uint32_t, Sequence> sequences_;  // by thread
   std::vector<Loop> loops_;
+  std::map<std::pair<std::uint32_t, CategoryKind>, OwnerKind> container_kinds_;  // by name
+  std::unordered_map<std::uint32_t, std::string> unit_names_;                    // by symbol
+  std::unordered_map<std::uint32_t, std::uint32_t> node_of_container_;           // by raw SliceId
   std::unordered_map<std::uint32_t, std::uint32_t> leaf_of_;  // by raw SliceId of the unit
   std::map<std::tuple<std::uint32_t, OwnerKind, std::string>, std::uint32_t> children_;
   std::vector<CallNode> nodes_;

@@ -72,6 +72,8 @@ Sentence code_text(const Owner& owner) {
                ? say("code after the backward pass")
                : say("code between the backward pass and {}", {name(owner.next_name)});
   const bool before = !owner.name.empty(), after = !owner.next_name.empty();
+  if (before && owner.name == owner.next_name)
+    return say("code between one {} and the next", {name(owner.name)});
   if (before && after)
     return say("code between {} and {}", {name(owner.name), name(owner.next_name)});
   if (before) return say("code after {}", {name(owner.name)});
@@ -153,6 +155,16 @@ Sentence gpu_text(const Facts& facts, const Owner& owner) {
   return text;
 }
 
+Sentence communication_text(const Facts& facts, const Owner& owner) {
+  const OwnerWork& work = owner.work;
+  Sentence text =
+      say(facts, "communication: {} [kernel|kernels]", {count(a_step(facts, work.launches))});
+  if (work.top_kernel != kNone<SliceId>)
+    append(text, say(", mostly {} of {}", {kernel(facts.trace->name(work.top_kernel)),
+                                           ns(mean(work.top_kernel_ns, work.top_kernel_count))}));
+  return text;
+}
+
 Sentence copy_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
   if (work.longest_copy == kNone<SliceId>) return say("copying");
@@ -224,8 +236,21 @@ const char* short_mechanism(Mechanism mechanism) {
   }
 }
 
+// Equal kernels, or launch calls, of which some take much longer: 15 % of the owner's time or more.
+Sentence spread_text(const Owner& owner) {
+  const Mechanism mechanism = mechanism_of(owner);
+  const bool of_kernels = mechanism == Mechanism::kGpuWork;
+  if (!of_kernels && mechanism != Mechanism::kLaunching) return {};
+  const Spread& spread = of_kernels ? owner.work.kernel_spread : owner.work.launch_spread;
+  if (spread.excess_ns * 20 < owner.total_ns * 3) return {};
+  return say(of_kernels ? "; unequal: half of these kernels take at most {}, the longest {}"
+                        : "; unequal: half of the launch calls take at most {}, the longest {}",
+             {ns(spread.median_ns), ns(spread.longest_ns)});
+}
+
 // The second kind of an owner's time, if it has a quarter of it.
 Sentence other_kind_text(const Owner& owner, Mechanism first) {
+  if (first == Mechanism::kData) return {};
   const bool is_cpu = first == Mechanism::kLaunching || first == Mechanism::kAllocating ||
                       first == Mechanism::kCode;
   if (is_cpu) first = Mechanism::kCpuWork;
@@ -240,7 +265,7 @@ Sentence other_kind_text(const Owner& owner, Mechanism first) {
 
 Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   if (owner.kind != OwnerKind::kCode && owner.kind != OwnerKind::kLine)
-    return say(facts, "Python or other code between its {} [call|calls]",
+    return say(facts, "Python or other code around its {} [call|calls]",
                {count(a_step(facts, owner.work.calls))});
   Sentence text = say("Python or other code without events");
   if (!owner.other_event.empty())
@@ -284,6 +309,7 @@ const char* mechanism_name(Mechanism mechanism) {
 }
 
 Mechanism mechanism_of(const Owner& owner) {
+  if (owner.kind == OwnerKind::kRange && is_loader(owner.name)) return Mechanism::kData;
   std::pair<std::int64_t, Mechanism> largest{-1, Mechanism::kUnknown};
   for (const auto& [kind, mechanism] : kOfKinds)
     if (const std::int64_t time = time_of(owner, mechanism); time > largest.first)
@@ -321,9 +347,7 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
       text = gpu_text(facts, owner);
       break;
     case Mechanism::kCommunication:
-      text = say(facts, "communication: {} [kernel|kernels], {} each in the mean",
-                 {count(a_step(facts, owner.work.launches)),
-                  ns(mean(owner.work.gpu_ns, owner.work.launches))});
+      text = communication_text(facts, owner);
       break;
     case Mechanism::kCopying:
       text = copy_text(facts, owner);
@@ -334,9 +358,9 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
     case Mechanism::kAllocating:
       text = say(facts,
                  "allocating: {} [call that allocates|calls that allocate] or [frees|free] GPU "
-                 "memory, {} each",
+                 "memory, {} in all",
                  {count(a_step(facts, owner.work.allocator_calls)),
-                  ns(mean(owner.work.allocator_ns, owner.work.allocator_calls))});
+                  ns(facts.per_step(owner.work.allocator_ns))});
       break;
     case Mechanism::kCpuWork:
       text = cpu_text(facts, owner);
@@ -357,6 +381,7 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
   if (owner.work.waits > 0 && owner.kind != OwnerKind::kCode)
     append(text, say(facts, "; the CPU waits for the GPU {} [time|times] in it",
                      {count(a_step(facts, owner.work.waits))}));
+  append(text, spread_text(owner));
   append(text, known_text(owner));
   if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3)
     append(text, say("; {} of it in one step", {ratio(owner.most_in_a_step_ns, owner.total_ns)}));
@@ -398,7 +423,8 @@ Sentence advice_text(const Facts& facts, const Owner& owner) {
   if (owner.kind == OwnerKind::kLoop && is_called && owner.loops > 0) {
     const std::uint64_t calls = a_step(facts, owner.work.calls);
     const std::uint64_t rounds = owner.rounds / owner.loops;
-    if (rounds > 1 && calls >= rounds)
+    // Few and long rounds are more likely the layers of a model.
+    if (rounds >= 8 && owner.cell_size <= 24 && calls >= rounds)
       return say(facts,
                  "If no round needs the one before it: batch all rounds, {} [call|calls] instead "
                  "of {}",

@@ -42,6 +42,18 @@ double share(std::int64_t part, std::int64_t whole) {
   return whole <= 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+Spread spread_of(const std::vector<std::int64_t>& times) {
+  constexpr std::size_t kFewest = 8;
+  if (times.size() < kFewest) return {};
+  Spread spread;
+  spread.median_ns = analysis::lower_median(times);
+  for (const std::int64_t time : times) {
+    spread.longest_ns = std::max(spread.longest_ns, time);
+    spread.excess_ns += std::max<std::int64_t>(0, time - 2 * spread.median_ns);
+  }
+  return spread;
+}
+
 // Chooses the nodes that are owners.
 class Chooser {
  public:
@@ -320,10 +332,12 @@ class OwnerFinder {
       std::uint64_t count = 0;
       std::int64_t time_ns = 0, longest_ns = -1;
       SliceId longest = kNone<SliceId>;
+      std::vector<std::int64_t> times;
     };
     const Trace& trace = *facts_.trace;
     std::map<std::pair<Owner*, std::uint32_t>, Kernels> by_name;  // owner, name
     std::unordered_set<std::uint32_t> calls;
+    std::map<Owner*, std::vector<std::int64_t>> launch_times;
     for (const DeviceWork* work : rules::steady_work(facts_)) {
       Owner* owner = owner_of(work->slice);
       if (!owner) continue;
@@ -332,8 +346,10 @@ class OwnerFinder {
       ++sum.launches;
       sum.gpu_ns += time;
       const SliceId launch = facts_.links.launch_of[raw(work->slice)];
-      if (launch != kNone<SliceId> && calls.insert(raw(launch)).second)
+      if (launch != kNone<SliceId> && calls.insert(raw(launch)).second) {
         sum.launch_calls_ns += trace.dur_ns(launch);
+        launch_times[owner].push_back(trace.dur_ns(launch));
+      }
       if (trace.kind(work->slice) == CategoryKind::kGpuMemcpy) {
         ++sum.copies;
         sum.copies_ns += time;
@@ -345,6 +361,7 @@ class OwnerFinder {
       Kernels& kernels = by_name[{owner, raw(trace.slices().name[raw(work->slice)])}];
       ++kernels.count;
       kernels.time_ns += time;
+      kernels.times.push_back(time);
       if (time > kernels.longest_ns) {
         kernels.longest_ns = time;
         kernels.longest = work->slice;
@@ -356,7 +373,9 @@ class OwnerFinder {
       sum.top_kernel_ns = kernels.time_ns;
       sum.top_kernel_count = kernels.count;
       sum.top_kernel = kernels.longest;
+      sum.kernel_spread = spread_of(kernels.times);
     }
+    for (const auto& [owner, times] : launch_times) owner->work.launch_spread = spread_of(times);
   }
 
   void add_rates() {

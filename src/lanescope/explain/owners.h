@@ -31,6 +31,12 @@ enum class OwnerKind : std::uint8_t {
 };
 const char* owner_kind_name(OwnerKind kind);  // "step", "range", ...
 
+// How unequal equal things are: kernels of one name, or launch calls.
+struct Spread {
+  std::int64_t median_ns = 0, longest_ns = 0;
+  std::int64_t excess_ns = 0;  // what exceeds twice the median, summed
+};
+
 // What an owner did in the steady steps, counted apart from the critical path.
 struct OwnerWork {
   std::uint64_t calls = 0;            // operators that the program called
@@ -46,6 +52,7 @@ struct OwnerWork {
   SliceId top_kernel = kNone<SliceId>;  // the longest of the kernels of one name with most time
   std::uint64_t top_kernel_count = 0;
   std::int64_t top_kernel_ns = 0;
+  Spread kernel_spread, launch_spread;  // of the kernels of the top name, of launch calls
   // Of operators whose work is known from their shapes: their time, and the least that it could be.
   std::int64_t rated_ns = 0;
   double rated_floor_ns = 0;

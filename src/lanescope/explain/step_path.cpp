@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/rules/step_state.h"
 #include "lanescope/simulate/step_graph.h"
 
 namespace lanescope::explain {
@@ -35,6 +37,37 @@ StepPath path_of_thread(const Facts& facts) {
   return path;
 }
 
+// Of a long delay between a launch and its work, what lies inside the launch call is the call's.
+void add_piece(const Facts& facts, const PathPiece& piece, std::vector<PathPiece>& pieces) {
+  const Trace& trace = *facts.trace;
+  const bool is_of_work = piece.kind == PathKind::kUnexplained && piece.slice != kNone<SliceId> &&
+                          is_device_work(trace.kind(piece.slice));
+  const SliceId launch = is_of_work ? facts.links.launch_of[raw(piece.slice)] : kNone<SliceId>;
+  if (launch == kNone<SliceId> || trace.end_ns(launch) <= piece.start_ns ||
+      trace.start_ns(launch) > piece.start_ns) {
+    pieces.push_back(piece);
+    return;
+  }
+  const std::int64_t end = std::min(piece.end_ns, trace.end_ns(launch));
+  pieces.push_back({piece.start_ns, end, PathKind::kCall, launch});
+  if (end < piece.end_ns) pieces.push_back({end, piece.end_ns, piece.kind, piece.slice});
+}
+
+// What ran in a gap at the edge of the recording was not recorded, so nobody owns it.
+void leave_out_edge_gap(const Facts& facts, std::vector<PathPiece>& pieces) {
+  const analysis::Gap* edge = facts.main_device ? rules::find_edge_gap(facts) : nullptr;
+  if (!edge) return;
+  std::vector<PathPiece> kept;
+  for (const PathPiece& piece : pieces) {
+    PathPiece before = piece, after = piece;
+    before.end_ns = std::min(piece.end_ns, edge->start_ns);
+    after.start_ns = std::max(piece.start_ns, edge->end_ns);
+    if (before.end_ns > before.start_ns) kept.push_back(before);
+    if (after.end_ns > after.start_ns) kept.push_back(after);
+  }
+  pieces = std::move(kept);
+}
+
 // A call that copies pageable memory, or waits until its copy is done, is the copying.
 PathKind kind_of_call(const Facts& facts, const PathPiece& piece) {
   if (piece.kind != PathKind::kCall || piece.slice == kNone<SliceId>) return piece.kind;
@@ -59,9 +92,12 @@ StepPath path_of_graph(const Facts& facts) {
   const simulate::StepGraph graph =
       simulate::build_graph({*facts.trace, facts.links, *facts.host, facts.steps,
                              facts.selection.steady, devices, *facts.main_device, path.thread});
-  path.pieces = simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
+  std::vector<PathPiece> pieces =
+      simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
+  std::reverse(pieces.begin(), pieces.end());
+  leave_out_edge_gap(facts, pieces);
+  for (const PathPiece& piece : pieces) add_piece(facts, piece, path.pieces);
   for (PathPiece& piece : path.pieces) piece.kind = kind_of_call(facts, piece);
-  std::reverse(path.pieces.begin(), path.pieces.end());
   return path;
 }
 

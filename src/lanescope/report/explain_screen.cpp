@@ -187,9 +187,10 @@ class Screen {
   // Who holds the time, whatever the findings say of it.
   void write_owners() {
     std::string lines;
-    // Room for a title, the rest and blank lines.
+    // A title, the rest and blank lines; a narrow screen may need a line more for the command.
+    const std::size_t kept = width_ < kWide ? 5 : 4;
     const auto shown = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
-    std::size_t room = shown + 5 < kScreenLines ? kScreenLines - shown - 5 : 0;
+    std::size_t room = shown + kept < kScreenLines ? kScreenLines - shown - kept : 0;
     for (const explain::TimeTaker& taker : explain::largest_time_takers(facts_)) {
       const std::string line = taker_line(taker);
       const auto height = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\n'));
