@@ -29,7 +29,7 @@ def test_the_default_is_one_screen_and_says_how_to_see_the_rest(run):
     out = run("explain", TRAIN).out
     assert len(out.splitlines()) <= 24 and "\x1b" not in out
     assert "No finding would save 1 % of the step or more." in out
-    assert out.endswith(f"3 findings, 1 note on the recording:\n  lanescope explain --full {TRAIN}\n")
+    assert out.endswith(f"4 findings, 1 note on the recording:\n  lanescope explain --full {TRAIN}\n")
     full = run("explain", "--full", TRAIN).out
     assert "Looks alarming, but is normal" in full and len(full.splitlines()) > 24
     small = run("explain", SMALL).out

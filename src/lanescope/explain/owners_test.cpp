@@ -146,7 +146,7 @@ TEST(OwnersTest, WhatHappensInOneStepSaysSo) {
   int step = 0;
   program.steps(6, [&](ProgramSketch& p) {
     p.launch({.us = 100}).wait();
-    if (++step == 4) p.pass(1000);
+    if (++step == 4) p.pass(400);
     p.launch({.us = 100, .op = "aten::add"});
   });
   const Told told(program);

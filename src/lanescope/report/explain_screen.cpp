@@ -187,10 +187,10 @@ class Screen {
   // Who holds the time, whatever the findings say of it.
   void write_owners() {
     std::string lines;
-    // A title, the rest and blank lines; a narrow screen may need a line more for the command.
-    const std::size_t kept = width_ < kWide ? 5 : 4;
+    // A title, the rest on up to two lines, and blank lines.
+    constexpr std::size_t kKept = 5;
     const auto shown = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
-    std::size_t room = shown + kept < kScreenLines ? kScreenLines - shown - kept : 0;
+    std::size_t room = shown + kKept < kScreenLines ? kScreenLines - shown - kKept : 0;
     for (const explain::TimeTaker& taker : explain::largest_time_takers(facts_)) {
       const std::string line = taker_line(taker);
       const auto height = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\n'));
@@ -204,10 +204,23 @@ class Screen {
     out_ += lines;
   }
 
+  // A long name begins further left rather than leave the screen.
   std::string taker_line(const explain::TimeTaker& taker) const {
-    return wrapped(fmt::format("  {}  {}  ", pad_left(rounded_time(taker.per_step_ns), 8),
-                               pad_left(rounded_percent(taker.ratio), 5)),
-                   rounded_sentence(taker.what), width_);
+    std::string text =
+        wrapped(fmt::format("  {}  {}  ", pad_left(rounded_time(taker.per_step_ns), 8),
+                            pad_left(rounded_percent(taker.ratio), 5)),
+                rounded_sentence(taker.what), width_);
+    std::string fitted;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      std::string line = text.substr(at, end - at);
+      const std::size_t length = text_length(line), spaces = line.find_first_not_of(' ');
+      if (length > width_ && spaces != std::string::npos)
+        line.erase(0, std::min(spaces, length - width_));
+      fitted += line + "\n";
+      at = end + 1;
+    }
+    return fitted;
   }
 
   void write_nothing_to_do() {

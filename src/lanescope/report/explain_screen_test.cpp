@@ -139,8 +139,8 @@ TEST(ExplainScreenTest, ATraceOfTheCpuAloneHasAWallAndTheLargestEvents) {
   const std::string text = screen_of(program.trace());
   EXPECT_THAT(text, StartsWith("The trace holds no GPU work."));
   EXPECT_THAT(text, HasSubstr("  other operators        90.0 us   90 %  ####"));
-  EXPECT_THAT(text, HasSubstr("aten::conv2d, its own CPU time"));
-  EXPECT_THAT(text, HasSubstr("To go further: "));
+  EXPECT_THAT(text, HasSubstr("aten::conv2d: CPU time of one call"));
+  EXPECT_THAT(text, HasSubstr("To learn more: "));
 }
 
 TEST(ExplainScreenTest, WithoutStepsItSpeaksOfTheRecording) {
