@@ -36,15 +36,11 @@ OTHER_STEPS = {
 }
 
 
-def step_us(lanescope: str, trace: pathlib.Path, changes: list[str]) -> tuple[float, str] | None:
-    """The median step, recorded or predicted, and what bounds the recorded one. None: refused."""
+def whatif(lanescope: str, trace: pathlib.Path, changes: list[str]) -> dict | None:
+    """The document of `lanescope whatif --json`. None: refused."""
     flags = [flag for change in changes for flag in ("--change", change)] or ["--critical-path"]
     done = subprocess.run([lanescope, "whatif", str(trace), "--json", *flags], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return None
-    document = json.loads(done.stdout)
-    outcome = document["predicted" if changes else "recorded"]
-    return outcome["step_ns"] / 1000, document["recorded"]["limit"]
+    return json.loads(done.stdout) if done.returncode == 0 else None
 
 
 def unprofiled_us(files: list[pathlib.Path]) -> dict[tuple[str, str], float]:
@@ -75,35 +71,43 @@ def main() -> None:
     times = unprofiled_us(flags.timings)
     traces = {tuple(path.name.split(".")[:3]): path for folder in flags.traces for path in sorted(folder.glob("*.json.gz"))}
 
-    print("| program | recorder | bound by | recorded | without the profiler, predicted | measured | error |")
-    print("|---|---|---|---|---|---|---|")
+    print("| program | recorder | bound by | recorded | without the profiler, predicted | measured | error | in the range |")
+    print("|---|---|---|---|---|---|---|---|")
     errors: dict[str, list[float]] = {"CPU": [], "others": []}
+    inside = {"CPU": 0, "others": 0}
     for (pair, variant, recorder), trace in sorted(traces.items()):
         measured = times.get((pair, variant))
-        recorded = step_us(flags.lanescope, trace, []) if measured and pair not in OTHER_STEPS else None
-        predicted = step_us(flags.lanescope, trace, ["no-profiler"])
-        if not measured or not recorded or not predicted:
+        document = whatif(flags.lanescope, trace, []) if measured and pair not in OTHER_STEPS else None
+        if not measured or not document:
             continue
-        off = error(predicted[0], measured)
-        errors["CPU" if recorded[1] == "CPU" else "others"].append(off)
-        print(f"| {pair}, {variant} | {recorder} | {recorded[1]} | {recorded[0]:,.1f} | {predicted[0]:,.1f} | {measured:,.1f} | {off:+.0%} |")
+        limit, recorded = document["recorded"]["limit"], document["recorded"]["step_ns"] / 1000
+        predicted, spread = document["unprofiled"]["step_ns"] / 1000, document["unprofiled_error_ns"] / 1000
+        off = error(predicted, measured)
+        kind = "CPU" if limit == "CPU" else "others"
+        is_inside = abs(predicted - measured) <= max(spread, 0.05 * measured)
+        errors[kind].append(off)
+        inside[kind] += is_inside
+        print(f"| {pair}, {variant} | {recorder} | {limit} | {recorded:,.1f} | {predicted:,.1f} +- {spread:,.1f} | {measured:,.1f} "
+              f"| {off:+.0%} | {'yes' if is_inside else 'no'} |")
     for kind, values in errors.items():
-        print(f"\nBound by {kind}: {summary(values)}" if values else "")
+        print(f"\nBound by {kind}: {summary(values)}, {inside[kind]} in the range that was told or within 5 %" if values else "")
 
-    print("\n| pair | recorder | change | bad, measured | good, predicted | good, measured | error |")
-    print("|---|---|---|---|---|---|---|")
+    print("\n| pair | recorder | change | bad, measured | good, measured | gain, measured | gain, predicted | good, predicted | error |")
+    print("|---|---|---|---|---|---|---|---|---|")
     fixed: list[float] = []
     for (pair, variant, recorder), trace in sorted(traces.items()):
-        good = times.get((pair, "good"))
-        if variant != "bad" or pair not in FIXES or not good:
+        good, bad = times.get((pair, "good")), times.get((pair, "bad"))
+        if variant != "bad" or pair not in FIXES or not good or not bad:
             continue
-        predicted = step_us(flags.lanescope, trace, [*FIXES[pair], "no-profiler"])
         change = ", ".join(FIXES[pair])
-        if not predicted:
-            print(f"| {pair} | {recorder} | {change} | {times[pair, 'bad']:,.1f} | refused | {good:,.1f} | |")
+        document = whatif(flags.lanescope, trace, FIXES[pair])
+        row = f"| {pair} | {recorder} | {change} | {bad:,.1f} | {good:,.1f} | {bad - good:,.1f} |"
+        if not document or not document["is_sure"]:
+            print(f"{row} {'refused' if not document else 'unsure'} | | |")
             continue
-        fixed.append(error(predicted[0], good))
-        print(f"| {pair} | {recorder} | {change} | {times[pair, 'bad']:,.1f} | {predicted[0]:,.1f} | {good:,.1f} | {fixed[-1]:+.0%} |")
+        predicted = document["predicted"]["step_ns"] / 1000
+        fixed.append(error(predicted, good))
+        print(f"{row} {document['gain_ns'] / 1000:,.1f} | {predicted:,.1f} | {fixed[-1]:+.0%} |")
     print(f"\n{summary(fixed)}" if fixed else "")
 
 

@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "lanescope/codec/byte_sink.h"
 #include "lanescope/explain/questions.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_screen.h"
@@ -32,8 +33,10 @@ std::unique_ptr<Explained> explain_trace(std::shared_ptr<Trace> trace,
     LANESCOPE_TRY(explain::Facts facts, explain::gather_facts(*trace, {.step = step}));
     LANESCOPE_TRY(explain::Explanation explanation,
                   explain::run_rules(facts, {std::move(only), {}}));
-    return std::make_unique<Explained>(
+    auto all = std::make_unique<Explained>(
         Explained{std::move(trace), std::move(facts), std::move(explanation)});
+    explain::predict_gains(all->facts, all->explanation);  // borrows the facts at their last place
+    return all;
   }));
 }
 

@@ -25,12 +25,39 @@ def test_without_a_change_it_lists_what_gains(run):
 def test_a_change_is_predicted_with_how_sure(run):
     ran = run("whatif", SYNC, "--change", "cpu 2x")
     assert ran.code == 0
-    for part in ("recorded", "predicted", "gain", "bound by CPU", "Replay of the recording itself"):
+    for part in ("recorded", "unprofiled", "predicted", "gain", "bound by CPU", "Replay of the recording itself"):
         assert part in ran.out
     answer = json.loads(run("whatif", SYNC, "--change", "cpu 2x", "--json").out)
     assert answer["lanescope"]["command"] == "whatif"
-    assert answer["gain_ns"] == answer["recorded"]["step_ns"] - answer["predicted"]["step_ns"] > 0
-    assert answer["predicted"]["busy_ns"] == answer["recorded"]["busy_ns"]
+    assert answer["gain_ns"] == answer["unprofiled"]["step_ns"] - answer["predicted"]["step_ns"] > 0
+    assert answer["low_gain_ns"] <= answer["gain_ns"] <= answer["high_gain_ns"] <= answer["recorded"]["step_ns"]
+    assert answer["unprofiled"]["step_ns"] < answer["recorded"]["step_ns"] and answer["unprofiled_error_ns"] > 0
+
+
+def test_a_prediction_is_a_trace_that_opens_like_any_other(run, tmp_path):
+    out = str(tmp_path / "after.json.gz")
+    assert run("whatif", SYNC, "--change", "remove-sync", "--out", out).code == 0
+    predicted = json.loads(run("whatif", SYNC, "--change", "remove-sync", "--json").out)["predicted"]["step_ns"]
+    again = json.loads(run("whatif", out, "--critical-path", "--json").out)["recorded"]["step_ns"]
+    assert abs(again - predicted) <= 0.01 * predicted
+    assert run("explain", out).code == 0
+    assert run("whatif", SYNC, "--change", "remove-sync", "--out", out).code == 2  # it exists
+    assert run("whatif", SYNC, "--out", str(tmp_path / "b.json")).code == 2  # no change
+
+
+@pytest.mark.parametrize("change", ["gpu 2x", "gpu H100", "batch 2x", "fuse ProfilerStep", "communication 2x", "loader 2x", "workers 4", "copies 2x"])
+def test_each_change_is_predicted_or_says_what_it_needs(run, change):
+    ran = run("whatif", GRAPH, "--change", change)
+    assert ran.code == 0 or "expects" in ran.complaint()
+
+
+@pytest.mark.parametrize("trace", sorted(FAULTS.glob("*.bad.*.json.gz")), ids=lambda path: path.name.removesuffix(".json.gz"))
+def test_explain_promises_no_more_than_the_step_without_the_profiler(run, trace):
+    answer = json.loads(run("explain", str(trace), "--json").out)
+    if "without_profiler" not in answer:
+        return
+    for each in answer["do_first"]:
+        assert each["gain_ns"] <= answer["without_profiler"]["step_ns"]
 
 
 def test_changes_compose_in_any_order(run):
@@ -58,7 +85,7 @@ def test_an_unchanged_trace_takes_what_it_took(run, trace):
     assert identity["replayed_busy_ns"] == identity["recorded_busy_ns"]
 
 
-@pytest.mark.parametrize("change", ["faster", "speed gemm", "cpu 2", "pin fast", "speed no_such_kernel 2x", "remove no_such_kernel"])
+@pytest.mark.parametrize("change", ["faster", "speed gemm", "cpu 2", "pin fast", "workers few", "gpu", "batch 2", "speed no_such_kernel 2x", "remove no_such_kernel"])
 def test_mistakes_say_what_was_expected(run, change):
     ran = run("whatif", SYNC, "--change", change)
     assert ran.code == 2

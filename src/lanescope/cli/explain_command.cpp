@@ -10,6 +10,7 @@
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/record/range.h"
@@ -116,8 +117,11 @@ int run_explain(const ExplainFlags& flags, Output& output) {
     return kUsage;
   }
   RecordFunction rules_stage("explain: rules");
-  const auto explanation = explain::run_rules(*facts, {*only, *off});
+  auto explanation = explain::run_rules(*facts, {*only, *off});
   rules_stage.end();
+  RecordFunction gains_stage("explain: gains");
+  if (explanation) explain::predict_gains(*facts, *explanation);
+  gains_stage.end();
   if (!explanation) {
     output.complain("explain: " + message_of(explanation.error()));
     return kUsage;

@@ -4,12 +4,14 @@
 #include <limits>
 #include <memory>
 
-#include "lanescope/analysis/gaps.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
-#include "lanescope/explain/facts.h"
+#include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/whatif_text.h"
+#include "lanescope/simulate/simulated_trace.h"
 
 namespace lanescope::cli {
 namespace {
@@ -18,36 +20,28 @@ struct WhatifFlags {
   std::string path;
   std::vector<std::string> changes;
   std::optional<std::int64_t> step;
-  bool json = false, critical_path = false;
+  std::string out;
+  bool json = false, critical_path = false, force = false;
 };
 
-// Why the trace cannot be replayed; nothing: it can.
-std::optional<std::string> lacks(const explain::Facts& facts) {
-  if (!facts.main_device)
-    return "expected GPU work in the trace, found none; record with GPU activities";
-  const analysis::DeviceTimeline& device = facts.device().timeline;
-  if (!device.has_launches())
-    return fmt::format(
-        "expected the launch calls of the GPU work, found those of {} of {}; record with "
-        "CPU and GPU activities",
-        device.launched_count, device.work.size());
-  if (facts.selection.steady.empty()) return "expected a whole step, found none; record more steps";
-  if (facts.selection.lacks_gpu_work)
-    return "expected the GPU work of each step, but part of it was not recorded; record fewer "
-           "steps";
-  return std::nullopt;
+// A cost that the user names replaces the estimated one.
+simulate::Base base_of(const std::vector<simulate::Change>& changes) {
+  for (const simulate::Change& change : changes)
+    if (change.kind == simulate::ChangeKind::kNoProfiler && change.number)
+      return simulate::Base::kRecorded;
+  return simulate::Base::kUnprofiled;
 }
 
-simulate::Simulation simulation_of(const Trace& trace, const explain::Facts& facts) {
-  std::vector<const analysis::DeviceTimeline*> devices;
-  for (const explain::DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
-  const analysis::HostTimeline host(trace);
-  const TrackId main = facts.steps.marked
-                           ? trace.slices().track[raw(facts.steps.steps.front().slice)]
-                           : analysis::main_launch_thread(trace, facts.links);
-  return simulate::simulate({trace, facts.links, host, facts.steps, facts.selection.steady, devices,
-                             *facts.main_device, main},
-                            facts.nesting, facts.device().windows);
+int write_simulated(const WhatifFlags& flags, const simulate::Simulation& simulation,
+                    const std::vector<simulate::Change>& changes, Output& output) {
+  RecordFunction stage("whatif: trace");
+  const auto edges = simulate::changed_edges(simulation, changes, base_of(changes));
+  const auto made = edges ? simulate::simulated_trace(simulation.graph,
+                                                      simulate::replay(simulation.graph, *edges))
+                          : Result<Trace>(edges.error());
+  if (made) return save_trace(*made, flags.out, output);
+  output.complain("whatif: --out: " + message_of(made.error()));
+  return kUsage;
 }
 
 int run_whatif(const WhatifFlags& flags, Output& output) {
@@ -61,6 +55,9 @@ int run_whatif(const WhatifFlags& flags, Output& output) {
     if (!change) return fail(kUsage, "--change: " + message_of(change.error()));
     changes.push_back(*std::move(change));
   }
+  if (!flags.out.empty())
+    if (const auto free = check_target(flags.out, flags.force); !free)
+      return fail(kUsage, "--out: " + message_of(free.error()));
   int code = kOk;
   const std::optional<Trace> trace = open_trace(flags.path, output, &code);
   if (!trace) return code;
@@ -68,22 +65,23 @@ int run_whatif(const WhatifFlags& flags, Output& output) {
   const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
   stage.end();
   if (!facts) return fail(kUsage, facts_message_of(facts.error()));
-  if (const auto reason = lacks(*facts)) return fail(kFailed, *reason);
+  if (const auto reason = explain::why_not_replayed(*facts)) return fail(kFailed, *reason);
   RecordFunction graph_stage("whatif: graph");
-  const simulate::Simulation simulation = simulation_of(*trace, *facts);
+  const simulate::Simulation simulation = explain::simulation_of(*facts);
   graph_stage.end();
 
   RecordFunction replay_stage("whatif: replay");
   std::optional<simulate::Prediction> prediction;
   std::vector<simulate::Candidate> candidates;
   if (!changes.empty()) {
-    auto predicted = simulate::predict(simulation, changes);
+    auto predicted = simulate::predict(simulation, changes, base_of(changes));
     if (!predicted) return fail(kUsage, message_of(predicted.error()));
     prediction = *std::move(predicted);
   } else if (!flags.critical_path) {
     candidates = simulate::try_changes(simulation);
   }
   replay_stage.end();
+  if (!flags.out.empty()) return write_simulated(flags, simulation, changes, output);
   if (flags.json)
     output.write(report::whatif_json(*facts, simulation, prediction ? &*prediction : nullptr,
                                      changes, candidates));
@@ -112,17 +110,31 @@ void add_whatif_command(CommandLine& line) {
   CLI::Option* path =
       command.switch_flag("--critical-path", &flags->critical_path,
                           "what the recorded step's time is spent on along its critical path");
-  command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  CLI::Option* json =
+      command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  CLI::Option* out = command.text_flag(
+      "--out", &flags->out, "OUT.json.gz",
+      "write the predicted trace, which opens like any other; needs --change", {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "write over OUT.json.gz when it exists")
+      ->needs(out);
   path->excludes(change);
+  out->needs(change)->excludes(json);
   command.epilogue(R"(Changes:
   speed NAME 2x         GPU work of that kernel or operator takes half its time
   cpu 1.5x              Python, operators and calls on the CPU take 1/1.5 of their time
   remove NAME           that kernel, operator or range is gone, with what it launches
   remove-sync [NAME]    the CPU does not wait for the GPU (in that call, operator or range)
-  no-profiler [US]      each recorded event costs the program that many microseconds less
+  no-profiler [US]      without the cost of recording: estimated, or microseconds an event
   cuda-graph            one launch a step
   pin [GB/S]            copies from pageable memory come from pinned memory
   overlap-copies        copies between CPU and GPU run on a stream of their own
+  fuse NAME             kernels in a row of each occurrence become one
+  gpu 1.5x, gpu NAME    all kernels faster, or as on another GPU (rough)
+  copies 2x             copies take half their time
+  communication 2x      collectives take half their time
+  loader 2x             waiting for the DataLoader takes half its time
+  workers 8 [from 2]    so many DataLoader workers
+  batch 2x              a step does twice the work (rough)
 
 NAME is a whole name; when no event has that name, all that contain it are meant.
 
@@ -130,6 +142,7 @@ Examples:
   lanescope whatif trace.json.gz                             the usual changes, best first
   lanescope whatif trace.json.gz --change "speed aten::mm 2x"
   lanescope whatif trace.json.gz --change remove-sync --change "cpu 1.5x"
+  lanescope whatif trace.json.gz --change cuda-graph --out after.json.gz
   lanescope whatif trace.json.gz --critical-path
 
 docs/definitions/whatif.md says what each change assumes and how sure a prediction is.

@@ -6,6 +6,7 @@
 
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/explain/user_code.h"
@@ -22,18 +23,29 @@ bool is_general(const Finding& finding) {
   return finding.kind == FindingKind::kBound || (rule && rule->is_general);
 }
 
-bool is_cost(const Finding& finding) {
-  return finding.kind == FindingKind::kCost && finding.at_stake_ns > 0 &&
-         finding.at_stake_ratio >= kLeastGain && !finding.try_next.empty();
+bool is_predicted(const Finding& finding) { return finding.gain.state == Gain::State::kPredicted; }
+
+// What orders costs.
+std::int64_t gain_ns(const Finding& finding) {
+  return is_predicted(finding) ? finding.gain.gain_ns : finding.at_stake_ns;
+}
+
+bool is_cost(const Explanation& explanation, const Finding& finding) {
+  if (finding.kind != FindingKind::kCost || finding.at_stake_ns <= 0 || finding.try_next.empty())
+    return false;
+  if (!is_predicted(finding)) return finding.at_stake_ratio >= kLeastGain;
+  return static_cast<double>(finding.gain.gain_ns) >=
+         kLeastGain * static_cast<double>(explanation.gains->base().step_ns);
 }
 
 // Findings that may be acted on, in their order, the bound at the place that its stake gives it.
-std::vector<std::size_t> candidates_of(const std::vector<Finding>& findings) {
+std::vector<std::size_t> candidates_of(const Explanation& explanation) {
+  const std::vector<Finding>& findings = explanation.findings;
   std::vector<std::size_t> found;
   std::int64_t largest_cost_ns = 0;
   std::size_t cost_count = 0;
   for (const Finding& finding : findings) {
-    if (!is_cost(finding) || is_general(finding)) continue;
+    if (!is_cost(explanation, finding) || is_general(finding)) continue;
     ++cost_count;
     largest_cost_ns = std::max(largest_cost_ns, finding.at_stake_ns);
   }
@@ -48,7 +60,7 @@ std::vector<std::size_t> candidates_of(const std::vector<Finding>& findings) {
     const bool fills_memory =
         finding.kind == FindingKind::kMemory && !finding.brief.pattern.empty();
     if (finding.kind == FindingKind::kEnds || leads || fills_memory ||
-        (is_cost(finding) && !is_general(finding)) || is_unexplained)
+        (is_cost(explanation, finding) && !is_general(finding)) || is_unexplained)
       found.push_back(i);
   }
   const auto comes_before = [&](std::size_t a, std::size_t b) {
@@ -59,7 +71,7 @@ std::vector<std::size_t> candidates_of(const std::vector<Finding>& findings) {
     };
     const Finding &left = findings[a], &right = findings[b];
     return rank(left) != rank(right) ? rank(left) < rank(right)
-                                     : rank(left) == 2 && left.at_stake_ns > right.at_stake_ns;
+                                     : rank(left) == 2 && gain_ns(left) > gain_ns(right);
   };
   std::stable_sort(found.begin(), found.end(), comes_before);
   return found;
@@ -137,12 +149,41 @@ std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers)
   return takers;
 }
 
+// All gains are told on the step without the profiler, and none is longer than it.
+void use_base(const GainModel& gains, const Finding& finding, Suggestion& suggestion) {
+  suggestion.gain_ns = gains.at_most_ns(finding);
+  if (is_predicted(finding)) {
+    suggestion.is_predicted = true;
+    suggestion.at_most_ns = suggestion.gain_ns;
+    suggestion.gain_ns = finding.gain.gain_ns;
+  }
+  const std::int64_t step_ns = gains.base().step_ns;
+  suggestion.gain_ratio =
+      step_ns <= 0 ? 0 : static_cast<double>(suggestion.gain_ns) / static_cast<double>(step_ns);
+}
+
 }  // namespace
+
+std::optional<Together> gain_together(const Explanation& explanation,
+                                      const std::vector<Suggestion>& first) {
+  Together together;
+  std::vector<const Finding*> findings;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    if (!first[i].is_predicted) continue;
+    together.numbers.push_back(i + 1);
+    findings.push_back(&explanation.findings[first[i].finding]);
+  }
+  if (findings.size() < 2) return std::nullopt;
+  const Gain gain = explanation.gains->gain_of(findings);
+  if (gain.state != Gain::State::kPredicted) return std::nullopt;
+  together.gain_ns = gain.gain_ns;
+  return together;
+}
 
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation) {
   std::vector<Suggestion> chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
-  for (const std::size_t index : candidates_of(explanation.findings)) {
+  for (const std::size_t index : candidates_of(explanation)) {
     const Finding& finding = explanation.findings[index];
     Suggestion next;
     next.finding = index;
@@ -154,6 +195,7 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
     if (finding.kind == FindingKind::kBound || finding.kind == FindingKind::kCost) {
       next.gain_ns = std::min(finding.at_stake_ns, wall_ns);
       next.gain_ratio = std::clamp(finding.at_stake_ratio, 0.0, 1.0);
+      if (explanation.gains) use_base(*explanation.gains, finding, next);
     }
     next.verdict = finding.brief.pattern.empty() ? finding.verdict : finding.brief;
     next.place = place_of(facts, finding);

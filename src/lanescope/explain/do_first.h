@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lanescope/explain/facts.h"
@@ -13,11 +14,15 @@ namespace lanescope::explain {
 inline constexpr std::size_t kMostSuggestions = 3;
 
 struct Suggestion {
-  std::size_t finding = 0;   // index in Explanation::findings
-  std::int64_t gain_ns = 0;  // per step: the time at stake, at most the step; 0: no time
-  double gain_ratio = 0;     // of a step's wall, at most 1
-  Sentence verdict, action;  // one line each
-  Sentence place;            // in the user's code (user_code.h); empty: unknown
+  std::size_t finding = 0;  // index in Explanation::findings
+  // Per step: the predicted gain, else the time at stake, at most the step without the profiler;
+  // 0: no time.
+  std::int64_t gain_ns = 0;
+  double gain_ratio = 0;        // of that step, at most 1
+  bool is_predicted = false;    // gain_ns is what a replay of the step gains
+  std::int64_t at_most_ns = 0;  // the time at stake, when gain_ns is predicted
+  Sentence verdict, action;     // one line each
+  Sentence place;               // in the user's code (user_code.h); empty: unknown
 };
 
 // At most kMostSuggestions, in this order: what ends the program; what took longer than all other
@@ -25,9 +30,19 @@ struct Suggestion {
 // The bound itself, and idle time in general, are among the costs only if no cost has half as much
 // at stake (with three costs or more: a quarter). Findings that only say where time is, that
 // something is normal, or what the recording lacks are never suggestions.
-// docs/definitions/explain.md#do-first
+// A cost with a predicted gain counts with that gain, and leaves the list when it is below
+// kLeastGain. docs/definitions/explain.md#do-first
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation);
 inline constexpr double kLeastGain = 0.01;
+
+// What the suggestions with a predicted gain gain together; nothing: fewer than two have one, or
+// their sum is unsure. `numbers`: their places in the list, from 1.
+struct Together {
+  std::vector<std::size_t> numbers;
+  std::int64_t gain_ns = 0;
+};
+std::optional<Together> gain_together(const Explanation& explanation,
+                                      const std::vector<Suggestion>& first);
 
 // Who holds most of a step, at most three, largest first: the owners (owners.h). In traces without
 // the launch calls of the GPU work: kernels by readable name. Empty: nothing takes a twentieth of

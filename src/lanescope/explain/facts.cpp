@@ -194,6 +194,12 @@ void measure_steady(Facts& facts) {
     join(facts.steady_windows, facts.step_window(index));
     if (facts.main_device) facts.wall += facts.device().walls[index];
     if (facts.cpu) facts.cpu_wall += facts.cpu->walls[index];
+    if (!facts.vendor) continue;
+    const analysis::VendorWall wall = facts.vendor->wall_of(facts.step_window(index));
+    facts.vendor_wall.wall_ns += wall.wall_ns;
+    facts.vendor_wall.compute_ns += wall.compute_ns;
+    facts.vendor_wall.exposed_communication_ns += wall.exposed_communication_ns;
+    facts.vendor_wall.exposed_copy_ns += wall.exposed_copy_ns;
   }
   if (!facts.main_device) return;
   facts.launches = analysis::compute_launch_stats(*facts.trace, facts.links,
@@ -267,7 +273,10 @@ Result<Facts> gather_facts(const Trace& trace, const analysis::StepOptions& opti
     facts.steps.device_behind = true;
   }
   for (auto& timeline : timelines) facts.devices.push_back(facts_of(facts, std::move(timeline)));
-  if (!facts.main_device) facts.cpu = cpu_facts_of(facts);
+  if (!facts.main_device) {
+    facts.cpu = cpu_facts_of(facts);
+    facts.vendor = analysis::find_vendor_device(trace);
+  }
   LANESCOPE_TRY(facts.selection, select_steps_of(facts, options));
   cut_gaps_at_long_step(facts);
   measure_steady(facts);

@@ -18,6 +18,7 @@
 #include "lanescope/analysis/slice_nesting.h"
 #include "lanescope/analysis/step_selection.h"
 #include "lanescope/analysis/steps.h"
+#include "lanescope/analysis/vendor_device.h"
 #include "lanescope/analysis/wall_partition.h"
 #include "lanescope/base/result.h"
 #include "lanescope/explain/finding.h"
@@ -66,6 +67,10 @@ struct Facts {
   // The device that was busy longest, which the rules are about; ties: the lowest number.
   std::optional<std::size_t> main_device;
   std::optional<HostFacts> cpu;  // only without a device
+  // Only without a device: another make, whose rows are not kernels and copies, and its wall in the
+  // steady steps.
+  std::optional<analysis::VendorDevice> vendor;
+  analysis::VendorWall vendor_wall;
   std::optional<analysis::HostTimeline> host;
   TrackId main_thread = kNone<TrackId>;
   analysis::MemoryTimeline memory;  // empty when the trace has no memory records

@@ -62,6 +62,17 @@ struct Explained {
   std::int64_t at_stake_ns = 0;
 };
 
+// What a fix gains by replay of the step without the profiler (predicted_gains.h).
+struct Gain {
+  enum class State : std::uint8_t {
+    kNone,       // no replay follows this fix, or the trace cannot be replayed
+    kUnsure,     // it depends too much on what recording cost
+    kPredicted,  // `gain_ns`, which may be 0
+  } state = State::kNone;
+  std::int64_t gain_ns = 0;        // per step, at most what is at stake
+  std::string then_bound_by = {};  // "GPU": what limits the step after the fix
+};
+
 struct Finding {
   std::string rule;  // set by the runner
   FindingKind kind = FindingKind::kCost;
@@ -81,6 +92,7 @@ struct Finding {
   std::uint64_t sample_count = 0;
   std::string sample_noun;  // empty: steady steps, and the runner says what they are called
   std::vector<Explained> explains;
+  Gain gain;           // of kCost, when it was predicted
   bool leads = false;  // kOnce, longer than all other steps together: is before kCost
 };
 

@@ -48,6 +48,16 @@ bool contains(const std::vector<std::string>& ids, std::string_view id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
+// A browser's trace, or one of any other program.
+bool is_of_another_kind(const Trace& trace) {
+  const auto is_known = [](const Category& category) {
+    return category.kind != CategoryKind::kOther && category.kind != CategoryKind::kNone &&
+           category.kind != CategoryKind::kFlow;
+  };
+  return trace.slices().size() > 0 &&
+         std::none_of(trace.categories().begin(), trace.categories().end(), is_known);
+}
+
 Sentence cpu_headline(const Facts& facts) {
   if (facts.trace->import_stats().is_truncated())
     return say(
@@ -59,9 +69,18 @@ Sentence cpu_headline(const Facts& facts) {
     const auto* finding = std::get_if<Finding>(&outcome);
     if (!finding) continue;
     Sentence headline = finding->verdict;
-    headline.pattern = "The trace holds no GPU work. " + headline.pattern;
+    if (!facts.vendor)
+      headline.pattern =
+          (rules::used_gpu(facts) ? "The program used a GPU, but the trace holds none of its work. "
+                                  : "The trace holds no GPU work. ") +
+          headline.pattern;
     return headline;
   }
+  if (is_of_another_kind(*facts.trace))
+    return say(facts,
+               "This is not a trace of PyTorch or of a GPU: of its {} [slice|slices] none has a "
+               "category that explain knows. lanescope info shows what it holds.",
+               {count(facts.trace->slices().size())});
   return say("The trace holds no GPU work: it does not show what bounds a step on a GPU.");
 }
 
@@ -72,9 +91,10 @@ Sentence plain_headline(const Facts& facts) {
     const bool called =
         std::any_of(trace.categories().begin(), trace.categories().end(),
                     [](const Category& category) { return is_api_call(category.kind); });
-    return called ? say("The trace holds calls to the GPU but no GPU work: it does not say what "
-                        "the GPU did.")
-                  : cpu_headline(facts);
+    return called && !facts.vendor
+               ? say("The trace holds calls to the GPU but no GPU work: it does not say what "
+                     "the GPU did.")
+               : cpu_headline(facts);
   }
   const auto& part = facts.wall.partition;
   if (trace.import_stats().is_truncated())

@@ -2,6 +2,7 @@
 // checked.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,14 @@ struct RuleRun {
   std::int64_t time_ns = 0;  // that the rule took
 };
 
+class GainModel;  // predicted_gains.h
+
 struct Explanation {
   Sentence headline;              // of all rules, whichever were asked
   bool is_answer = false;         // only the rules that RuleOptions::only names were asked
   std::vector<Finding> findings;  // bound, then cost by time at stake, then the other kinds
-  std::vector<RuleRun> runs;      // one a rule that was asked, in the order of all_rules()
+  std::shared_ptr<const GainModel> gains = nullptr;  // predict_gains(); null: nothing is predicted
+  std::vector<RuleRun> runs;  // one a rule that was asked, in the order of all_rules()
 };
 
 // kInvalidArgument: an id that is no rule's. Any thread.

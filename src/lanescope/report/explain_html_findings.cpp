@@ -208,7 +208,12 @@ std::string do_first_section_html(const Facts& facts, const Explanation& explana
       html += fmt::format(" <b>{}</b>", html_escaped(gain));
     html += fmt::format("<br/>{}</li>\n", html_escaped(action_text(each)));
   }
-  return html + "</ol>\n</section>\n";
+  html += "</ol>\n";
+  if (const std::string together = together_text(explanation, first); !together.empty())
+    html += fmt::format("<p>{}</p>\n", html_escaped(together));
+  if (const std::string base = base_text(facts, explanation); !base.empty())
+    html += fmt::format("<p>{}</p>\n", html_escaped(base));
+  return html + "</section>\n";
 }
 
 std::string findings_section_html(const Facts& facts, const Explanation& explanation) {

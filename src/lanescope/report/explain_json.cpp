@@ -1,4 +1,5 @@
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
 
@@ -54,6 +55,7 @@ class ExplanationJson {
     if (facts_.selection.long_step) step_number("long_step", *facts_.selection.long_step);
     devices();
     cpu();
+    base();
     suggestions();
     json_.begin_array("findings");
     for (const Finding& each : explanation_.findings) finding(each);
@@ -154,6 +156,10 @@ class ExplanationJson {
     json_.begin_object().text("rule", each.rule).text("kind", finding_kind_name(each.kind));
     sentence("verdict", each.verdict);
     json_.integer("at_stake_ns", each.at_stake_ns).real("at_stake_ratio", each.at_stake_ratio);
+    if (each.gain.state == explain::Gain::State::kPredicted) {
+      json_.integer("predicted_gain_ns", each.gain.gain_ns);
+      json_.text("then_bound_by", each.gain.then_bound_by);
+    }
     json_.text("confidence", confidence_name(each.confidence));
     json_.integer("sample_count", each.sample_count).text("sample_noun", each.sample_noun);
     json_.begin_array("arithmetic");
@@ -177,9 +183,19 @@ class ExplanationJson {
       sentence("verdict", each.verdict);
       sentence("action", each.action);
       if (!each.place.pattern.empty()) sentence("place", each.place);
-      json_.integer("gain_ns", each.gain_ns).real("gain_ratio", each.gain_ratio).end_object();
+      json_.integer("gain_ns", each.gain_ns).real("gain_ratio", each.gain_ratio);
+      json_.boolean("gain_is_predicted", each.is_predicted).end_object();
     }
     json_.end_array();
+  }
+
+  // The step that gains are of.
+  void base() {
+    if (!explanation_.gains) return;
+    const explain::StepBase& base = explanation_.gains->base();
+    json_.begin_object("without_profiler").integer("step_ns", base.step_ns);
+    json_.integer("error_ns", base.error_ns).integer("recorded_step_ns", base.recorded_ns);
+    json_.end_object();
   }
 
   void slice(SliceId id) {

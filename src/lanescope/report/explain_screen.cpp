@@ -7,6 +7,7 @@
 
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/report/explain_text.h"
@@ -56,6 +57,15 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
           {label, facts.per_step(total_ns),
            static_cast<double>(total_ns) / static_cast<double>(facts.steady_wall_ns())});
   };
+  if (facts.vendor) {
+    const analysis::VendorWall& wall = facts.vendor_wall;
+    const std::string device = facts.vendor->name;
+    add((device + " computing").c_str(), wall.compute_ns);
+    add("collectives, no compute", wall.exposed_communication_ns);
+    add("copies, no compute", wall.exposed_copy_ns);
+    add((device + " idle or waiting").c_str(), wall.idle_ns());
+    return parts;
+  }
   if (!facts.main_device) {
     for (std::size_t i = 0; i < analysis::kHostPartCount; ++i)
       add(host_part_text(static_cast<HostPart>(i)), facts.cpu_wall.part_ns[i]);
@@ -123,12 +133,14 @@ class Screen {
     for (const std::string& line : damage_lines(explanation_)) out_ += wrapped("", line, width_);
     write_wall();
     const std::vector<Suggestion> first = explain::do_first(facts_, explanation_);
+    const std::size_t after_wall = out_.size();
     if (first.empty())
       write_nothing_to_do();
     else
       write_first(first);
     if (!first.empty()) write_owners();
     write_rest(first);
+    if (!first.empty()) insert_largest_kernels(after_wall);
     return std::move(out_);
   }
 
@@ -152,6 +164,8 @@ class Screen {
     out_ += fmt::format("\n{}  {}\n", pad_right(wall_subject(facts_), label_width),
                         pad_left(rounded_time(facts_.per_step(facts_.steady_wall_ns())), 8));
     for (const WallLine& line : lines) write_wall_line(line, label_width - 2);
+    if (const std::string base = base_text(facts_, explanation_); !base.empty())
+      out_ += wrapped("", base, width_);
   }
 
   void write_wall_line(const WallLine& line, std::size_t label_width) {
@@ -174,14 +188,31 @@ class Screen {
       out_ += gain.empty() ? wrapped(start, verdict, width_) : with_gain(start, verdict, gain);
       out_ += wrapped("   ", action_text(each), width_);
     }
+    if (const std::string together = together_text(explanation_, first); !together.empty())
+      out_ += wrapped("", together, width_);
   }
 
-  // With the gain right-aligned on the first line.
+  // With the gain right-aligned on the first line; the lines below have the whole width.
   std::string with_gain(const std::string& start, const std::string& verdict,
                         const std::string& gain) const {
     const std::string text = wrapped(start, verdict, width_ - text_length(gain) - 2);
-    const std::size_t end = text.find('\n');
-    return pad_right(text.substr(0, end), width_ - text_length(gain)) + gain + text.substr(end);
+    const std::string line = text.substr(0, text.find('\n'));
+    std::string rest = verdict.substr(std::min(verdict.size(), line.size() - start.size()));
+    rest.erase(0, rest.find_first_not_of(' '));
+    return pad_right(line, width_ - text_length(gain)) + gain + "\n" +
+           (rest.empty() ? "" : wrapped(std::string(start.size(), ' '), rest, width_));
+  }
+
+  // Where the screen has room for it.
+  void insert_largest_kernels(std::size_t place) {
+    const std::string text = largest_kernels_text(facts_);
+    if (text.empty()) return;
+    const std::string lines = wrapped("", text, width_);
+    const auto count = [](const std::string& all) {
+      return std::count(all.begin(), all.end(), '\n');
+    };
+    if (count(out_) + count(lines) <= static_cast<std::ptrdiff_t>(kScreenLines))
+      out_.insert(place, lines);
   }
 
   // Who holds the time, whatever the findings say of it.
@@ -332,9 +363,47 @@ std::string rest_text(const Explanation& explanation, const std::vector<Suggesti
 }
 
 std::string gain_text(const Suggestion& suggestion) {
+  if (suggestion.is_predicted)
+    return fmt::format("predicted {} (at most {})", rounded_time(suggestion.gain_ns),
+                       rounded_time(suggestion.at_most_ns));
   return suggestion.gain_ns <= 0 ? ""
                                  : fmt::format("up to {} ({})", rounded_time(suggestion.gain_ns),
                                                rounded_percent(suggestion.gain_ratio));
+}
+
+std::string together_text(const Explanation& explanation, const std::vector<Suggestion>& first) {
+  const auto together = explain::gain_together(explanation, first);
+  if (!together) return {};
+  std::string numbers;
+  for (std::size_t i = 0; i < together->numbers.size(); ++i)
+    numbers += fmt::format("{}{}",
+                           i == 0                              ? ""
+                           : i + 1 == together->numbers.size() ? " and "
+                                                               : ", ",
+                           together->numbers[i]);
+  return fmt::format("Fixes {} together: predicted {}.", numbers, rounded_time(together->gain_ns));
+}
+
+std::string base_text(const Facts& facts, const Explanation& explanation) {
+  if (!explanation.gains) return {};
+  const explain::StepBase& base = explanation.gains->base();
+  const char* what = facts.steps.marked ? "a step" : "this";
+  // Recording did not delay what limits the step.
+  if (base.recorded_ns - base.step_ns < base.recorded_ns / 50)
+    return fmt::format("Without the profiler {} takes about as long.", what);
+  return fmt::format("Without the profiler {} takes about {} +- {}. Gains are of that.", what,
+                     rounded_time(base.step_ns), rounded_time(base.error_ns));
+}
+
+std::string largest_kernels_text(const Facts& facts) {
+  if (!facts.main_device || facts.wall.partition.compute_ns * 2 < facts.wall.partition.wall_ns)
+    return {};
+  std::string text;
+  for (const explain::TimeTaker& taker : explain::largest_time_takers(facts))
+    text += fmt::format("{}{} {}", text.empty() ? "Most of the GPU's time: " : "; ",
+                        rounded_sentence(explain::say("{}", {taker.what.values.front()})),
+                        rounded_percent(taker.ratio));
+  return text.empty() ? text : text + ".";
 }
 
 NothingToDo nothing_to_do(const Facts& facts, const Explanation& explanation) {

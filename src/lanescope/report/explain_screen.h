@@ -38,11 +38,20 @@ std::vector<std::string> damage_lines(const explain::Explanation& explanation,
 std::string rest_text(const explain::Explanation& explanation,
                       const std::vector<explain::Suggestion>& first);
 
-// "up to 15.7 us (8 %)"; empty: the finding has no time at stake.
+// "predicted 2.90 ms (at most 3.20 ms)", "up to 15.7 us (8 %)"; empty: no time is at stake.
 std::string gain_text(const explain::Suggestion& suggestion);
+// "Fixes 1 and 3 together: predicted 4.10 ms."; empty: fewer than two are predicted.
+std::string together_text(const explain::Explanation& explanation,
+                          const std::vector<explain::Suggestion>& first);
+// What gains are of: the step without the profiler; empty: none is predicted.
+std::string base_text(const explain::Facts& facts, const explain::Explanation& explanation);
 
 // What to do, and where in the user's code.
 std::string action_text(const explain::Suggestion& suggestion, bool markdown = false);
+
+// "Most of the GPU's time: GEMM bf16 25 %; mul, bf16 11 %.": if the GPU computes for half of a step
+// or more; else empty.
+std::string largest_kernels_text(const explain::Facts& facts);
 
 // Shown instead of "Do first" if there is no finding to act on.
 struct NothingToDo {

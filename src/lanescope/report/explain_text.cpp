@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/report/explain_screen.h"
 #include "lanescope/report/explain_words.h"
 #include "lanescope/report/text_format.h"
@@ -91,6 +92,8 @@ class ExplanationText {
               ? ""
               : fmt::format("; slow: {}", slow_steps_text(facts_, statistics.slow)));
     }
+    if (const std::string base = base_text(facts_, explanation_); !base.empty())
+      out_ += wrapped("  ", base);
     if (markdown_) out_ += "```\n";
     write_other_devices();
   }
@@ -140,6 +143,8 @@ class ExplanationText {
                       fmt::format("{} (finding {})", verdict, each.finding + 1));
       out_ += wrapped("   ", action_text(each, markdown_));
     }
+    if (const std::string together = together_text(explanation_, first); !together.empty())
+      out_ += wrapped(markdown_ ? "\n" : "", together);
   }
 
   void write_findings() {
@@ -169,6 +174,7 @@ class ExplanationText {
     if (finding.at_stake_ns > 0 && is_per_step)
       about += fmt::format("; at stake: up to {}{} ({:.1f}%)", format_time_ns(finding.at_stake_ns),
                            facts_.steps.marked ? " per step" : "", finding.at_stake_ratio * 100);
+    about += predicted_text(finding);
     about += fmt::format("; {} confidence from {} {}", confidence_name(finding.confidence),
                          format_count(finding.sample_count), sample_noun_text(finding));
     out_ += wrapped(indent + "[", about + "]");
@@ -179,6 +185,21 @@ class ExplanationText {
       out_ += wrapped(indent + bullet + "> ", evidence_text(evidence));
     for (const std::string& advice : finding.try_next)
       out_ += wrapped(indent + bullet + "try: ", advice);
+  }
+
+  std::string predicted_text(const Finding& finding) const {
+    const explain::Gain& gain = finding.gain;
+    if (gain.state == explain::Gain::State::kUnsure)
+      return "; no prediction: it depends on what recording cost";
+    if (gain.state != explain::Gain::State::kPredicted) return {};
+    const double ratio =
+        static_cast<double>(gain.gain_ns) /
+        static_cast<double>(std::max<std::int64_t>(1, explanation_.gains->base().step_ns));
+    if (ratio >= explain::kLeastGain)
+      return fmt::format("; predicted gain: {} ({:.1f}%), then bound by {}",
+                         format_time_ns(gain.gain_ns), ratio * 100, gain.then_bound_by);
+    return fmt::format("; predicted gain: nothing, {} bounds the step without the profiler",
+                       gain.then_bound_by);
   }
 
   std::string evidence_text(const Evidence& evidence) const {

@@ -62,6 +62,31 @@ std::string outcome_line(const char* label, const Outcome& outcome) {
                      limit_name(outcome.limit), shares_text(outcome.path));
 }
 
+std::string unprofiled_note(const Simulation& simulation) {
+  return wrapped("  - ",
+                 fmt::format("Without the profiler: {} +- {}, estimated from the number of events. "
+                             "Half of the programs that were also timed came within 15 %.",
+                             format_time_ns(simulation.unprofiled.outcome.step_ns),
+                             format_time_ns(simulation.unprofiled.error_ns())));
+}
+
+// The gain, or why there is none to tell.
+std::string gain_line(const Simulation& simulation, const simulate::Prediction& prediction) {
+  if (prediction.is_unsure())
+    return wrapped("  ", fmt::format("The gain is unsure: between {} and {}, depending on what "
+                                     "recording cost. Time a step without a profiler, then give "
+                                     "--change 'no-profiler US' the cost an event that fits it.",
+                                     format_time_ns(prediction.low_gain_ns),
+                                     format_time_ns(prediction.high_gain_ns))) +
+           "\n";
+  if (!simulation.explains_step())
+    return wrapped("  ", "The trace explains too little of its own step to predict a gain.") + "\n";
+  const std::int64_t gain = prediction.gain_ns();
+  return fmt::format(
+      "  gain      {:>11}   {} of the step\n\n", format_time_ns(gain),
+      format_percent(static_cast<double>(gain), static_cast<double>(prediction.before.step_ns)));
+}
+
 std::string readable(const std::string& name) {
   return shorten(one_line(names::readable_kernel_name(name)), 60);
 }
@@ -114,19 +139,18 @@ std::string whatif_text(const explain::Facts& facts, const Simulation& simulatio
                         const simulate::Prediction& prediction,
                         std::span<const simulate::Change> changes) {
   std::string out = fmt::format("A step ({}):\n\n", steps_text(facts));
-  out += outcome_line("recorded", prediction.before);
-  out += outcome_line("predicted", prediction.after);
-  const std::int64_t gain = prediction.gain_ns();
-  out += fmt::format(
-      "\n  gain      {:>11}   {} of the step\n\n", format_time_ns(gain),
-      format_percent(static_cast<double>(gain), static_cast<double>(prediction.before.step_ns)));
-  for (const std::string& note : prediction.notes) out += wrapped("  - ", note + ".");
-  if (std::none_of(changes.begin(), changes.end(), [](const simulate::Change& change) {
+  const bool is_unprofiled = prediction.before.step_ns != simulation.recorded.step_ns;
+  out += outcome_line("recorded", simulation.recorded);
+  if (is_unprofiled) out += outcome_line("unprofiled", simulation.unprofiled.outcome);
+  const bool only_profiler =
+      std::all_of(changes.begin(), changes.end(), [](const simulate::Change& change) {
         return change.kind == simulate::ChangeKind::kNoProfiler;
-      }))
-    out += wrapped("  - ",
-                   "Both times include what recording costs; add --change no-profiler to leave "
-                   "that out.");
+      });
+  if (only_profiler && is_unprofiled) return out + "\n" + unprofiled_note(simulation);
+  out += outcome_line("predicted", prediction.after);
+  out += "\n" + gain_line(simulation, prediction);
+  for (const std::string& note : prediction.notes) out += wrapped("  - ", note + ".");
+  if (is_unprofiled) out += unprofiled_note(simulation);
   return out + "\n" + wrapped("  ", sure_text(simulation.identity) + ".");
 }
 
@@ -134,9 +158,10 @@ std::string whatif_table_text(const explain::Facts& facts, const Simulation& sim
                               std::span<const simulate::Candidate> candidates) {
   std::string out = fmt::format("A step ({}):\n\n", steps_text(facts));
   out += outcome_line("recorded", simulation.recorded);
+  out += outcome_line("unprofiled", simulation.unprofiled.outcome);
   if (candidates.empty())
-    return out + "\n  None of the usual changes alone would gain 1% of it.\n\n" +
-           wrapped("  ", sure_text(simulation.identity) + ".");
+    return out + "\n  None of the usual changes alone would surely gain 1% of it.\n\n" +
+           unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".");
   out += fmt::format("\n  {:>11}{:>11}{:>9}  {:<14}  change, each alone\n", "predicted", "gain",
                      "of step", "then bound by");
   for (const simulate::Candidate& each : candidates) {
@@ -148,12 +173,12 @@ std::string whatif_table_text(const explain::Facts& facts, const Simulation& sim
                        format_time_ns(each.prediction.after.step_ns),
                        format_time_ns(each.prediction.gain_ns()),
                        format_percent(static_cast<double>(each.prediction.gain_ns()),
-                                      static_cast<double>(simulation.recorded.step_ns)),
+                                      static_cast<double>(each.prediction.before.step_ns)),
                        limit_name(each.prediction.after.limit), text);
   }
   return out + "\n" +
          wrapped("  ", "Gains do not add up: give several --change to see them together.") +
-         wrapped("  ", sure_text(simulation.identity) + ".");
+         unprofiled_note(simulation) + wrapped("  ", sure_text(simulation.identity) + ".");
 }
 
 std::string critical_path_text(const explain::Facts& facts, const Simulation& simulation) {
@@ -186,12 +211,17 @@ std::string whatif_json(const explain::Facts& facts, const Simulation& simulatio
   json.integer("steady_step_count", facts.selection.steady.size());
   identity_json(json, simulation);
   outcome_json(json, "recorded", simulation.recorded);
+  outcome_json(json, "unprofiled", simulation.unprofiled.outcome);
+  json.integer("unprofiled_error_ns", simulation.unprofiled.error_ns());
   json.begin_array("changes");
   for (const simulate::Change& change : changes) json.text({}, change.text);
   json.end_array();
   if (prediction) {
     outcome_json(json, "predicted", prediction->after);
     json.integer("gain_ns", prediction->gain_ns());
+    json.integer("low_gain_ns", prediction->low_gain_ns);
+    json.integer("high_gain_ns", prediction->high_gain_ns);
+    json.boolean("is_sure", !prediction->is_unsure() && simulation.explains_step());
     json.begin_array("notes");
     for (const std::string& note : prediction->notes) json.text({}, note);
     json.end_array();

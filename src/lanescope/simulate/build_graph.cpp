@@ -636,6 +636,13 @@ class Builder {
       work.start = position_[work.start];
       work.end = position_[work.end];
     }
+    for (const Thread& thread : threads_) {
+      ThreadMoments moments{thread.track, {}};
+      moments.points.reserve(thread.points.size());
+      for (std::uint32_t i = 0; i < thread.points.size(); ++i)
+        moments.points.push_back(position_[thread.first + i]);
+      graph_.threads.push_back(std::move(moments));
+    }
     for (HostWait& wait : graph_.waits) {
       renumber(wait.wait_edge);
       const auto own = own_edge_.find(wait.own_edge);

@@ -9,19 +9,24 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/base/duration.h"
+#include "lanescope/model/gpu_catalog.h"
 
 namespace lanescope::simulate {
 namespace {
 
-// What an event costs the program that records it, in microseconds: all of the recording divided by
-// the number of events. Fitted to programs that were also timed without a profiler:
-// docs/measurements/whatif.md has the fit and its error.
-constexpr double kTorchEventUs = 5.5;
-constexpr double kOwnEventUs = 5.0;
+// What recording costs a thread where an event begins or ends: so much at most, and at most that
+// share of the time until the next event. Fitted to programs that were also timed without a
+// profiler; docs/measurements/whatif.md has the fit and its error.
+constexpr double kRecordingNs = 7'500;
+constexpr double kRecordingShare = 0.5;
 
 constexpr char kKinds[] =
-    "'speed NAME 2x', 'cpu 1.5x', 'remove NAME', 'remove-sync [PATTERN]', 'no-profiler [US]', "
-    "'cuda-graph', 'pin [GB/S]' or 'overlap-copies'";
+    "'speed NAME 2x', 'cpu 1.5x', 'gpu 1.5x', 'gpu NAME', 'copies 2x', 'communication 2x', "
+    "'loader 2x', 'workers N', 'batch 2x', 'remove NAME', 'fuse NAME', 'remove-sync [PATTERN]', "
+    "'no-profiler [US]', 'cuda-graph', 'pin [GB/S]' or 'overlap-copies'";
+
+// Work that is shorter does not grow with the batch, nor shrink on a faster GPU.
+constexpr std::int64_t kFixedWorkNs = 5'000;
 
 Error wrong(std::string_view found, std::string_view expected) {
   return {Errc::kInvalidArgument, fmt::format("expected {}; found '{}'", expected, found)};
@@ -56,6 +61,43 @@ Result<Change> parse_speed(Change change, std::string_view rest) {
     return wrong(change.text, "'speed NAME 2x': a kernel or operator and how many times faster");
   change.name = trimmed(rest.substr(0, space));
   change.factor = *factor;
+  return change;
+}
+
+// A kind of time and how many times faster it is; for the GPU also the name of another one.
+Result<Change> parse_scale(Change change, std::string_view word, std::string_view rest) {
+  change.kind = word == "gpu"             ? ChangeKind::kGpu
+                : word == "copies"        ? ChangeKind::kCopies
+                : word == "communication" ? ChangeKind::kCommunication
+                : word == "loader"        ? ChangeKind::kLoader
+                                          : ChangeKind::kBatch;
+  if (const auto factor = factor_of(rest)) {
+    change.factor = *factor;
+    return change;
+  }
+  if (word == "gpu" && !rest.empty()) {
+    change.name = rest;
+    return change;
+  }
+  return wrong(change.text, word == "gpu" ? "'gpu 1.5x' or 'gpu NAME'"
+                            : word == "batch"
+                                ? "'batch 2x': how many times larger"
+                                : fmt::format("'{} 2x': how many times faster", word));
+}
+
+// "4", "8 from 2".
+Result<Change> parse_workers(Change change, std::string_view rest) {
+  change.kind = ChangeKind::kWorkers;
+  change.number = take_decimal(&rest);
+  rest = trimmed(rest);
+  if (rest.starts_with("from ")) {
+    rest = trimmed(rest.substr(5));
+    change.from = take_decimal(&rest);
+    if (!change.from || *change.from < 1) change.number.reset();
+  }
+  if (!change.number || *change.number < 1 || !trimmed(rest).empty())
+    return wrong(change.text,
+                 "'workers 4' or 'workers 8 from 2': how many, and how many there are now");
   return change;
 }
 
@@ -121,6 +163,27 @@ class Changer {
       case ChangeKind::kOverlapCopies:
         overlap_copies();
         break;
+      case ChangeKind::kFuse:
+        fuse();
+        break;
+      case ChangeKind::kGpu:
+        if (auto refused = gpu()) return *std::move(refused);
+        break;
+      case ChangeKind::kCopies:
+        scale_work(analysis::WorkClass::kCopy, 1 / change_.factor, 0);
+        break;
+      case ChangeKind::kCommunication:
+        scale_work(analysis::WorkClass::kCommunication, 1 / change_.factor, 0);
+        break;
+      case ChangeKind::kLoader:
+        scale_loader(1 / change_.factor);
+        break;
+      case ChangeKind::kWorkers:
+        if (auto refused = workers()) return *std::move(refused);
+        break;
+      case ChangeKind::kBatch:
+        batch();
+        break;
     }
     if (applied_.count == 0) return nothing_fits();
     return std::move(applied_);
@@ -144,6 +207,19 @@ class Changer {
         break;
       case ChangeKind::kOverlapCopies:
         expected = "copies between CPU and GPU";
+        break;
+      case ChangeKind::kFuse:
+        expected = "an operator, range or kernel of that name that runs several kernels in a row";
+        break;
+      case ChangeKind::kCopies:
+        expected = "copies";
+        break;
+      case ChangeKind::kCommunication:
+        expected = "collectives on the GPU";
+        break;
+      case ChangeKind::kLoader:
+      case ChangeKind::kWorkers:
+        expected = "time in the DataLoader";
         break;
       default:
         break;
@@ -276,19 +352,199 @@ class Changer {
   }
 
   void no_profiler() {
-    const bool own = trace_.metadata_json("lanescope").has_value();
-    const double cost_us = change_.number.value_or(own ? kOwnEventUs : kTorchEventUs);
-    const auto half_ns = static_cast<std::int64_t>(cost_us * 500);
+    if (!change_.number) {
+      take_out_recording(edges_);
+      applied_.count = edges_.size();
+      applied_.notes.push_back(
+          "what recording cost is estimated from the number of events; of the programs that were "
+          "also timed without a profiler, half came within 15 % and four of five within 35 % "
+          "(docs/measurements/whatif.md)");
+      return;
+    }
+    const auto half_ns = static_cast<std::int64_t>(*change_.number * 500);
     for (Edge& edge : edges_) {
-      if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
+      if (!is_host(edge)) continue;
       edge.weight_ns = std::max<std::int64_t>(edge.weight_ns - half_ns, 0);
       ++applied_.count;
     }
     applied_.notes.push_back(
-        fmt::format("each recorded event is taken to cost the program {:.1f} us{}", cost_us,
-                    change_.number ? ""
-                                   : ", fitted to measured programs, of which half came within 14 "
-                                     "% (docs/measurements/whatif.md)"));
+        fmt::format("each recorded event is taken to cost the program {:.1f} us", *change_.number));
+  }
+
+  void scale_work(std::optional<analysis::WorkClass> work_class, double by, std::int64_t least_ns) {
+    for (const GpuWork& work : graph_.works) {
+      if (work.work_edge == kNoIndex || (work_class && work.work != *work_class) ||
+          edges_[work.work_edge].weight_ns < least_ns)
+        continue;
+      Edge& edge = edges_[work.work_edge];
+      scale(edge, by);
+      edge.weight_ns = std::max(edge.weight_ns, least_ns);
+      ++applied_.count;
+    }
+  }
+
+  void scale_loader(double by) {
+    for (Edge& edge : edges_) {
+      if (edge.kind != EdgeKind::kData) continue;
+      scale(edge, by);
+      ++applied_.count;
+    }
+  }
+
+  // Time in the loader of each steady step. Workers make batches while the step runs, so a step
+  // waits for what they do not make in time.
+  std::optional<Error> workers() {
+    std::int64_t in_loader_ns = 0;
+    bool is_single = false;
+    for (const Edge& edge : edges_) {
+      if (edge.kind != EdgeKind::kData || edge.owner == kNone<SliceId>) continue;
+      in_loader_ns += edge.weight_ns;
+      is_single |= trace_.name(edge.owner).find("SingleProcess") != std::string_view::npos;
+    }
+    if (in_loader_ns == 0) return std::nullopt;  // nothing fits
+    if (!is_single && !change_.from)
+      return Error{Errc::kInvalidArgument,
+                   "'workers N' expects to know how many workers there are now, which the trace "
+                   "does not say; found only N. Use 'workers 8 from 2'"};
+    const double now = is_single ? 0 : *change_.from;
+    const double more = *change_.number;
+    for (Edge& edge : edges_) {
+      if (edge.kind != EdgeKind::kData) continue;
+      // The loader decides the step's pace, so `now` workers make one batch a step.
+      const std::int64_t step_ns = step_around(graph_.time_ns[edge.from]);
+      const double rest_ns = static_cast<double>(step_ns - edge.weight_ns);
+      const double batch_ns =
+          is_single ? static_cast<double>(edge.weight_ns) : static_cast<double>(step_ns) * now;
+      const double wait_ns = std::max(0.0, batch_ns / more - rest_ns);
+      edge.weight_ns = std::min(edge.weight_ns, static_cast<std::int64_t>(wait_ns));
+      ++applied_.count;
+    }
+    applied_.notes.push_back(
+        "workers are taken to make batches at the same rate each, with a free core for each: "
+        "storage and memory bandwidth may limit them earlier");
+    return std::nullopt;
+  }
+
+  // Length of the step that holds the moment; 0: none.
+  std::int64_t step_around(std::int64_t time_ns) const {
+    std::int64_t length = 0;
+    for (const StepBoundaries& step : graph_.steps) {
+      const std::int64_t from = boundary_ns(step.begin), to = boundary_ns(step.end);
+      if (time_ns >= from && time_ns < to) length = to - from;
+    }
+    return length;
+  }
+  std::int64_t boundary_ns(const Boundary& boundary) const {
+    return boundary.cpu_point == kNoIndex ? graph_.time_ns.back()
+                                          : graph_.time_ns[boundary.cpu_point] + boundary.after_ns;
+  }
+
+  void batch() {
+    scale_work(std::nullopt, change_.factor, kFixedWorkNs);
+    scale_loader(change_.factor);
+    applied_.notes.push_back(fmt::format(
+        "rough: a step now does {}x the work. GPU work of {} or more and the loader take that much "
+        "longer, shorter work and the CPU take as long as before, and memory must suffice",
+        change_.factor, format_ns(kFixedWorkNs)));
+  }
+  static std::string format_ns(std::int64_t ns) { return fmt::format("{} us", ns / 1000); }
+
+  // Rough: by the memory bandwidth of the two GPUs, or a factor.
+  std::optional<Error> gpu() {
+    double factor = change_.factor;
+    if (!change_.name.empty()) {
+      const GpuSpec* to = named_gpu(change_.name);
+      const auto devices =
+          parse_gpu_devices(trace_.metadata_json("deviceProperties").value_or("[]"));
+      const GpuSpec* from = devices.empty() ? nullptr : find_gpu_spec(devices.front());
+      if (!to)
+        return Error{Errc::kInvalidArgument,
+                     fmt::format("'gpu NAME' expects a GPU that lanescope knows or a factor, such "
+                                 "as 'gpu H200' or 'gpu 1.5x'; found '{}'",
+                                 change_.name)};
+      if (!from)
+        return Error{Errc::kUnsupported,
+                     "'gpu NAME' expects a recording of a GPU that lanescope knows; this trace "
+                     "names none. Use a factor: 'gpu 1.5x'"};
+      factor = to->memory_bandwidth_bytes_per_s / from->memory_bandwidth_bytes_per_s;
+      applied_.notes.push_back(fmt::format(
+          "rough: from {} to {}, all kernels change with the memory bandwidth, {:.2f}x. Kernels "
+          "that compute more than they move change differently",
+          from->name, to->name, factor));
+    } else {
+      applied_.notes.push_back("rough: all kernels change by the same factor");
+    }
+    scale_work(analysis::WorkClass::kCompute, 1 / factor, change_.name.empty() ? 0 : kFixedWorkNs);
+    return std::nullopt;
+  }
+
+  static const GpuSpec* named_gpu(std::string_view name) {
+    const GpuSpec* best = nullptr;
+    for (const GpuSpec& spec : gpu_specs())
+      if (contains(spec.name, name) && (!best || spec.name.size() < best->name.size()))
+        best = &spec;
+    return best;
+  }
+
+  // Kernels in a row on a stream, launched inside the same occurrence of the name, become one that
+  // takes as long as the longest: it reads and writes its data once.
+  void fuse() {
+    const NamePattern pattern(trace_, change_.name);
+    const std::vector<bool> fits = inside(pattern);
+    std::unordered_set<std::uint32_t> gone_launches;
+    std::uint32_t first = kNoIndex, longest = kNoIndex;
+    const auto is_fused = [&](const GpuWork& work) {
+      return work.work == analysis::WorkClass::kCompute && work.work_edge != kNoIndex &&
+             work_fits(work, fits);
+    };
+    for (std::uint32_t i = 0; i < graph_.works.size(); ++i) {
+      const GpuWork& work = graph_.works[i];
+      if (!is_fused(work)) continue;
+      const bool follows =
+          first != kNoIndex && work.previous != kNoIndex && is_fused(graph_.works[work.previous]) &&
+          outermost(pattern, graph_.works[work.previous]) == outermost(pattern, work) &&
+          outermost(pattern, work) != kNone<SliceId>;
+      if (!follows) {
+        first = longest = i;
+        continue;
+      }
+      Edge& kept = edges_[graph_.works[first].work_edge];
+      kept.weight_ns = std::max(kept.weight_ns, edges_[work.work_edge].weight_ns);
+      edges_[work.work_edge].weight_ns = 0;
+      if (work.stream_edge != kNoIndex) {
+        edges_[work.stream_edge].weight_ns = edges_[work.stream_edge].unexplained_ns = 0;
+        if (work.launch_edge != kNoIndex) edges_[work.launch_edge].dropped = true;
+      }
+      if (work.launch != kNone<SliceId>) gone_launches.insert(raw(work.launch));
+      ++applied_.count;
+    }
+    for (Edge& edge : edges_)
+      if (edge.kind == EdgeKind::kHost && edge.owner != kNone<SliceId> &&
+          gone_launches.contains(raw(edge.owner)))
+        edge.weight_ns = 0;
+    if (applied_.count > 0)
+      applied_.notes.push_back(
+          "kernels in a row of one occurrence become one that takes as long as the longest of "
+          "them; operators around the launches keep their own CPU time");
+  }
+
+  // The outermost event of the pattern around the work's launch; kNone: none.
+  SliceId outermost(const NamePattern& pattern, const GpuWork& work) const {
+    SliceId found = kNone<SliceId>;
+    SliceId slice =
+        work.launch != kNone<SliceId> ? work.launch : graph_.links->op_of[raw(work.slice)];
+    for (int depth = 0; slice != kNone<SliceId> && depth < 1000; ++depth) {
+      if (pattern.fits(trace_, slice)) found = slice;
+      slice = nesting_.parent[raw(slice)];
+    }
+    if (found == kNone<SliceId> && work.launch != kNone<SliceId>) {
+      slice = graph_.links->op_of[raw(work.launch)];
+      for (int depth = 0; slice != kNone<SliceId> && depth < 1000; ++depth) {
+        if (pattern.fits(trace_, slice)) found = slice;
+        slice = nesting_.parent[raw(slice)];
+      }
+    }
+    return found;
   }
 
   // Of the calls between a step's first and last launch only the first remains.
@@ -490,13 +746,19 @@ Result<Change> parse_change(std::string_view text) {
     change.factor = *factor;
     return change;
   }
-  if (word == "remove" || word == "remove-sync") {
-    change.kind = word == "remove" ? ChangeKind::kRemove : ChangeKind::kRemoveSync;
+  if (word == "remove" || word == "fuse" || word == "remove-sync") {
+    change.kind = word == "remove" ? ChangeKind::kRemove
+                  : word == "fuse" ? ChangeKind::kFuse
+                                   : ChangeKind::kRemoveSync;
     change.name = rest;
-    if (word == "remove" && rest.empty())
-      return wrong(text, "'remove NAME': a kernel, an operator or a range");
+    if (word != "remove-sync" && rest.empty())
+      return wrong(text, fmt::format("'{} NAME': a kernel, an operator or a range", word));
     return change;
   }
+  if (word == "gpu" || word == "copies" || word == "communication" || word == "loader" ||
+      word == "batch")
+    return parse_scale(std::move(change), word, rest);
+  if (word == "workers") return parse_workers(std::move(change), rest);
   if (word == "no-profiler" || word == "pin") {
     const bool pin = word == "pin";
     change.kind = pin ? ChangeKind::kPin : ChangeKind::kNoProfiler;
@@ -511,6 +773,16 @@ Result<Change> parse_change(std::string_view text) {
     return change;
   }
   return wrong(text, kKinds);
+}
+
+void take_out_recording(std::span<Edge> edges, double share) {
+  for (Edge& edge : edges) {
+    if (edge.kind != EdgeKind::kHost && edge.kind != EdgeKind::kHandOver) continue;
+    const double cost =
+        std::min(kRecordingNs, static_cast<double>(edge.weight_ns) * kRecordingShare) * share;
+    edge.weight_ns -= std::min(edge.weight_ns, static_cast<std::int64_t>(cost));
+    edge.unexplained_ns = std::min(edge.unexplained_ns, edge.weight_ns);
+  }
 }
 
 Result<Applied> apply_change(const StepGraph& graph, const analysis::SliceNesting& nesting,

@@ -22,6 +22,13 @@ enum class ChangeKind : std::uint8_t {
   kCudaGraph,      // cuda-graph
   kPin,            // pin [GB/s]
   kOverlapCopies,  // overlap-copies
+  kFuse,           // fuse NAME
+  kGpu,            // gpu 1.5x, gpu NAME
+  kCopies,         // copies 2x
+  kCommunication,  // communication 2x
+  kLoader,         // loader 2x
+  kWorkers,        // workers N, workers N from M
+  kBatch,          // batch 2x
 };
 
 struct Change {
@@ -29,7 +36,9 @@ struct Change {
   std::string text;  // as given
   std::string name;  // NAME or PATTERN; empty: all
   double factor = 1;
-  std::optional<double> number;  // no-profiler: us per event; pin: GB/s
+  // no-profiler: us per event; pin: GB/s; workers: N
+  std::optional<double> number;
+  std::optional<double> from;  // workers: M, how many there are now
 };
 
 // kInvalidArgument: what was expected and what was found.
@@ -40,6 +49,10 @@ struct Applied {
   std::uint64_t count = 0;         // events that it changed
   std::vector<std::string> notes;  // sentences for the user
 };
+
+// Takes what recording cost the program out of `edges`. `share` of that cost: 1 is the fitted cost;
+// less and more than 1 show how much a result depends on it. Linear.
+void take_out_recording(std::span<Edge> edges, double share = 1);
 
 // Changes `edges`, a copy of graph.edges. kInvalidArgument: nothing in the trace fits the change.
 // kUnsupported: the change would be wrong for this program, and why. Linear.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,9 @@
 
 namespace lanescope::simulate {
 namespace {
+
+// How much of the fitted cost of recording is taken out: less, as fitted, more.
+constexpr double kShares[] = {1.0, 0.4, 1.6};
 
 Outcome outcome_of(const StepGraph& graph, std::span<const Edge> edges) {
   const Replay result = replay(graph, edges);
@@ -48,6 +52,39 @@ Identity identity_of(const GraphInput& input, const StepGraph& graph, const Outc
   return identity;
 }
 
+std::int64_t unprofiled_step_ns(const StepGraph& graph, double share) {
+  std::vector<Edge> edges = graph.edges;
+  take_out_recording(edges, share);
+  return step_ns(graph, replay(graph, edges));
+}
+
+// Changes are applied in an order of their own, so that theirs does not matter: no-profiler
+// subtracts, so it comes before what multiplies; a graph asks which waits are left.
+Result<std::vector<Edge>> apply_all(const Simulation& simulation, std::span<const Change> changes,
+                                    Base base, double share, std::vector<std::string>* notes) {
+  std::vector<const Change*> order;
+  for (const Change& change : changes) order.push_back(&change);
+  const auto place = [](ChangeKind kind) {
+    return kind == ChangeKind::kNoProfiler  ? 0
+           : kind == ChangeKind::kCudaGraph ? 100
+                                            : 1 + static_cast<int>(kind);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
+    return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
+  });
+  std::vector<Edge> edges = simulation.graph.edges;
+  if (base == Base::kUnprofiled) take_out_recording(edges, share);
+  for (const Change* change : order) {
+    // The base has it already.
+    if (base == Base::kUnprofiled && change->kind == ChangeKind::kNoProfiler) continue;
+    LANESCOPE_TRY(Applied applied,
+                  apply_change(simulation.graph, *simulation.nesting, *change, edges));
+    for (std::string& note : applied.notes)
+      if (notes) notes->push_back(change->text + ": " + std::move(note));
+  }
+  return edges;
+}
+
 // The three kernels of the main device with the longest time in total.
 std::vector<std::string> longest_kernels(const StepGraph& graph) {
   std::map<std::string, std::int64_t> times;
@@ -67,6 +104,15 @@ std::vector<std::string> longest_kernels(const StepGraph& graph) {
 double Identity::error_ratio() const { return ratio(replayed_ns, recorded_ns); }
 double Identity::slack_ratio() const { return ratio(without_slack_ns, recorded_ns); }
 
+bool Prediction::is_unsure() const {
+  const double spread = high_ratio - low_ratio;
+  return spread > 0.4 || (spread > 0.02 && low_ratio * 2 < high_ratio);
+}
+
+std::int64_t Unprofiled::error_ns() const { return (longest_ns - shortest_ns) / 2; }
+
+bool Simulation::explains_step() const { return std::abs(identity.slack_ratio()) < 0.1; }
+
 Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesting,
                     std::span<const analysis::Window> windows) {
   Simulation simulation;
@@ -74,45 +120,64 @@ Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesti
   simulation.nesting = &nesting;
   simulation.recorded = outcome_of(simulation.graph, simulation.graph.edges);
   simulation.identity = identity_of(input, simulation.graph, simulation.recorded, windows);
+  std::vector<Edge> edges = simulation.graph.edges;
+  take_out_recording(edges);
+  simulation.unprofiled.outcome = outcome_of(simulation.graph, edges);
+  simulation.unprofiled.longest_ns = unprofiled_step_ns(simulation.graph, kShares[1]);
+  simulation.unprofiled.shortest_ns = unprofiled_step_ns(simulation.graph, kShares[2]);
   return simulation;
 }
 
-Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes) {
-  std::vector<const Change*> order;
-  for (const Change& change : changes) order.push_back(&change);
-  // no-profiler subtracts, so it comes before what multiplies; a graph asks which waits are left.
-  const auto place = [](ChangeKind kind) {
-    return kind == ChangeKind::kNoProfiler  ? 0
-           : kind == ChangeKind::kCudaGraph ? 100
-                                            : 1 + static_cast<int>(kind);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](const Change* a, const Change* b) {
-    return std::pair(place(a->kind), a->text) < std::pair(place(b->kind), b->text);
-  });
+Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
+                                        std::span<const Change> changes, Base base) {
+  return apply_all(simulation, changes, base, 1.0, nullptr);
+}
+
+Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes,
+                           Base base) {
   Prediction prediction;
-  std::vector<Edge> edges = simulation.graph.edges;
-  for (const Change* change : order) {
-    auto applied = apply_change(simulation.graph, *simulation.nesting, *change, edges);
-    if (!applied) return applied.error();
-    for (std::string& note : applied->notes)
-      prediction.notes.push_back(change->text + ": " + std::move(note));
-  }
-  prediction.before = simulation.recorded;
+  LANESCOPE_TRY(const std::vector<Edge> edges,
+                apply_all(simulation, changes, base, kShares[0], &prediction.notes));
+  prediction.before =
+      base == Base::kUnprofiled ? simulation.unprofiled.outcome : simulation.recorded;
   prediction.after = outcome_of(simulation.graph, edges);
+  prediction.low_gain_ns = prediction.high_gain_ns = prediction.gain_ns();
+  prediction.low_ratio = prediction.high_ratio =
+      -ratio(prediction.after.step_ns, prediction.before.step_ns);
+  // Where recording delays neither step, the two ends are the same.
+  const bool is_certain =
+      simulation.unprofiled.error_ns() * 100 < simulation.unprofiled.outcome.step_ns &&
+      prediction.after.limit != Limit::kCpu;
+  if (base == Base::kRecorded || is_certain) return prediction;
+  const std::pair<double, std::int64_t> ends[] = {{kShares[1], simulation.unprofiled.longest_ns},
+                                                  {kShares[2], simulation.unprofiled.shortest_ns}};
+  for (const auto& [share, before_ns] : ends) {
+    LANESCOPE_TRY(const std::vector<Edge> other,
+                  apply_all(simulation, changes, base, share, nullptr));
+    const std::int64_t gain =
+        before_ns - step_ns(simulation.graph, replay(simulation.graph, other));
+    prediction.low_gain_ns = std::min(prediction.low_gain_ns, gain);
+    prediction.high_gain_ns = std::max(prediction.high_gain_ns, gain);
+    prediction.low_ratio = std::min(prediction.low_ratio, -ratio(before_ns - gain, before_ns));
+    prediction.high_ratio = std::max(prediction.high_ratio, -ratio(before_ns - gain, before_ns));
+  }
   return prediction;
 }
 
 std::vector<Candidate> try_changes(const Simulation& simulation) {
-  std::vector<std::string> texts = {"no-profiler", "remove-sync",    "cuda-graph",
-                                    "pin",         "overlap-copies", "cpu 2x"};
+  std::vector<std::string> texts = {"remove-sync",     "cuda-graph", "pin",
+                                    "overlap-copies",  "workers 4",  "cpu 2x",
+                                    "communication 2x"};
   for (const std::string& name : longest_kernels(simulation.graph))
     texts.push_back(fmt::format("speed {} 2x", name));
   std::vector<Candidate> candidates;
   for (const std::string& text : texts) {
     auto change = parse_change(text);
     if (!change) continue;
-    auto prediction = predict(simulation, {&*change, 1});
-    if (!prediction || prediction->gain_ns() * 100 < simulation.recorded.step_ns) continue;
+    auto prediction = predict(simulation, {&*change, 1}, Base::kUnprofiled);
+    if (!prediction || prediction->is_unsure() ||
+        prediction->gain_ns() * 100 < prediction->before.step_ns)
+      continue;
     candidates.push_back({*std::move(change), *std::move(prediction)});
   }
   std::stable_sort(candidates.begin(), candidates.end(),

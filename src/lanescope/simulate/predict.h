@@ -18,10 +18,30 @@ struct Outcome {
   CriticalPath path;  // of all steady steps
 };
 
+// Which program a prediction starts from.
+enum class Base : std::uint8_t {
+  kRecorded,    // as it was recorded
+  kUnprofiled,  // without what recording cost it: what people run
+};
+
 struct Prediction {
   Outcome before, after;
   std::vector<std::string> notes;
+  // The smallest and largest gain, because it is not known exactly what recording cost; and the
+  // same as shares of the step that they are of.
+  std::int64_t low_gain_ns = 0, high_gain_ns = 0;
+  double low_ratio = 0, high_ratio = 0;
   std::int64_t gain_ns() const { return before.step_ns - after.step_ns; }
+  // Does the gain depend so much on what recording cost that the middle one says nothing?
+  bool is_unsure() const;
+};
+
+// A step without what recording cost. Three of four programs that were also timed without a
+// profiler lay between the two ends (docs/measurements/whatif.md).
+struct Unprofiled {
+  Outcome outcome;
+  std::int64_t shortest_ns = 0, longest_ns = 0;
+  std::int64_t error_ns() const;  // half of the range
 };
 
 // How well the graph explains the recording itself.
@@ -39,7 +59,10 @@ struct Simulation {
   StepGraph graph;
   const analysis::SliceNesting* nesting = nullptr;  // borrowed
   Outcome recorded;
+  Unprofiled unprofiled;
   Identity identity;
+  // False: the trace explains its own step too poorly for a prediction.
+  bool explains_step() const;
 };
 
 // `windows`: of each step, as compute_step_windows() gave them for the main device.
@@ -48,9 +71,16 @@ Simulation simulate(const GraphInput& input, const analysis::SliceNesting& nesti
 
 // Changes are applied in the order of ChangeKind, so the order in which they are given does not
 // matter. Errors: apply_change().
-Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes);
+Result<Prediction> predict(const Simulation& simulation, std::span<const Change> changes,
+                           Base base = Base::kRecorded);
 
-// Each change that fits this trace and gains at least 1 % alone, most gain first.
+// The edges after the changes, as predict() replays them.
+Result<std::vector<Edge>> changed_edges(const Simulation& simulation,
+                                        std::span<const Change> changes,
+                                        Base base = Base::kRecorded);
+
+// Each change that fits this trace and gains at least 1 % alone of the step without the profiler,
+// most gain first. Gains that are unsure are left out.
 struct Candidate {
   Change change;
   Prediction prediction;

@@ -72,6 +72,12 @@ struct StepBoundaries {
   bool steady = false;
 };
 
+// Where the innermost event of a CPU thread changes, in order of time.
+struct ThreadMoments {
+  TrackId track = kNone<TrackId>;
+  std::vector<std::uint32_t> points;
+};
+
 // Borrows the trace. A point's edges come from points with lower numbers.
 struct StepGraph {
   const Trace* trace = nullptr;
@@ -83,6 +89,7 @@ struct StepGraph {
   std::vector<std::uint32_t> by_launch;  // main device's works in order of launch
   std::vector<HostWait> waits;
   std::vector<StepBoundaries> steps;
+  std::vector<ThreadMoments> threads;
   TrackId main_thread = kNone<TrackId>;
   std::size_t work_without_launch_count = 0;
 

@@ -40,7 +40,7 @@ Bound find_bound(const Facts& facts) {
            Bound::kCompute, part.compute_ns);
   const std::int64_t exposed = whole.exposed_communication_ns;
   consider(share_of(exposed, whole.wall_ns) > kBoundingCommunicationRatio &&
-               whole.idle_ns <= 2 * exposed && other_waits <= exposed,
+               2 * whole.idle_ns <= 3 * exposed && other_waits <= exposed,
            Bound::kCommunication, exposed);
   return bound;
 }

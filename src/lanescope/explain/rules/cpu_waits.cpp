@@ -14,8 +14,8 @@ std::vector<SliceId> loader_ranges(const Trace& trace) {
   std::vector<SliceId> ranges;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (trace.kind(id) == CategoryKind::kUserAnnotation &&
-        trace.name(id).starts_with("enumerate(DataLoader)"))
+    // Old files have them under the operators.
+    if (is_front_end(trace.kind(id)) && trace.name(id).starts_with("enumerate(DataLoader)"))
       ranges.push_back(id);
   }
   std::stable_sort(ranges.begin(), ranges.end(),

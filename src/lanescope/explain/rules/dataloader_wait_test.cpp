@@ -21,6 +21,19 @@ TEST(DataloaderWaitTest, SpeaksWhenTheGpuIsIdleInNext) {
   EXPECT_GT(finding->at_stake_ratio, 0.05);
 }
 
+// torch 1.8 and older write the loader's ranges as operators.
+TEST(DataloaderWaitTest, KnowsTheLoaderOfOldTraces) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i) {
+    program.step().cpu_op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 200);
+    for (int k = 0; k < 4; ++k) program.launch({.us = 50});
+    program.end();
+  }
+  const auto finding = find_by_rule(program.trace(), "dataloader-wait");
+  ASSERT_TRUE(finding);
+  EXPECT_GT(finding->at_stake_ratio, 0.05);
+}
+
 TEST(DataloaderWaitTest, IsQuietWhenLoadingHidesBehindTheGpu) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) {

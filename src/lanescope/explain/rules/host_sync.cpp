@@ -169,6 +169,7 @@ std::int64_t waits_in_sizers(const Facts& facts, const std::vector<SliceId>& siz
 void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& found) {
   const Trace& trace = *facts.trace;
   const auto cpu_windows = facts.steady_cpu_windows();
+  SliceId copy_op = kNone<SliceId>;  // of the call before, if it copies
   for (const SliceId call : blocking.calls) {
     // A wait after the last launch ends the recording, or is all that a last step does.
     if (!inside(cpu_windows, trace.start_ns(call)) ||
@@ -176,9 +177,14 @@ void add_waits(const Facts& facts, const BlockingCalls& blocking, HostSyncs& fou
       continue;
     found.askers.push_back(outermost_operator(facts, call));
     SyncGroup& group = found.groups[trace.name(found.askers.back())];
-    ++group.calls;
-    ++found.waits;
-    if (asks_for_size(facts, call)) {
+    // A copy and the synchronisation behind it, in one operator, are one wait.
+    const SliceId op = facts.links.op_of[raw(call)];
+    const bool copies = trace.api_call(call).does(api_effect::kCopies);
+    const bool is_another = op == kNone<SliceId> || op != copy_op || copies;
+    copy_op = copies ? op : kNone<SliceId>;
+    group.calls += is_another ? 1 : 0;
+    found.waits += is_another ? 1 : 0;
+    if (is_another && asks_for_size(facts, call)) {
       ++group.asks_for_size;
       found.sizers.push_back(found.askers.back());
     }

@@ -61,6 +61,15 @@ Finding tell_no_gpu_work(const Facts& facts, const UnrecordedGpu& measured) {
         "keep the profiler open until the GPU is done: torch.cuda.synchronize() before it stops"};
     finding.sample_count = launches;
     finding.sample_noun = "launch call";
+  } else if (records == 0) {
+    finding.verdict = say(
+        "The program ran collectives of NCCL, which need a GPU, but neither calls to the GPU nor "
+        "GPU work are in the trace: only the CPU was recorded.");
+    finding.try_next = {
+        "record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]; lanescope doctor "
+        "shows whether the GPU can be recorded here"};
+    finding.sample_count = 1;
+    finding.sample_noun = "recording";
   } else {
     finding.verdict = say(facts,
                           "The program allocated GPU memory ({} [record|records]), but only the "
@@ -83,7 +92,7 @@ extern constinit const Rule no_gpu_work_rule = {
     .question = "why is there no GPU work in the trace?",
     .meant_by = "missing empty",
     .order = 250,
-    .only_if = has_no_gpu_work,
+    .only_if = [](const Facts& facts) { return has_no_gpu_work(facts) && !facts.vendor; },
     .then_needs = {kUsedGpu},
     .run = [](const Facts& facts) -> Outcome {
       return tell_no_gpu_work(facts, measure_no_gpu_work(facts));

@@ -27,6 +27,17 @@ TEST(NoGpuWorkTest, SpeaksOfGpuMemoryWithoutCalls) {
   EXPECT_THAT(finding->try_next.at(0), HasSubstr("ProfilerActivity.CUDA"));
 }
 
+TEST(NoGpuWorkTest, CollectivesOfNcclNeedAGpuAndThoseOfGlooDoNot) {
+  Sketch nccl;
+  nccl.op("aten::mm", 0, 100).annotation("nccl:all_reduce", 200, 50);
+  const auto finding = find_by_rule(nccl.trace(), "no-gpu-work");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, HasSubstr("NCCL"));
+  Sketch gloo;
+  gloo.op("aten::mm", 0, 100).annotation("gloo:all_reduce", 200, 50);
+  EXPECT_FALSE(find_by_rule(gloo.trace(), "no-gpu-work"));
+}
+
 TEST(NoGpuWorkTest, IsQuietAboutProgramsOfTheCpuAndAboutOneKernel) {
   Sketch cpu;
   cpu.op("aten::mm", 0, 100).memory(50, 512, 0).runtime("cudaGetDeviceCount", 200, 5);

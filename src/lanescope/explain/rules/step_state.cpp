@@ -6,8 +6,22 @@
 
 namespace lanescope::explain::rules {
 
+namespace {
+
+// NCCL and RCCL move memory of GPUs only.
+bool ran_gpu_collectives(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (is_front_end(trace.kind(SliceId{i})) && trace.name(SliceId{i}).starts_with("nccl:"))
+      return true;
+  return false;
+}
+
+}  // namespace
+
 bool used_gpu(const Facts& facts) {
   return !facts.kernel_launches.calls.empty() ||
+         (!facts.main_device && ran_gpu_collectives(facts)) ||
          std::any_of(
              facts.memory.devices.begin(), facts.memory.devices.end(),
              [](const auto& device) { return device.is_accelerator() && !device.samples.empty(); });

@@ -1,0 +1,222 @@
+#include "lanescope/explain/predicted_gains.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/explain/do_first.h"
+#include "lanescope/explain/rule.h"
+
+namespace lanescope::explain {
+namespace {
+
+using simulate::PathKind;
+
+constexpr std::size_t kMostPredictions = 8;
+constexpr double kMostFactor = 100;
+
+// What a fix changes. Where the kernels, copies or calls of a finding are a part of all of their
+// kind, all become faster by as much as the finding has at stake.
+enum class Fix : std::uint8_t {
+  kGpu,
+  kCpu,
+  kCommunication,
+  kLoader,
+  kRemoveSync,
+  kCudaGraph,
+  kPin,
+  kOverlapCopies,
+};
+
+struct RuleFix {
+  std::string_view rule;
+  Fix fix;
+};
+
+// Rules that are not here have fixes that no replay can follow: memory, one-time work, load between
+// ranks, round trips whose work moves to the GPU.
+constexpr RuleFix kRuleFixes[] = {
+    {"allocator-calls", Fix::kCpu},
+    {"anomaly-mode", Fix::kCpu},
+    {"compile-overhead", Fix::kCpu},
+    {"conv-bias", Fix::kGpu},
+    {"conv-layout", Fix::kGpu},
+    {"copy-before-gemm", Fix::kGpu},
+    {"dataloader-wait", Fix::kLoader},
+    {"double-precision", Fix::kGpu},
+    {"dtype-casts", Fix::kGpu},
+    {"exposed-copy", Fix::kOverlapCopies},
+    {"few-blocks", Fix::kGpu},
+    {"fp32-matmul", Fix::kGpu},
+    {"graph-breaks", Fix::kCpu},
+    {"graph-opportunity", Fix::kCudaGraph},
+    {"growing-cat", Fix::kGpu},
+    {"half-off-tensor-cores", Fix::kGpu},
+    {"host-sync", Fix::kRemoveSync},
+    {"layout-copies", Fix::kGpu},
+    {"logits-loss", Fix::kGpu},
+    {"math-attention", Fix::kGpu},
+    {"optimizer-loop", Fix::kCpu},
+    {"pageable-copy", Fix::kPin},
+    {"python-hole", Fix::kCpu},
+    {"python-indexing", Fix::kCpu},
+    {"recompiles", Fix::kCpu},
+    {"recompute", Fix::kGpu},
+    {"repeated-backward", Fix::kGpu},
+    {"scaler-sync", Fix::kRemoveSync},
+    {"serial-communication", Fix::kCommunication},
+    {"slow-attention", Fix::kGpu},
+    {"slow-gemm", Fix::kGpu},
+    {"slow-launches", Fix::kCpu},
+    {"small-collectives", Fix::kCommunication},
+    {"unaligned-dims", Fix::kGpu},
+    {"unfused-chain", Fix::kGpu},
+    {"unfused-norm", Fix::kGpu},
+    {"wave-tail", Fix::kGpu},
+};
+
+// How many times faster `total_ns` is without `saved_ns`.
+double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
+  if (total_ns <= 0 || saved_ns <= 0) return 1;
+  const double rest = static_cast<double>(total_ns - saved_ns);
+  return std::clamp(rest <= 0 ? kMostFactor : static_cast<double>(total_ns) / rest, 1.0,
+                    kMostFactor);
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_replayed(const Facts& facts) {
+  if (!facts.main_device)
+    return "expected GPU work in the trace, found none; record with GPU activities";
+  const analysis::DeviceTimeline& device = facts.device().timeline;
+  if (!device.has_launches())
+    return fmt::format(
+        "expected the launch calls of the GPU work, found those of {} of {}; record with "
+        "CPU and GPU activities",
+        device.launched_count, device.work.size());
+  if (facts.selection.steady.empty()) return "expected a whole step, found none; record more steps";
+  if (facts.selection.lacks_gpu_work)
+    return "expected the GPU work of each step, but part of it was not recorded; record fewer "
+           "steps";
+  return std::nullopt;
+}
+
+simulate::Simulation simulation_of(const Facts& facts) {
+  std::vector<const analysis::DeviceTimeline*> devices;
+  for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
+  const analysis::HostTimeline host(*facts.trace);
+  const TrackId main = facts.steps.marked
+                           ? facts.trace->slices().track[raw(facts.steps.steps.front().slice)]
+                           : analysis::main_launch_thread(*facts.trace, facts.links);
+  return simulate::simulate({*facts.trace, facts.links, host, facts.steps, facts.selection.steady,
+                             devices, *facts.main_device, main},
+                            facts.nesting, facts.device().windows);
+}
+
+std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
+  if (why_not_replayed(facts) || facts.trace->import_stats().is_truncated()) return nullptr;
+  auto model = std::make_shared<GainModel>();
+  model->simulation_ = simulation_of(facts);
+  const simulate::Simulation& simulation = model->simulation_;
+  if (!simulation.explains_step()) return nullptr;
+  model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
+                  simulation.unprofiled.error_ns()};
+  const simulate::CriticalPath& path = simulation.recorded.path;
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
+  model->host_path_ns_ = (path.of(PathKind::kHost) + path.of(PathKind::kCall)) / steps;
+  model->loader_ns_ = path.of(PathKind::kData) / steps;
+  for (const simulate::GpuWork& work : simulation.graph.works) {
+    if (!work.on_main_device || !inside(facts.steady_windows, facts.trace->start_ns(work.slice)))
+      continue;
+    const std::int64_t time_ns = facts.trace->dur_ns(work.slice);
+    if (work.work == analysis::WorkClass::kCompute) model->compute_ns_ += time_ns;
+    if (work.work == analysis::WorkClass::kCommunication) model->communication_ns_ += time_ns;
+  }
+  model->compute_ns_ = facts.per_step(model->compute_ns_);
+  model->communication_ns_ = facts.per_step(model->communication_ns_);
+  return model;
+}
+
+std::int64_t GainModel::at_most_ns(const Finding& finding) const {
+  const auto* found = std::find_if(std::begin(kRuleFixes), std::end(kRuleFixes),
+                                   [&](const RuleFix& each) { return finding.rule == each.rule; });
+  const bool is_of_cpu = found != std::end(kRuleFixes)
+                             ? found->fix == Fix::kCpu || found->fix == Fix::kCudaGraph ||
+                                   found->fix == Fix::kRemoveSync
+                             : finding.rule == "host-bound" || finding.rule == "gpu-idle";
+  // The GPU's work stays when the CPU is faster.
+  const std::int64_t rest_ns =
+      is_of_cpu ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns : base_.step_ns;
+  return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, rest_ns));
+}
+
+std::optional<std::string> GainModel::change_for(const Finding& finding) const {
+  const auto* found = std::find_if(std::begin(kRuleFixes), std::end(kRuleFixes),
+                                   [&](const RuleFix& each) { return finding.rule == each.rule; });
+  if (found == std::end(kRuleFixes) || finding.kind != FindingKind::kCost) return std::nullopt;
+  const auto faster = [&](const char* what, std::int64_t total_ns) {
+    return fmt::format("{} {:.4f}x", what, factor_without(finding.at_stake_ns, total_ns));
+  };
+  switch (found->fix) {
+    case Fix::kGpu:
+      return faster("gpu", compute_ns_);
+    case Fix::kCpu:
+      return faster("cpu", host_path_ns_);
+    case Fix::kCommunication:
+      return faster("communication", communication_ns_);
+    case Fix::kLoader:
+      return faster("loader", loader_ns_);
+    case Fix::kRemoveSync:
+      return "remove-sync";
+    case Fix::kCudaGraph:
+      return "cuda-graph";
+    case Fix::kPin:
+      return "pin";
+    case Fix::kOverlapCopies:
+      return "overlap-copies";
+  }
+  return std::nullopt;
+}
+
+Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
+  std::vector<simulate::Change> changes;
+  std::int64_t at_stake_ns = 0;
+  for (const Finding* finding : findings) {
+    const auto text = change_for(*finding);
+    if (!text) return {};
+    auto change = simulate::parse_change(*text);
+    if (!change) return {};
+    at_stake_ns += at_most_ns(*finding);
+    const bool known = std::any_of(changes.begin(), changes.end(),
+                                   [&](const auto& each) { return each.text == change->text; });
+    if (!known) changes.push_back(*std::move(change));
+  }
+  const auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
+  if (!prediction) return {};
+  Gain gain;
+  // Nothing is told to gain nothing that might gain something.
+  const double least_ns = kLeastGain * static_cast<double>(base_.step_ns);
+  const bool may_gain =
+      static_cast<double>(prediction->gain_ns()) < least_ns && prediction->high_ratio >= kLeastGain;
+  gain.state = prediction->is_unsure() || may_gain ? Gain::State::kUnsure : Gain::State::kPredicted;
+  gain.gain_ns =
+      std::clamp<std::int64_t>(prediction->gain_ns(), 0, std::min(at_stake_ns, base_.step_ns));
+  gain.then_bound_by = simulate::limit_name(prediction->after.limit);
+  return gain;
+}
+
+void predict_gains(const Facts& facts, Explanation& explanation) {
+  explanation.gains = GainModel::of(facts);
+  if (!explanation.gains) return;
+  std::size_t count = 0;
+  for (Finding& finding : explanation.findings) {
+    if (finding.kind != FindingKind::kCost || finding.at_stake_ratio < kLeastGain) continue;
+    if (++count > kMostPredictions) break;
+    const Finding* const one[] = {&finding};
+    finding.gain = explanation.gains->gain_of(one);
+  }
+}
+
+}  // namespace lanescope::explain

@@ -1,0 +1,53 @@
+// What the fix of each finding would gain, by replay of the step without the profiler.
+// docs/definitions/explain.md#predicted-gain, docs/decisions/predicted_gains.md.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "lanescope/explain/facts.h"
+#include "lanescope/explain/finding.h"
+#include "lanescope/explain/run_rules.h"
+#include "lanescope/simulate/predict.h"
+
+namespace lanescope::explain {
+
+// Why the trace cannot be replayed, as "expected ..., found ..."; nothing: it can.
+std::optional<std::string> why_not_replayed(const Facts& facts);
+// Borrows `facts`. The trace must be one that can be replayed. O(n log n).
+simulate::Simulation simulation_of(const Facts& facts);
+
+// Nanoseconds of a step: as recorded, and without what recording cost.
+struct StepBase {
+  std::int64_t recorded_ns = 0, step_ns = 0, error_ns = 0;
+};
+
+// Answers for several findings together. Borrows the facts that it was made from. Any thread.
+class GainModel {
+ public:
+  // Null: the trace cannot be replayed, or it explains its own step too poorly.
+  static std::shared_ptr<const GainModel> of(const Facts& facts);
+  const StepBase& base() const { return base_; }
+  // The time at stake in the step without the profiler: at most that step, and without the GPU's work
+  // where the fix is one of the CPU.
+  std::int64_t at_most_ns(const Finding& finding) const;
+  // What all of these fixes together gain, per step: at most what is at stake. kNone: no replay
+  // says it.
+  Gain gain_of(std::span<const Finding* const> findings) const;
+
+ private:
+  StepBase base_;
+  simulate::Simulation simulation_;
+  // Per step, as recorded.
+  std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0;
+
+  std::optional<std::string> change_for(const Finding& finding) const;
+};
+
+// Fills Explanation::gains and Finding::gain of the costs that are at least kLeastGain of a step,
+// at most eight. Adds up to one second for a million slices and each of them.
+void predict_gains(const Facts& facts, Explanation& explanation);
+
+}  // namespace lanescope::explain

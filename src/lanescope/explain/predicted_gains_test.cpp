@@ -1,0 +1,111 @@
+#include "lanescope/explain/predicted_gains.h"
+
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/do_first.h"
+#include "lanescope/testing/program_sketch.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+Finding cost(const char* rule, std::int64_t at_stake_ns, std::int64_t step_ns) {
+  Finding finding;
+  finding.rule = rule;
+  finding.at_stake_ns = at_stake_ns;
+  finding.at_stake_ratio = static_cast<double>(at_stake_ns) / static_cast<double>(step_ns);
+  finding.verdict = say("a verdict");
+  finding.try_next = {"a fix"};
+  return finding;
+}
+
+// Kernels of 500 and 250 us a step, launched long before they start.
+Trace gpu_bound() {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) { p.kernel("gemm", 500).kernel("relu", 250); });
+  return program.trace();
+}
+
+TEST(PredictedGains, OnAGpuBoundStepFewerKernelsGainAndLessCpuTimeDoesNot) {
+  const Trace trace = gpu_bound();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  explanation.findings = {cost("python-hole", 300'000, 750'000),
+                          cost("slow-gemm", 150'000, 750'000)};
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  // The kernels take 750 us, with or without a profiler.
+  EXPECT_EQ(explanation.gains->base().recorded_ns, 750'000);
+  EXPECT_EQ(explanation.gains->base().step_ns, 750'000);
+  EXPECT_EQ(explanation.gains->base().error_ns, 0);
+  EXPECT_EQ(explanation.findings[0].gain.state, Gain::State::kPredicted);
+  EXPECT_EQ(explanation.findings[0].gain.gain_ns, 0);
+  // All kernels take 600 of 750 us.
+  EXPECT_EQ(explanation.findings[1].gain.state, Gain::State::kPredicted);
+  EXPECT_NEAR(static_cast<double>(explanation.findings[1].gain.gain_ns), 150'000, 100);
+  // What gains nothing leaves the list, though more is at stake.
+  const auto first = do_first(*facts, explanation);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].finding, 1u);
+  EXPECT_TRUE(first[0].is_predicted);
+  EXPECT_EQ(first[0].at_most_ns, 150'000);
+  EXPECT_FALSE(gain_together(explanation, first));
+}
+
+TEST(PredictedGains, GainsOfTwoFixesDoNotAddUp) {
+  const Trace trace = gpu_bound();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  explanation.findings = {cost("slow-gemm", 300'000, 750'000),
+                          cost("unfused-chain", 250'000, 750'000)};
+  explanation.findings[1].try_next = {"another fix"};
+  predict_gains(*facts, explanation);
+  const auto first = do_first(*facts, explanation);
+  ASSERT_EQ(first.size(), 2u);
+  const auto together = gain_together(explanation, first);
+  ASSERT_TRUE(together);
+  EXPECT_EQ(together->numbers, (std::vector<std::size_t>{1, 2}));
+  // 450 of 750 us are left, and of these 500 of 750: 300 us.
+  EXPECT_NEAR(static_cast<double>(together->gain_ns), 450'000, 300);
+}
+
+TEST(PredictedGains, NoneIsLongerThanTheStepWithoutTheProfiler) {
+  // Launches of 10 us for kernels of 2 us: the CPU decides, and a part of its time is recording.
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    for (int i = 0; i < 50; ++i) p.launch({.us = 2});
+  });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  Finding whole = cost("cpu-operators", facts->per_step(facts->steady_wall_ns()),
+                       facts->per_step(facts->steady_wall_ns()));
+  explanation.findings = {whole, cost("slow-launches", 2'000'000'000, 1)};
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  const StepBase& base = explanation.gains->base();
+  EXPECT_LT(base.step_ns, base.recorded_ns);
+  EXPECT_GT(base.error_ns, 0);
+  for (const Suggestion& each : do_first(*facts, explanation)) {
+    EXPECT_LE(each.gain_ns, base.step_ns);
+    EXPECT_LE(each.at_most_ns, base.step_ns);
+  }
+}
+
+TEST(PredictedGains, ATraceWithoutGpuWorkHasNone) {
+  ProgramSketch program;
+  program.steps(3, [](ProgramSketch& p) { p.cpu_op("aten::mm", 100); });
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  Explanation explanation;
+  predict_gains(*facts, explanation);
+  EXPECT_FALSE(explanation.gains);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,109 @@
+// Collectives of Gloo or MPI in a recording without GPU work: they run on threads of their own, and
+// the thread that runs the steps waits for them.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+struct CpuCollectives {
+  std::string library;          // "Gloo"
+  std::uint64_t count = 0;      // that touch steady steps
+  std::int64_t time_ns = 0;     // union, in steady steps
+  std::int64_t waiting_ns = 0;  // of it, while the step's thread had no operator
+  SliceId longest = kNone<SliceId>;
+};
+
+const char* cpu_library_of(std::string_view name) {
+  if (name.starts_with("gloo:")) return "Gloo";
+  if (name.starts_with("mpi:")) return "MPI";
+  return nullptr;
+}
+
+std::optional<CpuCollectives> measure_cpu_collectives(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  CpuCollectives found;
+  analysis::IntervalUnion running;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId slice{i};
+    const char* library =
+        is_front_end(trace.kind(slice)) ? cpu_library_of(trace.name(slice)) : nullptr;
+    if (!library) continue;
+    bool touches = false;
+    for (const analysis::Window& window : facts.steady_windows) {
+      const std::int64_t from = std::max(window.start_ns, trace.start_ns(slice));
+      const std::int64_t to = std::min(window.end_ns, trace.end_ns(slice));
+      running.add(from, to);
+      touches |= from < to;
+    }
+    if (!touches) continue;
+    found.library = library;
+    ++found.count;
+    if (found.longest == kNone<SliceId> || trace.dur_ns(slice) > trace.dur_ns(found.longest))
+      found.longest = slice;
+  }
+  running.finish();
+  found.time_ns = running.length_ns();
+  if (found.time_ns * 10 < facts.steady_wall_ns() || !facts.cpu) return std::nullopt;
+  // Time of the step's thread in operators is work beside the collectives.
+  std::int64_t working_ns = 0;
+  for (const analysis::Window& window : facts.steady_windows)
+    facts.host->visit(facts.cpu->thread, window.start_ns, window.end_ns,
+                      [&](SliceId slice, std::int64_t from, std::int64_t to) {
+                        if (slice != kNone<SliceId> && !cpu_library_of(trace.name(slice)) &&
+                            trace.kind(slice) == CategoryKind::kCpuOp)
+                          working_ns += running.length_within_ns(from, to);
+                      });
+  found.waiting_ns = found.time_ns - working_ns;
+  return found.waiting_ns * 10 < facts.steady_wall_ns() ? std::nullopt : std::optional(found);
+}
+
+Finding tell_cpu_collectives(const Facts& facts, const CpuCollectives& found) {
+  const std::int64_t wall_ns = facts.steady_wall_ns();
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict =
+      say(facts,
+          (found.waiting_ns * 2 > wall_ns ? std::string("Communication-bound: of")
+                                          : std::string("Collectives take much of it: of")) +
+              " the {} [a step takes] on the CPU, {} ran collectives for {} ({}), and for {} of "
+              "that the thread that runs the steps has no operator: it waits, or runs code that "
+              "was not recorded.",
+          {ns(facts.per_step(wall_ns)), text(found.library), ns(facts.per_step(found.time_ns)),
+           ratio(found.time_ns, wall_ns), ratio(found.waiting_ns, found.time_ns)});
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} collectives without an operator beside them = {} collectives - {} operators "
+          "meanwhile [per step]",
+          {ns(facts.per_step(found.waiting_ns)), ns(facts.per_step(found.time_ns)),
+           ns(facts.per_step(found.time_ns - found.waiting_ns))}));
+  finding.evidence.push_back({found.longest, say("the longest of {}", {count(found.count)})});
+  finding.try_next = {
+      "see whether a rank comes late: the same collective is shorter in the trace of the rank that "
+      "comes last",
+      "if all ranks take as long, fewer and larger collectives, less data (bf16, gradient "
+      "compression), or work to do meanwhile"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = facts.selection.steady.size();
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule cpu_collectives_rule = {
+    .id = "cpu-collectives",
+    .question = "does the program wait for collectives on the CPU (Gloo, MPI)?",
+    .meant_by = "gloo mpi",
+    .order = 49,
+    .only_if = [](const Facts& facts) { return !facts.main_device && !facts.vendor; },
+    .run = measure_and_tell<measure_cpu_collectives, tell_cpu_collectives>,
+    .is_cpu_headline = true,
+    .survives_cut = false,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,44 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rule_helpers_test.h"
+#include "lanescope/testing/sketch.h"
+
+namespace lanescope::explain {
+namespace {
+
+using ::testing::StartsWith;
+using testing::Sketch;
+
+// Three steps of 1 ms; Gloo reduces for 600 us of each on a thread of its own, while the step's
+// thread is inside an operator or not.
+Trace gloo(bool works_meanwhile) {
+  Sketch sketch;
+  for (int step = 0; step < 3; ++step) {
+    const std::int64_t at = us(1'000) * step;
+    sketch.annotation("ProfilerStep#" + std::to_string(step), at, us(1'000));
+    sketch.op("aten::mm", at + us(50), us(100));
+    if (works_meanwhile) sketch.op("aten::addmm", at + us(200), us(600));
+    sketch.annotation("gloo:all_reduce", at + us(200), us(600), {.tid = 200});
+  }
+  return sketch.trace();
+}
+
+TEST(CpuCollectives, AStepThatOnlyWaitsForThemIsCommunicationBound) {
+  const Trace trace = gloo(false);
+  const auto finding = find_by_rule(trace, "cpu-collectives");
+  ASSERT_TRUE(finding);
+  EXPECT_THAT(finding->verdict.pattern, StartsWith("Communication-bound"));
+  EXPECT_EQ(finding->verdict.values.at(2).integer, us(600));
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  EXPECT_THAT(run_rules(*facts)->headline.pattern,
+              StartsWith("The trace holds no GPU work. Communication-bound"));
+}
+
+TEST(CpuCollectives, CollectivesBesideOperatorsAreQuiet) {
+  EXPECT_FALSE(find_by_rule(gloo(true), "cpu-collectives"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

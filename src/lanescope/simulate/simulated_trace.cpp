@@ -1,0 +1,191 @@
+#include "lanescope/simulate/simulated_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace lanescope::simulate {
+namespace {
+
+// Recorded times of one track and what they become; both in order.
+class TimeMap {
+ public:
+  void add(std::int64_t recorded_ns, std::int64_t simulated_ns) {
+    if (!recorded_.empty()) simulated_ns = std::max(simulated_ns, simulated_.back());
+    recorded_.push_back(recorded_ns);
+    simulated_.push_back(simulated_ns);
+  }
+  bool empty() const { return recorded_.empty(); }
+  std::int64_t operator()(std::int64_t time_ns) const {
+    if (recorded_.empty()) return time_ns;
+    const auto after = static_cast<std::size_t>(
+        std::upper_bound(recorded_.begin(), recorded_.end(), time_ns) - recorded_.begin());
+    if (after == 0) return simulated_[0] - (recorded_[0] - time_ns);
+    const std::size_t before = after - 1;
+    const std::int64_t into = time_ns - recorded_[before];
+    if (after == recorded_.size()) return simulated_[before] + into;
+    const std::int64_t was = recorded_[after] - recorded_[before];
+    const std::int64_t now = simulated_[after] - simulated_[before];
+    return simulated_[before] +
+           static_cast<std::int64_t>(static_cast<double>(into) * static_cast<double>(now) /
+                                     static_cast<double>(was));
+  }
+
+ private:
+  std::vector<std::int64_t> recorded_, simulated_;
+};
+
+class SimulatedTrace {
+ public:
+  SimulatedTrace(const StepGraph& graph, const Replay& replay)
+      : graph_(graph), replay_(replay), trace_(*graph.trace), maps_(trace_.tracks().size()) {}
+
+  Result<Trace> run() {
+    map_threads();
+    if (auto refused = map_streams()) return *std::move(refused);
+    map_rest();
+    TraceColumns columns = trace_.columns();
+    move_slices(columns);
+    move_points(columns);
+    return Trace::from_columns(std::move(columns));
+  }
+
+ private:
+  void map_threads() {
+    for (const ThreadMoments& thread : graph_.threads)
+      for (const std::uint32_t point : thread.points)
+        maps_[raw(thread.track)].add(graph_.time_ns[point], replay_.time_ns[point]);
+  }
+
+  // Starts and ends of a stream's work, which do not overlap more than they did.
+  std::optional<Error> map_streams() {
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> by_track;
+    for (std::uint32_t i = 0; i < graph_.works.size(); ++i)
+      by_track[raw(trace_.slices().track[raw(graph_.works[i].slice)])].push_back(i);
+    for (auto& [track, works] : by_track) {
+      std::vector<std::pair<std::int64_t, std::int64_t>> times;
+      for (std::size_t i = 0; i < works.size(); ++i) {
+        const GpuWork& work = graph_.works[works[i]];
+        times.emplace_back(graph_.time_ns[work.start], replay_.time_ns[work.start]);
+        times.emplace_back(graph_.time_ns[work.end], replay_.time_ns[work.end]);
+        if (i == 0) continue;
+        const GpuWork& before = graph_.works[works[i - 1]];
+        if (graph_.time_ns[before.end] <= graph_.time_ns[work.start] &&
+            replay_.time_ns[before.end] > replay_.time_ns[work.start])
+          return Error{
+              Errc::kUnsupported,
+              fmt::format("expected work of a stream one after the other, found that {} "
+                          "would overlap {} of the same stream: such a change has no trace",
+                          trace_.name(before.slice), trace_.name(work.slice))};
+      }
+      std::sort(times.begin(), times.end());
+      for (const auto& [recorded, simulated] : times) maps_[track].add(recorded, simulated);
+    }
+    return std::nullopt;
+  }
+
+  // Counters, asynchronous rows and threads without moments follow the main thread.
+  void map_rest() {
+    if (graph_.main_thread == kNone<TrackId>) return;
+    for (std::size_t i = 0; i < maps_.size(); ++i)
+      if (maps_[i].empty() && i != raw(graph_.main_thread))
+        maps_[i] = maps_[raw(graph_.main_thread)];
+  }
+
+  std::int64_t moved(TrackId track, std::int64_t time_ns) const {
+    return maps_[raw(track)](time_ns);
+  }
+
+  // Shorter events may change the order of those that begin at the same time.
+  void move_slices(TraceColumns& columns) {
+    const SliceColumns& slices = trace_.slices();
+    std::vector<std::int64_t> start(slices.size()), dur(slices.size());
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      start[i] = moved(slices.track[i], slices.start_ns[i]);
+      dur[i] = std::max<std::int64_t>(
+          0, moved(slices.track[i], slices.start_ns[i] + slices.dur_ns[i]) - start[i]);
+    }
+    for (const GpuWork& work : graph_.works) {  // work that overlaps others has its own times
+      start[raw(work.slice)] = replay_.time_ns[work.start];
+      dur[raw(work.slice)] = replay_.time_ns[work.end] - replay_.time_ns[work.start];
+    }
+    std::vector<std::uint32_t> order(slices.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple(raw(slices.track[a]), start[a], -dur[a]) <
+             std::tuple(raw(slices.track[b]), start[b], -dur[b]);
+    });
+    const auto in_order = [&](const auto& column) {
+      using Row = std::decay_t<decltype(column[0])>;
+      std::vector<Row> rows;
+      rows.reserve(order.size());
+      for (const std::uint32_t i : order) rows.push_back(column[i]);
+      return Column<Row>(std::move(rows));
+    };
+    columns.slices.start_ns = in_order(start);
+    columns.slices.dur_ns = in_order(dur);
+    columns.slices.name = in_order(slices.name);
+    columns.slices.track = in_order(slices.track);
+    columns.slices.category = in_order(slices.category);
+    columns.slices.args = in_order(slices.args);
+    columns.slices.event_index = in_order(slices.event_index);
+    std::vector<std::uint32_t> place(order.size());
+    for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+    std::vector<Step> steps(trace_.steps().begin(), trace_.steps().end());
+    for (Step& step : steps) step.slice = SliceId{place[raw(step.slice)]};
+    columns.steps = Column<Step>(std::move(steps));
+  }
+
+  void move_points(TraceColumns& columns) {
+    const InstantColumns& instants = trace_.instants();
+    std::vector<std::int64_t> times;
+    for (std::size_t i = 0; i < instants.size(); ++i)
+      times.push_back(moved(instants.track[i], instants.time_ns[i]));
+    // Instants are in order of time over all tracks.
+    std::vector<std::uint32_t> order(times.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return times[a] < times[b]; });
+    const auto in_order = [&](const auto& column) {
+      using Row = std::decay_t<decltype(column[0])>;
+      std::vector<Row> rows;
+      for (const std::uint32_t i : order) rows.push_back(column[i]);
+      return Column<Row>(std::move(rows));
+    };
+    columns.instants = {in_order(times),          in_order(instants.name),
+                        in_order(instants.track), in_order(instants.category),
+                        in_order(instants.args),  in_order(instants.event_index),
+                        in_order(instants.scope)};
+    std::vector<std::int64_t> samples;
+    for (std::size_t i = 0; i < trace_.counters().size(); ++i)
+      samples.push_back(moved(trace_.counters().track[i], trace_.counters().time_ns[i]));
+    columns.counters.time_ns = Column<std::int64_t>(std::move(samples));
+    std::vector<Flow> flows(trace_.flows().begin(), trace_.flows().end());
+    for (Flow& flow : flows) {
+      flow.from_ns = moved(flow.from_track, flow.from_ns);
+      flow.to_ns = moved(flow.to_track, flow.to_ns);
+    }
+    columns.flows = Column<Flow>(std::move(flows));
+    if (graph_.main_thread == kNone<TrackId>) return;
+    columns.values.window_end_ns = std::max(
+        columns.values.window_start_ns, moved(graph_.main_thread, columns.values.window_end_ns));
+  }
+
+  const StepGraph& graph_;
+  const Replay& replay_;
+  const Trace& trace_;
+  std::vector<TimeMap> maps_;  // by track
+};
+
+}  // namespace
+
+Result<Trace> simulated_trace(const StepGraph& graph, const Replay& replay) {
+  return SimulatedTrace(graph, replay).run();
+}
+
+}  // namespace lanescope::simulate
