@@ -9,8 +9,8 @@
 
 #include "bindings.h"
 #include "lanescope/codec/byte_sink.h"
-#include "lanescope/explain/questions.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
 #include "lanescope/report/explain_html.h"
 #include "lanescope/report/explain_screen.h"

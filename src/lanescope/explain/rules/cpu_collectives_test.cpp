@@ -7,8 +7,8 @@
 namespace lanescope::explain {
 namespace {
 
-using ::testing::StartsWith;
 using testing::Sketch;
+using ::testing::StartsWith;
 
 // Three steps of 1 ms; Gloo reduces for 600 us of each on a thread of its own, while the step's
 // thread is inside an operator or not.
