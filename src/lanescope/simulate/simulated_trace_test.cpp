@@ -51,8 +51,9 @@ TEST(SimulatedTrace, ItKeepsWhatHoldsForEveryTrace) {
     const auto nesting = analysis::compute_slice_nesting(*made);
     for (std::uint32_t i = 0; i < slices.size(); ++i) {
       EXPECT_GE(slices.dur_ns[i], 0) << change;
-      if (i > 0 && slices.track[i] == slices.track[i - 1])
+      if (i > 0 && slices.track[i] == slices.track[i - 1]) {
         EXPECT_GE(slices.start_ns[i], slices.start_ns[i - 1]) << change;
+      }
       const SliceId parent = nesting.parent[i];
       if (parent == kNone<SliceId>) continue;
       EXPECT_GE(slices.start_ns[i], made->start_ns(parent)) << change;
@@ -60,10 +61,13 @@ TEST(SimulatedTrace, ItKeepsWhatHoldsForEveryTrace) {
     }
     // No work starts before its launch, and its streams do one thing at a time.
     const auto links = analysis::compute_launch_links(*made);
-    for (const auto& device : analysis::compute_device_timelines(*made, links))
-      for (const auto& work : device.work)
-        if (const SliceId launch = links.launch_of[raw(work.slice)]; launch != kNone<SliceId>)
-          EXPECT_GE(work.start_ns, made->start_ns(launch)) << change;
+    for (const auto& device : analysis::compute_device_timelines(*made, links)) {
+      for (const auto& work : device.work) {
+        const SliceId launch = links.launch_of[raw(work.slice)];
+        if (launch == kNone<SliceId>) continue;
+        EXPECT_GE(work.start_ns, made->start_ns(launch)) << change;
+      }
+    }
     // Read again, it has the step that was predicted.
     const auto steps = analysis::find_steps(*made, links);
     EXPECT_EQ(steps.steps.size(), 4u) << change;

@@ -9,8 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::StartsWith;
 using testing::Sketch;
+using ::testing::StartsWith;
 
 Scalar number(std::int64_t value) { return {.number = value}; }
 
