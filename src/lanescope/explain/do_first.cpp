@@ -205,6 +205,29 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   return chosen;
 }
 
+std::vector<TimeTaker> largest_kernels(const Facts& facts) {
+  std::vector<TimeTaker> takers;
+  if (!facts.main_device || facts.steady_wall_ns() == 0) return takers;
+  std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
+  for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
+    auto& [time_ns, first] =
+        by_name.try_emplace(std::string(facts.trace->name(work->slice)), 0, work->slice)
+            .first->second;
+    time_ns += work->end_ns - work->start_ns;
+  }
+  for (const auto& [label, sum] : by_name)
+    takers.push_back({say("{}", {kernel(label)}), sum.first, 0, sum.second});
+  takers = ranked(facts, std::move(takers));
+  // Of the few that are left: finding a place looks through the thread's events.
+  for (TimeTaker& taker : takers) {
+    const Sentence place = user_code(facts, taker.example);
+    if (place.pattern.empty()) continue;
+    taker.what.pattern += ", ";
+    append(taker.what, place);
+  }
+  return takers;
+}
+
 std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
   std::vector<TimeTaker> takers;
   if (facts.steady_wall_ns() == 0) return takers;
@@ -217,26 +240,7 @@ std::vector<TimeTaker> largest_time_takers(const Facts& facts) {
              owner.example});
     return takers;
   }
-  if (facts.main_device) {
-    std::map<std::string, std::pair<std::int64_t, SliceId>> by_name;
-    for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
-      auto& [time_ns, first] =
-          by_name.try_emplace(std::string(facts.trace->name(work->slice)), 0, work->slice)
-              .first->second;
-      time_ns += work->end_ns - work->start_ns;
-    }
-    for (const auto& [label, sum] : by_name)
-      takers.push_back({say("{}", {kernel(label)}), sum.first, 0, sum.second});
-    takers = ranked(facts, std::move(takers));
-    // Of the few that are left: finding a place looks through the thread's events.
-    for (TimeTaker& taker : takers) {
-      const Sentence place = user_code(facts, taker.example);
-      if (place.pattern.empty()) continue;
-      taker.what.pattern += ", ";
-      append(taker.what, place);
-    }
-    return takers;
-  }
+  if (facts.main_device) return largest_kernels(facts);
   if (!facts.cpu || !facts.host) return takers;
   std::vector<HostStretch> stretches;
   for (const analysis::Window& window : facts.steady_windows)

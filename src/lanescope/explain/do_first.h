@@ -54,5 +54,7 @@ struct TimeTaker {
   SliceId example = kNone<SliceId>;  // an event of it; kNone: none
 };
 std::vector<TimeTaker> largest_time_takers(const Facts& facts);
+// Kernels by readable name with where they come from, as above. Empty: no GPU.
+std::vector<TimeTaker> largest_kernels(const Facts& facts);
 
 }  // namespace lanescope::explain

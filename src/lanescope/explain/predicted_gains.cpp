@@ -77,6 +77,10 @@ constexpr RuleFix kRuleFixes[] = {
     {"wave-tail", Fix::kGpu},
 };
 
+// Of the rules that are not in that list: those whose time at stake is the GPU's waiting for the CPU.
+constexpr std::string_view kIdleRules[] = {"cpu-built-tensor", "cpu-operators",   "gpu-idle",
+                                           "host-bound",       "occupancy-query", "tiny-kernels"};
+
 // How many times faster `total_ns` is without `saved_ns`.
 double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   if (total_ns <= 0 || saved_ns <= 0) return 1;
@@ -145,7 +149,8 @@ std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   const bool is_of_cpu = found != std::end(kRuleFixes)
                              ? found->fix == Fix::kCpu || found->fix == Fix::kCudaGraph ||
                                    found->fix == Fix::kRemoveSync
-                             : finding.rule == "host-bound" || finding.rule == "gpu-idle";
+                             : std::find(std::begin(kIdleRules), std::end(kIdleRules),
+                                         finding.rule) != std::end(kIdleRules);
   // The GPU's work stays when the CPU is faster.
   const std::int64_t rest_ns =
       is_of_cpu ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns : base_.step_ns;

@@ -399,7 +399,7 @@ std::string largest_kernels_text(const Facts& facts) {
   if (!facts.main_device || facts.wall.partition.compute_ns * 2 < facts.wall.partition.wall_ns)
     return {};
   std::string text;
-  for (const explain::TimeTaker& taker : explain::largest_time_takers(facts))
+  for (const explain::TimeTaker& taker : explain::largest_kernels(facts))
     text += fmt::format("{}{} {}", text.empty() ? "Most of the GPU's time: " : "; ",
                         rounded_sentence(explain::say("{}", {taker.what.values.front()})),
                         rounded_percent(taker.ratio));

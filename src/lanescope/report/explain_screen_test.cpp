@@ -118,6 +118,22 @@ TEST(ExplainScreenTest, WithNothingToDoItSaysWhereTheTimeGoes) {
   EXPECT_THAT(text, Not(HasSubstr("Do first")));
 }
 
+// Three of four milliseconds a step in one kernel: it has its readable name, not its place alone.
+TEST(ExplainScreenTest, WhenTheGpuIsTheLimitItsLargestKernelsAreNamed) {
+  ProgramSketch program;
+  for (int i = 0; i < 6; ++i) {
+    program.step();
+    program.launch({.name = "my_kernel", .us = 3'000});
+    program.launch({.name = "other_kernel", .us = 1'000});
+    program.end();
+  }
+  const Trace trace = program.trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  EXPECT_THAT(largest_kernels_text(*facts),
+              StartsWith("Most of the GPU's time: my_kernel 75 %; other_kernel 25 %"));
+}
+
 TEST(ExplainScreenTest, DamageStaysVisible) {
   ProgramSketch program;
   for (int i = 0; i < 4; ++i) program.step().launch({.us = 50}).wait().end();
