@@ -11,7 +11,6 @@ import tempfile
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
 
 from ._core import UnavailableError
-from .record import results_command
 
 if TYPE_CHECKING:
     from .profiler import profile
@@ -99,6 +98,9 @@ def _end(process: "subprocess.Popen[str]", temporary: Optional[str]) -> None:
 
 
 def _command() -> str:
+    # Not at the top: `python3 -m lanescope.record` would warn that the package has imported it already.
+    from .record import results_command
+
     found = os.environ.get("LANESCOPE_COMMAND") or results_command()
     if not found:
         raise UnavailableError("expected the lanescope command next to this Python or in PATH, found none; pip install lanescope puts it there")

@@ -34,6 +34,12 @@ void set_headers(httplib::Response& response, const std::string& policy) {
   response.set_header("Cache-Control", "no-store");
 }
 
+// set_content would copy the body, which may be hundreds of megabytes.
+void set_body(httplib::Response& response, std::string body, const std::string& type) {
+  response.body = std::move(body);
+  response.set_header("Content-Type", type);
+}
+
 void set_reply(httplib::Response& response, Reply reply) {
   if (reply.body.size() > kMostAnswerBytes) {
     response.status = 413;
@@ -43,7 +49,7 @@ void set_reply(httplib::Response& response, Reply reply) {
     return;
   }
   response.status = reply.status;
-  response.set_content(std::move(reply.body), reply.type);
+  set_body(response, std::move(reply.body), reply.type);
 }
 
 std::string_view refusal(Access access) {
@@ -106,7 +112,7 @@ void HttpServer::State::send_asset(const std::string& path, httplib::Response& r
         "application/json");
     return;
   }
-  response.set_content(std::move(*bytes), std::string(media_type(path)));
+  set_body(response, *std::move(bytes), std::string(media_type(path)));
 }
 
 void HttpServer::State::answer_api(const httplib::Request& request,
