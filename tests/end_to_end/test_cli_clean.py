@@ -91,7 +91,7 @@ def test_leftovers_of_ended_processes_are_listed_and_with_yes_removed(run, tmp_p
     ran = run("clean", folder)
     assert (ran.code, ran.err) == (0, "")
     assert listed(ran.out) == sorted(leftovers)
-    assert re.search(r"^5 files, \S+ .?B; nothing was removed\. Add --yes to remove them$", ran.out, re.M), ran.out
+    assert re.search(r"^5 files, \S+ (?:[KMG]i)?B; nothing was removed\. Add --yes to remove them$", ran.out, re.M), ran.out
     stays = {pathlib.Path(line.split()[1]).name: line for line in ran.out.splitlines() if line.startswith("stays: ")}
     assert set(stays) == {file for file in kept if "partial" in file or "read" in file or file.endswith("_2.lspool")} - {f"notes.partial-{ended}"}
     assert "holds what a killed process recorded" in stays[f"{name(ended)}_2.lspool"]
