@@ -100,6 +100,6 @@ def test_a_missing_file_is_one_clear_line(tmp_path: pathlib.Path) -> None:
 
 def test_without_the_command_it_says_where_it_comes_from(trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LANESCOPE_COMMAND", raising=False)
-    monkeypatch.setattr(_view, "results_command", lambda: "")
+    monkeypatch.setattr("lanescope.record.results_command", lambda: "")
     with pytest.raises(lanescope.UnavailableError, match="pip install lanescope"):
         lanescope.view(trace)
