@@ -172,6 +172,8 @@ std::optional<std::string> GainModel::change_for(const Finding& finding) const {
     case Fix::kCommunication:
       return faster("communication", communication_ns_);
     case Fix::kLoader:
+      // Operators that the loader runs in this process are not in its time: no replay without them.
+      if (loader_ns_ < finding.at_stake_ns) return std::nullopt;
       return faster("loader", loader_ns_);
     case Fix::kRemoveSync:
       return "remove-sync";
