@@ -10,7 +10,6 @@
 namespace lanescope::explain::rules {
 
 using analysis::DeviceWork;
-using analysis::Window;
 using analysis::WorkClass;
 
 namespace {
