@@ -149,7 +149,7 @@ std::vector<TimeTaker> ranked(const Facts& facts, std::vector<TimeTaker> takers)
   return takers;
 }
 
-// All gains are told on the step without the profiler, and none is longer than it.
+// Every gain is of the step without the profiler, and at most as long.
 void use_base(const GainModel& gains, const Finding& finding, Suggestion& suggestion) {
   suggestion.gain_ns = gains.at_most_ns(finding);
   if (is_predicted(finding)) {

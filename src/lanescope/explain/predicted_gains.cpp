@@ -81,6 +81,18 @@ constexpr RuleFix kRuleFixes[] = {
 constexpr std::string_view kIdleRules[] = {"cpu-built-tensor", "cpu-operators",   "gpu-idle",
                                            "host-bound",       "occupancy-query", "tiny-kernels"};
 
+std::optional<Fix> fix_of(std::string_view rule) {
+  for (const RuleFix& each : kRuleFixes)
+    if (each.rule == rule) return each.fix;
+  return std::nullopt;
+}
+
+bool is_of_cpu(std::string_view rule) {
+  if (const std::optional<Fix> fix = fix_of(rule))
+    return *fix == Fix::kCpu || *fix == Fix::kCudaGraph || *fix == Fix::kRemoveSync;
+  return std::find(std::begin(kIdleRules), std::end(kIdleRules), rule) != std::end(kIdleRules);
+}
+
 // How many times faster `total_ns` is without `saved_ns`.
 double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   if (total_ns <= 0 || saved_ns <= 0) return 1;
@@ -144,27 +156,20 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
 }
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
-  const auto* found = std::find_if(std::begin(kRuleFixes), std::end(kRuleFixes),
-                                   [&](const RuleFix& each) { return finding.rule == each.rule; });
-  const bool is_of_cpu = found != std::end(kRuleFixes)
-                             ? found->fix == Fix::kCpu || found->fix == Fix::kCudaGraph ||
-                                   found->fix == Fix::kRemoveSync
-                             : std::find(std::begin(kIdleRules), std::end(kIdleRules),
-                                         finding.rule) != std::end(kIdleRules);
   // The GPU's work stays when the CPU is faster.
-  const std::int64_t rest_ns =
-      is_of_cpu ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns : base_.step_ns;
+  const std::int64_t rest_ns = is_of_cpu(finding.rule)
+                                   ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns
+                                   : base_.step_ns;
   return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, rest_ns));
 }
 
 std::optional<std::string> GainModel::change_for(const Finding& finding) const {
-  const auto* found = std::find_if(std::begin(kRuleFixes), std::end(kRuleFixes),
-                                   [&](const RuleFix& each) { return finding.rule == each.rule; });
-  if (found == std::end(kRuleFixes) || finding.kind != FindingKind::kCost) return std::nullopt;
+  const std::optional<Fix> fix = fix_of(finding.rule);
+  if (!fix || finding.kind != FindingKind::kCost) return std::nullopt;
   const auto faster = [&](const char* what, std::int64_t total_ns) {
     return fmt::format("{} {:.4f}x", what, factor_without(finding.at_stake_ns, total_ns));
   };
-  switch (found->fix) {
+  switch (*fix) {
     case Fix::kGpu:
       return faster("gpu", compute_ns_);
     case Fix::kCpu:
@@ -203,7 +208,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
   const auto prediction = simulate::predict(simulation_, changes, simulate::Base::kUnprofiled);
   if (!prediction) return {};
   Gain gain;
-  // Nothing is told to gain nothing that might gain something.
+  // A gain that may be worth it is unsure, not nothing.
   const double least_ns = kLeastGain * static_cast<double>(base_.step_ns);
   const bool may_gain =
       static_cast<double>(prediction->gain_ns()) < least_ns && prediction->high_ratio >= kLeastGain;

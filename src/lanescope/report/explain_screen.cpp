@@ -30,6 +30,10 @@ using explain::Value;
 constexpr std::size_t kMostWallLines = 4, kBarWidth = 30;
 constexpr std::size_t kNarrow = 80, kWide = 100, kScreenLines = 24;
 
+std::size_t line_count(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 // Three digits: 1.23, 12.3, 123, 1234.
 std::string three_digits(double value) {
   return value < 9.995   ? fmt::format("{:.2f}", value)
@@ -208,11 +212,7 @@ class Screen {
     const std::string text = largest_kernels_text(facts_);
     if (text.empty()) return;
     const std::string lines = wrapped("", text, width_);
-    const auto count = [](const std::string& all) {
-      return std::count(all.begin(), all.end(), '\n');
-    };
-    if (count(out_) + count(lines) <= static_cast<std::ptrdiff_t>(kScreenLines))
-      out_.insert(place, lines);
+    if (line_count(out_) + line_count(lines) <= kScreenLines) out_.insert(place, lines);
   }
 
   // Who holds the time, whatever the findings say of it.
@@ -220,11 +220,11 @@ class Screen {
     std::string lines;
     // A title, the rest on up to two lines, and blank lines.
     constexpr std::size_t kKept = 5;
-    const auto shown = static_cast<std::size_t>(std::count(out_.begin(), out_.end(), '\n'));
+    const auto shown = line_count(out_);
     std::size_t room = shown + kKept < kScreenLines ? kScreenLines - shown - kKept : 0;
     for (const explain::TimeTaker& taker : explain::largest_time_takers(facts_)) {
       const std::string line = taker_line(taker);
-      const auto height = static_cast<std::size_t>(std::count(line.begin(), line.end(), '\n'));
+      const auto height = line_count(line);
       if (height > room) break;
       room -= height;
       lines += line;
