@@ -311,10 +311,11 @@ class Builder {
     const std::int64_t ready_launch = launch == kNoIndex ? kNoTime : time_of(launch) + usual_launch;
     const std::int64_t ready_stream = from == kNoIndex ? kNoTime : time_of(from) + usual_gap;
     const bool by_launch = ready_launch >= ready_stream;
-    const std::int64_t late = start - std::max(ready_launch, ready_stream);
     std::uint32_t other = kNoIndex;
-    if ((launch != kNoIndex || from != kNoIndex) && late > usual_gap + 500)
-      other = other_stream(index, ended, late);
+    if (launch != kNoIndex || from != kNoIndex) {
+      const std::int64_t late = start - std::max(ready_launch, ready_stream);
+      if (late > usual_gap + 500) other = other_stream(index, ended, late);
+    }
     const auto weigh = [&](std::uint32_t source, std::int64_t often, bool binds, EdgeKind kind) {
       const std::int64_t whole = start - time_of(source);
       return Edge{.kind = kind,

@@ -60,6 +60,17 @@ TEST(Replay, WorkOfAnotherThreadIsHandedOverAndBack) {
   EXPECT_EQ(drawn.step_ns({"cpu 2x"}), 55'000);
 }
 
+TEST(Replay, GpuWorkThatNothingExplainsKeepsItsStart) {
+  // No launch is known of the kernel, and nothing precedes it on its stream.
+  Sketch sketch;
+  sketch.annotation("ProfilerStep#0", 0, 110'000);
+  sketch.op("aten::mul", 0, 10'000);
+  sketch.kernel("mul", 36'000, 4'000);
+  const DrawnSteps drawn(sketch.trace());
+  expect_identity(drawn);
+  EXPECT_EQ(drawn.simulation.identity.recorded_busy_ns, 4'000);
+}
+
 TEST(Replay, TheCriticalPathOfABusyGpuIsItsKernels) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) { p.kernel("gemm", 500).kernel("relu", 250); });

@@ -11,7 +11,7 @@ namespace {
 
 class Writer {
  public:
-  explicit Writer(const Trace& trace) : trace_(trace) {}
+  Writer(const Trace& trace, std::string_view left_out) : trace_(trace), left_out_(left_out) {}
 
   std::string run() {
     for (const Track& track : trace_.tracks()) tracks_.push_back(track_name(track));
@@ -71,6 +71,7 @@ class Writer {
     std::string out;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const ArgField& field = view.field(i);
+      if (!left_out_.empty() && trace_.text(field.key) == left_out_) continue;
       out += " " + std::string(trace_.text(field.key)) + "=" +
              std::to_string(static_cast<int>(field.type)) + ":";
       const std::uint64_t bits = view.bits(field);
@@ -153,11 +154,14 @@ class Writer {
   }
 
   const Trace& trace_;
+  std::string_view left_out_;
   std::vector<std::string> tracks_, arrow_ends_;
 };
 
 }  // namespace
 
-std::string trace_text(const Trace& trace) { return Writer(trace).run(); }
+std::string trace_text(const Trace& trace, std::string_view left_out) {
+  return Writer(trace, left_out).run();
+}
 
 }  // namespace lanescope::testing
