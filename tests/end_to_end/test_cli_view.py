@@ -328,7 +328,7 @@ def test_a_wrong_file_is_one_clear_line(run: Any) -> None:
 @pytest.mark.parametrize("name", ["h200/64_bf16_warm_eager.json", "h200/llama_decode.json.gz", "h200/mlp_cudagraph.json.gz",
                                   "public/hta_cpu_only_gloo_small.pt.trace.json.gz", "public/odd_truncated_mid_event.json",
                                   "public/tracelens_mi300_qwen_stack_memory.json.gz"])
-def test_real_traces_answer_every_question(binary: str, name: str) -> None:
+def test_real_traces_answer_every_question(binary: str, run: Any, name: str) -> None:
     with viewing(binary, SHARED_TRACES / name) as view:
         meta = view.json("/api/meta")["traces"][0]
         lanes = [lane["lane"] for lane in meta["lanes"]]
@@ -339,6 +339,10 @@ def test_real_traces_answer_every_question(binary: str, name: str) -> None:
             if entry["kind"] == 0 and meta["lanes"][entry["lane"]]["kind"] not in ("steps", "idle"))
         assert drawn == meta["slice_count"]
         explain = view.json("/api/explain?trace=0")
+        # What to do first, and what it gains, is what the command says.
+        said = json.loads(run("explain", "--json", SHARED_TRACES / name).out)["do_first"]
+        gains = [[(each["rule"], each["gain_ns"]) for each in answer] for answer in (explain["do_first"], said)]
+        assert gains[0] == gains[1]
         for finding in explain["findings"]:
             for evidence in finding["evidence"][:3]:
                 if "slice" in evidence:

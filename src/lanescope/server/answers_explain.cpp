@@ -46,6 +46,8 @@ class ExplainAnswer {
     json_.begin_array("do_first");
     for (const explain::Suggestion& each : first) suggestion(each);
     json_.end_array();
+    json_.text("together", report::together_text(explanation_, first))
+        .text("base", report::base_text(facts_, explanation_));
     if (first.empty() && facts_.steady_wall_ns() > 0) nothing();
     json_.begin_array("findings");
     for (const Finding& each : explanation_.findings) finding(each);

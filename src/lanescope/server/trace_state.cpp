@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "lanescope/base/check.h"
+#include "lanescope/explain/predicted_gains.h"
 
 namespace lanescope::server {
 
@@ -21,6 +22,8 @@ const explain::Explanation& TraceState::explanation() const {
     Result<explain::Explanation> found = explain::run_rules(*facts_);
     LANESCOPE_CHECK(found.has_value());  // no rules were named
     explanation_ = std::move(*found);
+    // As the command does: its gains decide what to do first.
+    explain::predict_gains(*facts_, explanation_);
   });
   return explanation_;
 }

@@ -264,6 +264,8 @@ export interface Explanation {
   wall: WallPart[];
   basis?: string;
   do_first: Suggestion[];
+  together?: string;
+  base?: string;
   findings: Finding[];
   questions?: { id: string; question: string; state: string }[];
   nothing?: { remark: string; takers: { text: string; ns: number; ratio: number; slice?: number }[]; next?: string } | null;

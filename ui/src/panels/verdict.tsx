@@ -109,13 +109,14 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
             <div class="do-first-head">
               <b><Text of={item.verdict} /></b>
               <Link label={`show the evidence: ${item.verdict}`} onClick={() => void showFinding(store, item.rule)}>
-                {item.gain_ns > 0 ? <>up to <Time ns={item.gain_ns} /> <span class="faint">({formatShare(item.gain_ratio)})</span></> : "show me"}
+                {item.gain_text !== undefined && item.gain_text !== "" ? item.gain_text : "show me"}
               </Link>
             </div>
             <p><Text of={item.action} />{item.place !== undefined && item.place !== "" && <span class="faint"> — <Text of={item.place} /></span>}</p>
           </li>
         ))}
       </ol>
+      {[explanation.together ?? "", explanation.base ?? ""].filter((text) => text !== "").map((text) => <p key={text} class="faint"><Text of={text} /></p>)}
     </div>
   );
 }
