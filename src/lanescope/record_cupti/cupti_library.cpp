@@ -111,7 +111,9 @@ bool load_cupti(CuptiLibrary* library, std::string* line) {
 bool load_driver(CudaDriver* driver, std::string* line) {
   void* handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    *line = "this machine has no NVIDIA driver (libcuda.so.1 was not found)";
+    *line =
+        "no NVIDIA driver was found (libcuda.so.1), so the GPU is not recorded; install the "
+        "driver, or start the container with GPUs; without a GPU, do not ask for CUDA";
     return false;
   }
   bool whole = true;
@@ -128,7 +130,7 @@ bool load_driver(CudaDriver* driver, std::string* line) {
   load(&driver->cuDeviceGetMigUuid, "cuDeviceGetUuid_v2");
   whole = whole && driver->cuDeviceTotalMem;
   if (!whole) {
-    *line = "the NVIDIA driver is older than CUDA 12 needs";
+    *line = "the NVIDIA driver is older than CUDA 12 needs; install version 525 or newer";
     return false;
   }
   driver->cuDriverGetVersion(&driver->version);
