@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -47,12 +48,27 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 
 void end_on_signal(int) { ending.store(true, std::memory_order_relaxed); }
 
+// `mark`: the file, marked before it is read.
+std::optional<Trace> open_marked(const FileMark& mark, Output& output, int* code) {
+  if (!mark.is_recording) return open_trace(mark.path, output, code);
+  // A recording that runs is not damaged.
+  Result<Trace> trace = read_unfinished(mark);
+  if (trace) return std::move(*trace);
+  output.complain("view: " + message_of(trace.error()));
+  *code = kUsage;
+  return std::nullopt;
+}
+
 std::optional<std::shared_ptr<const server::TraceState>> open_state(const std::string& path,
-                                                                    Output& output, int* code) {
-  std::optional<Trace> trace = open_trace(path, output, code);
+                                                                    FileMark* mark, Output& output,
+                                                                    int* code) {
+  const std::optional<std::string> file = file_of(path, output, code);
+  if (!file) return std::nullopt;
+  *mark = mark_of(*file);
+  std::optional<Trace> trace = open_marked(*mark, output, code);
   if (!trace) return std::nullopt;
   RecordFunction stage("view: lanes");
-  auto state = server::TraceState::make(std::move(*trace), path);
+  auto state = server::TraceState::make(std::move(*trace), *file);
   if (!state) {
     output.complain("view: " + facts_message_of(state.error()));
     *code = kUsage;
@@ -225,8 +241,9 @@ int hand_to_perfetto(const ViewFlags& flags, const server::TraceState& state,
   return kOk;
 }
 
-int serve(const ViewFlags& flags, server::Session::Traces traces, Output& output) {
-  const bool is_live = flags.b.empty() && may_grow(flags.a);
+int serve(const ViewFlags& flags, server::Session::Traces traces, const FileMark& mark,
+          Output& output) {
+  const bool is_live = flags.b.empty() && may_grow(flags.a, mark);
   const auto session =
       std::make_shared<server::Session>(std::move(traces), LANESCOPE_VERSION, is_live);
   auto http = server::HttpServer::open(
@@ -237,7 +254,7 @@ int serve(const ViewFlags& flags, server::Session::Traces traces, Output& output
   }
   end_on_signals();
   std::optional<TraceFollower> follower;
-  if (is_live) follower.emplace(flags.a, session);
+  if (is_live) follower.emplace(flags.a, mark, session);
   std::thread serving([&http] { (*http)->run(); });
   announce(**http, !flags.no_open && open_browser((*http)->url()), output);
   while (!is_ending()) {
@@ -274,9 +291,10 @@ int run_view(const ViewFlags& flags, Output& output) {
   }
   int code = kOk;
   server::Session::Traces traces;
+  std::array<FileMark, 2> marks;
   for (const std::string* path : {&flags.a, &flags.b}) {
     if (path->empty()) continue;
-    auto state = open_state(*path, output, &code);
+    auto state = open_state(*path, &marks[traces.size()], output, &code);
     if (!state) return code;
     traces.push_back(std::move(*state));
   }
@@ -287,7 +305,7 @@ int run_view(const ViewFlags& flags, Output& output) {
   }
   if (!flags.html.empty()) return save_page(flags, *traces[0], *span, output);
   if (flags.perfetto) return hand_to_perfetto(flags, *traces[0], *span, output);
-  return serve(flags, std::move(traces), output);
+  return serve(flags, std::move(traces), marks[0], output);
 }
 
 #else

@@ -193,12 +193,16 @@ void write_steps(JsonWriter& json, const TraceState& state) {
     json.null("typical_step");
 }
 
-void write_quality(JsonWriter& json, const TraceState& state, const analysis::TraceInfo& info) {
+// `is_live`: ranges that are open now are none that were cut.
+void write_quality(JsonWriter& json, const TraceState& state, const analysis::TraceInfo& info,
+                   bool is_live) {
   json.begin_array("quality");
   for (const auto& issue : info.issues) {
     const ImportIssueInfo& about = import_issue_info(issue.issue);
     json.begin_object().text("text", about.description).integer("count", issue.count);
-    json.text("severity", about.severity == Severity::kLost       ? "lost"
+    const bool is_normal = is_live && issue.issue == ImportIssue::kOpenRange;
+    json.text("severity", is_normal                               ? "note"
+                          : about.severity == Severity::kLost     ? "lost"
                           : about.severity == Severity::kRepaired ? "repaired"
                                                                   : "note");
     json.end_object();
@@ -234,7 +238,7 @@ void write_quality(JsonWriter& json, const TraceState& state, const analysis::Tr
   json.end_array();
 }
 
-void write_trace(JsonWriter& json, const TraceState& state) {
+void write_trace(JsonWriter& json, const TraceState& state, bool is_live) {
   const analysis::TraceInfo info = analysis::compute_trace_info(state.trace());
   const view::Lanes& lanes = state.lanes();
   json.begin_object().text("path", state.path());
@@ -255,7 +259,7 @@ void write_trace(JsonWriter& json, const TraceState& state) {
   json.end_array();
   write_lanes(json, state);
   write_steps(json, state);
-  write_quality(json, state, info);
+  write_quality(json, state, info, is_live);
   json.end_object();
 }
 
@@ -386,7 +390,7 @@ std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint6
   JsonWriter json("view");
   json.integer("api", 1).integer("generation", generation).boolean("live", is_live);
   json.text("version", version).begin_array("traces");
-  for (const TraceState* state : traces) write_trace(json, *state);
+  for (const TraceState* state : traces) write_trace(json, *state, is_live);
   json.end_array().begin_array("kinds");
   for (std::size_t i = 0; i < view::kTimeKindCount; ++i) {
     const auto kind = static_cast<TimeKind>(i);

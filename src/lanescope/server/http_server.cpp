@@ -52,6 +52,14 @@ void set_reply(httplib::Response& response, Reply reply) {
   set_body(response, std::move(reply.body), reply.type);
 }
 
+// What is no digit is left out.
+std::uint64_t whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  for (const char c : text.substr(0, 18))
+    if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::uint64_t>(c - '0');
+  return number;
+}
+
 std::string_view refusal(Access access) {
   switch (access) {
     case Access::kForeignHost:
@@ -118,17 +126,18 @@ void HttpServer::State::send_asset(const std::string& path, httplib::Response& r
 void HttpServer::State::answer_api(const httplib::Request& request,
                                    httplib::Response& response) const {
   if (request.path == "/api/alive") {
-    const std::string known = request.get_param_value("gen");
-    std::uint64_t generation = 0;
-    for (const char c : known.substr(0, 18))
-      if (c >= '0' && c <= '9') generation = generation * 10 + static_cast<std::uint64_t>(c - '0');
-    generation = session->wait_for_change(generation, kLongestWait);
+    const std::uint64_t generation =
+        session->wait_for_change(whole_number(request.get_param_value("gen")), kLongestWait);
     response.set_content(fmt::format("{{\"generation\": {}}}\n", generation), "application/json");
     return;
   }
   const std::size_t mark = request.target.find('?');
   const std::string query = mark == std::string::npos ? "" : request.target.substr(mark + 1);
-  set_reply(response, session->answer(request.method, request.path, query, request.body));
+  std::optional<std::uint64_t> generation;
+  if (request.has_header("X-Generation"))
+    generation = whole_number(request.get_header_value("X-Generation"));
+  set_reply(response,
+            session->answer(request.method, request.path, query, request.body, generation));
 }
 
 void HttpServer::State::set_up() {

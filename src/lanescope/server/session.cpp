@@ -64,16 +64,17 @@ constexpr std::array kQuestions{
 }  // namespace
 
 Session::Session(Traces traces, std::string version, bool is_live)
-    : version_(std::move(version)), is_live_(is_live), traces_(std::move(traces)) {}
+    : version_(std::move(version)), traces_(std::move(traces)), is_live_(is_live) {}
 
-Session::Traces Session::traces() const {
+Session::Now Session::now() const {
   const std::lock_guard lock(mutex_);
-  return traces_;
+  return {traces_, generation_, is_live_};
 }
 
-void Session::replace(std::shared_ptr<const TraceState> trace) {
+void Session::replace(std::shared_ptr<const TraceState> trace, bool is_live) {
   const std::lock_guard lock(mutex_);
   traces_[0] = std::move(trace);
+  is_live_ = is_live;
   ++generation_;
   changed_.notify_all();
 }
@@ -102,27 +103,25 @@ void Session::wake_all() {
 }
 
 Reply Session::answer(std::string_view method, std::string_view target, std::string_view query,
-                      std::string_view body) {
+                      std::string_view body, std::optional<std::uint64_t> generation) {
   try {
-    return route(method, target, query, body);
+    return route(method, target, query, body, generation);
   } catch (const std::bad_alloc&) {
     return failure(500, "the answer needs more memory than there is; choose a smaller area");
   }
 }
 
 Reply Session::route(std::string_view method, std::string_view target, std::string_view query,
-                     std::string_view body) {
-  const Traces traces = this->traces();  // keeps them while this request is answered
+                     std::string_view body, std::optional<std::uint64_t> generation) {
+  const Now now = this->now();
+  const Traces& traces = now.traces;
   if (target == "/api/meta" && method == "GET") {
     std::vector<const TraceState*> all;
     for (const auto& trace : traces) all.push_back(trace.get());
-    std::uint64_t generation = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      generation = generation_;
-    }
-    return {200, kJson, meta_answer(all, generation, is_live_, version_)};
+    return {200, kJson, meta_answer(all, now.generation, now.is_live, version_)};
   }
+  if (generation && *generation != now.generation && target != "/api/notes")
+    return failure(409, "the trace has grown meanwhile; ask /api/meta again");
   if (method == "GET") {
     const std::size_t number = query_number(query, "trace", 0);
     if (number >= traces.size()) return failure(400, "there is no such trace");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,12 +28,15 @@ class Session {
   // `version` of lanescope; `is_live`: the trace may still grow.
   Session(Traces traces, std::string version, bool is_live);
 
-  // A trace that has grown takes the place of the first one; pages learn of it.
-  void replace(std::shared_ptr<const TraceState> trace);
+  // A trace that has grown takes the place of the first one; pages learn of it. `is_live`: it may
+  // grow again.
+  void replace(std::shared_ptr<const TraceState> trace, bool is_live);
 
   // `target`: "/api/frame". `query`: what follows the "?", not decoded. `body`: of a POST.
+  // `generation`: of the answer to /api/meta that the question builds on. A trace that has grown
+  // since numbers its lanes and slices anew, so such a question gets status 409.
   Reply answer(std::string_view method, std::string_view target, std::string_view query,
-               std::string_view body);
+               std::string_view body, std::optional<std::uint64_t> generation = {});
 
   // Waits until the generation is another than `known`, for at most `longest`; then the current
   // one. While it waits, the page counts as open.
@@ -42,15 +46,20 @@ class Session {
   void wake_all();  // ends all waits, for the end of the program
 
  private:
-  Traces traces() const;
+  struct Now {
+    Traces traces;  // kept while a request is answered
+    std::uint64_t generation = 0;
+    bool is_live = false;
+  };
+  Now now() const;
   Reply route(std::string_view method, std::string_view target, std::string_view query,
-              std::string_view body);
+              std::string_view body, std::optional<std::uint64_t> generation);
 
   const std::string version_;
-  const bool is_live_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Traces traces_;
+  bool is_live_;
   std::uint64_t generation_ = 1;
   std::size_t open_pages_ = 0;
   bool had_page_ = false, ending_ = false;

@@ -10,6 +10,8 @@ export interface Engine {
   // The part of the trace that is there; null: all of it.
   readonly range: { t0: number; t1: number } | null;
   meta(): Promise<Meta>;
+  // The same for the trace as that answer of meta() described it. A trace that has grown since is not asked: status 409.
+  of(generation: number): Engine;
   frame(request: FrameRequest, abort?: AbortSignal): Promise<Frame>;
   names(trace: number, ids: number[]): Promise<Name[]>;
   event(trace: number, slice: number): Promise<EventDetails>;
@@ -31,6 +33,8 @@ export interface Engine {
   // Answers with the generation when the trace has grown, or after a while; the server counts open pages with it.
   alive(generation: number): Promise<number>;
 }
+
+export const statusGrown = 409;
 
 // What went wrong, in a sentence for the reader.
 export class EngineError extends Error {

@@ -8,7 +8,9 @@ const silence = "lanescope does not answer. It may have ended: start `lanescope 
 export class HttpEngine implements Engine {
   readonly isSaved = false;
   readonly range = null;
-  constructor(private readonly token: string, private readonly base = "") {}
+  constructor(private readonly token: string, private readonly base = "", private readonly generation: number | null = null) {}
+
+  of(generation: number): HttpEngine { return new HttpEngine(this.token, this.base, generation); }
 
   meta() { return this.get<Meta>("/api/meta"); }
   async frame(request: FrameRequest, abort?: AbortSignal) {
@@ -48,8 +50,10 @@ export class HttpEngine implements Engine {
 
   private async send(path: string, options: RequestInit): Promise<Response> {
     let response: Response;
+    const headers: Record<string, string> = { "X-Token": this.token, "Content-Type": "application/json" };
+    if (this.generation !== null) headers["X-Generation"] = String(this.generation);
     try {
-      response = await fetch(this.base + path, { ...options, headers: { "X-Token": this.token, "Content-Type": "application/json" } });
+      response = await fetch(this.base + path, { ...options, headers });
     } catch (reason) {
       if (reason instanceof DOMException && reason.name === "AbortError") throw reason;
       throw new EngineError(silence, 0);

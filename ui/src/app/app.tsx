@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { choose, clearLit, goWhole, nextHit, openDrawer, search, showSide, startTour } from "../state/actions.ts";
+import { choose, clearLit, goToNewest, goWhole, nextHit, openDrawer, search, showSide, startTour } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import { Answers } from "../panels/answers.tsx";
 import { Details } from "../panels/details.tsx";
@@ -67,6 +67,7 @@ function commandList(store: ReturnType<typeof useStore>): CommandItem[] {
     { title: "What is known about this recording", run: () => { store.overlay.value = "quality"; } },
     { title: "Help and keys", keys: "?", run: () => { store.overlay.value = "help"; } },
   ];
+  if (store.meta.live === true) items.push({ title: "Newest step of the recording", run: () => goToNewest(store) });
   if (!store.engine.isSaved) {
     items.push(
       { title: "Save this range as one HTML file", run: () => void saveRange(store, 0, range().t0, range().t1) },
@@ -91,6 +92,11 @@ function Bar() {
         <bdi>{store.views.map((view) => cleanText(view.meta.title, 60)).join("  ·  ")}</bdi>
         <span class="faint"> {plural(meta.slice_count, "event")}, {formatTime(meta.span_ns)}{store.engine.isSaved ? ", saved page" : ""}</span>
       </span>
+      {store.meta.live === true && (
+        <button type="button" class="recording" title="The recording still runs, and this page follows it. Click: the newest step." onClick={() => goToNewest(store)}>
+          <span aria-hidden="true">●</span> recording
+        </button>
+      )}
       <span class="search-box">
         <input id="search" type="search" placeholder="Search ( / )" aria-label="search the whole trace" value={store.searchText.value}
           onInput={(event) => {

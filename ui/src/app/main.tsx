@@ -6,6 +6,7 @@ import { columnsOf, unpackSaved } from "../api/saved_data.ts";
 import { SavedEngine } from "../api/saved_engine.ts";
 import { goToStep, report } from "../state/actions.ts";
 import { StoreProvider } from "../state/context.ts";
+import { followGrowth } from "../state/growth.ts";
 import { Store } from "../state/store.ts";
 import { fit } from "../state/window.ts";
 import { App } from "./app.tsx";
@@ -49,28 +50,18 @@ async function stayAlive(store: Store): Promise<void> {
   let generation = store.meta.generation;
   for (;;) {
     try {
-      const now = await store.engine.alive(generation);
-      if (now !== generation) {
-        generation = now;
-        await refresh(store);
-      }
+      if (await store.engine.alive(generation) !== generation) generation = await followGrowth(store);
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 5_000));
     }
   }
 }
 
-// The trace has grown: the newest answers. Lanes and steps of a page that is open stay as they were until it is loaded again.
-async function refresh(store: Store): Promise<void> {
-  for (const view of store.views) view.frames.forget();
-  store.main.explanation.value = await store.engine.explain(0);
-}
-
 async function start(root: HTMLElement): Promise<void> {
   const { engine, fragment } = await findEngine();
   const meta = await engine.meta();
   const reduced = matchMedia("(prefers-reduced-motion: reduce)");
-  const store = new Store(engine, meta, () => reduced.matches);
+  const store = new Store(engine.of(meta.generation), meta, () => reduced.matches);
   watchTheme(store);
   document.title = `${store.main.meta.title} – lanescope`;
 
@@ -85,7 +76,7 @@ async function start(root: HTMLElement): Promise<void> {
   listenToKeys(store);
 
   try {
-    store.main.explanation.value = await engine.explain(0);
+    store.main.explanation.value = await store.engine.explain(0);
     if (store.views.length > 1) store.comparison.value = await engine.compare();
   } catch (reason) {
     report(store, reason);

@@ -57,12 +57,12 @@ export function FlamePanel() {
   const chosen = useSignal(start?.lane ?? -1);
   const range = useSignal<[number, number]>([0, 1]);
   useSignalEffect(() => {
+    void store.meta.generation; // again when the trace has grown
     const area = store.area.value;
     const window = store.viewport.target;
     range.value = area !== null ? [area.t0, area.t1] : [Math.max(0, Math.floor(window.t0)), Math.ceil(window.t1)];
     if (chosen.value < 0) return;
     root.value = -1;
-    nodes.value = null;
     store.engine.flame(0, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { root.value = firstFork(answer); nodes.value = answer; }, (reason) => report(store, reason));
   });
   if (lanes.length === 0) return <p class="pad">No lane of this trace has events inside events.</p>;

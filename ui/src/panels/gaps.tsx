@@ -13,6 +13,7 @@ export function GapsPanel() {
   const gaps = useSignal<Gap[] | null>(null);
   const causeOf = (gap: { cause: string | number }) => store.meta.causes.find((cause) => cause.key === gap.cause || cause.cause === gap.cause);
   useSignalEffect(() => {
+    void store.meta.generation; // again when the trace has grown
     store.engine.gaps(0, sort.value, 5000).then((answer) => {
       gaps.value = answer.gaps;
       store.main.gaps.value = answer;

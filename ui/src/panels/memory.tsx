@@ -10,6 +10,7 @@ export function MemoryPanel() {
   const store = useStore();
   const answer = useSignal<MemoryAnswer | null>(null);
   useSignalEffect(() => {
+    void store.meta.generation; // again when the trace has grown
     store.engine.memory(0).then((got) => { answer.value = got; }, (reason) => report(store, reason));
   });
   if (answer.value === null) return <p class="faint pad">…</p>;

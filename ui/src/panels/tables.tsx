@@ -38,6 +38,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
     }
   };
   useSignalEffect(() => {
+    void store.meta.generation; // again when the trace has grown
     void store.area.value;
     void sort.value;
     void filter.value;

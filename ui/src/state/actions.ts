@@ -1,4 +1,5 @@
 // What a person can do, as functions on the store. Keys, buttons, links and the tour all end here.
+import { EngineError, statusGrown } from "../api/engine.ts";
 import { none, type Evidence, type EventDetails, type Note, type Step, type WallPart } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
@@ -12,6 +13,7 @@ export function say(store: Store, text: string): void {
 }
 
 export function report(store: Store, reason: unknown): void {
+  if (reason instanceof EngineError && reason.status === statusGrown) return; // growth.ts shows the newer trace in a moment
   const text = reason instanceof Error ? reason.message : String(reason);
   store.problem.value = text;
   say(store, text);
@@ -75,6 +77,14 @@ export function goToStep(store: Store, step: Step): void {
   const end = Math.max(begin + step.dur_ns, (step.device_start_ns ?? begin) + (step.device_dur_ns ?? 0));
   goTo(store, 0, begin, end, 0.03);
   say(store, `step ${step.number ?? step.index}, ${formatTime(step.dur_ns)}`);
+}
+
+// Of a recording that still runs.
+export function goToNewest(store: Store): void {
+  const { steps, span_ns: span } = store.main.meta;
+  const last = steps[steps.length - 1];
+  if (last !== undefined) goToStep(store, last);
+  else goTo(store, 0, span - Math.min(span, spanOf(store.viewport.target)), span, 0);
 }
 
 export function stepInView(store: Store): number {
@@ -288,7 +298,8 @@ export function openDrawer(store: Store, drawer: Drawer): void {
 
 // ---- search
 
-export async function search(store: Store, text: string): Promise<void> {
+// `again`: the trace has grown; nothing is said.
+export async function search(store: Store, text: string, again = false): Promise<void> {
   store.searchText.value = text;
   store.searchAt.value = -1;
   if (text.trim() === "") {
@@ -304,7 +315,7 @@ export async function search(store: Store, text: string): Promise<void> {
     store.searchAnswer.value = answer;
     store.searchError.value = null;
     if (answer.names !== undefined && answer.total > 0) store.lit.value = { label: `“${cleanText(text, 60)}”`, trace: 0, names: new Set(answer.names) };
-    say(store, plural(answer.total, "hit"));
+    if (!again) say(store, plural(answer.total, "hit"));
   } catch (reason) {
     store.searchAnswer.value = null;
     store.searchError.value = reason instanceof Error ? reason.message : String(reason);
@@ -419,17 +430,19 @@ export function moveFocusLane(store: Store, by: number): void {
 
 // ---- areas, measuring, marks, notes
 
-export async function selectArea(store: Store, trace: number, t0: number, t1: number): Promise<void> {
+export async function selectArea(store: Store, trace: number, t0: number, t1: number, again = false): Promise<void> {
   const view = store.view(trace);
   const area = { trace, t0: Math.max(0, Math.floor(Math.min(t0, t1))), t1: Math.min(view.meta.span_ns, Math.ceil(Math.max(t0, t1))) };
   if (area.t1 <= area.t0) return;
   store.area.value = area;
-  store.areaAnswer.value = null;
-  openDrawer(store, "area");
+  if (!again) {
+    store.areaAnswer.value = null;
+    openDrawer(store, "area");
+  }
   try {
     const answer = await store.engine.area(trace, area.t0, area.t1, view.shown.peek().lanes.filter((lane) => lane.kind !== "counter").map((lane) => lane.lane));
     if (store.area.peek() === area) store.areaAnswer.value = answer;
-    say(store, `area of ${formatTime(area.t1 - area.t0)}`);
+    if (!again) say(store, `area of ${formatTime(area.t1 - area.t0)}`);
   } catch (reason) {
     report(store, reason);
   }

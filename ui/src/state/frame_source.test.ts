@@ -27,7 +27,7 @@ test("one question at a time, and the newest wish is asked next", async () => {
       return new Promise<Frame>((resolve) => { answer = () => resolve({ ...request, entries: [] }); });
     },
   } as unknown as Engine;
-  const source = new FrameSource(engine, 0, () => 1_000_000);
+  const source = new FrameSource(() => engine, 0, () => 1_000_000);
   source.want({ t0: 0, t1: 1000 }, 100, [1]);
   source.want({ t0: 0, t1: 5_000 }, 100, [1]); // never asked: a newer wish came first
   source.want({ t0: 0, t1: 300_000 }, 100, [1]);

@@ -1,7 +1,7 @@
 // Keeps what is known of a trace's lanes near the window, and asks for more: three times the visible span, one question at a
 // time, the newest wish wins. What is on screen is stretched until the answer is there.
 import { signal } from "@preact/signals";
-import type { Engine } from "../api/engine.ts";
+import { EngineError, statusGrown, type Engine } from "../api/engine.ts";
 import type { Frame } from "../api/types.ts";
 import { spanOf, type TimeWindow } from "./window.ts";
 
@@ -30,8 +30,10 @@ export class FrameSource {
   private wish: Wish | null = null;
   private asking = false;
   private generation = 0;
+  private last: Wish | null = null;
+  private growth = 0; // counts renew(): an answer from before is not shown
 
-  constructor(private readonly engine: Engine, private readonly trace: number, private readonly traceSpan: () => number) {}
+  constructor(private readonly engine: () => Engine, private readonly trace: number, private readonly traceSpan: () => number) {}
 
   // Cheap when the frame at hand serves; call it on each drawn frame.
   want(window: TimeWindow, pixels: number, lanes: number[]): void {
@@ -41,11 +43,25 @@ export class FrameSource {
       return;
     }
     this.wish = { window, pixels, lanes };
+    this.last = this.wish;
     if (!this.asking) void this.ask();
   }
 
-  forget(): void {
-    this.lanesOfFrame = new Set();
+  // The trace has grown: the picture at hand, asked for anew. `lanes`: their new numbers by the old ones. Null: there is none yet.
+  // Nothing changes until show() is called with it.
+  async renew(engine: Engine, lanes: ReadonlyMap<number, number>, shift: number, traceSpan: number): Promise<{ frame: Frame; lanes: number[] } | null> {
+    if (this.last === null) return null;
+    const { window, pixels } = this.last;
+    const wanted = [...this.lanesOfFrame].flatMap((lane) => lanes.get(lane) ?? []);
+    const range = frameRange({ t0: window.t0 + shift, t1: window.t1 + shift }, pixels, traceSpan);
+    return { frame: await engine.frame({ trace: this.trace, ...range, lanes: wanted, gen: 0 }), lanes: wanted };
+  }
+
+  show(renewed: { frame: Frame; lanes: number[] } | null): void {
+    this.growth += 1;
+    this.wish = null;
+    this.lanesOfFrame = new Set(renewed?.lanes);
+    this.frame.value = renewed?.frame ?? null;
   }
 
   private async ask(): Promise<void> {
@@ -53,14 +69,17 @@ export class FrameSource {
     while (this.wish !== null) {
       const wish = this.wish;
       this.wish = null;
+      const growth = this.growth;
       try {
         this.generation += 1;
         const range = frameRange(wish.window, wish.pixels, this.traceSpan());
-        const frame = await this.engine.frame({ trace: this.trace, ...range, lanes: wish.lanes, gen: this.generation });
+        const frame = await this.engine().frame({ trace: this.trace, ...range, lanes: wish.lanes, gen: this.generation });
+        if (growth !== this.growth) continue;
         this.lanesOfFrame = new Set(wish.lanes);
         this.error.value = null;
         this.frame.value = frame;
       } catch (reason) {
+        if (growth !== this.growth || (reason instanceof EngineError && reason.status === statusGrown)) continue; // show() comes
         this.error.value = reason instanceof Error ? reason.message : String(reason);
         await new Promise((resolve) => setTimeout(resolve, 1000)); // do not hammer a server that has ended
       }

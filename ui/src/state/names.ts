@@ -9,11 +9,12 @@ const mostPerRequest = 2000;
 export class Names {
   // Counts the answers: whoever draws names reads it, and so draws again.
   readonly version = signal(0);
-  private readonly known = new Map<number, string>();
+  private known = new Map<number, string>();
+  private growth = 0; // counts replace(): an answer from before is not kept
   private readonly missing = new Set<number>();
   private asking = false;
 
-  constructor(private readonly engine: Engine, private readonly trace: number) {}
+  constructor(private readonly engine: () => Engine, private readonly trace: number) {}
 
   short(id: number): string {
     const name = this.known.get(id);
@@ -25,6 +26,19 @@ export class Names {
     return "";
   }
 
+  // The trace has grown and numbers its names anew.
+  replace(names: readonly Name[]): void {
+    this.growth += 1;
+    this.known = new Map();
+    this.missing.clear();
+    this.keep(names);
+  }
+
+  private keep(names: readonly Name[]): void {
+    for (const name of names) this.known.set(name.id, cleanText(name.short || name.full));
+    this.version.value += 1;
+  }
+
   private async ask(): Promise<void> {
     this.asking = true;
     await new Promise((resolve) => setTimeout(resolve, 0)); // gather what one drawing misses
@@ -32,9 +46,9 @@ export class Names {
       const ids = [...this.missing].slice(0, mostPerRequest);
       for (const id of ids) this.missing.delete(id);
       try {
-        const names: Name[] = await this.engine.names(this.trace, ids);
-        for (const name of names) this.known.set(name.id, cleanText(name.short || name.full));
-        this.version.value += 1;
+        const growth = this.growth;
+        const names: Name[] = await this.engine().names(this.trace, ids);
+        if (growth === this.growth) this.keep(names);
       } catch {
         break; // The next drawing asks again.
       }

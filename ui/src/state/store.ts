@@ -40,18 +40,25 @@ export class TraceView {
   readonly gaps = signal<GapsAnswer | null>(null);
   readonly focusLane = signal<number | null>(null); // of the keyboard
   readonly scrollTo = signal<{ lane: number; row: number } | null>(null);
-  readonly laneByNumber: ReadonlyMap<number, Lane>;
+  private readonly metaNow: Signal<TraceMeta>;
+  private readonly lanesNow: ReadonlySignal<ReadonlyMap<number, Lane>>;
 
   // `offset`: this trace's time minus the window's time (two traces are aligned by a step).
-  constructor(engine: Engine, readonly index: number, readonly meta: TraceMeta, readonly offset: number) {
-    this.frames = new FrameSource(engine, index, () => meta.span_ns);
+  constructor(engine: () => Engine, readonly index: number, meta: TraceMeta, readonly offset: number) {
+    this.metaNow = signal(meta);
+    this.frames = new FrameSource(engine, index, () => this.metaNow.peek().span_ns);
     this.names = new Names(engine, index);
     this.choice = signal({
       pinned: new Set<number>(), folded: new Set<number>(), expanded: new Set<number>(), revealed: new Set<number>(), showAll: false, showQuiet: false, filter: "",
     });
-    this.shown = computed(() => chooseLanes(meta.lanes, this.choice.value));
-    this.laneByNumber = new Map(meta.lanes.map((lane) => [lane.lane, lane]));
+    this.shown = computed(() => chooseLanes(this.meta.lanes, this.choice.value));
+    this.lanesNow = computed(() => new Map(this.meta.lanes.map((lane) => [lane.lane, lane])));
   }
+
+  // Both change when the trace grows; whoever reads them in a component or an effect is called again.
+  get meta(): TraceMeta { return this.metaNow.value; }
+  get laneByNumber(): ReadonlyMap<number, Lane> { return this.lanesNow.value; }
+  grow(meta: TraceMeta): void { this.metaNow.value = meta; }
 
   windowOf(shared: TimeWindow): TimeWindow {
     return { t0: shared.t0 + this.offset, t1: shared.t1 + this.offset };
@@ -89,16 +96,27 @@ export class Store {
   readonly singleKeys = signal(true);
   readonly dark = signal(false);
 
-  constructor(readonly engine: Engine, readonly meta: Meta, readonly reducedMotion: () => boolean) {
+  private readonly metaNow: Signal<Meta>;
+
+  constructor(public engine: Engine, meta: Meta, readonly reducedMotion: () => boolean) {
+    this.metaNow = signal(meta);
     this.viewport = new Viewport(reducedMotion);
     const offsets = alignment(meta);
     // Two traces share the room: counters wait behind the button that shows more lanes.
     const crowded = meta.traces.length > 1;
     const lanesOf = (trace: TraceMeta) => (crowded ? trace.lanes.map((lane) => (lane.kind === "counter" ? { ...lane, main: false } : lane)) : trace.lanes);
-    this.views = meta.traces.map((trace, index) => new TraceView(engine, index, { ...trace, lanes: lanesOf(trace) }, offsets[index]));
+    this.views = meta.traces.map((trace, index) => new TraceView(() => this.engine, index, { ...trace, lanes: lanesOf(trace) }, offsets[index]));
     this.viewport.traceSpan = Math.max(1, ...meta.traces.map((trace, index) => trace.span_ns - offsets[index]));
   }
 
+  get meta(): Meta { return this.metaNow.value; }
+  // The trace of the first view has grown.
+  grow(engine: Engine, meta: Meta): void {
+    this.engine = engine;
+    this.metaNow.value = meta;
+    this.main.grow(meta.traces[0]);
+    this.viewport.traceSpan = Math.max(1, meta.traces[0].span_ns);
+  }
   get main(): TraceView { return this.views[0]; }
   view(trace: number): TraceView { return this.views[trace] ?? this.views[0]; }
 }

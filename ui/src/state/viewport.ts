@@ -29,6 +29,12 @@ export class Viewport {
     this.shown.value = this.goal;
   }
 
+  // The trace has grown, and its times have moved by `shift`. No easing: what is on screen stays where it is.
+  follow(window: TimeWindow, shift: number): void {
+    this.undo = this.undo.map((each) => ({ t0: each.t0 + shift, t1: each.t1 + shift }));
+    this.jump(window);
+  }
+
   back(): void {
     const before = this.undo.pop();
     if (before !== undefined) this.go(before, false);

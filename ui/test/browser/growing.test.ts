@@ -1,0 +1,97 @@
+// A recording that grows while the page shows it: new steps and lanes appear without a reload, and what the reader chose stays.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { after, before, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { binary, open, press, serve, settle, startBrowser, withoutBinary } from "./harness.ts";
+
+let browser: Browser;
+before(async () => { browser = await startBrowser(); });
+after(async () => { await browser?.close(); });
+
+const program = path.resolve(path.dirname(binary), "../../../tests/end_to_end/growing_recording_program");
+const skip = withoutBinary || (fs.existsSync(program) ? false : `needs ${program}: cmake --build ... --target all`);
+
+class Recording {
+  readonly path = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "lanescope-")), "run.lspool");
+  private readonly child: ChildProcessWithoutNullStreams = spawn(program, [this.path]);
+
+  async doSteps(count: number): Promise<void> {
+    const done = new Promise<void>((resolve) => this.child.stdout.once("data", () => resolve()));
+    this.child.stdin.write(`${count}\n`);
+    await done;
+  }
+  end(): void { this.child.stdin.end(); }
+}
+
+const steps = async (page: Page) => Number(/(\d+) steps?/.exec(await page.textContent(".ribbon .wall-caption") ?? "")?.[1]);
+const waitForSteps = (page: Page, least: number) =>
+  page.waitForFunction((wanted) => Number(/(\d+) steps?/.exec(document.querySelector(".ribbon .wall-caption")?.textContent ?? "")?.[1]) >= wanted, least, { timeout: 60_000 });
+
+test("new steps and lanes appear, and window, selection and marks stay", { skip }, async () => {
+  const recording = new Recording();
+  await recording.doSteps(4);
+  const server = await serve(recording.path);
+  try {
+    const { page, problems } = await open(browser, server.url);
+    assert.ok((await page.locator(".recording").count()) === 1);
+    const stepsBefore = await steps(page);
+    await page.fill("#search", "augment");
+    await settle(page);
+    await page.press("#search", "Enter");
+    await page.waitForSelector(".details h2");
+    await page.fill("#search", "");
+    await page.locator(".lanes-scroll").first().focus();
+    await press(page, "m");
+    const chosen = async () => ({ title: await page.textContent(".details h2"), begins: await page.locator(".facts dd").nth(1).textContent(), view: await page.textContent(".axis-corner span") });
+    const before = await chosen();
+    const lanes = await page.locator(".lane-label, .lanes-more").allTextContents();
+    await page.evaluate(() => { (window as unknown as { same: boolean }).same = true; }); // lost by a reload
+
+    await recording.doSteps(5);
+    await waitForSteps(page, stepsBefore + 5);
+    await settle(page);
+    assert.deepEqual(await chosen(), before);
+    assert.notDeepEqual(await page.locator(".lane-label, .lanes-more").allTextContents(), lanes); // the thread that began meanwhile
+    // The event that is selected is the same one, by its new number: its place in the chain and its neighbours answer.
+    await press(page, ".");
+    assert.notEqual((await chosen()).begins, before.begins);
+    await page.click(".recording");
+    await settle(page);
+    assert.match(await page.textContent(".ribbon .wall-caption") ?? "", new RegExp(`step ${await steps(page) - 1}\\b`));
+
+    recording.end();
+    await page.waitForFunction(() => document.querySelector(".recording") === null, undefined, { timeout: 60_000 });
+    assert.equal(await page.evaluate(() => (window as unknown as { same?: boolean }).same), true);
+    assert.equal(await page.locator(".toast, .problem").count(), 0);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  } finally {
+    recording.end();
+    server.stop();
+  }
+});
+
+test("a window on the whole trace goes on showing all of it", { skip }, async () => {
+  const recording = new Recording();
+  await recording.doSteps(3);
+  const server = await serve(recording.path);
+  try {
+    const { page, problems } = await open(browser, server.url);
+    await page.locator(".lanes-scroll").first().focus();
+    await press(page, "0");
+    const before = await steps(page);
+    await recording.doSteps(6);
+    await waitForSteps(page, before + 6);
+    await settle(page);
+    assert.match(await page.textContent(".axis-corner") ?? "", /100 %/);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  } finally {
+    recording.end();
+    server.stop();
+  }
+});
