@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Times and records pairs of programs: first without a profiler, then under torch.profiler or lanescope.
+
+    python3 examples/blind_faults/record.py --out results                        # all, on a GPU
+    python3 examples/blind_faults/record.py --out /tmp/tried --device cpu --small --only sort_for_top1
+    python3 examples/blind_faults/record.py --out results --set real_changes     # the programs of another folder
+
+Writes OUT/times.json and OUT/<pair>.<variant>.<recorder>.json.gz. Each program has a fresh process, which times it and then records
+it. They prepare themselves side by side (--jobs), but measure and record one at a time. One that fails or runs out of time
+does not stop the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import importlib
+import json
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "faults"))
+
+import torch  # noqa: E402
+from harness import Setting, fingerprint, locked, measure, raise_clocks  # noqa: E402
+
+ACTIVE = 6
+
+
+def load(folder):
+    """The table of pairs, from the programs of a folder of examples, and the names of the two variants."""
+    sys.path.insert(0, os.path.join(HERE, "..", folder, "programs"))
+    common = importlib.import_module("common")
+    for file in sorted(os.listdir(os.path.join(HERE, "..", folder, "programs"))):
+        if file.endswith(".py"):
+            importlib.import_module(file[:-3])
+    return common.PAIRS, getattr(common, "VARIANTS", ("bad", "good"))
+
+
+def record(step, setting, recorder, path):
+    module = importlib.import_module("lanescope" if recorder == "lanescope" else "torch.profiler")
+    names = ("CPU", "CUDA") if setting.device == "cuda" else ("CPU",)
+    prof = module.profile(activities=[getattr(module.ProfilerActivity, name) for name in names], record_shapes=True,
+                          schedule=module.schedule(wait=1, warmup=2, active=ACTIVE, repeat=1))
+    prof.start()
+    for number in range(3 + ACTIVE):
+        step()
+        prof.step()
+        if number == 0:  # the profiler has just prepared itself, which takes a while
+            raise_clocks(setting.device, 0.1)
+    prof.stop()
+    prof.export_chrome_trace(path)
+
+
+def run(job, function, good, args, sender):
+    """In the process of a job: prepare, time, record."""
+    log = os.open(os.path.join(args.out, f"{job}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    row, lock = {}, os.path.join(args.out, "lock")
+    try:
+        torch.set_num_threads(min(torch.get_num_threads(), 4))
+        setting = Setting(args.device, args.small)
+        with locked(lock, fcntl.LOCK_SH):
+            torch.manual_seed(0)
+            step = function(setting, good)
+            results = [fingerprint(step()) for _ in range(4)][:2]
+            setting.finish()
+        with locked(lock, fcntl.LOCK_EX):
+            if not args.no_timing:
+                raise_clocks(setting.device, 0.1)
+                step()
+                row = measure(step, setting, args.seconds, 0)
+            path = os.path.join(args.out, f"{job}.{args.recorder}.json.gz")
+            record(step, setting, args.recorder, path)
+        row.update(results=results, bytes=os.path.getsize(path))
+    except BaseException as error:  # told to the parent, whatever it is
+        traceback.print_exc()
+        row = {"failed": f"{type(error).__name__}: {error}"[:300]}
+    sender.send(row)
+    sys.stdout.flush()
+    os._exit(0)  # a program may have threads that never end
+
+
+def run_all(jobs, args):
+    """Starts processes, --jobs at a time, and yields name and row of each as it ends."""
+    context = multiprocessing.get_context("fork")
+    running, begin = {}, time.monotonic()
+    while jobs or running:
+        while jobs and len(running) < args.jobs and time.monotonic() - begin < args.stop_after:
+            name, function, good = jobs.pop(0)
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(target=run, args=(name, function, good, args, sender))
+            process.start()
+            sender.close()
+            running[receiver] = (name, process, time.monotonic() + args.timeout)
+        if jobs and time.monotonic() - begin >= args.stop_after:
+            yield from ((job[0], {"failed": "not begun in time"}) for job in jobs)
+            jobs = []
+        for receiver in multiprocessing.connection.wait(list(running), timeout=0.5) if running else []:
+            name, process, _ = running.pop(receiver)
+            try:
+                row = receiver.recv()
+            except EOFError:
+                row = {"failed": "the process ended early"}
+            process.join()
+            yield name, row
+        for receiver, (name, process, until) in list(running.items()):
+            if time.monotonic() > until:
+                process.kill()
+                process.join()
+                del running[receiver]
+                yield name, {"failed": f"out of time ({args.timeout} s)"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--set", default="blind_faults", help="folder of examples with the programs (default: %(default)s)")
+    add("--out", default="blind_results")
+    add("--only", help="names of pairs with commas between")
+    add("--recorder", default="torch", choices=("torch", "lanescope"))
+    add("--device", default="cuda", choices=("cuda", "cpu"))
+    add("--small", action="store_true", help="sizes for a quick run on a CPU")
+    add("--no-timing", action="store_true", help="traces only")
+    add("--seconds", type=float, default=0.4, help="of timing per program (default: %(default)s)")
+    add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s)")
+    add("--timeout", type=float, default=60, help="seconds for one program (default: %(default)s)")
+    add("--stop-after", type=float, default=3600, help="begin no program after so many seconds (default: %(default)s)")
+    args = parser.parse_args()
+    os.makedirs(args.out, exist_ok=True)
+    pairs, variants = load(args.set)
+    names = args.only.split(",") if args.only else list(pairs)
+    jobs = [(f"{name}.{variant}", pairs[name], variant == variants[1]) for name in names for variant in variants]
+    begin, rows, failed = time.monotonic(), {}, 0
+    for name, row in run_all(jobs, args):
+        rows[name] = row
+        failed += "failed" in row
+        said = row.get("failed") or f"{row.get('us', 0):.1f} us a step without a profiler, trace of {row['bytes']} bytes"
+        print(f"{time.monotonic() - begin:6.1f} s  {name}: {said}", flush=True)
+        if not args.no_timing:
+            with open(os.path.join(args.out, "times.json"), "w", encoding="utf-8") as file:
+                json.dump({"device": args.device,
+                           "torch": torch.__version__, "programs": rows}, file, indent=1)
+    print(f"{len(rows) - failed} of {len(rows)} programs ran")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
