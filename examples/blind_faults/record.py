@@ -7,15 +7,18 @@
 
 Writes OUT/times.json and OUT/<pair>.<variant>.<recorder>.json.gz. Each program has a fresh process, which times it and then records
 it. They prepare themselves side by side (--jobs), but measure and record one at a time. One that fails or runs out of time
-does not stop the others.
+does not stop the others. On a GPU most of a program's time is the start of CUDA and of the profiler: --jobs 0 runs all in this
+process, but one that hangs ends the run.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import gc
 import importlib
 import json
+import math
 import multiprocessing
 import os
 import sys
@@ -30,6 +33,13 @@ import torch  # noqa: E402
 from harness import Setting, fingerprint, locked, measure, raise_clocks  # noqa: E402
 
 ACTIVE = 6
+
+
+class Middle(Setting):
+    """Sizes between the small and the full ones: powers of two."""
+
+    def pick(self, full, small):
+        return 2 ** round(math.log2(full * small) / 2)
 
 
 def load(folder):
@@ -57,34 +67,51 @@ def record(step, setting, recorder, path):
     prof.export_chrome_trace(path)
 
 
+def time_and_record(job, function, good, args):
+    """The row of one program: it prepares itself, is timed, and is recorded."""
+    lock, row = os.path.join(args.out, "lock"), {}
+    setting = (Middle if args.middle else Setting)(args.device, args.small)
+    with locked(lock, fcntl.LOCK_SH):
+        torch.manual_seed(0)
+        step = function(setting, good)
+        results = [fingerprint(step()) for _ in range(4)][:2]
+        setting.finish()
+    with locked(lock, fcntl.LOCK_EX):
+        if not args.no_timing:
+            raise_clocks(setting.device, 0.1)
+            step()
+            row = measure(step, setting, args.seconds, 0)
+        path = os.path.join(args.out, f"{job}.{args.recorder}.json.gz")
+        record(step, setting, args.recorder, path)
+    return {**row, "results": results, "bytes": os.path.getsize(path)}
+
+
+def guarded(job, function, good, args):
+    try:
+        return time_and_record(job, function, good, args)
+    except Exception as error:  # a row of the table, whatever it is
+        traceback.print_exc()
+        return {"failed": f"{type(error).__name__}: {error}"[:300]}
+
+
 def run(job, function, good, args, sender):
-    """In the process of a job: prepare, time, record."""
+    """In the process of a job."""
     log = os.open(os.path.join(args.out, f"{job}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    row, lock = {}, os.path.join(args.out, "lock")
-    try:
-        torch.set_num_threads(min(torch.get_num_threads(), 4))
-        setting = Setting(args.device, args.small)
-        with locked(lock, fcntl.LOCK_SH):
-            torch.manual_seed(0)
-            step = function(setting, good)
-            results = [fingerprint(step()) for _ in range(4)][:2]
-            setting.finish()
-        with locked(lock, fcntl.LOCK_EX):
-            if not args.no_timing:
-                raise_clocks(setting.device, 0.1)
-                step()
-                row = measure(step, setting, args.seconds, 0)
-            path = os.path.join(args.out, f"{job}.{args.recorder}.json.gz")
-            record(step, setting, args.recorder, path)
-        row.update(results=results, bytes=os.path.getsize(path))
-    except BaseException as error:  # told to the parent, whatever it is
-        traceback.print_exc()
-        row = {"failed": f"{type(error).__name__}: {error}"[:300]}
-    sender.send(row)
+    torch.set_num_threads(min(torch.get_num_threads(), 4))
+    sender.send(guarded(job, function, good, args))
     sys.stdout.flush()
     os._exit(0)  # a program may have threads that never end
+
+
+def run_here(jobs, args):
+    """One after the other in this process. One whose thread never ends comes last."""
+    for name, function, good in sorted(jobs, key=lambda job: "thread" in job[0]):
+        yield name, guarded(name, function, good, args)
+        gc.collect()
+        if args.device == "cuda":
+            torch.cuda.empty_cache()
 
 
 def run_all(jobs, args):
@@ -127,9 +154,10 @@ def main():
     add("--recorder", default="torch", choices=("torch", "lanescope"))
     add("--device", default="cuda", choices=("cuda", "cpu"))
     add("--small", action="store_true", help="sizes for a quick run on a CPU")
+    add("--middle", action="store_true", help="sizes between the small and the full ones, for a CPU")
     add("--no-timing", action="store_true", help="traces only")
     add("--seconds", type=float, default=0.4, help="of timing per program (default: %(default)s)")
-    add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s)")
+    add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s); 0: none")
     add("--timeout", type=float, default=60, help="seconds for one program (default: %(default)s)")
     add("--stop-after", type=float, default=3600, help="begin no program after so many seconds (default: %(default)s)")
     args = parser.parse_args()
@@ -138,7 +166,7 @@ def main():
     names = args.only.split(",") if args.only else list(pairs)
     jobs = [(f"{name}.{variant}", pairs[name], variant == variants[1]) for name in names for variant in variants]
     begin, rows, failed = time.monotonic(), {}, 0
-    for name, row in run_all(jobs, args):
+    for name, row in (run_all if args.jobs else run_here)(jobs, args):
         rows[name] = row
         failed += "failed" in row
         said = row.get("failed") or f"{row.get('us', 0):.1f} us a step without a profiler, trace of {row['bytes']} bytes"
@@ -147,9 +175,9 @@ def main():
             with open(os.path.join(args.out, "times.json"), "w", encoding="utf-8") as file:
                 json.dump({"device": args.device,
                            "torch": torch.__version__, "programs": rows}, file, indent=1)
-    print(f"{len(rows) - failed} of {len(rows)} programs ran")
-    return 1 if failed else 0
+    print(f"{len(rows) - failed} of {len(rows)} programs ran", flush=True)
+    os._exit(1 if failed else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
