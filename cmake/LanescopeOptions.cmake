@@ -68,6 +68,19 @@ find_package(CLI11 QUIET)
 lanescope_optional(CLI "the lanescope command (CLI11)" "${CLI11_FOUND}" "${CLI11_VERSION}"
                    "Debian: apt-get install libcli11-dev")
 
+# SQL over a trace, and files of Nsight Systems. libedit gives the prompt of `lanescope sql` history and completion.
+foreach(pair "SQL;sqlite3>=3.38;SQL over a trace (SQLite);libsqlite3-dev" "EDIT;libedit;the prompt of lanescope sql (libedit);libedit-dev")
+  list(GET pair 0 key)
+  list(GET pair 1 module)
+  list(GET pair 2 label)
+  list(GET pair 3 package)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(LANESCOPE_${key} QUIET IMPORTED_TARGET ${module})
+  endif()
+  lanescope_optional(${key} "${label}" "${LANESCOPE_${key}_FOUND}" "${LANESCOPE_${key}_VERSION}"
+                     "Debian: apt-get install ${package}")
+endforeach()
+
 # Headers alone: Debian's CMake package means its shared library, which nothing here needs.
 find_path(LANESCOPE_TOML_INCLUDE toml++/toml.h)
 mark_as_advanced(LANESCOPE_TOML_INCLUDE)

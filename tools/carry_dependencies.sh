@@ -8,7 +8,7 @@ set -euo pipefail
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 packages=(libsimdjson-dev libsimdjson14 libfmt-dev libfmt9 libcli11-dev libtomlplusplus-dev zlib1g-dev zlib1g
-          libdeflate-dev libdeflate0 libisal-dev libisal2 libzstd-dev libzstd1 libgtest-dev libgmock-dev googletest
+          libsqlite3-dev libsqlite3-0 libdeflate-dev libdeflate0 libisal-dev libisal2 libzstd-dev libzstd1 libgtest-dev libgmock-dev googletest
           libbenchmark-dev libbenchmark1debian)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

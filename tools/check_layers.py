@@ -22,8 +22,9 @@ MAY_USE = {
     "view": ["explain"],
     "report": ["view"],
     "profiler": ["record", "format", "report"],
+    "sql": ["report"],
     "server": ["report", "view", "format"],
-    "cli": ["profiler", "format", "report", "record", "record_cupti", "server"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti", "server", "sql"],
     "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

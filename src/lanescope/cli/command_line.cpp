@@ -139,6 +139,9 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_kernels_command(*this);
   add_roofline_command(*this);
   add_tree_command(*this);
+#if LANESCOPE_HAS_SQL
+  add_sql_command(*this);
+#endif
   add_info_command(*this);
   add_memory_command(*this);
   add_describe_command(*this);

@@ -104,6 +104,7 @@ void add_diff_command(CommandLine& line);
 void add_check_command(CommandLine& line);
 void add_kernels_command(CommandLine& line);
 void add_roofline_command(CommandLine& line);
+void add_sql_command(CommandLine& line);
 void add_info_command(CommandLine& line);
 void add_memory_command(CommandLine& line);
 void add_describe_command(CommandLine& line);

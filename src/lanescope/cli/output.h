@@ -45,12 +45,14 @@ class Output {
   // Prints one line on standard error without the prefix.
   void note(std::string_view message);
 
+  // Writes the buffer now, for a prompt.
+  void flush();
+
   // Writes the buffer and closes standard output. Returns `code`; or kFailed, with a line about the
   // error (disk full, ...); or kBrokenPipe, silently, if the reader went away.
   int finish(int code);
 
  private:
-  void flush();
   void write_raw(std::string_view text);
 
   bool out_is_terminal_;

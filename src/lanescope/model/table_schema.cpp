@@ -87,7 +87,17 @@ const ColumnSchema* find_array_column(std::string_view name) {
 }
 
 const char* table_form_name(TableForm form) {
-  return form == TableForm::kArrays ? "arrays" : form == TableForm::kDicts ? "dicts" : "tuples";
+  switch (form) {
+    case TableForm::kArrays:
+      return "arrays";
+    case TableForm::kDicts:
+      return "dicts";
+    case TableForm::kTuples:
+      return "tuples";
+    case TableForm::kSql:
+      return "sql";
+  }
+  return "sql";
 }
 
 }  // namespace lanescope

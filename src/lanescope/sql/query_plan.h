@@ -1,0 +1,54 @@
+// How a scan of one table finds its rows. xBestIndex chooses a plan, xFilter follows it; SQLite
+// carries it between the two as text.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/sql/table_data.h"
+
+namespace lanescope::sql {
+
+enum class Comparison : char {
+  kEqual = '=',
+  kLess = '<',
+  kLessOrEqual = 'l',
+  kGreater = '>',
+  kGreaterOrEqual = 'g'
+};
+
+struct Constraint {
+  std::size_t column = 0;
+  Comparison comparison = Comparison::kEqual;
+  std::size_t source = 0;  // its place among SQLite's constraints
+};
+struct OrderTerm {
+  std::size_t column = 0;
+  bool descending = false;
+};
+
+struct QueryPlan {
+  std::optional<std::size_t> sorted_by;  // none: the table's own order
+  bool reversed = false;
+  std::vector<Constraint> used;
+  // For SQLite's planner.
+  bool one_row = false;
+  bool ordered = false;  // the rows come as the query wants them
+  double rows = 0;       // estimate
+};
+
+// What is left out, SQLite tests itself. O(columns); calls table.size().
+QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
+                      const std::vector<OrderTerm>& wanted);
+
+// "-0" and two letters a constraint: column, comparison. Columns are letters from 'A'.
+std::string plan_text(const QueryPlan& plan);
+QueryPlan parse_plan(const char* text);
+
+// Ranges of rows, or of sorted_by's places, in ascending order. `values`: one for each used
+// constraint. Values of other types than the column's narrow nothing; NULL means no row.
+std::vector<Places> find_places(TableData& table, const QueryPlan& plan,
+                                const std::vector<Cell>& values);
+
+}  // namespace lanescope::sql

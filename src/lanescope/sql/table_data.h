@@ -1,0 +1,60 @@
+// The rows of one table, and the orders in which queries want them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "lanescope/sql/tables.h"
+
+namespace lanescope::sql {
+
+// Places [begin, end) of a table, or of one of its orders.
+struct Places {
+  std::size_t begin = 0, end = 0;
+};
+// Both ends belong to it.
+struct Bounds {
+  std::int64_t low = INT64_MIN, high = INT64_MAX;
+  bool is_open() const { return low == INT64_MIN && high == INT64_MAX; }
+};
+
+// Not thread-safe. Rows are numbers from 0 in the table's own order.
+class TableData {
+ public:
+  TableData(TraceRows& rows, const TableSource& source, const TableSchema& schema);
+
+  const TableSource& source() const { return *source_; }
+  const TableSchema& schema() const { return *schema_; }
+  // The first call may compute an analysis.
+  std::size_t size();
+  Cell cell(std::size_t row, std::size_t column) {
+    const auto id = ids_.empty() ? static_cast<std::uint32_t>(row) : ids_[row];
+    return source_->columns[column].value(*rows_, id);
+  }
+  // The column with that use; nothing: none.
+  std::optional<std::size_t> column_of(ColumnUse use) const;
+
+  // Rows whose value is within the bounds, where the column is ascending within `places`.
+  Places within(Places places, std::size_t column, const Bounds& bounds);
+  // The end of the rows that have the value of places.begin, which is ascending within `places`.
+  std::size_t end_of_equal(Places places, std::size_t column);
+
+  // All rows by the value of an integer or text column, as SQL orders it; ties in the table's
+  // order. Made on first use: O(n log n); 4 bytes a row stay.
+  std::span<const std::uint32_t> sorted_by(std::size_t column);
+  // Places in sorted_by(column).
+  Places sorted_within(std::size_t column, const Bounds& bounds);
+  Places sorted_equal(std::size_t column, const Cell& value);
+
+ private:
+  TraceRows* rows_;
+  const TableSource* source_;
+  const TableSchema* schema_;
+  std::optional<std::size_t> size_;
+  std::vector<std::uint32_t> ids_;
+  std::vector<std::vector<std::uint32_t>> orders_;  // by column; empty: not made
+};
+
+}  // namespace lanescope::sql

@@ -1,0 +1,17 @@
+// The tables as SQLite sees them. Nothing is copied: a cursor is a list of ranges of rows.
+#pragma once
+#include <sqlite3.h>
+
+#include <memory>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/sql/table_data.h"
+
+namespace lanescope::sql {
+
+// Makes a virtual table in `database` for each of `tables`, which must outlive it.
+Result<void> add_virtual_tables(sqlite3* database,
+                                const std::vector<std::unique_ptr<TableData>>& tables);
+
+}  // namespace lanescope::sql
