@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lanescope/names/kernel_name.h"
+#include "lanescope/report/diff_brief.h"
 #include "lanescope/report/diff_text.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -23,6 +24,7 @@ class DiffJson {
     json_.text("headline", sentence_text(c_.headline));
     json_.text("scope", compare_scope_name(c_.scope));
     json_.text("verdict", compare_verdict_name(c_.verdict));
+    brief();
     json_.begin_array("remarks");
     for (const auto& each : c_.remarks) json_.text({}, sentence_text(each));
     json_.end_array();
@@ -39,6 +41,15 @@ class DiffJson {
  private:
   bool has_walls() const {
     return c_.scope == CompareScope::kSteps || c_.scope == CompareScope::kRecordings;
+  }
+
+  void brief() {
+    const DiffBrief brief = diff_brief(c_);
+    json_.begin_object("brief").text("verdict", brief.verdict).text("caution", brief.caution);
+    json_.begin_array("parts");
+    for (const DiffBrief::Part& each : brief.parts)
+      json_.begin_object().integer("delta_ns", each.delta_ns).text("text", each.text).end_object();
+    json_.end_array().end_object();
   }
 
   void idle(const std::array<std::int64_t, analysis::kIdleCauseCount>& causes) {

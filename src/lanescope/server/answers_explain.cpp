@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/rule.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/report/explain_screen.h"
@@ -42,7 +43,8 @@ class ExplainAnswer {
           .real("share", line.ratio)
           .end_object();
     json_.end_array();
-    const std::vector<explain::Suggestion> first = explain::do_first(facts_, explanation_);
+    first_ = explain::do_first(facts_, explanation_);
+    const std::vector<explain::Suggestion>& first = first_;
     json_.begin_array("do_first");
     for (const explain::Suggestion& each : first) suggestion(each);
     json_.end_array();
@@ -85,6 +87,27 @@ class ExplainAnswer {
     json_.end_object();
   }
 
+  // What acting on a finding gains, as "do first" says it, so that the page has one number for it. Of
+  // findings that "do first" leaves out it is worked out alike. Empty: no cost.
+  std::string gain_text_of(const Finding& each) const {
+    for (const explain::Suggestion& suggestion : first_)
+      if (&explanation_.findings[suggestion.finding] == &each) return report::gain_text(suggestion);
+    if (each.kind != explain::FindingKind::kCost && each.kind != explain::FindingKind::kBound)
+      return {};
+    explain::Suggestion gain;
+    gain.gain_ns = std::min(each.at_stake_ns, facts_.per_step(facts_.steady_wall_ns()));
+    gain.gain_ratio = std::clamp(each.at_stake_ratio, 0.0, 1.0);
+    if (const auto& model = explanation_.gains) {
+      gain.gain_ns = gain.at_most_ns = model->at_most_ns(each);
+      gain.is_predicted = each.gain.state == explain::Gain::State::kPredicted;
+      if (gain.is_predicted) gain.gain_ns = each.gain.gain_ns;
+      const std::int64_t step_ns = model->base().step_ns;
+      gain.gain_ratio =
+          step_ns <= 0 ? 0 : static_cast<double>(gain.gain_ns) / static_cast<double>(step_ns);
+    }
+    return report::gain_text(gain);
+  }
+
   void nothing() {
     const report::NothingToDo nothing = report::nothing_to_do(facts_, explanation_);
     json_.begin_object("nothing").text("remark", nothing.remark).text("next", nothing.next);
@@ -109,6 +132,7 @@ class ExplainAnswer {
     json_.text("action", each.action.pattern.empty()
                              ? (each.try_next.empty() ? std::string() : each.try_next.front())
                              : report::rounded_sentence(each.action));
+    json_.text("gain_text", gain_text_of(each));
     json_.integer("at_stake_ns", each.at_stake_ns).real("at_stake_ratio", each.at_stake_ratio);
     json_.text("confidence", confidence_name(each.confidence));
     json_.begin_array("arithmetic");
@@ -140,6 +164,7 @@ class ExplainAnswer {
   const TraceState& state_;
   const Facts& facts_;
   const Explanation& explanation_;
+  std::vector<explain::Suggestion> first_;
   JsonWriter json_;
 };
 

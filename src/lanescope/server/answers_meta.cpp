@@ -68,9 +68,10 @@ std::string thread_title(const TraceState& state, const Lane& lane) {
   const std::string id = scalar_text(trace, track.tid);
   const std::string own = title_text(trace.text(track.name));
   const std::string place = track.tid.is_text ? id : fmt::format("thread {}", id);
-  // "thread 566 (python)" names itself.
-  if (own.empty() || own == id || own.starts_with(place))
-    return own.empty() || own == id ? place : own;
+  if (own.empty() || own == id) return place;
+  // "thread 566 (python)" and "Thread 566" name themselves.
+  if (own.starts_with(place) || (own.starts_with('T') && own.substr(1) == place.substr(1)))
+    return own;
   return fmt::format("{} ({})", own, place);
 }
 
@@ -78,7 +79,7 @@ std::string counter_title(const TraceState& state, const Lane& lane) {
   const Trace& trace = state.trace();
   switch (lane.source) {
     case CounterSource::kQueueDepth:
-      return "launched, not begun";
+      return "GPU queue";
     case CounterSource::kAllocated:
       return "memory allocated";
     case CounterSource::kReserved:
@@ -107,9 +108,9 @@ std::string subtitle(const Lane& lane) {
     case LaneKind::kSync:
       return "waits and events";
     case LaneKind::kIdle:
-      return "when no stream ran anything, and why";
+      return "nothing ran, and why";
     case LaneKind::kCounter:
-      return lane.source == CounterSource::kQueueDepth ? "how far the CPU is ahead" : "";
+      return lane.source == CounterSource::kQueueDepth ? "launched, not begun" : "";
     case LaneKind::kAsync:
       return "asynchronous";
   }

@@ -17,6 +17,8 @@ constexpr std::uint32_t kNoLane = ~std::uint32_t{0};
 // A thread that is busy for less than this part of the recording, or a stream for less than this
 // part of its device's busiest stream, is quiet.
 constexpr std::int64_t kQuietThreadPart = 50, kQuietStreamPart = 200;
+// Lanes that matter: streams of the main device; without one, threads besides the main one.
+constexpr std::size_t kMostMainStreams = 4, kMostOtherMain = 6, kMostOtherMainOfGroup = 2;
 
 // The lanes of a track, by what a slice is.
 enum Part : std::uint8_t { kBody, kFrames, kRanges, kWaits };
@@ -389,6 +391,7 @@ class LaneMaker {
     TrackId thread = facts_.main_thread;
     if (thread == kNone<TrackId> && facts_.cpu) thread = facts_.cpu->thread;
     if (thread == kNone<TrackId>) thread = busiest_thread();
+    main_thread_ = thread;
     std::optional<std::int64_t> device;
     if (facts_.main_device) device = facts_.device().timeline.device;
     main_group_ = thread == kNone<TrackId> ? kNoLane : group_of(trace_.track(thread));
@@ -399,7 +402,8 @@ class LaneMaker {
         auto& most = busiest_stream[lane.device.value_or(-1)];
         most = std::max(most, lane.busy_ns);
       }
-    bool has_main_stream = false;
+    // Steps may run on another thread than the one that launches most, as with autograd's.
+    const TrackId step_thread = facts_.cpu ? facts_.cpu->thread : kNone<TrackId>;
     for (Lane& lane : out_.lanes_) {
       const bool own_thread = thread != kNone<TrackId> && lane.track == thread;
       const bool own_device = device && lane.device == device;
@@ -408,13 +412,11 @@ class LaneMaker {
           break;
         case LaneKind::kCpu:
         case LaneKind::kPython:
-          lane.is_main = own_thread;
-          lane.is_quiet = !own_thread && lane.busy_ns * kQuietThreadPart < span;
+          lane.is_main = own_thread || (lane.kind == LaneKind::kCpu && lane.track == step_thread);
+          lane.is_quiet = !lane.is_main && lane.busy_ns * kQuietThreadPart < span;
           break;
         case LaneKind::kGpu: {
           const std::int64_t most = busiest_stream[lane.device.value_or(-1)];
-          lane.is_main = own_device && !has_main_stream && lane.busy_ns == most;
-          has_main_stream = has_main_stream || lane.is_main;
           lane.is_quiet = lane.busy_ns * kQuietStreamPart < most;
           break;
         }
@@ -434,6 +436,31 @@ class LaneMaker {
           lane.is_quiet = lane.busy_ns * kQuietThreadPart < span;
           break;
       }
+    }
+    if (device)
+      mark_busiest(kMostMainStreams, kMostMainStreams, [&](const Lane& lane) {
+        return lane.kind == LaneKind::kGpu && lane.device == device;
+      });
+    else  // other threads, and other accelerators, whose work is recorded as that of threads
+      mark_busiest(kMostOtherMain, kMostOtherMainOfGroup, [](const Lane& lane) {
+        return lane.kind == LaneKind::kCpu && lane.slice_count > 1;
+      });
+  }
+
+  // The busiest lanes that are not quiet also matter. Ties: the first.
+  template <typename Belongs>
+  void mark_busiest(std::size_t most, std::size_t most_of_group, Belongs belongs) {
+    std::vector<Lane*> found;
+    for (Lane& lane : out_.lanes_)
+      if (!lane.is_main && !lane.is_quiet && belongs(lane)) found.push_back(&lane);
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Lane* a, const Lane* b) { return a->busy_ns > b->busy_ns; });
+    std::map<std::uint32_t, std::size_t> of_group;
+    for (Lane* lane : found) {
+      if (most == 0) break;
+      if (of_group[lane->group]++ >= most_of_group) continue;
+      lane->is_main = true;
+      --most;
     }
   }
 
@@ -471,9 +498,10 @@ class LaneMaker {
       const Lane& lane = out_.lanes_[i];
       const bool is_thread = lane.kind == LaneKind::kCpu || lane.kind == LaneKind::kPython;
       const std::int64_t busy = is_thread ? thread_busy[raw(lane.track)] : lane.busy_ns;
+      const bool is_other_thread = is_thread && lane.track != main_thread_;
       return std::tuple(group_rank(lane), lane.group, lane.is_quiet, !lane.is_main,
-                        is_thread ? 3 : kind_rank(lane.kind), -busy, raw(lane.track),
-                        kind_rank(lane.kind), i);
+                        is_thread ? 3 : kind_rank(lane.kind), is_other_thread, -busy,
+                        raw(lane.track), kind_rank(lane.kind), i);
     };
     std::vector<decltype(key(0))> keys;
     for (const std::uint32_t i : order) keys.push_back(key(i));
@@ -502,6 +530,7 @@ class LaneMaker {
   std::map<std::int64_t, std::uint32_t> device_groups_;
   std::map<std::uint32_t, std::uint32_t> process_groups_, process_gpu_groups_;
   std::uint32_t main_group_ = kNoLane;
+  TrackId main_thread_ = kNone<TrackId>;
   std::array<std::vector<std::uint32_t>, Lanes::kParts> parts_;
   std::vector<Placed> placed_;
 };

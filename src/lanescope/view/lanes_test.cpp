@@ -132,6 +132,23 @@ TEST(LanesTest, AProgramHasStepsThreadIdleTimesAndStream) {
   EXPECT_EQ(drawn.lanes.lanes().front().kind, LaneKind::kSteps);
 }
 
+const Lane* lane_of_stream(const Drawn& drawn, std::int64_t stream) {
+  for (const Lane& lane : drawn.lanes.lanes())
+    if (lane.kind == LaneKind::kGpu && drawn.trace.track(lane.track).stream == stream) return &lane;
+  return nullptr;
+}
+
+// Collectives on one stream and compute on another: the busier one alone would hide what the step is about.
+TEST(LanesTest, AllBusyStreamsOfTheMainDeviceMatter) {
+  ProgramSketch program;
+  for (int i = 0; i < 4; ++i)
+    program.step().launch({.us = 200, .stream = 19}).launch({.us = 40}).pass(300).end();
+  const Drawn drawn(program.trace());
+  ASSERT_TRUE(lane_of_stream(drawn, 7) && lane_of_stream(drawn, 19));
+  EXPECT_TRUE(lane_of_stream(drawn, 7)->is_main);
+  EXPECT_TRUE(lane_of_stream(drawn, 19)->is_main);
+}
+
 TEST(LanesTest, EverySliceIsDrawnExactlyOnceAndCanBeFound) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     const Drawn drawn(random_trace(seed, seed % 3 == 0 ? 60 : 1500));

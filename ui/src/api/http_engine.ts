@@ -1,4 +1,5 @@
 // Asks the lanescope binary that serves this page. The token came in the URL's fragment; every question carries it.
+import { withSigns } from "../base/text.ts";
 import { EngineError, type Engine } from "./engine.ts";
 import { decodeFrame } from "./frame.ts";
 import type { CompareAnswer, Explanation, FrameRequest, Gap, GapsAnswer, MemoryAnswer, Meta, Name, Note, TableRequest, TourStop } from "./types.ts";
@@ -22,20 +23,20 @@ export class HttpEngine implements Engine {
   at(trace: number, lane: number, row: number, t0: number, t1: number) { return this.ask<never>("/api/at", { trace, lane, row, t0, t1 }); }
   area(trace: number, t0: number, t1: number, lanes: number[]) { return this.ask<never>("/api/area", { trace, t0, t1, lanes }); }
   search(trace: number, text: string, limit: number) { return this.ask<never>("/api/search", { trace, text, limit }); }
-  explain(trace: number) { return this.get<Explanation>(`/api/explain?trace=${trace}`); }
-  gaps(trace: number, sort: string, limit: number) { return this.get<GapsAnswer>(`/api/gaps?trace=${trace}&sort=${sort}&limit=${limit}`); }
+  async explain(trace: number) { return withSigns(await this.get<Explanation>(`/api/explain?trace=${trace}`)); }
+  async gaps(trace: number, sort: string, limit: number) { return withSigns(await this.get<GapsAnswer>(`/api/gaps?trace=${trace}&sort=${sort}&limit=${limit}`)); }
   async gap(trace: number, index: number) {
-    const { gaps } = await this.ask<{ gaps: Gap[] }>("/api/gap", { trace, index });
+    const { gaps } = withSigns(await this.ask<{ gaps: Gap[] }>("/api/gap", { trace, index }));
     if (gaps[0] === undefined) throw new EngineError("This gap is not in the trace.", 404);
     return gaps[0];
   }
-  async tour(trace: number) { return (await this.get<{ stops: TourStop[] }>(`/api/tour?trace=${trace}`)).stops; }
+  async tour(trace: number) { return withSigns((await this.get<{ stops: TourStop[] }>(`/api/tour?trace=${trace}`)).stops); }
   table(trace: number, request: TableRequest) { return this.ask<never>("/api/table", { trace, ...request }); }
   async flame(trace: number, t0: number, t1: number, lane: number) {
     return (await this.ask<{ nodes: never[] }>("/api/flame", { trace, t0, t1, lane })).nodes;
   }
   memory(trace: number) { return this.get<MemoryAnswer>(`/api/memory?trace=${trace}`); }
-  compare() { return this.get<CompareAnswer>("/api/compare"); }
+  async compare() { return withSigns(await this.get<CompareAnswer>("/api/compare")); }
   async notes() { return (await this.get<{ notes: Note[] }>("/api/notes")).notes; }
   async keepNotes(notes: Note[]) { await this.post("/api/notes", { notes }); }
   async save(trace: number, t0: number, t1: number) { return (await this.post("/api/save", { trace, t0, t1 })).blob(); }

@@ -2,6 +2,7 @@
 // compare the binary's answers with these.
 import { lowerBound, median } from "../base/numbers.ts";
 import { parseSearch } from "../base/search_query.ts";
+import { withSigns } from "../base/text.ts";
 import { EngineError, type Engine } from "./engine.ts";
 import type { SavedData, SliceColumns } from "./saved_data.ts";
 import {
@@ -51,7 +52,7 @@ export class SavedEngine implements Engine {
 
   of(): SavedEngine { return this; }
   meta() { return Promise.resolve(this.data.answers["/api/meta"]); }
-  explain() { return Promise.resolve(this.data.answers["/api/explain?trace=0"]); }
+  explain() { return Promise.resolve(withSigns(this.data.answers["/api/explain?trace=0"])); }
   gaps(_trace: number, sort: "cost" | "time", limit: number): Promise<GapsAnswer> {
     const gaps = [...this.savedGaps].sort((a, b) => (sort === "cost" ? b.dur_ns - a.dur_ns : a.start_ns - b.start_ns));
     const answer = this.data.answers["/api/gaps?trace=0"];
@@ -61,7 +62,7 @@ export class SavedEngine implements Engine {
     const gap = this.savedGaps.find((each) => each.index === index);
     return gap === undefined ? this.refuse("This gap is not in the saved range.") : Promise.resolve(gap);
   }
-  tour() { return Promise.resolve(this.data.answers["/api/tour?trace=0"]?.stops ?? []); }
+  tour() { return Promise.resolve(withSigns(this.data.answers["/api/tour?trace=0"]?.stops ?? [])); }
   memory() { return Promise.resolve(this.data.answers["/api/memory?trace=0"] ?? { devices: [] }); }
   compare() { return this.refuse("Two traces are compared by `lanescope view A B`, not in a saved page."); }
   notes() { return Promise.resolve([]); }

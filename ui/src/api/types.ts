@@ -251,6 +251,7 @@ export interface Finding {
   text: string;
   arithmetic?: string[];
   try_next?: string[];
+  gain_text?: string; // what acting on it gains, as do_first says it; empty: no cost
   at_stake_ns?: number;
   at_stake_ratio?: number;
   confidence?: string;
@@ -355,6 +356,7 @@ export interface MemoryAnswer {
 }
 
 export interface CompareAnswer {
+  brief?: { verdict: string; caution: string; parts: { delta_ns: number; text: string }[] };
   steps?: { a: number; b: number };
   [key: string]: unknown;
 }

@@ -3,7 +3,7 @@ import { useComputed, useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { choose, clearLit, goToNewest, goWhole, nextHit, openDrawer, search, showSide, startTour } from "../state/actions.ts";
+import { choose, clearLit, goToNewest, goWhole, lightKind, nextHit, openDrawer, search, showGaps, showSide, startTour } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import { Answers } from "../panels/answers.tsx";
 import { Details } from "../panels/details.tsx";
@@ -67,7 +67,7 @@ function commandList(store: ReturnType<typeof useStore>): CommandItem[] {
     { title: "What is known about this recording", run: () => { store.overlay.value = "quality"; } },
     { title: "Help and keys", keys: "?", run: () => { store.overlay.value = "help"; } },
   ];
-  if (store.meta.live === true) items.push({ title: "Newest step of the recording", run: () => goToNewest(store) });
+  if (isRecording(store)) items.push({ title: "Newest step of the recording", run: () => goToNewest(store) });
   if (!store.engine.isSaved) {
     items.push(
       { title: "Save this range as one HTML file", run: () => void saveRange(store, 0, range().t0, range().t1) },
@@ -76,6 +76,9 @@ function commandList(store: ReturnType<typeof useStore>): CommandItem[] {
   }
   return items;
 }
+
+// Followed are also folders, whose newest trace may be another one tomorrow.
+const isRecording = (store: ReturnType<typeof useStore>) => store.meta.live === true && store.main.meta.path.endsWith(".lspool");
 
 function Bar() {
   const store = useStore();
@@ -92,7 +95,7 @@ function Bar() {
         <bdi>{store.views.map((view) => cleanText(view.meta.title, 60)).join("  ·  ")}</bdi>
         <span class="faint"> {plural(meta.slice_count, "event")}, {formatTime(meta.span_ns)}{store.engine.isSaved ? ", saved page" : ""}</span>
       </span>
-      {store.meta.live === true && (
+      {isRecording(store) && (
         <button type="button" class="recording" title="The recording still runs, and this page follows it. Click: the newest step." onClick={() => goToNewest(store)}>
           <span aria-hidden="true">●</span> recording
         </button>
@@ -116,10 +119,10 @@ function Bar() {
         )}
       </span>
       <nav class="bar-buttons" aria-label="Page">
-        <button type="button" onClick={() => void startTour(store)}>Tour</button>
+        <button type="button" onClick={() => void startTour(store)}>Guided tour</button>
         <button type="button" aria-pressed={store.sideOpen.value && store.side.value === "answers"} onClick={() => runAction(store, "explain")}>Answers</button>
         <button type="button" class={bad.length > 0 ? "warn" : ""} onClick={() => { store.overlay.value = "quality"; }} title="what is known about this recording">
-          {bad.length > 0 ? `⚠ ${plural(bad.length, "remark")}` : "Recording"}
+          {bad.length > 0 ? `⚠ ${plural(bad.length, "remark")}` : "About the data"}
         </button>
         {!store.engine.isSaved && (
           <span class="menu">
@@ -152,8 +155,37 @@ function LitBar() {
       {lit !== null && <span class="lit-now"><b>Lit:</b> <bdi>{cleanText(lit.label, 140)}</bdi> <button type="button" class="small" onClick={() => clearLit(store)}>Show all (Esc)</button></span>}
       {only && <button type="button" class="small" onClick={() => { store.searchOnly.value = false; }}>Show lanes without hits</button>}
       {measure !== null && <span class="lit-now"><b>Measure:</b> {measure.to === null ? "choose the other end" : formatTime(Math.abs(measure.to - measure.from))} <span class="faint">click an edge, or step with . and ,</span></span>}
+      {lit === null && measure === null && <Legend />}
       {lit === null && measure === null && <span class="faint hint-keys"><kbd>W</kbd> <kbd>S</kbd> zoom · <kbd>A</kbd> <kbd>D</kbd> move · <kbd>E</kbd> answers</span>}
     </div>
+  );
+}
+
+const shortKinds: Record<string, string> = { annotation: "ranges", python: "Python", call: "calls", compute: "compute" };
+
+// What the colours in view mean. A click lights one kind.
+function Legend() {
+  const store = useStore();
+  const kinds = useComputed(() => {
+    const seen = new Set<string>();
+    for (const view of store.views) {
+      for (const entry of view.frames.frame.value?.entries ?? []) {
+        if (entry.kind !== "slices") continue;
+        const lane = view.laneByNumber.get(entry.lane)?.kind;
+        if (lane === "idle") seen.add("idle");
+        else if (lane !== "steps") for (const kind of entry.kinds) seen.add(String(kind));
+      }
+    }
+    return [...seen].sort().join(" "); // a text, so that an equal set draws nothing anew
+  });
+  const shown = kinds.value.split(" ");
+  return (
+    <span class="legend" role="group" aria-label="what the colours mean">
+      {store.meta.kinds.filter((kind) => shown.includes(String(kind.kind))).map((kind) => (
+        <button key={kind.kind} type="button" title={`light ${kind.title}`} onClick={() => lightKind(store, kind.kind, kind.title)}><span class={`dot kind-${kind.kind}`} aria-hidden="true" />{shortKinds[kind.key] ?? kind.title}</button>
+      ))}
+      {shown.includes("idle") && <button type="button" title="idle time of the GPU by cost" onClick={() => showGaps(store, null)}><span class="dot kind-idle" aria-hidden="true" />idle GPU</button>}
+    </span>
   );
 }
 

@@ -63,6 +63,8 @@ async function start(root: HTMLElement): Promise<void> {
   const reduced = matchMedia("(prefers-reduced-motion: reduce)");
   const store = new Store(engine.of(meta.generation), meta, () => reduced.matches);
   watchTheme(store);
+  // Beside a panel, a small window has no room for lanes. Narrower ones have it below.
+  if (innerWidth < 1100 && innerWidth > 760) store.sideOpen.value = false;
   document.title = `${store.main.meta.title} – lanescope`;
 
   const trace = store.main.meta;
@@ -76,8 +78,9 @@ async function start(root: HTMLElement): Promise<void> {
   listenToKeys(store);
 
   try {
-    store.main.explanation.value = await store.engine.explain(0);
-    if (store.views.length > 1) store.comparison.value = await engine.compare();
+    const explained = store.views.map(async (view) => { view.explanation.value = await store.engine.explain(view.index); });
+    if (store.views.length > 1) store.comparison.value = await store.engine.compare();
+    await Promise.all(explained);
   } catch (reason) {
     report(store, reason);
   }

@@ -24,6 +24,11 @@ function threeDigits(value: number, whole: boolean): string {
   return value.toFixed(digits);
 }
 
+// With its sign: "+15.5 µs", "−36.5 µs", "same".
+export function formatChange(ns: number): string {
+  return ns === 0 ? "same" : `${ns > 0 ? "+" : "−"}${formatTime(Math.abs(ns))}`;
+}
+
 // A place on the axis, exact to the nanosecond: "12.345678 ms". `step` is the distance of two ticks: no digit is shown
 // that the ticks do not need.
 export function formatTick(ns: number, step: number): string {

@@ -16,6 +16,13 @@ export function cleanText(text: string, most = mostCharacters): string {
   return cut.replace(loneSurrogate, "\ufffd").replace(unsafe, (mark) => (mark === "\n" || mark === "\t" ? " " : "\ufffd"));
 }
 
+// The engine writes sentences for terminals: "41.6 us +- 22.1 us". The page has the signs for it. Commands and ids stay as they are.
+const untouched = new Set(["full_command", "command", "rule", "id", "path", "name", "full"]);
+export function withSigns<T>(answer: T): T {
+  return JSON.parse(JSON.stringify(answer), (key, value: unknown) =>
+    (typeof value === "string" && !untouched.has(key) ? value.replace(/(\d) us(?![\w/])/g, "$1 µs").replace(/ \+- (?=\d)/g, " ± ") : value)) as T;
+}
+
 // Several lines, for call stacks and long values.
 export function cleanLines(text: string, most = mostFullCharacters): string {
   const cut = text.length > most ? `${text.slice(0, most - 1)}…` : text;

@@ -1,25 +1,25 @@
 // What the rules found, with the evidence behind each sentence.
 import { useEffect, useRef } from "preact/hooks";
-import { none } from "../api/types.ts";
 import { formatShare } from "../base/format.ts";
-import { evidenceSlices, selectSlice, showFinding } from "../state/actions.ts";
+import { evidenceSlices, hasSlice, selectSlice, showFinding } from "../state/actions.ts";
 import { cleanText } from "../base/text.ts";
 import { useStore } from "../state/context.ts";
-import type { Finding } from "../api/types.ts";
-import { Command, Link, Text, Time } from "./common.tsx";
+import type { Explanation, Finding } from "../api/types.ts";
+import { Command, Link, Text, Time, TracePicker } from "./common.tsx";
 
 const headings: Record<string, string> = {
-  bound: "What bounds it", cost: "What costs time", where: "Where the time goes", normal: "Looks alarming, but is normal",
+  bound: "What bounds it", cost: "What may save time (the gains overlap: do not add them)", where: "Where the time goes", normal: "Looks alarming, but is normal",
   trust: "About the recording", ends: "What ends the program", memory: "Memory",
 };
 
 export function Answers() {
   const store = useStore();
-  const explanation = store.main.explanation.value;
-  if (explanation === null) return null;
+  const trace = store.panelTrace.value;
+  const explanation = store.view(trace).explanation.value;
+  if (explanation === null) return <p class="faint" role="status">Reading what this trace says …</p>;
   const groups: { title: string; findings: Finding[] }[] = [];
-  for (const finding of explanation.findings) {
-    const title = finding.title ?? headings[finding.kind ?? "cost"] ?? "Findings";
+  for (const finding of inOrder(explanation)) {
+    const title = finding.kind === "cost" ? headings.cost : finding.title ?? headings[finding.kind ?? "cost"] ?? "Findings";
     const group = groups.find((each) => each.title === title);
     if (group === undefined) groups.push({ title, findings: [finding] });
     else group.findings.push(finding);
@@ -27,11 +27,12 @@ export function Answers() {
   const quiet = (explanation.questions ?? []).filter((each) => each.state === "quiet");
   return (
     <div class="answers">
+      <TracePicker />
       {groups.length === 0 && <p>No rule found anything in this trace.</p>}
       {groups.map((group) => (
         <section key={group.title}>
           <h2><Text of={group.title} /></h2>
-          {group.findings.map((finding) => <FindingCard key={finding.rule} finding={finding} />)}
+          {group.findings.map((finding) => <FindingCard key={finding.rule} finding={finding} trace={trace} />)}
         </section>
       ))}
       {quiet.length > 0 && (
@@ -46,7 +47,17 @@ export function Answers() {
   );
 }
 
-function FindingCard({ finding }: { finding: Finding }) {
+// What the first screen says to do first comes first here, too; the rest in the engine's order.
+function inOrder(explanation: Explanation): Finding[] {
+  const place = (finding: Finding) => {
+    const at = explanation.do_first.findIndex((each) => each.rule === finding.rule);
+    return finding.kind !== "cost" || at >= 0 ? at : explanation.do_first.length;
+  };
+  const costs = explanation.findings.filter((each) => each.kind === "cost").sort((a, b) => place(a) - place(b));
+  return explanation.findings.map((each) => (each.kind === "cost" ? costs.shift() ?? each : each));
+}
+
+function FindingCard({ finding, trace }: { finding: Finding; trace: number }) {
   const store = useStore();
   const current = store.finding.value === finding.rule;
   const card = useRef<HTMLElement>(null);
@@ -54,23 +65,20 @@ function FindingCard({ finding }: { finding: Finding }) {
   const show = (index: number) => {
     store.finding.value = finding.rule;
     const evidence = finding.evidence[index];
-    store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(finding.evidence) };
-    if (evidence.slice !== none) void selectSlice(store, 0, evidence.slice, { move: true, keepLit: true, side: false });
+    store.lit.value = { label: cleanText(finding.brief || finding.text), trace, slices: evidenceSlices(finding.evidence) };
+    if (hasSlice(evidence)) void selectSlice(store, trace, evidence.slice, { move: true, keepLit: true, side: false });
   };
   const brief = finding.brief !== undefined && finding.brief !== "" ? finding.brief : finding.text;
   return (
     <article ref={card} class={`card ${current ? "current" : ""}`}>
       <h3><Text of={brief} most={600} /></h3>
-      {finding.at_stake_ns !== undefined && finding.at_stake_ns > 0 && (
-        <p class="at-stake">at stake: <Link onClick={() => void showFinding(store, finding.rule)} label={`show the evidence: ${brief}`}><Time ns={finding.at_stake_ns} /></Link>
-          {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.main.meta.steps.length > 0 ? "a step" : "the recording"}</span>}</p>
-      )}
+      <Stake finding={finding} trace={trace} />
       {finding.action !== undefined && finding.action !== "" && <p><b>Try:</b> <Text of={finding.action} most={600} /></p>}
       {finding.evidence.length > 0 && (
         <ul class="plain evidence">
           {finding.evidence.map((evidence, index) => (
             <li key={`${evidence.slice}-${index}`}>
-              {evidence.slice === none ? <Text of={evidence.label} most={600} /> : <Link onClick={() => show(index)}><Text of={evidence.label} most={600} /></Link>}
+              {!hasSlice(evidence) ? <Text of={evidence.label} most={600} /> : <Link onClick={() => show(index)}><Text of={evidence.label} most={600} /></Link>}
             </li>
           ))}
         </ul>
@@ -85,5 +93,20 @@ function FindingCard({ finding }: { finding: Finding }) {
         </details>
       )}
     </article>
+  );
+}
+
+// One number for one thing: what a fix gains, as "Do first" says it; else the time that the finding is about.
+function Stake({ finding, trace }: { finding: Finding; trace: number }) {
+  const store = useStore();
+  const show = () => void showFinding(store, finding.rule, trace);
+  const label = `show the evidence: ${finding.brief || finding.text}`;
+  if (finding.gain_text !== undefined && finding.gain_text !== "") {
+    return <p class="at-stake">gain: <Link onClick={show} label={label}><Text of={finding.gain_text} /></Link></p>;
+  }
+  if (finding.at_stake_ns === undefined || finding.at_stake_ns <= 0) return null;
+  return (
+    <p class="at-stake"><Link onClick={show} label={label}><Time ns={finding.at_stake_ns} /></Link>
+      {finding.at_stake_ratio !== undefined && finding.at_stake_ratio > 0 && <span class="faint"> {formatShare(finding.at_stake_ratio)} of {store.view(trace).meta.steps.length > 0 ? "a step" : "the recording"}</span>}</p>
   );
 }

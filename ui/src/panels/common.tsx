@@ -9,6 +9,20 @@ export function Text({ of, most }: { of: string; most?: number }) {
   return <bdi>{cleanText(of, most)}</bdi>;
 }
 
+// With two traces: whose answers and tables are shown.
+export function TracePicker() {
+  const store = useStore();
+  if (store.views.length < 2) return null;
+  return (
+    <span class="picker" role="group" aria-label="trace">
+      {store.views.map((view) => (
+        <button key={view.index} type="button" class="chip" aria-pressed={store.panelTrace.value === view.index} title={cleanText(view.meta.path, 300)}
+          onClick={() => { store.panelTrace.value = view.index; }}>{view.index === 0 ? "A" : "B"}</button>
+      ))}
+    </span>
+  );
+}
+
 export function Time({ ns }: { ns: number }) {
   return <span class="number" title={formatExactTime(ns)}>{formatTime(ns)}</span>;
 }

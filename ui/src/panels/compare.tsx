@@ -1,6 +1,6 @@
 // Two traces: what each kernel costs per step in both, largest change first. A click shows it in the trace where it is.
 import { none, type CompareAnswer } from "../api/types.ts";
-import { formatCount, formatTime } from "../base/format.ts";
+import { formatChange, formatCount, formatTime } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { report, say, selectSlice } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
@@ -26,7 +26,7 @@ export function compareRows(answer: CompareAnswer): CompareRow[] {
   }).sort((x, y) => Math.abs(y.delta_ns) - Math.abs(x.delta_ns));
 }
 
-export const compareHeadline = (answer: CompareAnswer) => (typeof answer.headline === "string" ? answer.headline : "");
+export const compareHeadline = (answer: CompareAnswer) => answer.brief?.verdict ?? (typeof answer.headline === "string" ? answer.headline : "");
 
 async function show(store: Store, row: CompareRow): Promise<void> {
   const trace = row.b_count > 0 ? 1 : 0;
@@ -46,7 +46,6 @@ export function ComparePanel() {
   const answer = store.comparison.value;
   if (answer === null) return <p class="faint pad">…</p>;
   const rows = compareRows(answer);
-  const signed = (ns: number) => (ns === 0 ? "same" : `${ns > 0 ? "+" : "−"}${formatTime(Math.abs(ns))}`);
   return (
     <div class="panel">
       <p class="pad"><b><Text of={compareHeadline(answer)} most={1000} /></b></p>
@@ -58,7 +57,7 @@ export function ComparePanel() {
         columns={[
           { key: "name", title: "Kernel", grow: 5, cell: (row) => <bdi title={cleanText(row.full, 1000)}>{cleanText(row.name)}</bdi> },
           { key: "state", title: "", grow: 0.7, cell: (row) => row.state },
-          { key: "delta", title: "B − A per step", numeric: true, grow: 1.3, cell: (row) => signed(row.delta_ns) },
+          { key: "delta", title: "B − A per step", numeric: true, grow: 1.3, cell: (row) => formatChange(row.delta_ns) },
           { key: "a", title: "A per step", numeric: true, cell: (row) => formatTime(row.a_ns) },
           { key: "b", title: "B per step", numeric: true, cell: (row) => formatTime(row.b_ns) },
           { key: "count", title: "Count A → B", numeric: true, cell: (row) => `${formatCount(row.a_count)} → ${formatCount(row.b_count)}` },

@@ -81,7 +81,7 @@ function SliceDetails({ view, details }: { view: TraceView; details: EventDetail
       {details.forward !== undefined && details.forward !== none && <p><Link onClick={() => select(details.forward ?? none)}>The forward operator that this belongs to</Link></p>}
       {(details.findings ?? []).length > 0 && (
         <p>Part of: {(details.findings ?? []).map((rule) => (
-          <Link key={rule} onClick={() => { void showFinding(store, rule); store.side.value = "answers"; }}><Text of={rule} most={60} /></Link>
+          <Link key={rule} onClick={() => { void showFinding(store, rule, view.index); store.side.value = "answers"; }}><Text of={rule} most={60} /></Link>
         ))}</p>
       )}
       <Stack stack={details.stack} />
@@ -205,7 +205,7 @@ function GapDetails({ view }: { view: TraceView }) {
         )}
         {links.map(([text, slice]) => slice !== undefined && slice !== null && slice !== none && <li key={text}><Link onClick={() => select(slice)}>{text}</Link></li>)}
       </ul>
-      {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Part of: <Link onClick={() => { void showFinding(store, gap.finding ?? ""); }}><Text of={gap.finding} /></Link></p>}
+      {gap.finding !== undefined && gap.finding !== null && gap.finding !== "" && <p>Part of: <Link onClick={() => { void showFinding(store, gap.finding ?? "", view.index); }}><Text of={gap.finding} /></Link></p>}
       <p class="tools">
         <button type="button" class="small" onClick={() => void selectGap(store, view.index, gap.index, true)}>Bring it into view</button>
       </p>

@@ -1,10 +1,13 @@
 // The flame graph of a lane: who called what, widths are time. Of the area if there is one, else of the window.
 import { useSignal, useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
 import { none, type FlameNode } from "../api/types.ts";
 import { formatCount, formatShare, formatTime } from "../base/format.ts";
 import { cleanText, fitText } from "../base/text.ts";
 import { report, selectSlice } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
+import type { TraceView } from "../state/store.ts";
+import { TracePicker } from "./common.tsx";
 
 export interface FlameBox { node: number; x: number; width: number; depth: number }
 
@@ -48,22 +51,35 @@ export function firstFork(nodes: readonly FlameNode[]): number {
   return depth > 3 ? at : -1;
 }
 
+const lanesToChoose = (view: TraceView) => view.meta.lanes.filter((lane) => ["cpu", "python", "annotation"].includes(lane.kind) && lane.slice_count > 0);
+
+function firstLane(view: TraceView): number {
+  const lanes = lanesToChoose(view);
+  return (lanes.find((lane) => lane.lane === view.focusLane.peek()) ?? lanes.find((lane) => lane.main === true) ?? lanes[0])?.lane ?? -1;
+}
+
 export function FlamePanel() {
   const store = useStore();
   const nodes = useSignal<FlameNode[] | null>(null);
   const root = useSignal(-1);
-  const lanes = store.main.meta.lanes.filter((lane) => ["cpu", "python", "annotation"].includes(lane.kind) && lane.slice_count > 0);
-  const start = lanes.find((lane) => lane.lane === store.main.focusLane.peek()) ?? lanes.find((lane) => lane.main === true) ?? lanes[0];
-  const chosen = useSignal(start?.lane ?? -1);
+  const view = store.view(store.panelTrace.value);
+  const lanes = lanesToChoose(view);
+  const chosen = useSignal(firstLane(view));
   const range = useSignal<[number, number]>([0, 1]);
+  const asked = useRef(store.panelTrace.peek());
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
+    const trace = store.panelTrace.value;
     const area = store.area.value;
-    const window = store.viewport.target;
-    range.value = area !== null ? [area.t0, area.t1] : [Math.max(0, Math.floor(window.t0)), Math.ceil(window.t1)];
+    const window = store.view(trace).windowOf(store.viewport.target);
+    if (trace !== asked.current) { // lanes of another trace have other numbers
+      asked.current = trace;
+      chosen.value = firstLane(store.view(trace));
+    }
+    range.value = area !== null && area.trace === trace ? [area.t0, area.t1] : [Math.max(0, Math.floor(window.t0)), Math.ceil(window.t1)];
     if (chosen.value < 0) return;
     root.value = -1;
-    store.engine.flame(0, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { root.value = firstFork(answer); nodes.value = answer; }, (reason) => report(store, reason));
+    store.engine.flame(trace, range.peek()[0], range.peek()[1], chosen.value).then((answer) => { root.value = firstFork(answer); nodes.value = answer; }, (reason) => report(store, reason));
   });
   if (lanes.length === 0) return <p class="pad">No lane of this trace has events inside events.</p>;
   const list = nodes.value ?? [];
@@ -73,10 +89,11 @@ export function FlamePanel() {
   return (
     <div class="panel">
       <div class="panel-tools">
+        <TracePicker />
         <label>Lane <select value={chosen.value} onChange={(event) => { chosen.value = Number(event.currentTarget.value); }}>
           {lanes.map((lane) => <option key={lane.lane} value={lane.lane}>{cleanText(lane.title, 60)}</option>)}
         </select></label>
-        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value !== null ? " (the area)" : " (the window)"}; equal calls are joined, widths are time</span>
+        <span class="faint">{formatTime(range.value[1] - range.value[0])}{store.area.value?.trace === view.index ? " (the area)" : " (the window)"}; equal calls are joined, widths are time</span>
         {root.value >= 0 && <button type="button" class="small" onClick={() => { root.value = -1; }}>Whole graph</button>}
       </div>
       {nodes.value === null && <p class="pad faint">…</p>}
@@ -90,7 +107,7 @@ export function FlamePanel() {
             return (
               <button key={box.node} type="button" class={`flame-box kind-${node.kind}`} title={text} aria-label={text}
                 style={{ left: `${box.x * 100}%`, width: `${box.width * 100}%`, top: `${box.depth * 20}px` }}
-                onClick={() => { if (root.value === box.node && node.longest !== undefined && node.longest !== none) void selectSlice(store, 0, node.longest, { move: true }); else root.value = box.node; }}>
+                onClick={() => { if (root.value === box.node && node.longest !== undefined && node.longest !== none) void selectSlice(store, view.index, node.longest, { move: true }); else root.value = box.node; }}>
                 {box.width > 0.02 ? fitText(name, Math.floor(box.width * 190)) : ""}
               </button>
             );

@@ -5,6 +5,7 @@ import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import { report, selectGap, showGaps } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
+import { TracePicker } from "./common.tsx";
 import { VirtualTable } from "./virtual_table.tsx";
 
 export function GapsPanel() {
@@ -14,25 +15,28 @@ export function GapsPanel() {
   const causeOf = (gap: { cause: string | number }) => store.meta.causes.find((cause) => cause.key === gap.cause || cause.cause === gap.cause);
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
-    store.engine.gaps(0, sort.value, 5000).then((answer) => {
+    const view = store.view(store.panelTrace.value);
+    store.engine.gaps(view.index, sort.value, 5000).then((answer) => {
       gaps.value = answer.gaps;
-      store.main.gaps.value = answer;
+      view.gaps.value = answer;
     }, (reason) => report(store, reason));
   });
   const all = gaps.value;
-  const answer = store.main.gaps.value;
+  const trace = store.panelTrace.value;
+  const answer = store.view(trace).gaps.value;
   if (all === null || answer === null) return <p class="faint pad">…</p>;
-  if (answer.total === 0) return <p class="pad">No GPU of this trace has a gap.</p>;
+  if (answer.total === 0) return <p class="pad"><TracePicker /> No GPU of this trace has a gap.</p>;
   const chosen = store.gapCause.value;
   const shown = chosen === null ? all : all.filter((gap) => causeOf(gap)?.key === chosen);
   return (
     <div class="panel">
       <div class="panel-tools" role="group" aria-label="cause">
-        <button type="button" class="chip" aria-pressed={chosen === null} onClick={() => showGaps(store, null)}>all {formatCount(answer.total)}</button>
+        <TracePicker />
+        <button type="button" class="chip" aria-pressed={chosen === null} onClick={() => showGaps(store, null, trace)}>all {formatCount(answer.total)}</button>
         {answer.by_cause.filter((each) => each.count > 0).map((each) => {
           const cause = causeOf(each);
           return (
-            <button key={String(each.cause)} type="button" class="chip" aria-pressed={chosen === cause?.key} title={cause?.text} onClick={() => showGaps(store, cause?.key ?? null)}>
+            <button key={String(each.cause)} type="button" class="chip" aria-pressed={chosen === cause?.key} title={cause?.text} onClick={() => showGaps(store, cause?.key ?? null, trace)}>
               {cleanText(cause?.title ?? String(each.cause))} {formatTime(each.ns)} <span class="faint">{formatCount(each.count)}×</span>
             </button>
           );
@@ -44,7 +48,7 @@ export function GapsPanel() {
         row={(index) => shown[index]}
         sort={{ key: sort.value, descending: sort.value === "cost" }}
         onSort={(key) => { sort.value = key === "time" ? "time" : "cost"; }}
-        onOpen={(gap) => void selectGap(store, 0, gap.index, true)}
+        onOpen={(gap) => void selectGap(store, trace, gap.index, true)}
         isCurrent={(gap) => store.gap.value?.index === gap.index}
         columns={[
           { key: "cost", title: "Idle", numeric: true, cell: (gap) => formatTime(gap.dur_ns) },

@@ -4,27 +4,29 @@ import type { MemoryAnswer } from "../api/types.ts";
 import { formatBytes, formatTime, plural } from "../base/format.ts";
 import { goTo, report, reveal } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
-import { Link, Text } from "./common.tsx";
+import { Link, Text, TracePicker } from "./common.tsx";
 
 export function MemoryPanel() {
   const store = useStore();
   const answer = useSignal<MemoryAnswer | null>(null);
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
-    store.engine.memory(0).then((got) => { answer.value = got; }, (reason) => report(store, reason));
+    store.engine.memory(store.panelTrace.value).then((got) => { answer.value = got; }, (reason) => report(store, reason));
   });
+  const view = store.view(store.panelTrace.value);
   if (answer.value === null) return <p class="faint pad">…</p>;
   if (answer.value.devices.length === 0) {
-    return <p class="pad">This trace has no memory events. Record with <code>profile_memory=True</code> to see what held the peak.</p>;
+    return <p class="pad"><TracePicker /> This trace has no memory events. Record with <code>profile_memory=True</code> to see what held the peak.</p>;
   }
   return (
     <div class="panel panel-scroll" tabIndex={0} role="group" aria-label="memory">
+      <TracePicker />
       {answer.value.devices.map((device) => {
         const most = Math.max(1, ...device.holders.map((holder) => holder.bytes));
         return (
           <section key={device.title} class="memory">
             <h2><Text of={device.title} />: at most <b>{formatBytes(device.peak_bytes)}</b>,{" "}
-              <Link onClick={() => { if (device.lane !== undefined) { reveal(store.main, [device.lane]); store.main.scrollTo.value = { lane: device.lane, row: 0 }; } goTo(store, 0, device.peak_ns - 5e5, device.peak_ns + 5e5); }}>at {formatTime(device.peak_ns)}</Link>
+              <Link onClick={() => { if (device.lane !== undefined) { reveal(view, [device.lane]); view.scrollTo.value = { lane: device.lane, row: 0 }; } goTo(store, view.index, device.peak_ns - 5e5, device.peak_ns + 5e5); }}>at {formatTime(device.peak_ns)}</Link>
             </h2>
             <p class="faint">What was held then, largest first:</p>
             <ol class="bars">

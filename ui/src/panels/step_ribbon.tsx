@@ -1,9 +1,9 @@
 // One bar a step, as high as the step is long, so that the odd one stands out. Very many steps share bars: the longest is shown.
 import { useComputed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
-import { formatTime, plural } from "../base/format.ts";
+import { plural } from "../base/format.ts";
 import { median } from "../base/numbers.ts";
-import { goToStep, nextStep, stepInView } from "../state/actions.ts";
+import { goToStep, nextStep, stepInView, stepLength, stepText } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 
 const mostBars = 160;
@@ -31,7 +31,7 @@ export function stepBars(steps: readonly { dur_ns: number; steady?: boolean }[])
 export function StepRibbon() {
   const store = useStore();
   const steps = store.main.meta.steps;
-  const bars = useMemo(() => stepBars(steps), [steps]);
+  const bars = useMemo(() => stepBars(steps.map((step) => ({ dur_ns: stepLength(step), steady: step.steady }))), [steps]);
   // Only when another step comes into view is the ribbon made anew.
   const inView = useComputed(() => {
     void store.viewport.shown.value;
@@ -44,7 +44,7 @@ export function StepRibbon() {
   return (
     <div class="ribbon">
       <div class="wall-caption">
-        <span>{plural(steps.length, "step")}{step !== undefined && <> · step {step.number ?? step.index}, {formatTime(step.dur_ns)}, is in view</>}</span>
+        <span>{plural(steps.length, "step")}{step !== undefined && <> · in view: {stepText(step)}</>}</span>
         <span class="ribbon-buttons">
           {typical !== null && <button type="button" class="small" onClick={() => goToStep(store, steps[typical])}>{steps.length > 1 ? "typical step" : "the step"}</button>}
           {steps.length > 1 && <button type="button" class="small" aria-label="previous step" onClick={() => nextStep(store, -1)}>←</button>}
@@ -54,13 +54,19 @@ export function StepRibbon() {
       <div class="ribbon-bars" role="group" aria-label="steps">
         {bars.map((bar) => (
           <button key={bar.first} type="button" tabIndex={-1} class={`ribbon-bar ${now >= bar.first && now <= bar.last ? "now" : ""} ${bar.odd ? "odd" : ""} ${bar.steady ? "" : "unsteady"}`}
-            aria-label={`step ${steps[bar.longest].number ?? bar.longest}: ${formatTime(steps[bar.longest].dur_ns)}${bar.odd ? ", longer than usual" : ""}`}
-            title={`step ${steps[bar.longest].number ?? bar.longest}: ${formatTime(steps[bar.longest].dur_ns)}${bar.steady ? "" : " (not counted in means)"}`}
+            aria-label={`${stepText(steps[bar.longest])}${bar.odd ? ", longer than usual" : ""}`}
+            title={`${stepText(steps[bar.longest])}${bar.steady ? "" : " (not counted in means)"}`}
             onClick={() => goToStep(store, steps[bar.longest])}>
             <span style={{ height: `${Math.max(8, bar.share * 100)}%` }} />
           </button>
         ))}
       </div>
+      {(bars.some((bar) => bar.odd) || bars.some((bar) => !bar.steady)) && (
+        <p class="ribbon-key faint">
+          {bars.some((bar) => bar.odd) && <span><span class="ribbon-sample odd" aria-hidden="true" /> longer than usual</span>}
+          {bars.some((bar) => !bar.steady) && <span><span class="ribbon-sample unsteady" aria-hidden="true" /> start-up, not in the mean</span>}
+        </p>
+      )}
     </div>
   );
 }

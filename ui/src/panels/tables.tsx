@@ -5,6 +5,8 @@ import { formatBytes, formatCount, formatShare, formatTime, plural } from "../ba
 import { cleanText } from "../base/text.ts";
 import { nextHit, report, search, selectSlice } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
+import type { Area } from "../state/store.ts";
+import { TracePicker } from "./common.tsx";
 import { VirtualTable } from "./virtual_table.tsx";
 
 const page = 200;
@@ -16,11 +18,12 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   const sort = useSignal<{ key: string; descending: boolean }>({ key: "", descending: true });
   const filter = useSignal("");
   const asked = new Set<number>();
+  const areaHere = (area: Area | null) => (area !== null && area.trace === store.panelTrace.peek() ? area : null);
 
   const fetchPage = async (from: number) => {
-    const area = store.area.peek();
+    const area = areaHere(store.area.peek());
     try {
-      const got = await store.engine.table(0, {
+      const got = await store.engine.table(store.panelTrace.peek(), {
         table, sort: sort.peek().key, descending: sort.peek().descending, filter: filter.peek(), offset: from, limit: page,
         ...(area === null ? {} : { t0: area.t0, t1: area.t1 }),
       });
@@ -40,6 +43,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   useSignalEffect(() => {
     void store.meta.generation; // again when the trace has grown
     void store.area.value;
+    void store.panelTrace.value;
     void sort.value;
     void filter.value;
     void fetchPage(0);
@@ -47,7 +51,8 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
 
   const got = answer.value;
   if (got === null) return <p class="faint pad">…</p>;
-  const area = store.area.value;
+  const area = areaHere(store.area.value);
+  const trace = store.panelTrace.value;
   const cell = (unit: string, value: unknown) => {
     if (typeof value === "string") return <bdi title={cleanText(value, 1000)}>{cleanText(value)}</bdi>;
     if (typeof value !== "number") return "";
@@ -57,6 +62,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
   return (
     <div class="panel">
       <div class="panel-tools">
+        <TracePicker />
         <span>{plural(got.total, table === "kernels" ? "kernel name" : "operator name")} in {area === null ? "the whole trace" : `an area of ${formatTime(area.t1 - area.t0)}`}</span>
         <input type="search" aria-label="filter names" placeholder="filter names" value={filter.value} onInput={(event) => { filter.value = event.currentTarget.value; }} />
       </div>
@@ -75,7 +81,7 @@ export function NameTable({ table }: { table: "kernels" | "operators" }) {
         sort={sort.value}
         onSort={(key) => { sort.value = { key, descending: sort.value.key === key ? !sort.value.descending : got.columns.find((column) => column.key === key)?.unit !== "text" }; }}
         onOpen={(row) => {
-          if (row.slice !== undefined && row.slice !== none) void selectSlice(store, 0, row.slice, { move: true });
+          if (row.slice !== undefined && row.slice !== none) void selectSlice(store, trace, row.slice, { move: true });
           else if (typeof row.name === "string") void search(store, row.name.replace(/\*$/, "")).then(() => nextHit(store, 1));
         }}
         isCurrent={(row) => row.slice !== undefined && store.details.value?.slice === row.slice}

@@ -1,8 +1,8 @@
 // The first thing that is read: what bounds the program, where the time goes, what to do first.
 import { useComputed, useSignal } from "@preact/signals";
-import { formatShare } from "../base/format.ts";
+import { formatChange, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { kindOfPart, openDrawer, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
+import { canShowPart, kindOfPart, openDrawer, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
 import { none, type Explanation, type WallPart } from "../api/types.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, Time } from "./common.tsx";
@@ -15,24 +15,32 @@ export function Verdict() {
   // Tables need the room of the verdict on a small screen; whoever opened or closed it is obeyed.
   const open = useComputed(() => chosen.value ?? (store.drawer.value === "none" || innerHeight > 1100));
   const explanation = store.main.explanation.value;
-  if (explanation === null) return <section class="verdict" aria-label="Verdict"><p class="headline faint">Reading what this trace says …</p></section>;
-  const comparison = store.comparison.value;
+  const two = store.views.length > 1;
+  const headline = two ? (store.comparison.value === null ? null : compareHeadline(store.comparison.value)) : explanation?.headline ?? null;
+  if (headline === null || explanation === null) {
+    return <section class="verdict" aria-label="Verdict" aria-busy="true"><p class="headline faint" role="status">Reading what {two ? "these traces say" : "this trace says"} …</p></section>;
+  }
   return (
     <section class={`verdict ${open.value ? "" : "verdict-closed"}`} aria-label="Verdict">
       <div class="verdict-head">
-        {comparison === null
-          ? <h1 class="headline"><Text of={explanation.headline} most={600} /></h1>
-          : <h1 class="headline headline-two"><Text of={compareHeadline(comparison)} most={1000} /> <Link onClick={() => openDrawer(store, "compare")}>Show what changed</Link></h1>}
+        <h1 class="headline"><Text of={headline} most={1000} /></h1>
         <button type="button" class="small" aria-expanded={open.value} onClick={() => { chosen.value = !open.value; }}>{open.value ? "Less" : "More"}</button>
       </div>
-      {open.value && (
+      {open.value && !two && (
         <div class="verdict-body">
           <div class="verdict-wall">
-            {comparison !== null && <p><b>A:</b> <Text of={explanation.headline} most={600} /></p>}
-            <Wall explanation={explanation} />
+            <Wall explanation={explanation} trace={0} />
             <StepRibbon />
           </div>
           <DoFirst explanation={explanation} />
+        </div>
+      )}
+      {open.value && two && (
+        <div class="verdict-body">
+          <WhatChanged />
+          <div class="verdict-wall">
+            {store.views.map((view) => view.explanation.value !== null && <Wall key={view.index} explanation={view.explanation.value} trace={view.index} />)}
+          </div>
         </div>
       )}
     </section>
@@ -44,36 +52,62 @@ const classOf: Record<PartKind, string> = {
 };
 const wallClass = (part: WallPart) => classOf[kindOfPart(part)];
 
-function Wall({ explanation }: { explanation: Explanation }) {
+function Wall({ explanation, trace }: { explanation: Explanation; trace: number }) {
   const store = useStore();
-  const parts = useComputed(() => (store.main.explanation.value?.wall ?? []).filter((part) => part.ns > 0));
-  if (parts.value.length === 0) return null;
+  const view = store.view(trace);
+  const parts = explanation.wall.filter((part) => part.ns > 0);
+  if (parts.length === 0) return null;
   const subject = explanation.subject !== undefined && explanation.subject !== "" ? explanation.subject : "the trace";
   const title = subject.charAt(0).toUpperCase() + subject.slice(1);
   return (
     <div class="wall">
       <div class="wall-caption">
-        <span><b><Text of={title} /></b>{explanation.wall_ns !== undefined && <>: <Time ns={explanation.wall_ns} /></>}</span>
-        <span class="faint">click a part to see its events</span>
+        <span>{store.views.length > 1 && <><b>{trace === 0 ? "A" : "B"}</b> · </>}<b><Text of={title} /></b>{explanation.wall_ns !== undefined && <>: <Time ns={explanation.wall_ns} /></>}</span>
+        {trace === 0 && <span class="faint">click a part to see its events</span>}
       </div>
       <div class="wall-bar">
-        {parts.value.map((part) => (
-          <button key={part.label} type="button" class={`wall-part ${wallClass(part)}`} style={{ flexGrow: Math.max(part.share, 0.004) }}
-            aria-label={`${part.label}: ${formatShare(part.share)}`} title={cleanText(part.label)} onClick={() => showWallPart(store, part)}>
-            {part.share > 0.055 && <span class="wall-word">{formatShare(part.share)}{part.share > 0.14 && <> <Text of={part.label.replace(/^idle: /, "")} /></>}</span>}
-          </button>
-        ))}
+        {parts.map((part) => {
+          const style = { flexGrow: Math.max(part.share, 0.004) };
+          // Narrow parts have no room for words; the list below names them.
+          const word = part.share > 0.075 && <span class="wall-word">{formatShare(part.share)}{part.share > 0.14 && <> <Text of={part.label.replace(/^idle: /, "")} /></>}</span>;
+          const name = `${part.label}: ${formatShare(part.share)}`;
+          return canShowPart(view, part)
+            ? <button key={part.label} type="button" class={`wall-part ${wallClass(part)}`} style={style} aria-label={name} title={cleanText(name)} onClick={() => showWallPart(store, part, trace)}>{word}</button>
+            : <span key={part.label} class={`wall-part ${wallClass(part)}`} style={style} title={cleanText(name)}>{word}</span>;
+        })}
       </div>
       <ul class="wall-legend">
-        {parts.value.map((part) => (
+        {parts.map((part) => (
           <li key={part.label}>
             <span class={`dot ${wallClass(part)}`} aria-hidden="true" />
             <Text of={part.label} />{" "}
-            <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part)}><Time ns={part.ns} /></Link>{" "}
+            {canShowPart(view, part)
+              ? <Link label={`show ${part.label}`} onClick={() => showWallPart(store, part, trace)}><Time ns={part.ns} /></Link>
+              : <Time ns={part.ns} />}{" "}
             <span class="faint">{formatShare(part.share)}</span>
           </li>
         ))}
       </ul>
+    </div>
+  );
+}
+
+// Two traces: the parts that make the difference, largest first.
+function WhatChanged() {
+  const store = useStore();
+  const brief = store.comparison.value?.brief;
+  return (
+    <div class="changes">
+      <h2>What makes the difference, per step</h2>
+      {brief !== undefined && brief.parts.length > 0
+        ? (
+          <ul class="plain">
+            {brief.parts.map((part) => <li key={part.text}><b class="number">{formatChange(part.delta_ns)}</b> <Text of={part.text} most={600} /></li>)}
+          </ul>
+        )
+        : <p>No part of a step changed by much.</p>}
+      {brief !== undefined && brief.caution !== "" && <p class="faint"><Text of={brief.caution} most={600} /></p>}
+      <p><Link onClick={() => openDrawer(store, "compare")}>All kernels of both, by change</Link></p>
     </div>
   );
 }
@@ -84,7 +118,7 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
   if (explanation.do_first.length === 0) {
     return (
       <div class="do-first">
-        <h2>Nothing stands out</h2>
+        <h2>No single fix stands out</h2>
         {nothing !== null && <p><Text of={nothing.remark} /></p>}
         {nothing !== null && (
           <ol class="takers">
@@ -112,7 +146,7 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
                 {item.gain_text !== undefined && item.gain_text !== "" ? item.gain_text : "show me"}
               </Link>
             </div>
-            <p><Text of={item.action} />{item.place !== undefined && item.place !== "" && <span class="faint"> — <Text of={item.place} /></span>}</p>
+            <p title={cleanText(item.action)}><Text of={item.action} />{item.place !== undefined && item.place !== "" && <span class="faint"> — <Text of={item.place} /></span>}</p>
           </li>
         ))}
       </ol>

@@ -4,7 +4,7 @@ import { none, type Evidence, type EventDetails, type Note, type Step, type Wall
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
 import type { LaneChoice } from "./lane_list.ts";
-import type { Drawer, LitSlice, Store, TraceView } from "./store.ts";
+import type { Drawer, Found, LitSlice, Store, TraceView } from "./store.ts";
 import { centre, fit, panBy, sameWindow, spanOf, zoomAt } from "./window.ts";
 
 export function say(store: Store, text: string): void {
@@ -72,11 +72,21 @@ export function fitSelection(store: Store): void {
   store.viewport.go(sameWindow(middle, store.viewport.target) ? filled : middle);
 }
 
+// The length that the verdict counts: from the device's end of the step before to its own, on the CPU where there is no device.
+export const stepLength = (step: Step) => (step.device_dur_ns !== undefined && step.device_dur_ns > 0 ? step.device_dur_ns : step.dur_ns);
+
+// "step 4, 21.1 ms (6.06 ms on the CPU)": where both differ, since the CPU runs ahead of the device.
+export function stepText(step: Step): string {
+  const length = stepLength(step);
+  const both = Math.abs(length - step.dur_ns) > 0.05 * length ? ` (${formatTime(step.dur_ns)} on the CPU)` : "";
+  return `step ${step.number ?? step.index}, ${formatTime(length)}${both}`;
+}
+
 export function goToStep(store: Store, step: Step): void {
   const begin = step.start_ns;
   const end = Math.max(begin + step.dur_ns, (step.device_start_ns ?? begin) + (step.device_dur_ns ?? 0));
   goTo(store, 0, begin, end, 0.03);
-  say(store, `step ${step.number ?? step.index}, ${formatTime(step.dur_ns)}`);
+  say(store, stepText(step));
 }
 
 // Of a recording that still runs.
@@ -238,13 +248,15 @@ export function evidenceSlices(evidence: Evidence[]): LitSlice[] {
       : []);
 }
 
+export const hasSlice = (evidence: Evidence) => evidence.slice !== undefined && evidence.slice !== none;
+
 // Lights the evidence of a finding, dims the rest and goes to the first piece of it.
-export async function showFinding(store: Store, rule: string, at = 0): Promise<void> {
-  const explanation = store.main.explanation.peek();
+export async function showFinding(store: Store, rule: string, trace = 0, at = 0): Promise<void> {
+  const explanation = store.view(trace).explanation.peek();
   const finding = explanation?.findings.find((each) => each.rule === rule);
   if (finding === undefined) return;
   store.finding.value = rule;
-  const all = [...(explanation?.do_first.find((each) => each.rule === rule)?.evidence ?? []), ...finding.evidence].filter((each) => each.slice !== none);
+  const all = [...(explanation?.do_first.find((each) => each.rule === rule)?.evidence ?? []), ...finding.evidence].filter(hasSlice);
   if (all.length === 0) {
     clearLit(store);
     store.finding.value = rule;
@@ -253,8 +265,8 @@ export async function showFinding(store: Store, rule: string, at = 0): Promise<v
     return;
   }
   const evidence = all[Math.min(at, all.length - 1)];
-  store.lit.value = { label: cleanText(finding.brief || finding.text), trace: 0, slices: evidenceSlices(all) };
-  await selectSlice(store, 0, evidence.slice, { move: true, keepLit: true });
+  store.lit.value = { label: cleanText(finding.brief || finding.text), trace, slices: evidenceSlices(all) };
+  await selectSlice(store, trace, evidence.slice, { move: true, keepLit: true });
 }
 
 export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator" | "other";
@@ -263,32 +275,45 @@ export type PartKind = "compute" | "communication" | "copy" | "idle" | "operator
 export function kindOfPart(part: WallPart): PartKind {
   const text = (part.part ?? part.label).toLowerCase();
   if (/idle|wait|late|gap/.test(text)) return "idle";
-  if (text.includes("communication")) return "communication";
+  if (/communication|collective/.test(text)) return "communication"; // "collectives, no compute"
   if (text.includes("cop") || text.includes("memset")) return "copy"; // "copies, no compute"
-  if (text.includes("compute")) return "compute";
-  return text.includes("operator") ? "operator" : "other";
+  if (text.includes("comput")) return "compute";
+  return text.includes("operator") && !text.startsWith("outside") ? "operator" : "other";
+}
+
+// Has the part of a wall events that can be lit?
+export function canShowPart(view: TraceView, part: WallPart): boolean {
+  const kind = kindOfPart(part);
+  if (kind === "idle") return view.meta.lanes.some((lane) => lane.kind === "idle");
+  // What other accelerators ran is recorded as events of threads, which do not say what kind of work they are.
+  const needsGpu = kind === "compute" || kind === "communication" || kind === "copy";
+  return kind !== "other" && (!needsGpu || view.meta.lanes.some((lane) => lane.kind === "gpu"));
 }
 
 // A part of the wall's bar is a link: kinds of time are lit, idle time opens the gaps of that cause.
-export function showWallPart(store: Store, part: WallPart): void {
+export function showWallPart(store: Store, part: WallPart, trace = 0): void {
   const kind = kindOfPart(part);
   if (kind === "idle") {
     const words = part.label.toLowerCase();
     const cause = store.meta.causes.find((each) => each.cause === part.cause) ??
       store.meta.causes.find((each) => words.includes(each.title.toLowerCase()) || words.includes(each.key.replaceAll("_", " ")));
-    showGaps(store, cause?.key ?? null);
+    showGaps(store, cause?.key ?? null, trace);
     return;
   }
-  const kinds = new Set(store.meta.kinds.filter((each) => each.key === kind).map((each) => each.kind));
-  store.lit.value = { label: cleanText(part.label), trace: 0, kinds };
-  say(store, `${cleanText(part.label)} is lit, the rest is dimmed`);
+  lightKind(store, store.meta.kinds.find((each) => each.key === kind)?.kind ?? -1, cleanText(part.label), trace);
 }
 
-export function showGaps(store: Store, cause: string | null): void {
+export function lightKind(store: Store, kind: number, label: string, trace = 0): void {
+  store.lit.value = { label, trace, kinds: new Set([kind]) };
+  say(store, `${label} is lit, the rest is dimmed`);
+}
+
+export function showGaps(store: Store, cause: string | null, trace = 0): void {
   store.gapCause.value = cause;
+  store.panelTrace.value = trace;
   openDrawer(store, "gaps");
   const causes = new Set(store.meta.causes.filter((each) => cause === null || each.key === cause).map((each) => each.cause));
-  store.lit.value = { label: cause === null ? "idle GPU" : store.meta.causes.find((each) => each.key === cause)?.title ?? cause, trace: 0, causes };
+  store.lit.value = { label: cause === null ? "idle GPU" : store.meta.causes.find((each) => each.key === cause)?.title ?? cause, trace, causes };
 }
 
 export function openDrawer(store: Store, drawer: Drawer): void {
@@ -310,12 +335,17 @@ export async function search(store: Store, text: string, again = false): Promise
     return;
   }
   try {
-    const answer = await store.engine.search(0, text, 1000);
+    const answers = await Promise.all(store.views.map((view) => store.engine.search(view.index, text, 1000)));
     if (store.searchText.peek() !== text) return;
-    store.searchAnswer.value = answer;
+    const found: Found = {
+      total: answers.reduce((sum, answer) => sum + answer.total, 0),
+      lanes: answers.flatMap((answer, trace) => answer.lanes.map((lane) => ({ ...lane, trace }))),
+      hits: answers.flatMap((answer, trace) => answer.hits.map((hit) => ({ ...hit, trace }))),
+    };
+    store.searchAnswer.value = found;
     store.searchError.value = null;
-    if (answer.names !== undefined && answer.total > 0) store.lit.value = { label: `“${cleanText(text, 60)}”`, trace: 0, names: new Set(answer.names) };
-    if (!again) say(store, plural(answer.total, "hit"));
+    if (found.total > 0) store.lit.value = { label: `“${cleanText(text, 60)}”`, trace: 0, namesOf: answers.map((answer) => new Set(answer.names)) };
+    if (!again) say(store, plural(found.total, "hit"));
   } catch (reason) {
     store.searchAnswer.value = null;
     store.searchError.value = reason instanceof Error ? reason.message : String(reason);
@@ -330,11 +360,11 @@ export async function nextHit(store: Store, by: number): Promise<void> {
   let at = (from + by + count) % count;
   if (from < 0) {
     // The first hit in view, else the first of all.
-    const seen = answer.hits.findIndex((hit) => hit.start_ns >= store.viewport.target.t0);
+    const seen = answer.hits.findIndex((hit) => hit.start_ns - store.view(hit.trace).offset >= store.viewport.target.t0);
     at = by > 0 ? Math.max(0, seen) : count - 1;
   }
   store.searchAt.value = at;
-  await selectSlice(store, 0, answer.hits[at].slice, { move: true, keepLit: true });
+  await selectSlice(store, answer.hits[at].trace, answer.hits[at].slice, { move: true, keepLit: true });
 }
 
 // ---- following, stepping

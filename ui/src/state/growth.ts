@@ -117,7 +117,7 @@ async function moveOnTo(store: Store, meta: Meta): Promise<void> {
     const measure = store.measure.peek();
     if (measure !== null) store.measure.value = { from: measure.from + shift, to: measure.to === null ? null : measure.to + shift };
     if (area !== null) store.area.value = { ...area, t0: area.t0 + shift, t1: area.t1 + shift };
-    if (store.lit.peek()?.slices !== undefined || store.lit.peek()?.names !== undefined) store.lit.value = null; // named by old numbers
+    if (store.lit.peek()?.slices !== undefined || store.lit.peek()?.namesOf !== undefined) store.lit.value = null; // named by old numbers
     store.viewport.follow(windowAfter(store.viewport.target, before.span_ns, after.span_ns, shift), shift);
   });
   await askAgain(store);

@@ -1,7 +1,7 @@
 // All state of the page. Panels and the timeline read its signals; they change them through the functions in actions.ts.
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Engine } from "../api/engine.ts";
-import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchAnswer, TourStop, TraceMeta } from "../api/types.ts";
+import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";
 import { FrameSource } from "./frame_source.ts";
 import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
 import { Names } from "./names.ts";
@@ -22,6 +22,14 @@ export interface Lit {
   kinds?: ReadonlySet<number>;
   causes?: ReadonlySet<number>;
   names?: ReadonlySet<number>;
+  namesOf?: readonly ReadonlySet<number>[]; // by trace, when two are searched; `trace` does not count then
+}
+
+// The hits of a search in all traces of the page.
+export interface Found {
+  total: number;
+  lanes: { trace: number; lane: number; count: number }[];
+  hits: (SearchHit & { trace: number })[];
 }
 
 export interface Mark { at: number; kept: boolean }
@@ -80,11 +88,12 @@ export class Store {
   readonly comparison = signal<CompareAnswer | null>(null); // of two traces
   readonly notes = signal<Note[]>([]);
   readonly searchText = signal("");
-  readonly searchAnswer = signal<SearchAnswer | null>(null);
+  readonly searchAnswer = signal<Found | null>(null);
   readonly searchError = signal<string | null>(null);
   readonly searchAt = signal(-1);
   readonly searchOnly = signal(false); // lanes without hits are hidden
   readonly drawer = signal<Drawer>("none");
+  readonly panelTrace = signal(0); // whose tables and answers are shown
   readonly side = signal<"answers" | "details">("answers");
   readonly sideOpen = signal(true);
   readonly overlay = signal<Overlay>("none");

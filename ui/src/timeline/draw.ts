@@ -175,7 +175,8 @@ export class Painter {
     if (box.lane.kind === "steps") {
       ctx.fillStyle = this.inks.palette.step[entry.slice[index] % 2];
       ctx.fillRect(left, y, width, h);
-      this.label(scene.stepTitle(entry.slice[index]), left, width, y, h, this.inks.palette.text, x < 0);
+      const title = scene.stepTitle(entry.slice[index]);
+      this.label(this.fitting([title, title.replace(/ \(.*/, ""), title.replace(/,.*/, "")], width - 9), left, width, y, h, this.inks.palette.text, x < 0);
       return;
     }
     const idle = box.lane.kind === "idle";

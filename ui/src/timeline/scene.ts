@@ -1,7 +1,7 @@
 // Gathers what the picture of one trace depends on, from the store's signals.
 import { none, type EventDetails } from "../api/types.ts";
-import { formatTime } from "../base/format.ts";
-import type { LitSlice, Store, TraceView } from "../state/store.ts";
+import { stepText } from "../state/actions.ts";
+import type { Lit, LitSlice, Store, TraceView } from "../state/store.ts";
 import type { Scene } from "./draw.ts";
 import { layOut, type Layout } from "./layout.ts";
 
@@ -9,7 +9,7 @@ export function layoutOf(view: TraceView, store: Store, room: number): Layout {
   const answer = store.searchAnswer.value;
   let lanes = view.shown.value.lanes;
   if (store.searchOnly.value && answer !== null) {
-    const hits = new Set(answer.lanes.map((lane) => lane.lane));
+    const hits = new Set(answer.lanes.filter((lane) => lane.trace === view.index).map((lane) => lane.lane));
     lanes = lanes.filter((lane) => hits.has(lane.lane));
   }
   return layOut(lanes, view.choice.value, room);
@@ -33,10 +33,10 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     stepTitle: (index) => {
       const step = steps[index];
       if (step === undefined) return "";
-      return `step ${step.number ?? step.index} · ${formatTime(step.dur_ns)}${step.steady === false ? " · not steady" : ""}`;
+      return `${stepText(step)}${step.steady === false ? ", not steady" : ""}`;
     },
     causeTitle: (cause) => store.meta.causes.find((each) => each.cause === cause)?.title ?? "unknown cause",
-    lit: here(store.lit.value),
+    lit: litIn(store.lit.value, view.index),
     selected: details !== null ? litOf(details) : gap !== null ? { slice: gap.index, lane: gap.lane, row: 0, start_ns: gap.start_ns, dur_ns: gap.dur_ns } : null,
     chain: details === null ? [] : details.chain.filter((link) => link.slice !== details.slice).map(litOf),
     arrows: details?.arrows ?? [],
@@ -51,6 +51,11 @@ export function gatherScene(store: Store, view: TraceView, layout: Layout, size:
     measure: measure === null ? null : { from: measure.from + view.offset, to: measure.to === null ? null : measure.to + view.offset },
     traceSpan: view.meta.span_ns,
   };
+}
+
+function litIn(lit: Lit | null, trace: number): Lit | null {
+  if (lit?.namesOf !== undefined) return { ...lit, trace, names: lit.namesOf[trace] };
+  return lit?.trace === trace ? lit : null;
 }
 
 // From the end of the launch call to the start of the work; of a call, that of the first work it launched.

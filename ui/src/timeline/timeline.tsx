@@ -3,7 +3,7 @@ import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { choose, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
+import { choose, stepText, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import type { LitSlice, TraceView } from "../state/store.ts";
 import { Axis } from "./axis.tsx";
@@ -114,7 +114,7 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
     if (hit.box.lane.kind === "idle") {
       return { x, y, title: `GPU idle for ${formatTime(hit.dur)}`, lines: [store.meta.causes.find((each) => each.cause === kind)?.text ?? ""] };
     }
-    if (hit.box.lane.kind === "steps") return { x, y, title: `step ${view.meta.steps[hit.entry.slice[hit.index]]?.number ?? ""}`, lines: [formatTime(hit.dur)] };
+    if (hit.box.lane.kind === "steps") return { x, y, title: stepTitle(view, hit.entry.slice[hit.index]), lines: [`on the CPU ${formatTime(hit.dur)}`] };
     const name = view.names.short(hit.entry.name[hit.index]);
     if (folded > 1) {
       return { x, y, title: `${formatCount(folded)} events here, too short to draw`, lines: [`the longest: ${name}`, `busy ${formatShare(hit.entry.coverage[hit.index] / 255)} of ${formatTime(hit.dur)}`] };
@@ -122,12 +122,10 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
     return { x, y, title: name, lines: [`${formatTime(hit.dur)}${kind < store.meta.kinds.length ? ` · ${store.meta.kinds[kind]?.title ?? ""}` : ""}`] };
   };
 
-  const shown = view.shown.value;
   const boxes = visibleBoxes(layout.value, scrollTop.value, size.value.height, 200);
-  const others = shown.moreCount + shown.quietCount + shown.filteredCount;
   return (
     <section class="timeline" aria-label={title === null ? "Timeline" : `Timeline of ${title}`}>
-      {title !== null && <div class="timeline-title">{title}</div>}
+      {title !== null && <div class="timeline-head"><div class="timeline-title">{title}</div><LanesMore view={view} /></div>}
       <Axis width={size.value.width} offset={view.offset} />
       <div class="lanes-scroll" ref={scroller} tabIndex={0} role="group" aria-label="Lanes. Up and down choose a lane, Enter selects an event, period and comma step through events."
         onScroll={(event) => { scrollTop.value = event.currentTarget.scrollTop; }}>
@@ -139,17 +137,6 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
             <canvas ref={canvas} aria-hidden="true" style={{ width: `${size.value.width}px`, height: `${size.value.height}px` }} />
           </div>
         </div>
-        {(others > 0 || view.choice.value.showAll || view.choice.value.showQuiet) && (
-          <div class="lanes-more">
-            {shown.moreCount > 0 && <button type="button" onClick={() => choose(view, { showAll: true })}>Show {plural(shown.moreCount, "more lane")}</button>}
-            {shown.quietCount > 0 && <button type="button" onClick={() => choose(view, { showQuiet: true })}>Show {plural(shown.quietCount, "quiet lane")}</button>}
-            {shown.filteredCount > 0 && <button type="button" onClick={() => choose(view, { filter: "" })}>Show {plural(shown.filteredCount, "lane")} that the filter hides</button>}
-            {(view.choice.value.showAll || view.choice.value.showQuiet) && (
-              <button type="button" onClick={() => choose(view, { showAll: false, showQuiet: false, revealed: new Set() })}>Only the lanes that matter</button>
-            )}
-            {(view.meta.lanes_left_out ?? 0) > 0 && <span class="faint">{plural(view.meta.lanes_left_out ?? 0, "lane")} with little in them are not listed</span>}
-          </div>
-        )}
         {tip.value !== null && (
           <div class={`tip ${tip.value.x > size.value.width - 300 ? "tip-left" : ""}`} aria-hidden="true"
             style={{ left: `${tip.value.x}px`, top: `${tip.value.y + (canvas.current?.offsetTop ?? 0) + 16}px` }}>
@@ -158,10 +145,33 @@ export function Timeline({ view, title }: { view: TraceView; title: string | nul
           </div>
         )}
       </div>
+      {title === null && <LanesMore view={view} />}
       {view.frames.error.value !== null && <p class="problem" role="alert">{view.frames.error.value}</p>}
       <EventMirror view={view} />
     </section>
   );
+}
+
+// Nothing is hidden without a count, and the count is always in view.
+function LanesMore({ view }: { view: TraceView }) {
+  const shown = view.shown.value;
+  const choice = view.choice.value;
+  const isWide = choice.showAll || choice.showQuiet;
+  if (shown.moreCount + shown.quietCount + shown.filteredCount === 0 && !isWide) return null;
+  return (
+    <div class="lanes-more">
+      {shown.moreCount > 0 && <button type="button" onClick={() => choose(view, { showAll: true })}>Show {plural(shown.moreCount, "more lane")}</button>}
+      {shown.quietCount > 0 && <button type="button" onClick={() => choose(view, { showQuiet: true })}>Show {plural(shown.quietCount, "quiet lane")}</button>}
+      {shown.filteredCount > 0 && <button type="button" onClick={() => choose(view, { filter: "" })}>Show {plural(shown.filteredCount, "lane")} that the filter hides</button>}
+      {isWide && <button type="button" onClick={() => choose(view, { showAll: false, showQuiet: false, revealed: new Set() })}>Only the lanes that matter</button>}
+      {(view.meta.lanes_left_out ?? 0) > 0 && <span class="faint">{plural(view.meta.lanes_left_out ?? 0, "lane")} with little in them are not listed</span>}
+    </div>
+  );
+}
+
+function stepTitle(view: TraceView, index: number): string {
+  const step = view.meta.steps[index];
+  return step === undefined ? "step" : stepText(step);
 }
 
 function LaneLabel({ view, box }: { view: TraceView; box: LaneBox }) {

@@ -84,6 +84,27 @@ test("a finding shows its evidence: selected, lit, and named again in the detail
   await page.context().close();
 });
 
+test("what a fix gains is one number: on the first screen and in the answers", async () => {
+  const { page } = await open(browser, server.url);
+  const first = await page.locator(".do-first-head").evaluateAll((items) => items.map((item) => [item.querySelector("b")?.textContent, item.querySelector(".link")?.textContent]));
+  assert.ok(first.length > 0);
+  const cards = await page.locator(".card").evaluateAll((items) => items.map((item) => [item.querySelector("h3")?.textContent, item.querySelector(".at-stake .link")?.textContent]));
+  for (const [verdict, gain] of first) assert.ok(cards.some(([title, text]) => title === verdict && text === gain), `${verdict}: ${gain} is not in ${JSON.stringify(cards)}`);
+  await page.context().close();
+});
+
+test("the number of hidden lanes is in view, and a click shows them", async () => {
+  const { page } = await open(browser, server.url, { width: 1024, height: 700 });
+  const more = page.locator(".lanes-more button").first();
+  const box = (await more.boundingBox())!;
+  assert.ok(box.y + box.height <= 700, "below the screen");
+  const before = await page.locator(".lane-label").count();
+  await more.click();
+  await settle(page);
+  assert.ok((await page.locator(".lane-label").count()) > before);
+  await page.context().close();
+});
+
 test("search covers the whole trace, counts per lane, and steps through hits", async () => {
   const { page } = await open(browser, server.url);
   await page.fill("#search", "aten::mm");
@@ -250,7 +271,26 @@ test("two traces lie side by side, with what changed", { skip: withoutBinary }, 
     assert.equal(await page.locator(".timeline").count(), 2);
     await page.click("#tab-compare");
     await page.waitForSelector(".drawer-panel .trow");
-    assert.ok((await page.textContent(".drawer-panel b"))!.length > 10);
+    assert.match(await page.textContent("h1") ?? "", /in B and .* in A/);
+    assert.ok((await page.locator(".changes li").count()) > 0);
+    assert.equal(await page.locator(".wall-bar").count(), 2);
+    // Search and tables are of both.
+    await page.fill("#search", "GEMM");
+    await page.waitForSelector(".search-box button");
+    await page.click(".search-box button");
+    await settle(page);
+    const lanes = await page.locator(".drawer-panel .chip:has(b)").allTextContents();
+    assert.ok(lanes.some((text) => text.startsWith("A: ")) && lanes.some((text) => text.startsWith("B: ")), lanes.join());
+    await page.click("#tab-kernels");
+    await page.waitForSelector(".drawer-panel .trow");
+    const names = async () => (await page.locator(".drawer-panel .trow").allTextContents()).join("\n");
+    const ofA = await names();
+    await page.locator(".drawer-panel .picker button", { hasText: "B" }).click();
+    await page.waitForFunction((before) => [...document.querySelectorAll(".drawer-panel .trow")].map((row) => row.textContent).join("\n") !== before, ofA);
+    assert.match(await names(), /gelu\+mul/); // the fused kernel that only B has
+    await page.locator(".drawer-panel .trow", { hasText: "gelu+mul" }).first().click();
+    await page.waitForSelector(".details h2");
+    assert.match(await page.textContent(".details h2") ?? "", /gelu/);
     assert.deepEqual(problems, []);
     await page.context().close();
   } finally {
