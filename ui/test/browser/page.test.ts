@@ -84,16 +84,18 @@ test("a finding shows its evidence: selected, lit, and named again in the detail
   await page.context().close();
 });
 
-test("what a fix gains is one number: on the first screen and in the answers", async () => {
-  const { page } = await open(browser, server.url);
+test("what a fix gains is one number: on the first screen and in the answers", { skip: withoutBinary }, async () => {
+  const tiny = await serve(traceOf.tiny);
+  const { page } = await open(browser, tiny.url);
   const first = await page.locator(".do-first-head").evaluateAll((items) => items.map((item) => [item.querySelector("b")?.textContent, item.querySelector(".link")?.textContent]));
   assert.ok(first.length > 0);
   const cards = await page.locator(".card").evaluateAll((items) => items.map((item) => [item.querySelector("h3")?.textContent, item.querySelector(".at-stake .link")?.textContent]));
   for (const [verdict, gain] of first) assert.ok(cards.some(([title, text]) => title === verdict && text === gain), `${verdict}: ${gain} is not in ${JSON.stringify(cards)}`);
   await page.context().close();
+  tiny.stop();
 });
 
-test("the number of hidden lanes is in view, and a click shows them", async () => {
+test("the number of hidden lanes is in view, and a click shows them", { skip: withoutBinary }, async () => {
   const { page } = await open(browser, server.url, { width: 1024, height: 700 });
   const more = page.locator(".lanes-more button").first();
   const box = (await more.boundingBox())!;
@@ -269,11 +271,11 @@ test("two traces lie side by side, with what changed", { skip: withoutBinary }, 
   try {
     const { page, problems } = await open(browser, both.url);
     assert.equal(await page.locator(".timeline").count(), 2);
-    await page.click("#tab-compare");
-    await page.waitForSelector(".drawer-panel .trow");
     assert.match(await page.textContent("h1") ?? "", /in B and .* in A/);
     assert.ok((await page.locator(".changes li").count()) > 0);
     assert.equal(await page.locator(".wall-bar").count(), 2);
+    await page.click("#tab-compare");
+    await page.waitForSelector(".drawer-panel .trow");
     // Search and tables are of both.
     await page.fill("#search", "GEMM");
     await page.waitForSelector(".search-box button");
