@@ -12,7 +12,7 @@ export const withoutBinary = hasBinary ? false : "LANESCOPE_BINARY is not set; t
 
 export const traceOf = {
   training: path.join(repository, "tests/data/h200_mlp_train/trace.json.gz"),
-  tiny: path.join(repository, "tests/data/h200_64_bf16_warm_eager/trace.json.gz"),
+  tiny: path.join(repository, "tests/data/h200_64_bf16_warm_eager/trace.json"),
   prefill: path.join(repository, "tests/data/h200/llama_prefill.json.gz"),
   graph: path.join(repository, "tests/data/h200/mlp_cudagraph.json.gz"),
   eager: path.join(repository, "tests/data/h200/mlp_eager.json.gz"),
