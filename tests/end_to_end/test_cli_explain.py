@@ -210,3 +210,25 @@ def test_a_recording_of_the_cpu_alone_has_a_wall_that_adds_up(run):
     assert re.search(r"input data +#{15}\.{15} +5\.055ms +49\.43%", text)
     page = run("explain", path, "--html", "-").out
     assert "<h2>Wall of a step on the CPU, thread 9081</h2>" in page and "5,054,623 ns" in page
+
+
+def test_cli_explain_json_has_the_owners_of_a_step(run):
+    trace = str(SOURCE / "tests/data/faults/dataloader_wait.bad.torch.json.gz")
+    owners = json.loads(run("explain", trace, "--json").out)["owners"]
+    first = owners[0]
+    assert (first["kind"], first["mechanism"], first["around"], first["is_rest"]) == ("range", "data", [], False)
+    assert first["name"] == "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    # 12.9 ms, 74 % of the step, as on the first screen; its parts are means, each rounded down.
+    assert first["time_ns"] == 12_870_864 and first["ratio"] == pytest.approx(0.7419, abs=1e-4)
+    assert first["time_by_kind"] == {"calls_ns": 23_829, "data_ns": 12_847_034}
+    assert (owners[1]["kind"], owners[1]["mechanism"], owners[1]["is_rest"]) == ("step", "launching", True)
+    assert owners[1]["text"]["text"].startswith("all other parts")
+    assert owners[2]["kind"] == "loop" and (owners[2]["rounds"], owners[2]["loops"]) == (30, 5)
+    assert sum(owner["ratio"] for owner in owners) <= 1
+
+
+def test_cli_explain_lines_of_a_copy_bound_step_show_what_its_headline_counts(run):
+    lines = run("explain", str(SOURCE / "tests/data/faults/cpu_round_trip.bad.lanescope.json.gz")).out.splitlines()
+    assert "19.8 ms (65 %) goes to copies" in " ".join(lines)
+    assert any(re.match(r"  copies, no compute +10\.2 ms +34 %", line) for line in lines)
+    assert any(re.match(r"  idle: CPU makes a copy +9\.53 ms +32 %", line) for line in lines)

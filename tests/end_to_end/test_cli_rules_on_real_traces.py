@@ -119,6 +119,10 @@ TABLE += [
     ("recompute", faults("checkpointed_layers.bad.lanescope"), ["1.811ms", "15.6%", "12 operators", "1.434ms"],
      faults("checkpointed_layers.good.lanescope")),
     # Its good twin is not shipped; the near miss launches as many small kernels without being held up.
+    ("slow-backward", "tests/data/h100_backward/custom_function.json.gz", ["24.2 times", "1.034ms", "42.792us"],
+     "tests/data/h100_backward/clamp.json.gz"),
+    ("library-setup", "public/hta_critical_path_simple_add.json.gz", ["33.051s", "24.587s"],
+     "tests/data/h200/cnn_train_mistakes.json.gz"),
     ("slow-launches", faults("shared_core.bad.lanescope"), ["3 of 2,850", "5.749us", "634.375us", "16.9%"],
      faults("tiny_ops.bad.torch")),
     ("triton-autotune", faults("autotuned_sizes.bad.lanescope"), ["114 trial runs", "11.980ms", "19.374ms"],

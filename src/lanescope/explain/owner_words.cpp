@@ -183,7 +183,11 @@ Sentence copy_text(const Facts& facts, const Owner& owner) {
 
 Sentence launch_text(const Facts& facts, const Owner& owner) {
   const OwnerWork& work = owner.work;
-  return say(facts, "launching: {} [kernel|kernels] of {}, {} of the CPU for each",
+  const char* pattern =
+      work.copies == work.launches ? "launching: {} [copy|copies] of {}, {} of the CPU for each"
+      : work.copies > 0 ? "launching: {} kernels and copies of {}, {} of the CPU for each"
+                        : "launching: {} [kernel|kernels] of {}, {} of the CPU for each";
+  return say(facts, pattern,
              {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches)),
               ns(mean(owner.cpu_ns(), work.launches))});
 }
@@ -251,8 +255,8 @@ Sentence spread_text(const Owner& owner) {
 // The second kind of an owner's time, if it has a quarter of it.
 Sentence other_kind_text(const Owner& owner, Mechanism first) {
   if (first == Mechanism::kData) return {};
-  const bool is_cpu = first == Mechanism::kLaunching || first == Mechanism::kAllocating ||
-                      first == Mechanism::kCode;
+  const bool is_cpu = first == Mechanism::kLaunching || first == Mechanism::kStartUp ||
+                      first == Mechanism::kAllocating || first == Mechanism::kCode;
   if (is_cpu) first = Mechanism::kCpuWork;
   for (const Mechanism other : {Mechanism::kCpuWork, Mechanism::kGpuWork, Mechanism::kCopying,
                                 Mechanism::kCommunication, Mechanism::kUnknown}) {
@@ -302,9 +306,9 @@ const rules::OperatorAdvice* known_operator(const Owner& owner) {
 }
 
 const char* mechanism_name(Mechanism mechanism) {
-  constexpr const char* kNames[] = {"gpu_work",  "communication", "copying",
-                                    "launching", "allocating",    "cpu_work",
-                                    "code",      "data",          "unknown"};
+  constexpr const char* kNames[] = {"gpu_work", "communication", "copying",  "launching",
+                                    "start_up", "allocating",    "cpu_work", "code",
+                                    "data",     "unknown"};
   return kNames[static_cast<std::size_t>(mechanism)];
 }
 
@@ -317,6 +321,7 @@ Mechanism mechanism_of(const Owner& owner) {
   if (largest.second != Mechanism::kCpuWork) return largest.second;
   if (owner.kind == OwnerKind::kCode) return Mechanism::kCode;
   const OwnerWork& work = owner.work;
+  if (is_most(work.start_up_ns, owner.total_ns)) return Mechanism::kStartUp;
   if (is_most(work.allocator_ns, owner.total_ns)) return Mechanism::kAllocating;
   if (work.launches > 0 && mean(owner.cpu_ns(), work.launches) <= kLongestLaunchingNs)
     return Mechanism::kLaunching;
@@ -361,6 +366,12 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
                  "memory, {} in all",
                  {count(a_step(facts, owner.work.allocator_calls)),
                   ns(facts.per_step(owner.work.allocator_ns))});
+      break;
+    case Mechanism::kStartUp:
+      text = say(facts,
+                 "start-up: {} [call|calls] in which libraries or kernels are used for the first "
+                 "time, {} in all",
+                 {count(owner.work.start_up_calls), ns(owner.work.start_up_ns)});
       break;
     case Mechanism::kCpuWork:
       text = cpu_text(facts, owner);

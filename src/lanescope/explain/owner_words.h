@@ -17,6 +17,7 @@ enum class Mechanism : std::uint8_t {
   kCommunication,
   kCopying,
   kLaunching,   // the GPU waits while the CPU launches work that is shorter than the launching
+  kStartUp,     // the first use of libraries and kernels
   kAllocating,  // calls that allocate or free GPU memory
   kCpuWork,     // operators that compute on the CPU
   kCode,        // the thread is outside of operators and calls

@@ -12,6 +12,7 @@
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain {
 
@@ -309,9 +310,20 @@ class OwnerFinder {
   void add_calls() {
     const Trace& trace = *facts_.trace;
     const auto windows = facts_.steady_cpu_windows();
+    std::unordered_set<std::uint32_t> start_up;
+    if (facts_.main_device)
+      for (const SliceId id : rules::first_use_calls(facts_)) {
+        if (!inside(windows, trace.start_ns(id))) continue;
+        start_up.insert(raw(id));
+        if (Owner* owner = owner_of(id)) {
+          ++owner->work.start_up_calls;
+          owner->work.start_up_ns += trace.dur_ns(id);
+        }
+      }
     for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
       const SliceId id{i};
       const ApiCall call = trace.api_call(id);
+      if (start_up.contains(i)) continue;
       if (!call.does(api_effect::kAllocates | api_effect::kFrees | api_effect::kBlocks)) continue;
       const SliceId around = facts_.nesting.parent[i];
       if (around != kNone<SliceId> && is_api_call(trace.kind(around))) continue;

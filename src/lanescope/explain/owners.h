@@ -45,6 +45,8 @@ struct OwnerWork {
   std::int64_t gpu_ns = 0;            // their times, summed
   std::uint64_t allocator_calls = 0;  // cudaMalloc, cudaFree and others
   std::int64_t allocator_ns = 0;
+  std::uint64_t start_up_calls = 0;  // first uses of libraries and kernels
+  std::int64_t start_up_ns = 0;
   std::uint64_t waits = 0;   // calls in which the CPU may wait for the GPU
   std::uint64_t copies = 0;  // between CPU and GPU, or on the GPU, by copy engines
   std::int64_t copied_bytes = 0, copies_ns = 0;

@@ -17,80 +17,16 @@ using simulate::PathKind;
 constexpr std::size_t kMostPredictions = 8;
 constexpr double kMostFactor = 100;
 
-// What a fix changes. Where the kernels, copies or calls of a finding are a part of all of their
-// kind, all become faster by as much as the finding has at stake.
-enum class Fix : std::uint8_t {
-  kGpu,
-  kCpu,
-  kCommunication,
-  kLoader,
-  kRemoveSync,
-  kCudaGraph,
-  kPin,
-  kOverlapCopies,
-};
-
-struct RuleFix {
-  std::string_view rule;
-  Fix fix;
-};
-
-// Rules that are not here have fixes that no replay can follow: memory, one-time work, load between
-// ranks, round trips whose work moves to the GPU.
-constexpr RuleFix kRuleFixes[] = {
-    {"allocator-calls", Fix::kCpu},
-    {"anomaly-mode", Fix::kCpu},
-    {"compile-overhead", Fix::kCpu},
-    {"conv-bias", Fix::kGpu},
-    {"conv-layout", Fix::kGpu},
-    {"copy-before-gemm", Fix::kGpu},
-    {"dataloader-wait", Fix::kLoader},
-    {"double-precision", Fix::kGpu},
-    {"dtype-casts", Fix::kGpu},
-    {"exposed-copy", Fix::kOverlapCopies},
-    {"few-blocks", Fix::kGpu},
-    {"fp32-matmul", Fix::kGpu},
-    {"graph-breaks", Fix::kCpu},
-    {"graph-opportunity", Fix::kCudaGraph},
-    {"growing-cat", Fix::kGpu},
-    {"half-off-tensor-cores", Fix::kGpu},
-    {"host-sync", Fix::kRemoveSync},
-    {"layout-copies", Fix::kGpu},
-    {"logits-loss", Fix::kGpu},
-    {"math-attention", Fix::kGpu},
-    {"optimizer-loop", Fix::kCpu},
-    {"pageable-copy", Fix::kPin},
-    {"python-hole", Fix::kCpu},
-    {"python-indexing", Fix::kCpu},
-    {"recompiles", Fix::kCpu},
-    {"recompute", Fix::kGpu},
-    {"repeated-backward", Fix::kGpu},
-    {"scaler-sync", Fix::kRemoveSync},
-    {"serial-communication", Fix::kCommunication},
-    {"slow-attention", Fix::kGpu},
-    {"slow-gemm", Fix::kGpu},
-    {"slow-launches", Fix::kCpu},
-    {"small-collectives", Fix::kCommunication},
-    {"unaligned-dims", Fix::kGpu},
-    {"unfused-chain", Fix::kGpu},
-    {"unfused-norm", Fix::kGpu},
-    {"wave-tail", Fix::kGpu},
-};
-
-// Of the rules that are not in that list: those whose time at stake is the GPU's waiting for the CPU.
-constexpr std::string_view kIdleRules[] = {"cpu-built-tensor", "cpu-operators",   "gpu-idle",
-                                           "host-bound",       "occupancy-query", "tiny-kernels"};
-
-std::optional<Fix> fix_of(std::string_view rule) {
-  for (const RuleFix& each : kRuleFixes)
-    if (each.rule == rule) return each.fix;
-  return std::nullopt;
+Fix fix_of(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  return rule ? rule->fix : Fix::kNone;
 }
 
-bool is_of_cpu(std::string_view rule) {
-  if (const std::optional<Fix> fix = fix_of(rule))
-    return *fix == Fix::kCpu || *fix == Fix::kCudaGraph || *fix == Fix::kRemoveSync;
-  return std::find(std::begin(kIdleRules), std::end(kIdleRules), rule) != std::end(kIdleRules);
+bool is_of_cpu(const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  if (!rule) return false;
+  return rule->fix == Fix::kCpu || rule->fix == Fix::kCudaGraph || rule->fix == Fix::kRemoveSync ||
+         rule->stake_is_waiting;
 }
 
 // How many times faster `total_ns` is without `saved_ns`.
@@ -99,6 +35,25 @@ double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
   const double rest = static_cast<double>(total_ns - saved_ns);
   return std::clamp(rest <= 0 ? kMostFactor : static_cast<double>(total_ns) / rest, 1.0,
                     kMostFactor);
+}
+
+// Recording slows the CPU and not the GPU. A step that only this makes CPU-bound is told as what it is
+// without it, both in the headline and in the finding that it comes from.
+void correct_cpu_bound(const StepBase& base, std::int64_t busy_ns, Explanation& explanation) {
+  constexpr std::string_view kBegin = "CPU-bound: of the ";
+  if (busy_ns < base.step_ns / 10 * 9) return;
+  const Sentence start =
+      say("GPU-bound without the profiler: a step then takes about {}, of which the GPU works {}. "
+          "With it, of the ",
+          {ns(base.step_ns), ns(std::min(busy_ns, base.step_ns))});
+  const auto correct = [&](Sentence& sentence) {
+    if (!sentence.pattern.starts_with(kBegin)) return;
+    sentence.pattern.replace(0, kBegin.size(), start.pattern);
+    sentence.values.insert(sentence.values.begin(), start.values.begin(), start.values.end());
+  };
+  correct(explanation.headline);
+  for (Finding& finding : explanation.findings)
+    if (finding.kind == FindingKind::kBound) correct(finding.verdict);
 }
 
 }  // namespace
@@ -143,13 +98,21 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   model->host_path_ns_ = (path.of(PathKind::kHost) + path.of(PathKind::kCall)) / steps;
   model->loader_ns_ = path.of(PathKind::kData) / steps;
+  bool pageable[2] = {}, pinned[2] = {};  // from the GPU, to it
   for (const simulate::GpuWork& work : simulation.graph.works) {
+    const std::string_view label = facts.trace->name(work.slice);
+    const int to_device = simulate::is_copy_to_device(label) ? 1 : 0;
+    const bool is_rated = facts.trace->slice_args(work.slice).integer(ArgKey::kBytes).value_or(0) >=
+                          simulate::kLeastRatedCopyBytes;
+    if (is_rated && label.find("Pageable") != std::string_view::npos) pageable[to_device] = true;
+    if (is_rated && label.find("Pinned") != std::string_view::npos) pinned[to_device] = true;
     if (!work.on_main_device || !inside(facts.steady_windows, facts.trace->start_ns(work.slice)))
       continue;
     const std::int64_t time_ns = facts.trace->dur_ns(work.slice);
     if (work.work == analysis::WorkClass::kCompute) model->compute_ns_ += time_ns;
     if (work.work == analysis::WorkClass::kCommunication) model->communication_ns_ += time_ns;
   }
+  model->knows_pinned_rate_ = (pinned[0] || !pageable[0]) && (pinned[1] || !pageable[1]);
   model->compute_ns_ = facts.per_step(model->compute_ns_);
   model->communication_ns_ = facts.per_step(model->communication_ns_);
   return model;
@@ -157,19 +120,19 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
 
 std::int64_t GainModel::at_most_ns(const Finding& finding) const {
   // The GPU's work stays when the CPU is faster.
-  const std::int64_t rest_ns = is_of_cpu(finding.rule)
-                                   ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns
-                                   : base_.step_ns;
+  const std::int64_t rest_ns =
+      is_of_cpu(finding) ? base_.step_ns - simulation_.unprofiled.outcome.busy_ns : base_.step_ns;
   return std::clamp<std::int64_t>(finding.at_stake_ns, 0, std::max<std::int64_t>(0, rest_ns));
 }
 
 std::optional<std::string> GainModel::change_for(const Finding& finding) const {
-  const std::optional<Fix> fix = fix_of(finding.rule);
-  if (!fix || finding.kind != FindingKind::kCost) return std::nullopt;
+  if (finding.kind != FindingKind::kCost) return std::nullopt;
   const auto faster = [&](const char* what, std::int64_t total_ns) {
     return fmt::format("{} {:.4f}x", what, factor_without(finding.at_stake_ns, total_ns));
   };
-  switch (*fix) {
+  switch (fix_of(finding)) {
+    case Fix::kNone:
+      return std::nullopt;
     case Fix::kGpu:
       return faster("gpu", compute_ns_);
     case Fix::kCpu:
@@ -177,14 +140,14 @@ std::optional<std::string> GainModel::change_for(const Finding& finding) const {
     case Fix::kCommunication:
       return faster("communication", communication_ns_);
     case Fix::kLoader:
-      // Operators that the loader runs in this process are not in its time: no replay without them.
-      if (loader_ns_ < finding.at_stake_ns) return std::nullopt;
       return faster("loader", loader_ns_);
     case Fix::kRemoveSync:
       return "remove-sync";
     case Fix::kCudaGraph:
       return "cuda-graph";
     case Fix::kPin:
+      // Without one pinned copy in the trace nobody knows how fast such copies are here.
+      if (!knows_pinned_rate_) return std::nullopt;
       return "pin";
     case Fix::kOverlapCopies:
       return "overlap-copies";
@@ -222,6 +185,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
 void predict_gains(const Facts& facts, Explanation& explanation) {
   explanation.gains = GainModel::of(facts);
   if (!explanation.gains) return;
+  correct_cpu_bound(explanation.gains->base(), explanation.gains->busy_ns(), explanation);
   std::size_t count = 0;
   for (Finding& finding : explanation.findings) {
     if (finding.kind != FindingKind::kCost || finding.at_stake_ratio < kLeastGain) continue;

@@ -30,6 +30,7 @@ class GainModel {
   // Null: the trace cannot be replayed, or it explains its own step too poorly.
   static std::shared_ptr<const GainModel> of(const Facts& facts);
   const StepBase& base() const { return base_; }
+  std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
   // The time at stake in the step without the profiler: at most that step, and without the GPU's work
   // where the fix is one of the CPU.
   std::int64_t at_most_ns(const Finding& finding) const;
@@ -42,11 +43,13 @@ class GainModel {
   simulate::Simulation simulation_;
   // Per step, as recorded.
   std::int64_t host_path_ns_ = 0, compute_ns_ = 0, communication_ns_ = 0, loader_ns_ = 0;
+  bool knows_pinned_rate_ = false;  // of each direction in which the trace has pageable copies
 
   std::optional<std::string> change_for(const Finding& finding) const;
 };
 
-// Fills Explanation::gains and Finding::gain of the costs that are at least kLeastGain of a step,
+// Fills Explanation::gains and Finding::gain of the costs; says in the headline when only recording makes
+// the step CPU-bound (the GPU works nine tenths of the step without the profiler). Costs are those that are at least kLeastGain of a step,
 // at most eight. Adds up to one second for a million slices and each of them.
 void predict_gains(const Facts& facts, Explanation& explanation);
 

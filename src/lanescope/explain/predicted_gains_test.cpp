@@ -107,5 +107,54 @@ TEST(PredictedGains, ATraceWithoutGpuWorkHasNone) {
   EXPECT_FALSE(explanation.gains);
 }
 
+// How fast pinned copies are here, only pinned copies of the trace can say.
+TEST(PredictedGains, PinnedMemoryNeedsAPinnedCopy) {
+  for (const bool has_pinned : {false, true}) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      p.copy(500, 1 << 20, "Memcpy HtoD (Pageable -> Device)").kernel("gemm", 200);
+      if (has_pinned) p.copy(50, 1 << 20, "Memcpy HtoD (Pinned -> Device)");
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    ASSERT_TRUE(facts);
+    Explanation explanation;
+    explanation.findings = {cost("pageable-copy", 500'000, 700'000)};
+    predict_gains(*facts, explanation);
+    ASSERT_TRUE(explanation.gains);
+    EXPECT_EQ(explanation.findings[0].gain.state,
+              has_pinned ? Gain::State::kPredicted : Gain::State::kNone);
+  }
+}
+
+// Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. One of 35 us is longer
+// than what is left, one of 10 us is not.
+TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
+  for (const std::int64_t kernel_us : {35, 10}) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) {
+        for (int k = 0; k < 12; ++k) p.cpu_op("aten::view", 4);
+        p.launch({.us = kernel_us});
+      }
+    });
+    const Trace trace = program.trace();
+    const auto facts = gather_facts(trace);
+    ASSERT_TRUE(facts);
+    auto explanation = run_rules(*facts);
+    ASSERT_TRUE(explanation);
+    ASSERT_TRUE(explanation->headline.pattern.starts_with("CPU-bound: "));
+    predict_gains(*facts, *explanation);
+    ASSERT_TRUE(explanation->gains);
+    if (kernel_us == 10) {
+      EXPECT_TRUE(explanation->headline.pattern.starts_with("CPU-bound: "));
+      continue;
+    }
+    EXPECT_TRUE(explanation->headline.pattern.starts_with("GPU-bound without the profiler"));
+    EXPECT_EQ(explanation->headline.values.at(1).integer, 10 * 35'000);
+    EXPECT_EQ(explanation->findings.at(0).verdict.pattern, explanation->headline.pattern);
+  }
+}
+
 }  // namespace
 }  // namespace lanescope::explain

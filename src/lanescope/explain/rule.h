@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -46,6 +47,20 @@ class Needs {
   std::size_t count_ = 0;
 };
 
+// What a fix changes (predicted_gains.h). Where the kernels, copies or calls of a finding are a part of
+// all of their kind, all become faster by as much as the finding has at stake.
+enum class Fix : std::uint8_t {
+  kNone,  // no replay can follow it: memory, one-time work, load between ranks
+  kGpu,
+  kCpu,
+  kCommunication,
+  kLoader,
+  kRemoveSync,
+  kCudaGraph,
+  kPin,
+  kOverlapCopies,
+};
+
 struct Rule {
   const char* id;             // "host-sync": --question takes it, docs/rules/<id>.md explains it
   const char* question;       // "does the program wait for the GPU in the middle of a step?"
@@ -75,6 +90,10 @@ struct Rule {
   // Fires when a program got worse, not because of what it is: --write-budget forbids it.
   bool is_regression = false;
   bool warns_of_loss = false;  // a warning on the first screen: numbers are of a part of what ran
+  // What a replay changes to predict what the rule's fix gains.
+  Fix fix = Fix::kNone;
+  // Without a fix here: its time at stake is the GPU's waiting for the CPU, not the GPU's work.
+  bool stake_is_waiting = false;
   // Another finding that explains this share of its time says all that it says, and replaces it.
   double covered_from = 0.9;
 };

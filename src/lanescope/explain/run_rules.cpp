@@ -10,6 +10,7 @@
 #include "lanescope/explain/declared_rules.h"
 #include "lanescope/explain/left_out_steps.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 #include "lanescope/explain/sentences.h"
 
 namespace lanescope::explain {
@@ -254,6 +255,19 @@ const Rule* find_rule(std::string_view id) {
   return found == rule_table().by_id.end() ? nullptr : found->second;
 }
 
+namespace {
+
+// Where nothing else separates start-up from the rest. Longer than all that follows: the recording
+// shows mostly that.
+Sentence first_use_note(const Facts& facts) {
+  if (!facts.main_device || facts.steps.marked || facts.steps.found) return {};
+  const std::int64_t context_ns = rules::start_up_calls(facts).context_ns;
+  if (context_ns <= facts.steady_wall_ns()) return {};
+  return say("Before its first GPU work, the first use of the GPU took {}.", {ns(context_ns)});
+}
+
+}  // namespace
+
 Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
   for (const auto* ids : {&options.only, &options.off})
     for (const std::string& id : *ids)
@@ -298,6 +312,10 @@ Result<Explanation> run_rules(const Facts& facts, const RuleOptions& options) {
           ? say("The trace does not show what bounds a step: GPU work of it is missing.")
           : bound_headline(facts, result).value_or(plain_headline(facts));
   if (const Sentence note = found_iterations_note(facts); !note.pattern.empty()) {
+    result.headline.pattern += " ";
+    append(result.headline, note);
+  }
+  if (const Sentence note = first_use_note(facts); !note.pattern.empty()) {
     result.headline.pattern += " ";
     append(result.headline, note);
   }

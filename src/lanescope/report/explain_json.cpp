@@ -1,4 +1,8 @@
+#include <fmt/format.h>
+
 #include "lanescope/explain/do_first.h"
+#include "lanescope/explain/owner_words.h"
+#include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/report/explain_text.h"
 #include "lanescope/report/json_writer.h"
@@ -60,6 +64,7 @@ class ExplanationJson {
     json_.begin_array("findings");
     for (const Finding& each : explanation_.findings) finding(each);
     json_.end_array();
+    owners();
     rules();
     return json_.take();
   }
@@ -185,6 +190,36 @@ class ExplanationJson {
       if (!each.place.pattern.empty()) sentence("place", each.place);
       json_.integer("gain_ns", each.gain_ns).real("gain_ratio", each.gain_ratio);
       json_.boolean("gain_is_predicted", each.is_predicted).end_object();
+    }
+    json_.end_array();
+  }
+
+  void owners() {
+    const explain::Owners* found = explain::step_owners(facts_);
+    if (!found) return;
+    json_.begin_array("owners");
+    for (const explain::Owner& owner : found->owners) {
+      json_.begin_object().text("kind", owner_kind_name(owner.kind)).text("name", owner.name);
+      if (!owner.next_name.empty()) json_.text("next_name", owner.next_name);
+      json_.begin_array("around");
+      for (const std::string& outer : owner.around) json_.text({}, outer);
+      json_.end_array();
+      json_.integer("time_ns", facts_.per_step(owner.total_ns));
+      json_.real("ratio", found->total_ns <= 0 ? 0
+                                               : static_cast<double>(owner.total_ns) /
+                                                     static_cast<double>(found->total_ns));
+      json_.text("mechanism", mechanism_name(explain::mechanism_of(owner)));
+      json_.begin_object("time_by_kind");
+      for (std::size_t i = 0; i < simulate::kPathKindCount; ++i)
+        if (owner.time_ns[i] != 0)
+          json_.integer(fmt::format("{}_ns", path_kind_name(static_cast<simulate::PathKind>(i))),
+                        facts_.per_step(owner.time_ns[i]));
+      json_.end_object();
+      json_.boolean("is_rest", owner.is_rest);
+      if (owner.rounds > 0) json_.integer("rounds", owner.rounds).integer("loops", owner.loops);
+      sentence("text", owner_sentence(facts_, owner));
+      if (owner.example != kNone<SliceId>) slice(owner.example);
+      json_.end_object();
     }
     json_.end_array();
   }

@@ -8,6 +8,7 @@
 #include "lanescope/explain/owner_words.h"
 #include "lanescope/explain/owners.h"
 #include "lanescope/explain/predicted_gains.h"
+#include "lanescope/explain/rules/copying.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/rules.h"
 #include "lanescope/report/explain_text.h"
@@ -87,7 +88,10 @@ std::vector<WallLine> all_wall_parts(const Facts& facts) {
   const std::int64_t between_ns = facts.wall.idle_by(IdleCause::kBetweenQueued);
   const std::int64_t profiler_ns = facts.wall.idle_by(IdleCause::kProfiler);
   add("idle: waiting for a batch", for_batch_ns);
-  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns);
+  const std::int64_t for_copies_ns =
+      std::min(for_cpu_ns - for_batch_ns, explain::rules::waiting_in_copies_ns(facts));
+  add("idle: CPU makes a copy", for_copies_ns);
+  add("idle: waiting for the CPU", for_cpu_ns - for_batch_ns - for_copies_ns);
   add("idle: between queued kernels", between_ns);
   add("idle: the profiler's own work", profiler_ns);
   const analysis::Gap* edge = explain::rules::find_edge_gap(facts);

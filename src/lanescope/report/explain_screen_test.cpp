@@ -213,5 +213,30 @@ TEST(ExplainScreenTest, FitsAScreenOf24Lines) {
   EXPECT_GE(traces, 20u);
 }
 
+// The headline counts the copies and the time in which the CPU makes them; the lines show both.
+TEST(ExplainScreenTest, TheLinesOfACopyBoundStepShowWhatTheHeadlineCounts) {
+  testing::ProgramSketch program;
+  program.steps(4, [](testing::ProgramSketch& p) {
+    testing::ProgramSketch::Work copy =
+        testing::ProgramSketch::memcpy("Memcpy HtoD (Pageable -> Device)", 400, "aten::to");
+    copy.call_us = 300;
+    p.launch(copy).wait().launch({.us = 20}).wait();
+  });
+  const Trace trace = program.trace();
+  const auto facts = explain::gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const auto explanation = explain::run_rules(*facts, {});
+  ASSERT_TRUE(explanation);
+  ASSERT_TRUE(explanation->headline.pattern.starts_with("Copy-bound"));
+  std::int64_t copies_ns = 0, all_ns = 0;
+  for (const WallLine& line : wall_lines(*facts)) {
+    if (line.label == "copies, no compute" || line.label == "idle: CPU makes a copy")
+      copies_ns += line.per_step_ns;
+    all_ns += line.per_step_ns;
+  }
+  EXPECT_EQ(copies_ns, explanation->headline.values.at(1).integer);
+  EXPECT_EQ(all_ns, facts->per_step(facts->steady_wall_ns()));
+}
+
 }  // namespace
 }  // namespace lanescope::report

@@ -174,6 +174,11 @@ class ExplanationText {
     if (finding.at_stake_ns > 0 && is_per_step)
       about += fmt::format("; at stake: up to {}{} ({:.1f}%)", format_time_ns(finding.at_stake_ns),
                            facts_.steps.marked ? " per step" : "", finding.at_stake_ratio * 100);
+    if (finding.at_stake_ns > 0 && is_per_step && explanation_.gains)
+      if (const std::int64_t most_ns = explanation_.gains->at_most_ns(finding);
+          most_ns < finding.at_stake_ns && !is_headline(explanation_, finding))
+        about +=
+            fmt::format(", at most {} of the step without the profiler", format_time_ns(most_ns));
     about += predicted_text(finding);
     about += fmt::format("; {} confidence from {} {}", confidence_name(finding.confidence),
                          format_count(finding.sample_count), sample_noun_text(finding));
@@ -198,7 +203,7 @@ class ExplanationText {
     if (ratio >= explain::kLeastGain)
       return fmt::format("; predicted gain: {} ({:.1f}%), then bound by {}",
                          format_time_ns(gain.gain_ns), ratio * 100, gain.then_bound_by);
-    return fmt::format("; predicted gain: nothing, {} bounds the step without the profiler",
+    return fmt::format("; predicted gain: nothing, without the profiler the step is bound by {}",
                        gain.then_bound_by);
   }
 

@@ -487,7 +487,8 @@ class Builder {
   }
 
   // One segment of a thread's own time.
-  void connect_segment(const Thread& thread, std::uint32_t i, EdgeKind kind, std::int64_t own_ns) {
+  std::uint32_t connect_segment(const Thread& thread, std::uint32_t i, EdgeKind kind,
+                                std::int64_t own_ns) {
     const std::uint32_t to = thread.first + i + 1;
     if (const auto found = shortened_.find(to); found != shortened_.end()) {
       // The call's own time, less what of it lies before this segment.
@@ -496,6 +497,7 @@ class Builder {
     const std::uint32_t edge = add(
         thread.first + i, to, {.kind = kind, .owner = thread.points[i].slice, .weight_ns = own_ns});
     if (const auto found = shortened_.find(to); found != shortened_.end()) own_edge_[to] = edge;
+    return edge;
   }
 
   void connect_worker(const Thread& thread, const Thread* main) {
@@ -527,7 +529,12 @@ class Builder {
 
   void connect_main(const Thread& main) {
     fix(main.first, main.points[0].slice);
+    const std::vector<analysis::Window> loading = loader_ranges(main.track);
+    std::size_t next_range = 0;
     for (std::uint32_t i = 0; i + 1 < main.points.size(); ++i) {
+      const std::int64_t time_ns = main.points[i].time_ns;
+      while (next_range < loading.size() && loading[next_range].end_ns <= time_ns) ++next_range;
+      const bool in_loader = next_range < loading.size() && loading[next_range].start_ns <= time_ns;
       const SliceId slice = main.points[i].slice;
       const std::int64_t length = main.points[i + 1].time_ns - main.points[i].time_ns;
       const bool is_own =
@@ -536,8 +543,27 @@ class Builder {
       const EdgeKind kind = handed             ? EdgeKind::kOtherHost
                             : is_loader(slice) ? EdgeKind::kData
                                                : EdgeKind::kHost;
-      connect_segment(main, i, kind, handed ? 0 : length);
+      const std::uint32_t edge = connect_segment(main, i, kind, handed ? 0 : length);
+      // Operators that make a batch in this process: what makes the loader faster makes them faster.
+      if (edge != kNoIndex && kind == EdgeKind::kHost && in_loader &&
+          !(slice != kNone<SliceId> && is_call(slice)))
+        pending_[edge].edge.in_loader = true;
     }
+  }
+
+  // When the thread asked its DataLoader for batches: in order, disjoint.
+  std::vector<analysis::Window> loader_ranges(TrackId thread) const {
+    std::vector<analysis::Window> ranges;
+    const Track& track = trace_.track(thread);
+    for (std::uint32_t i = track.first_slice; i < track.first_slice + track.slice_count; ++i) {
+      if (!is_loader(SliceId{i})) continue;
+      const std::int64_t start_ns = trace_.start_ns(SliceId{i}), end_ns = trace_.end_ns(SliceId{i});
+      if (ranges.empty() || start_ns >= ranges.back().end_ns)
+        ranges.push_back({start_ns, end_ns});
+      else
+        ranges.back().end_ns = std::max(ranges.back().end_ns, end_ns);
+    }
+    return ranges;
   }
 
   // The main thread has no event in segment `i`, and another thread works in most of that time: the

@@ -231,8 +231,9 @@ class Changer {
   }
 
   static bool is_host(const Edge& edge) {
-    return edge.kind == EdgeKind::kHost || edge.kind == EdgeKind::kHandOver;
+    return (edge.kind == EdgeKind::kHost && !edge.in_loader) || edge.kind == EdgeKind::kHandOver;
   }
+  static bool is_loader(const Edge& edge) { return edge.kind == EdgeKind::kData || edge.in_loader; }
   static void scale(Edge& edge, double by) {
     edge.weight_ns = static_cast<std::int64_t>(static_cast<double>(edge.weight_ns) * by);
     edge.unexplained_ns = static_cast<std::int64_t>(static_cast<double>(edge.unexplained_ns) * by);
@@ -322,13 +323,9 @@ class Changer {
           "their own CPU time");
   }
 
-  static bool is_to_device(std::string_view name) {
-    return name.find("HtoD") != std::string_view::npos ||
-           name.find("HostToDevice") != std::string_view::npos;
-  }
   bool waits_for_input(const HostWait& wait) const {
     return trace_.api_call(wait.call).does(api_effect::kCopies) &&
-           is_to_device(trace_.name(graph_.works[wait.work].slice));
+           is_copy_to_device(trace_.name(graph_.works[wait.work].slice));
   }
 
   void remove_sync() {
@@ -385,7 +382,7 @@ class Changer {
 
   void scale_loader(double by) {
     for (Edge& edge : edges_) {
-      if (edge.kind != EdgeKind::kData) continue;
+      if (!is_loader(edge)) continue;
       scale(edge, by);
       ++applied_.count;
     }
@@ -394,29 +391,35 @@ class Changer {
   // Time in the loader of each steady step. Workers make batches while the step runs, so a step
   // waits for what they do not make in time.
   std::optional<Error> workers() {
-    std::int64_t in_loader_ns = 0;
-    bool is_single = false;
+    std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // from, to
+    for (const StepBoundaries& step : graph_.steps)
+      steps.emplace_back(boundary_ns(step.begin), boundary_ns(step.end));
+    std::sort(steps.begin(), steps.end());
+    std::vector<std::int64_t> loader_ns(steps.size(), 0);
+    bool is_single = false, any = false;
     for (const Edge& edge : edges_) {
-      if (edge.kind != EdgeKind::kData || edge.owner == kNone<SliceId>) continue;
-      in_loader_ns += edge.weight_ns;
+      if (!is_loader(edge) || edge.owner == kNone<SliceId> || edge.weight_ns == 0) continue;
+      any = true;
       is_single |= trace_.name(edge.owner).find("SingleProcess") != std::string_view::npos;
+      if (const auto step = step_around(steps, edge)) loader_ns[*step] += edge.weight_ns;
     }
-    if (in_loader_ns == 0) return std::nullopt;  // nothing fits
+    if (!any) return std::nullopt;  // nothing fits
     if (!is_single && !change_.from)
       return Error{Errc::kInvalidArgument,
                    "'workers N' expects to know how many workers there are now, which the trace "
                    "does not say; found only N. Use 'workers 8 from 2'"};
-    const double now = is_single ? 0 : *change_.from;
-    const double more = *change_.number;
     for (Edge& edge : edges_) {
-      if (edge.kind != EdgeKind::kData) continue;
-      // The loader decides the step's pace, so `now` workers make one batch a step.
-      const std::int64_t step_ns = step_around(graph_.time_ns[edge.from]);
-      const double rest_ns = static_cast<double>(step_ns - edge.weight_ns);
+      const auto step = is_loader(edge) ? step_around(steps, edge) : std::nullopt;
+      if (!step || loader_ns[*step] == 0) continue;
+      // The loader decides the step's pace, so as many workers as there are now make one batch a
+      // step.
+      const std::int64_t step_ns = steps[*step].second - steps[*step].first;
+      const auto now_ns = static_cast<double>(loader_ns[*step]);
       const double batch_ns =
-          is_single ? static_cast<double>(edge.weight_ns) : static_cast<double>(step_ns) * now;
-      const double wait_ns = std::max(0.0, batch_ns / more - rest_ns);
-      edge.weight_ns = std::min(edge.weight_ns, static_cast<std::int64_t>(wait_ns));
+          is_single ? now_ns : static_cast<double>(step_ns) * change_.from.value_or(0);
+      const double wait_ns =
+          std::max(0.0, batch_ns / *change_.number - (static_cast<double>(step_ns) - now_ns));
+      scale(edge, std::min(1.0, wait_ns / now_ns));
       ++applied_.count;
     }
     applied_.notes.push_back(
@@ -425,14 +428,15 @@ class Changer {
     return std::nullopt;
   }
 
-  // Length of the step that holds the moment; 0: none.
-  std::int64_t step_around(std::int64_t time_ns) const {
-    std::int64_t length = 0;
-    for (const StepBoundaries& step : graph_.steps) {
-      const std::int64_t from = boundary_ns(step.begin), to = boundary_ns(step.end);
-      if (time_ns >= from && time_ns < to) length = to - from;
-    }
-    return length;
+  // The step that holds the edge's begin.
+  std::optional<std::size_t> step_around(
+      const std::vector<std::pair<std::int64_t, std::int64_t>>& steps, const Edge& edge) const {
+    const std::int64_t time_ns = graph_.time_ns[edge.from];
+    auto after =
+        std::upper_bound(steps.begin(), steps.end(), time_ns,
+                         [](std::int64_t time, const auto& each) { return time < each.first; });
+    if (after == steps.begin() || (--after)->second <= time_ns) return std::nullopt;
+    return static_cast<std::size_t>(after - steps.begin());
   }
   std::int64_t boundary_ns(const Boundary& boundary) const {
     return boundary.cpu_point == kNoIndex ? graph_.time_ns.back()
@@ -617,8 +621,8 @@ class Changer {
     for (const GpuWork& work : graph_.works) {
       const std::string_view name = trace_.name(work.slice);
       const auto bytes = trace_.slice_args(work.slice).integer(ArgKey::kBytes);
-      if (name.find("Pinned") == std::string_view::npos || is_to_device(name) != to_device ||
-          !bytes || *bytes < 256 * 1024 || trace_.dur_ns(work.slice) == 0)
+      if (name.find("Pinned") == std::string_view::npos || is_copy_to_device(name) != to_device ||
+          !bytes || *bytes < kLeastRatedCopyBytes || trace_.dur_ns(work.slice) == 0)
         continue;
       rates.push_back(static_cast<std::int64_t>(static_cast<double>(*bytes) * 1e9 /
                                                 static_cast<double>(trace_.dur_ns(work.slice))));
@@ -640,7 +644,7 @@ class Changer {
         continue;
       }
       ++applied_.count;
-      const bool to_device = is_to_device(name);
+      const bool to_device = is_copy_to_device(name);
       if (to_device) input_calls.insert(raw(work.launch));
       const auto bytes = trace_.slice_args(work.slice).integer(ArgKey::kBytes);
       const double rate = rates[to_device ? 1 : 0];
@@ -671,14 +675,14 @@ class Changer {
   bool is_host_copy(std::uint32_t work) const {
     const std::string_view name = trace_.name(graph_.works[work].slice);
     return trace_.kind(graph_.works[work].slice) == CategoryKind::kGpuMemcpy &&
-           (is_to_device(name) || name.find("DtoH") != std::string_view::npos ||
+           (is_copy_to_device(name) || name.find("DtoH") != std::string_view::npos ||
             name.find("DeviceToHost") != std::string_view::npos);
   }
 
   // After copies now comes what waits for the last copy to the GPU before those.
   void use_copy_before(const GpuWork& work, std::uint32_t before) {
     while (before != kNoIndex &&
-           !(is_host_copy(before) && is_to_device(trace_.name(graph_.works[before].slice))))
+           !(is_host_copy(before) && is_copy_to_device(trace_.name(graph_.works[before].slice))))
       before = graph_.works[before].previous;
     if (before == kNoIndex || work.spare_edge == kNoIndex || graph_.works[before].end >= work.start)
       return;
@@ -695,7 +699,7 @@ class Changer {
       const bool copy = is_host_copy(i);
       std::uint32_t before = work.previous;
       if (copy) {
-        std::uint32_t& same = last[is_to_device(trace_.name(work.slice)) ? 1 : 0];
+        std::uint32_t& same = last[is_copy_to_device(trace_.name(work.slice)) ? 1 : 0];
         before = std::exchange(same, i);
         ++applied_.count;
       } else {
@@ -773,6 +777,11 @@ Result<Change> parse_change(std::string_view text) {
     return change;
   }
   return wrong(text, kKinds);
+}
+
+bool is_copy_to_device(std::string_view name) {
+  return name.find("HtoD") != std::string_view::npos ||
+         name.find("HostToDevice") != std::string_view::npos;
 }
 
 void take_out_recording(std::span<Edge> edges, double share) {

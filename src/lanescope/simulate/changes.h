@@ -13,6 +13,10 @@
 
 namespace lanescope::simulate {
 
+// `pin` takes its rate from pinned copies of at least so many bytes.
+inline constexpr std::int64_t kLeastRatedCopyBytes = 256 * 1024;
+bool is_copy_to_device(std::string_view name);  // by the name of a copy on the GPU
+
 enum class ChangeKind : std::uint8_t {
   kSpeed,          // speed NAME 2x
   kCpu,            // cpu 1.5x

@@ -117,5 +117,24 @@ TEST(Change, OverlappedCopiesLeaveTheKernels) {
   EXPECT_EQ(drawn.step_ns({"overlap-copies"}), 500'000);
 }
 
+// The loader works in this process: 200 us in an operator and 100 us of Python.
+TEST(Change, OperatorsOfALoaderInThisProcessAreItsTime) {
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
+    p.cpu_op("aten::stack", 200).pass(100).end();
+    p.pass(400).launch({.us = 20}).wait();
+  });
+  const DrawnSteps drawn(program.trace());
+  const std::int64_t recorded = drawn.simulation.recorded.step_ns;
+  EXPECT_EQ(recorded - drawn.step_ns({"loader 2x"}), 150'000);
+  // Four workers make a batch in 75 us, which is less than the rest of the step.
+  EXPECT_EQ(recorded - drawn.step_ns({"workers 4"}), 300'000);
+  // A faster CPU leaves the loader as it is.
+  EXPECT_GE(drawn.step_ns({"cpu 100x"}), 300'000);
+  const auto& path = drawn.simulation.recorded.path;
+  EXPECT_EQ(path.of(PathKind::kData), static_cast<std::int64_t>(path.steps) * 300'000);
+}
+
 }  // namespace
 }  // namespace lanescope::simulate

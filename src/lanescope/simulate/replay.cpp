@@ -44,6 +44,7 @@ PathKind kind_of(const StepGraph& graph, const Edge& edge) {
     case EdgeKind::kHost:
     case EdgeKind::kOtherHost:
     case EdgeKind::kHandOver:
+      if (edge.in_loader) return PathKind::kData;
       return edge.owner != kNone<SliceId> && is_api_call(trace.kind(edge.owner)) ? PathKind::kCall
                                                                                  : PathKind::kHost;
     case EdgeKind::kLaunch:

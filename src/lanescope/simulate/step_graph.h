@@ -17,7 +17,7 @@ namespace lanescope::simulate {
 enum class EdgeKind : std::uint8_t {
   kFixed,       // the time of the recording: nothing in the trace explains it
   kHost,        // a thread's own time: Python, operators, calls
-  kData,        // the thread waits for the DataLoader, whose workers are other processes
+  kData,        // the thread is in the DataLoader's range: it waits for workers, or runs Python
   kOtherHost,   // the thread waits for another thread: no time of its own
   kHandOver,    // from one thread to another, such as into backward and back
   kLaunch,      // launch call -> start of its GPU work
@@ -35,6 +35,7 @@ struct Edge {
   std::uint32_t from = 0;
   EdgeKind kind = EdgeKind::kFixed;
   bool dropped = false;            // a change removed this dependency
+  bool in_loader = false;          // kHost: inside the loader's range, which works in this process
   SliceId owner = kNone<SliceId>;  // of the time: the event it is spent in
   std::int64_t weight_ns = 0;
   std::int64_t unexplained_ns = 0;  // part of the weight: longer than is usual in this trace

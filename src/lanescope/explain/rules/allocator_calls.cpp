@@ -9,6 +9,7 @@
 #include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -62,13 +63,14 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   std::optional<bool> last_was_free;
   std::int64_t cpu_ns = 0;
   const auto launching = launching_threads(facts);
+  const StartUpCalls start_up = start_up_calls(facts);
   analysis::IntervalUnion launches_late;         // by these calls
   std::vector<analysis::Window> all, elsewhere;  // elsewhere: on threads that launch nothing
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
     const ApiCall call = trace.api_call(id);
     if (!call.does(api_effect::kAllocates | api_effect::kFrees) ||
-        !inside(cpu_windows, trace.start_ns(id)))
+        !inside(cpu_windows, trace.start_ns(id)) || start_up.contains(id))
       continue;
     by_name[std::string(trace.name(id))].add(id, trace.dur_ns(id));
     ++calls;
@@ -89,7 +91,9 @@ Measurement<AllocatorCalls> measure_allocator_calls(const Facts& facts) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   if (calls == 0 || share_of(cpu_ns, wall_ns) < 0.01) return Quiet{};
   // The first calls fill the cache; without steps only a habit tells them from a storm.
-  if (!facts.steps.marked && calls < 20) return NotChecked{need::kRecordSteps};
+  if (!facts.steps.marked &&
+      (calls < 20 || idle_in_first_uses(facts) * 2 > facts.wall.partition.wall_ns))
+    return NotChecked{need::kRecordSteps};
   launches_late.finish();
   // Without the calls everything after them is launched earlier by their time, and the GPU's own
   // work stays. A call that frees waits for the GPU: what it delays comes when it is over.
@@ -198,6 +202,7 @@ extern constinit const Rule allocator_calls_rule = {
     .needs = {need::kGpuWork, kNotOnlyTheFirstStep},
     .run = measure_and_tell<measure_allocator_calls, tell_allocator_calls>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -117,6 +117,7 @@ extern constinit const Rule anomaly_mode_rule = {
     .order = 76,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_anomaly_mode, tell_anomaly_mode>,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

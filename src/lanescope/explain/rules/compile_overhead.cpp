@@ -109,6 +109,7 @@ extern constinit const Rule compile_overhead_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_compile_overhead, tell_compile_overhead>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -145,6 +145,7 @@ extern constinit const Rule conv_bias_rule = {
     .then_needs = {need::kShapes},
     .run = measure_and_tell<measure_conv_bias, tell_conv_bias>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

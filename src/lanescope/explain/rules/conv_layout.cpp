@@ -75,6 +75,7 @@ extern constinit const Rule conv_layout_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_conv_layout, tell_conv_layout>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -155,6 +155,7 @@ extern constinit const Rule copy_before_gemm_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_copy_before_gemm, tell_copy_before_gemm>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanescope/analysis/memory_timeline.h"
+#include "lanescope/explain/rules/bound.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 
 namespace lanescope::explain::rules {
@@ -75,6 +76,10 @@ Copying copying_of(const Facts& facts) {
         return false;
       }).time_ns;
   return found;
+}
+
+std::int64_t waiting_in_copies_ns(const Facts& facts) {
+  return find_bound(facts) == Bound::kCopy ? copying_of(facts).waiting_ns : 0;
 }
 
 }  // namespace lanescope::explain::rules

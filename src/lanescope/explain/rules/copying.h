@@ -23,4 +23,7 @@ struct Copying {
 // Needs a main device. O(n log n).
 Copying copying_of(const Facts& facts);
 
+// Copying::waiting_ns where copies bound the step, as its headline counts it; else 0.
+std::int64_t waiting_in_copies_ns(const Facts& facts);
+
 }  // namespace lanescope::explain::rules

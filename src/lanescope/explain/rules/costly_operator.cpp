@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/device_time.h"
+#include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/operator_advice.h"
 #include "lanescope/explain/rules/rules.h"
@@ -117,6 +119,17 @@ std::optional<CostlyOperator> measure_costly_operator(const Facts& facts) {
   return found;
 }
 
+// Of their GPU work, per step: what nodes of autograd launched.
+std::int64_t in_backward_ns(const Facts& facts, const CostlyOperator& found) {
+  std::int64_t time_ns = 0;
+  for (const auto& [row, calls] : found.ranked)
+    for (const DeviceWork* work : calls.works)
+      if (ancestor_named(facts, facts.links.op_of[raw(work->slice)], kEvaluateNode) !=
+          kNone<SliceId>)
+        time_ns += work->end_ns - work->start_ns;
+  return facts.per_step(time_ns);
+}
+
 Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   const std::int64_t wall_ns = facts.wall.partition.wall_ns;
   const auto& [row, calls] = found.ranked.front();
@@ -150,6 +163,7 @@ Finding tell_costly_operator(const Facts& facts, const CostlyOperator& found) {
   for (const char* covered : {"hotspot-kernel", "few-blocks", "tiny-kernels", "memory-roof",
                               "graph-opportunity", "gpu-idle", "low-occupancy", "kernel-spread"})
     finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.explains.push_back({"slow-backward", in_backward_ns(facts, found)});
   finding.brief = say("{} {}", {name(row->op), text(row->meaning)});
   finding.action = say(row->action);
   return finding;

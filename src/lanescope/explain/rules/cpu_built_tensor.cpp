@@ -163,6 +163,7 @@ extern constinit const Rule cpu_built_tensor_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_cpu_built_tensor, tell_cpu_built_tensor>,
     .is_regression = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

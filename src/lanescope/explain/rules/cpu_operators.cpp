@@ -219,6 +219,7 @@ extern constinit const Rule cpu_operators_rule = {
     .order = 86,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_cpu_operators, tell_cpu_operators>,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

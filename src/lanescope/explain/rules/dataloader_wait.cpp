@@ -62,6 +62,7 @@ extern constinit const Rule dataloader_wait_rule = {
     .needs = {need::kAnyWork, kLaunchCallsOfAnyGpu},
     .run = measure_and_tell<measure_dataloader_wait, tell_dataloader_wait>,
     .is_regression = true,
+    .fix = Fix::kLoader,
 };
 
 }  // namespace lanescope::explain::rules

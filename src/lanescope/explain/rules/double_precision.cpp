@@ -95,6 +95,7 @@ extern constinit const Rule double_precision_rule = {
     .needs = {need::kGpuWork},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_double_precision, tell_double_precision>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -205,6 +205,7 @@ extern constinit const Rule dtype_casts_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_dtype_casts, tell_dtype_casts>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

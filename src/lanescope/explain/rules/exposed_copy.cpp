@@ -106,6 +106,7 @@ extern constinit const Rule exposed_copy_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_exposed_copy, tell_exposed_copy>,
     .is_regression = true,
+    .fix = Fix::kOverlapCopies,
 };
 
 }  // namespace lanescope::explain::rules

@@ -126,6 +126,7 @@ extern constinit const Rule few_blocks_rule = {
     .only_if = kernels_matter,
     .then_needs = {need::kMultiprocessors},
     .run = measure_and_tell<measure_few_blocks, tell_few_blocks>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

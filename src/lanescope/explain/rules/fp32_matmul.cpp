@@ -113,6 +113,7 @@ extern constinit const Rule fp32_matmul_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_fp32_matmul, tell_fp32_matmul>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -88,6 +88,31 @@ void add_first_screen(IdleCause cause, Finding& finding) {
   }
 }
 
+// The call that launches a graph, where the GPU spends two fifths of its idle time or more in one.
+const HostShare* graph_launch_in(const Facts& facts, const std::vector<HostShare>& shares) {
+  for (const HostShare& share : shares)
+    if (is_api_call(share.kind) && find_api_call(share.name).does(api_effect::kLaunchesGraph) &&
+        share.time_ns * 5 >= facts.wall.partition.idle_ns * 2)
+      return &share;
+  return nullptr;
+}
+
+void tell_graph_launch(const Facts& facts, const HostShare& launch, Finding& finding) {
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [per step] of it, {}, is inside {}: the call that launches a graph, not the CPU's "
+          "work before it",
+          {ns(facts.per_step(launch.time_ns)), ratio(launch.time_ns, facts.wall.partition.idle_ns),
+           name(launch.name)}));
+  finding.brief = say("The GPU waits while a graph is launched, in {}", {name(launch.name)});
+  finding.action =
+      say("Fuse kernels before the capture: a graph of fewer nodes is launched faster");
+  finding.try_next = {"a graph of fewer nodes is launched faster: fuse kernels before the capture",
+                      "if it is the graph's first launch: that one also uploads it to the GPU "
+                      "(cudaGraphUpload does "
+                      "only that), later ones are shorter"};
+}
+
 struct IdleGpu {
   IdleCause main_cause = IdleCause::kUnknown;  // of most of the idle time
   const Gap* longest = nullptr;
@@ -135,12 +160,16 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
         {longest->next_work, say("the longest gap, {}, ends with {}",
                                  {ns(longest->end_ns - longest->start_ns),
                                   kernel(facts.trace->name(longest->next_work))})});
-  if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync)
-    add_host_evidence(facts, host_shares(facts, host_late_stretches(facts)), finding);
   finding.try_next = {advice(cause)};
+  add_first_screen(cause, finding);
+  if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync) {
+    const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
+    add_host_evidence(facts, shares, finding);
+    if (const HostShare* launch = graph_launch_in(facts, shares))
+      tell_graph_launch(facts, *launch, finding);
+  }
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
-  add_first_screen(cause, finding);
   return finding;
 }
 
@@ -156,6 +185,7 @@ extern constinit const Rule gpu_idle_rule = {
     .survives_cut = false,
     .is_general = true,
     .counts_edge_gap = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -43,5 +43,24 @@ TEST(GpuIdleTest, IsQuietBelowTenPercent) {
   EXPECT_FALSE(find_by_rule(with_pause(2).trace(), "gpu-idle"));
 }
 
+// A pause that is the launch of a graph is not the CPU's other work.
+TEST(GpuIdleTest, NamesTheLaunchOfAGraph) {
+  const auto draw = [](std::string_view call) {
+    testing::ProgramSketch program;
+    program.steps(4, [&](testing::ProgramSketch& p) {
+      p.launch({.us = 600}).wait();
+      p.launch({.us = 600, .call = call, .call_us = 400}).wait();
+    });
+    return program.trace();
+  };
+  const auto of_graph = find_by_rule(draw("cudaGraphLaunch"), "gpu-idle");
+  ASSERT_TRUE(of_graph);
+  ASSERT_FALSE(of_graph->brief.values.empty());
+  EXPECT_EQ(of_graph->brief.values.at(0).text, "cudaGraphLaunch");
+  const auto of_kernel = find_by_rule(draw("cudaLaunchKernel"), "gpu-idle");
+  ASSERT_TRUE(of_kernel);
+  EXPECT_TRUE(of_kernel->brief.values.empty());
+}
+
 }  // namespace
 }  // namespace lanescope::explain

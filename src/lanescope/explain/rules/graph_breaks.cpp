@@ -139,6 +139,7 @@ extern constinit const Rule graph_breaks_rule = {
     .order = 690,
     .run = measure_and_tell<measure_graph_breaks, tell_graph_breaks>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -304,6 +304,7 @@ extern constinit const Rule graph_opportunity_rule = {
     .order = 720,
     .needs = {need::kGpuWork, need::kLaunchCalls, kTwoSteadySteps},
     .run = measure_and_tell<measure_graph_opportunity, tell_graph_opportunity>,
+    .fix = Fix::kCudaGraph,
 };
 
 }  // namespace lanescope::explain::rules

@@ -172,6 +172,7 @@ extern constinit const Rule growing_cat_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_growing_cat, tell_growing_cat>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -85,6 +85,7 @@ extern constinit const Rule half_off_tensor_cores_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_half_off_tensor_cores, tell_half_off_tensor_cores>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

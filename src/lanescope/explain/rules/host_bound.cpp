@@ -9,6 +9,7 @@
 #include "lanescope/explain/rules/enclosing_events.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/rules/start_up_calls.h"
 
 namespace lanescope::explain::rules {
 namespace {
@@ -40,7 +41,7 @@ LongGaps find_long_gaps(const Facts& facts) {
 }
 
 // What most of the wait went to, as far as calls and ranges tell.
-enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching };
+enum class Mostly { kUnknown, kBatches, kAllocating, kLaunching, kFirstUses };
 struct MainCause {
   Mostly what = Mostly::kUnknown;
   std::int64_t time_ns = 0;
@@ -50,6 +51,8 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
                         std::int64_t waiting_ns) {
   const std::int64_t for_batches = waiting_for_batches(facts).time_ns;
   if (for_batches * 2 > waiting_ns) return {Mostly::kBatches, for_batches};
+  if (const std::int64_t first_uses = idle_in_first_uses(facts); first_uses * 2 > waiting_ns)
+    return {Mostly::kFirstUses, std::min(first_uses, waiting_ns)};
   std::int64_t allocating = 0, launching = 0;
   for (const HostShare& share : shares) {
     if (!is_api_call(share.kind)) continue;
@@ -64,6 +67,11 @@ MainCause main_cause_of(const Facts& facts, const std::vector<HostShare>& shares
   return {};
 }
 
+// Does the verdict name the cause, with its time?
+bool is_measured(Mostly what) {
+  return what == Mostly::kBatches || what == Mostly::kAllocating || what == Mostly::kFirstUses;
+}
+
 const char* verdict_pattern(Mostly what) {
   switch (what) {
     case Mostly::kBatches:
@@ -73,6 +81,9 @@ const char* verdict_pattern(Mostly what) {
     case Mostly::kAllocating:
       return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
              "most of it while memory is allocated or freed at the driver: {}.";
+    case Mostly::kFirstUses:
+      return "Start-up: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}), "
+             "most of it while libraries and kernels are used for the first time: {}.";
     default:
       return "CPU-bound: of the {} [a step takes], the GPU works {} and waits for the CPU {} ({}).";
   }
@@ -89,6 +100,10 @@ std::vector<std::string> advice_for(const Facts& facts, Mostly what) {
       return {
           "run a few steps before recording, then look again: most of the wait is inside launch "
           "calls, as when kernels are loaded on first use"};
+    case Mostly::kFirstUses:
+      return {
+          "run a few steps before recording, then look again: most of the wait is start-up, which "
+          "steady work does not repeat (library-setup, lazy-loading)"};
     case Mostly::kUnknown:
       break;
   }
@@ -145,6 +160,10 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
       finding.brief = say("The GPU waits in long launch calls, as on first use of kernels");
       finding.action = say("Run a few warm-up steps before you record");
       return;
+    case Mostly::kFirstUses:
+      finding.brief = say("The GPU waits for the first use of libraries and kernels");
+      finding.action = say("Run a few warm-up steps before you record");
+      return;
     case Mostly::kUnknown:
       break;
   }
@@ -159,8 +178,7 @@ void add_first_screen(Mostly what, bool in_long_gaps, Finding& finding) {
       advice.starts_with("CUDA graphs are in use")
           ? say("Give each replay more work: a larger batch, or several steps in one graph")
       : advice.starts_with("torch.compile is in use")
-          ? say("Use torch.compile(mode=\"reduce-overhead\"), which replays a CUDA graph, or a "
-                "larger batch")
+          ? say("Use torch.compile(mode=\"reduce-overhead\"), or a larger batch")
           : say("Use torch.compile(model, mode=\"reduce-overhead\"), or a larger batch");
 }
 
@@ -207,7 +225,7 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   finding.verdict = say(facts, verdict_pattern(found.mostly.what),
                         {ns(facts.per_step(part.wall_ns)), ns(facts.per_step(part.busy_ns())),
                          ns(facts.per_step(found.waiting)), ratio(found.waiting, part.wall_ns)});
-  if (found.mostly.what == Mostly::kBatches || found.mostly.what == Mostly::kAllocating)
+  if (is_measured(found.mostly.what))
     finding.verdict.values.push_back(ns(facts.per_step(found.mostly.time_ns)));
   finding.at_stake_ns = facts.per_step(found.waiting);
   finding.at_stake_ratio = share_of(found.waiting, part.wall_ns);
@@ -234,11 +252,10 @@ Finding tell_host_bound(const Facts& facts, const HostBound& found) {
   add_host_evidence(facts, found.shares, finding);
   const bool in_long_gaps = found.long_gaps.waiting_ns * 2 > found.waiting;
   if (in_long_gaps) add_long_gaps(facts, found, finding);
-  // Faster launches do not shorten a wait for batches or for the driver.
-  const bool is_not_launching =
-      found.mostly.what == Mostly::kBatches || found.mostly.what == Mostly::kAllocating;
-  finding.try_next = in_long_gaps || is_not_launching ? advice_for(facts, found.mostly.what)
-                                                      : advice_about_launches(facts);
+  // Faster launches do not shorten a wait for batches, for the driver or for a start-up.
+  finding.try_next = in_long_gaps || is_measured(found.mostly.what)
+                         ? advice_for(facts, found.mostly.what)
+                         : advice_about_launches(facts);
   finding.confidence = facts.confidence();
   finding.sample_count = facts.selection.steady.size();
   add_first_screen(found.mostly.what, in_long_gaps, finding);
@@ -256,6 +273,7 @@ extern constinit const Rule host_bound_rule = {
     .run = measure_and_tell<measure_host_bound, tell_host_bound>,
     .bounds_step = true,
     .is_regression = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

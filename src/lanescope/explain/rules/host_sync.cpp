@@ -355,6 +355,7 @@ extern constinit const Rule host_sync_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_host_sync, tell_host_sync>,
     .is_regression = true,
+    .fix = Fix::kRemoveSync,
 };
 
 }  // namespace lanescope::explain::rules

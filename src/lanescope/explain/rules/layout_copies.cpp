@@ -170,6 +170,7 @@ extern constinit const Rule layout_copies_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_layout_copies, tell_layout_copies>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -137,6 +137,7 @@ extern constinit const Rule logits_loss_rule = {
     .order = 800,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_logits_loss, tell_logits_loss>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -196,6 +196,7 @@ extern constinit const Rule math_attention_rule = {
     .only_if = kernels_matter,
     .run = measure_and_tell<measure_math_attention, tell_math_attention>,
     .is_regression = true,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

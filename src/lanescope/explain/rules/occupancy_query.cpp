@@ -92,6 +92,7 @@ extern constinit const Rule occupancy_query_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_occupancy_query, tell_occupancy_query>,
     .only_when_asked = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

@@ -108,6 +108,7 @@ extern constinit const Rule optimizer_loop_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_optimizer_loop, tell_optimizer_loop>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -154,6 +154,7 @@ extern constinit const Rule pageable_copy_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_pageable_copy, tell_pageable_copy>,
     .is_regression = true,
+    .fix = Fix::kPin,
 };
 
 }  // namespace lanescope::explain::rules

@@ -241,6 +241,7 @@ extern constinit const Rule python_hole_rule = {
     .order = 95,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_python_hole, tell_python_hole>,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -238,6 +238,7 @@ extern constinit const Rule python_indexing_rule = {
     .order = 130,
     .needs = {need::kGpuWork, need::kLaunchCalls, need::kMarkedSteps},
     .run = measure_and_tell<measure_python_indexing, tell_python_indexing>,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -144,6 +144,7 @@ extern constinit const Rule recompiles_rule = {
     .order = 700,
     .run = measure_and_tell<measure_recompiles, tell_recompiles>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -136,6 +136,7 @@ extern constinit const Rule recompute_rule = {
     .order = 790,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_recompute, tell_recompute>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -126,6 +126,7 @@ extern constinit const Rule repeated_backward_rule = {
     .order = 445,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_repeated_backward, tell_repeated_backward>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

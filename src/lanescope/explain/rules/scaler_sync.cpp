@@ -138,6 +138,7 @@ extern constinit const Rule scaler_sync_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_scaler_sync, tell_scaler_sync>,
     .is_regression = true,
+    .fix = Fix::kRemoveSync,
 };
 
 }  // namespace lanescope::explain::rules

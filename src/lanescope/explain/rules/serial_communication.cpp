@@ -122,6 +122,7 @@ extern constinit const Rule serial_communication_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_serial_communication, tell_serial_communication>,
     .is_regression = true,
+    .fix = Fix::kCommunication,
 };
 
 }  // namespace lanescope::explain::rules

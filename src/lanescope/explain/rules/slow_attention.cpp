@@ -109,6 +109,7 @@ extern constinit const Rule slow_attention_rule = {
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_slow_attention, tell_slow_attention>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

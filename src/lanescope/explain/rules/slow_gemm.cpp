@@ -73,6 +73,7 @@ extern constinit const Rule slow_gemm_rule = {
     .only_if = kernels_decide,
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_slow_gemm, tell_slow_gemm>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -167,6 +167,7 @@ extern constinit const Rule slow_launches_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_slow_launches, tell_slow_launches>,
     .is_regression = true,
+    .fix = Fix::kCpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -146,6 +146,7 @@ extern constinit const Rule small_collectives_rule = {
     .needs = {need::kGpuWork},
     .run = measure_and_tell<measure_small_collectives, tell_small_collectives>,
     .is_regression = true,
+    .fix = Fix::kCommunication,
 };
 
 }  // namespace lanescope::explain::rules

@@ -96,6 +96,7 @@ extern constinit const Rule tiny_kernels_rule = {
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_tiny_kernels, tell_tiny_kernels>,
     .is_regression = true,
+    .stake_is_waiting = true,
 };
 
 }  // namespace lanescope::explain::rules

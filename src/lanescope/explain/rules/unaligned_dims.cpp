@@ -115,6 +115,7 @@ extern constinit const Rule unaligned_dims_rule = {
     .only_if = kernels_matter,
     .then_needs = {need::kShapes, need::kPeakRates},
     .run = measure_and_tell<measure_unaligned_dims, tell_unaligned_dims>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -390,6 +390,7 @@ extern constinit const Rule unfused_chain_rule = {
     .order = 670,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_unfused_chain, tell_unfused_chain>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

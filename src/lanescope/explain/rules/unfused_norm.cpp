@@ -233,6 +233,7 @@ extern constinit const Rule unfused_norm_rule = {
     .order = 680,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_unfused_norm, tell_unfused_norm>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

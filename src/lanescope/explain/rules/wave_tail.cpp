@@ -97,6 +97,7 @@ extern constinit const Rule wave_tail_rule = {
     .only_if = kernels_decide,
     .then_needs = {need::kMultiprocessors},
     .run = measure_and_tell<measure_wave_tail, tell_wave_tail>,
+    .fix = Fix::kGpu,
 };
 
 }  // namespace lanescope::explain::rules

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+constexpr char kConvolution[] = "aten::cudnn_convolution";
+
+// A recording without steps: 300 ms until the context is there, then six convolutions. A cudaFree of
+// 200 ms is in the n-th of them.
+Trace draw(int slow_one, bool gpu_works = false) {
+  ProgramSketch program;
+  program.begin_op("aten::empty").call("cudaDeviceGetStreamPriorityRange", 300'000).end();
+  for (int i = 0; i < 6; ++i) {
+    if (gpu_works && i == slow_one) program.kernel("other", 400'000);
+    program.begin_op(kConvolution);
+    if (i == slow_one) program.call("cudaFree", 200'000);
+    program.kernel("conv", 50).end();
+  }
+  return program.trace();
+}
+
+TEST(LibrarySetupTest, CountsTheContextAndTheLibrary) {
+  const auto finding = find_by_rule(draw(0), "library-setup");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kOnce);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, us(500'000));
+  EXPECT_EQ(finding->verdict.values.at(1).integer, 2);
+  EXPECT_EQ(finding->arithmetic.at(0).values.at(0).integer, us(300'000));
+  ASSERT_EQ(finding->evidence.size(), 2u);
+}
+
+// The operator ran before: what is slow now is no first use.
+TEST(LibrarySetupTest, LeavesOutLaterCallsOfTheOperator) {
+  const auto finding = find_by_rule(draw(3), "library-setup");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, us(300'000));
+}
+
+// cudaFree waits for what runs.
+TEST(LibrarySetupTest, LeavesOutCallsDuringWhichTheGpuWorks) {
+  const auto finding = find_by_rule(draw(0, true), "library-setup");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, us(300'000));
+}
+
+TEST(LibrarySetupTest, IsQuietBelowATenthOfASecond) {
+  ProgramSketch program;
+  program.begin_op("aten::empty").call("cudaDeviceGetStreamPriorityRange", 60'000).end();
+  program.launch({}).launch({});
+  EXPECT_FALSE(find_by_rule(program.trace(), "library-setup"));
+}
+
+// Most of the recording after its first launch is that start-up: it is what bounds it, and not the
+// allocator.
+TEST(LibrarySetupTest, DecidesTheHeadline) {
+  ProgramSketch program;
+  program.launch({}).launch({});
+  program.begin_op(kConvolution).call("cudaFree", 200'000).kernel("conv", 50).end();
+  program.launch({}).launch({});
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const auto explanation = run_rules(*facts, {});
+  ASSERT_TRUE(explanation);
+  EXPECT_TRUE(explanation->headline.pattern.starts_with("Start-up: "))
+      << explanation->headline.pattern;
+  EXPECT_FALSE(find_by_rule(trace, "allocator-calls"));
+}
+
+// 300 ms before the first work are more than all that follows.
+TEST(LibrarySetupTest, TheHeadlineSaysWhatCameBefore) {
+  const Trace trace = draw(-1);
+  const auto facts = gather_facts(trace);
+  ASSERT_TRUE(facts);
+  const auto explanation = run_rules(*facts, {});
+  ASSERT_TRUE(explanation);
+  EXPECT_NE(explanation->headline.pattern.find("Before its first GPU work"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

@@ -1,0 +1,122 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct Drawn {
+  std::string op = "aten::grid_sampler";
+  std::string node = "GridSamplerBackward0";
+  std::int64_t forward_us = 10, backward_us = 80;
+  int calls = 1;               // a step
+  int runs = 1;                // of each node
+  bool records_again = false;  // the node runs its forward operator again, for a later backward
+};
+
+void node(ProgramSketch& p, const Drawn& drawn, std::int64_t number) {
+  p.begin_op("autograd::engine::evaluate_function: " + drawn.node,
+             {.sequence = number, .fwd_thread = 1});
+  if (drawn.records_again) p.begin_op(drawn.op, {.sequence = number}).pass(1).end();
+  p.kernel("backward_kernel", drawn.backward_us).end();
+}
+
+// Four steps of a product of 100 us and the operator; the first step is left out.
+Trace draw(const Drawn& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.kernel("gemm", 100);
+    const std::int64_t first = number;
+    for (int i = 0; i < drawn.calls; ++i) {
+      // An operator that makes no node has the number of the next one.
+      p.begin_op("aten::zero_", {.sequence = number}).pass(1).end();
+      p.begin_op(drawn.op, {.sequence = number++});
+      if (drawn.forward_us > 0) p.kernel("forward_kernel", drawn.forward_us);
+      p.end();
+    }
+    for (int run = 0; run < drawn.runs; ++run)
+      for (std::int64_t i = number - 1; i >= first; --i) node(p, drawn, i);
+  });
+  return program.trace();
+}
+
+// 80 us against 10 us: 8 times. 80 - 3 x 10 us are at stake.
+TEST(SlowBackwardTest, SpeaksOfANodeThatTakesAMultipleOfItsOperator) {
+  const auto finding = find_by_rule(draw({}), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->kind, FindingKind::kCost);
+  EXPECT_EQ(finding->verdict.values.at(0).text, "aten::grid_sampler");
+  EXPECT_DOUBLE_EQ(finding->verdict.values.at(1).real, 8);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, us(80));
+  EXPECT_EQ(finding->verdict.values.at(3).integer, us(10));
+  EXPECT_EQ(finding->at_stake_ns, us(50));
+  EXPECT_EQ(finding->sample_count, 3u);
+}
+
+// What a backward pass usually takes, and what becomes several kernels (aten::pow takes 3.5 times).
+TEST(SlowBackwardTest, IsQuietBelowFiveTimes) {
+  EXPECT_FALSE(find_by_rule(draw({.backward_us = 26}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw({.backward_us = 50}), "slow-backward"));
+}
+
+// The node of a C++ function has the number of an operator that did not make it.
+TEST(SlowBackwardTest, IsQuietAboutNodesWhoseOperatorIsNotRecorded) {
+  EXPECT_FALSE(find_by_rule(draw({.node = "torch::autograd::CppNode<Lookup>"}), "slow-backward"));
+  EXPECT_FALSE(find_by_rule(draw({.node = "OtherBackward0"}), "slow-backward"));
+}
+
+// A checkpoint runs the forward part again; recompute speaks of that.
+TEST(SlowBackwardTest, IsQuietAboutForwardWorkThatRunsAgain) {
+  EXPECT_FALSE(find_by_rule(draw({.records_again = true}), "slow-backward"));
+}
+
+// Two passes of 40 us each: repeated-backward speaks of that.
+TEST(SlowBackwardTest, CountsOnePassOfANode) {
+  EXPECT_FALSE(find_by_rule(draw({.backward_us = 40, .runs = 2}), "slow-backward"));
+}
+
+// A view costs nothing, its node fills a gradient as large as the tensor, for each of the views.
+TEST(SlowBackwardTest, KnowsViewsTakenOneByOne) {
+  const Drawn drawn{.op = "aten::select",
+                    .node = "SelectBackward0",
+                    .forward_us = 0,
+                    .backward_us = 20,
+                    .calls = 4};
+  const auto finding = find_by_rule(draw(drawn), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(80));
+  EXPECT_NE(finding->action.pattern.find("unbind"), std::string::npos);
+}
+
+// These copy each gradient once, as their forward part would have to.
+TEST(SlowBackwardTest, IsQuietAboutViewsThatAreTakenTogether) {
+  EXPECT_FALSE(find_by_rule(
+      draw({.op = "aten::unbind", .node = "UnbindBackward0", .forward_us = 0, .backward_us = 60}),
+      "slow-backward"));
+}
+
+// An autograd.Function of the program: 12 us of CPU time forward, 502 us backward. At most 3 x 12 us
+// and 20 us for the node are usual: 446 us are more.
+TEST(SlowBackwardTest, ComparesTimesOfTheCpuWhereThereIsNoGpu) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.cpu_op("aten::mm", 500);
+    p.begin_op("Clip", {.sequence = number}).pass(10).end();
+    p.begin_op("autograd::engine::evaluate_function: ClipBackward",
+               {.sequence = number++, .fwd_thread = 1});
+    p.pass(500).end();
+  });
+  const auto finding = find_by_rule(program.trace(), "slow-backward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(446));
+  EXPECT_NE(finding->action.pattern.find("code of the program"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lanescope::explain

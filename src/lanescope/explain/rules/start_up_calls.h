@@ -1,0 +1,37 @@
+// Calls of the GPU's runtime that take long because they are the first of their kind: the context on
+// the GPU is made, a library sets itself up. docs/rules/library-setup.md
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "lanescope/explain/facts.h"
+
+namespace lanescope::explain::rules {
+
+struct StartUpCall {
+  enum class Kind : std::uint8_t {
+    kContext,  // before the first GPU work
+    kLibrary,  // inside an operator that runs for the first time
+  } kind = Kind::kContext;
+  SliceId call{};
+  SliceId op = kNone<SliceId>;  // kLibrary: the innermost operator around it
+};
+
+struct StartUpCalls {
+  std::vector<StartUpCall> calls;         // in order of time
+  std::vector<analysis::Window> windows;  // of the calls; disjoint, in order
+  std::int64_t context_ns = 0;            // of them before the first GPU work
+  std::int64_t total_ns() const;
+  bool contains(SliceId call) const;  // O(calls)
+};
+
+// Of the whole recording; needs a main device. O(n).
+StartUpCalls start_up_calls(const Facts& facts);
+
+// Their calls, and those that loaded code at the first use of kernels (code_loading.h).
+std::vector<SliceId> first_use_calls(const Facts& facts);
+
+// The time of steady steps in which the device was idle in first_use_calls().
+std::int64_t idle_in_first_uses(const Facts& facts);
+
+}  // namespace lanescope::explain::rules
