@@ -1,0 +1,131 @@
+// `lanescope ranks`: what holds a distributed job up, from the traces of its ranks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <thread>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/progress.h"
+#include "lanescope/cli/save_trace.h"
+#include "lanescope/format/formats.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/ranks/job_verdict.h"
+#include "lanescope/ranks/part_file.h"
+#include "lanescope/ranks/rank_files.h"
+#include "lanescope/ranks/read_ranks.h"
+#include "lanescope/record/range.h"
+#include "lanescope/report/ranks_text.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct RanksFlags {
+  std::vector<std::string> paths;
+  std::string shard, output_path;
+  std::optional<std::int64_t> jobs;
+  bool json = false, csv = false, force = false;
+};
+
+struct Shard {
+  std::size_t index = 0, count = 1;
+};
+
+// "0/4" to "3/4".
+std::optional<Shard> parse_shard(const std::string& text) {
+  Shard shard;
+  const char* const end = text.data() + text.size();
+  const auto index = std::from_chars(text.data(), end, shard.index);
+  if (index.ec != std::errc() || index.ptr == end || *index.ptr != '/') return std::nullopt;
+  const auto count = std::from_chars(index.ptr + 1, end, shard.count);
+  if (count.ec != std::errc() || count.ptr != end || shard.index >= shard.count)
+    return std::nullopt;
+  return shard;
+}
+
+int usage(Output& output, const std::string& message) {
+  output.complain("ranks: " + message);
+  return kUsage;
+}
+
+std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
+                                        const RanksFlags& flags, Output& output) {
+  RecordFunction stage("ranks: read");
+  ProgressLine line(output, "reading traces", ProgressUnit::kEvents);
+  ranks::ReadRanksOptions options;
+  const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  options.workers = flags.jobs ? static_cast<std::size_t>(*flags.jobs) : cores;
+  options.read_trace = [](const std::string& path) { return format::read_trace(path); };
+  options.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
+  return ranks::read_rank_files(files, options);
+}
+
+int run_ranks(const RanksFlags& flags, Output& output) {
+  if (flags.paths.empty())
+    return usage(output,
+                 "expected a folder, a pattern or files of a job's ranks, found nothing; "
+                 "see lanescope ranks --help");
+  const auto shard = flags.shard.empty() ? std::optional<Shard>(Shard{}) : parse_shard(flags.shard);
+  if (!shard)
+    return usage(output, fmt::format("--shard expects I/N with I from 0 to N - 1, such as 0/4; "
+                                     "found '{}'",
+                                     flags.shard));
+  if (flags.shard.empty() != flags.output_path.empty())
+    return usage(output,
+                 "--shard I/N and -o FILE belong together: one says which files, the other "
+                 "where their summaries go");
+  if (!flags.output_path.empty())
+    if (const auto target = check_target(flags.output_path, flags.force); !target)
+      return usage(output, "-o: " + message_of(target.error()));
+  auto files = ranks::find_rank_files(flags.paths, format::format_endings());
+  if (!files) return usage(output, message_of(files.error()));
+  auto read = read_files(ranks::shard_of(*files, shard->index, shard->count), flags, output);
+  if (!flags.output_path.empty())
+    return save_text(ranks::write_part(read), flags.output_path, output);
+
+  RecordFunction stage("ranks: job");
+  const Result<ranks::Job> job = ranks::build_job(std::move(read));
+  if (!job) return usage(output, message_of(job.error()));
+  const ranks::JobVerdict verdict = ranks::judge_job(*job);
+  stage.end();
+  output.write(flags.json  ? report::ranks_json(*job, verdict)
+               : flags.csv ? report::ranks_csv(*job)
+                           : report::ranks_text(*job, verdict));
+  return kOk;
+}
+
+}  // namespace
+
+void add_ranks_command(CommandLine& line) {
+  Command command =
+      line.command("ranks", "many ranks of one job: who holds the others up, and by what");
+  const auto flags = std::make_shared<RanksFlags>();
+  command.arguments("PATHS", &flags->paths,
+                    "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
+                    "parts that --shard wrote");
+  CLI::Option* json =
+      command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
+  CLI::Option* csv = command.switch_flag("--csv", &flags->csv, "CSV, a line a rank");
+  json->excludes(csv);
+  command.number_flag("--jobs,-j", &flags->jobs, 1, 1024,
+                      "files to read at a time (default: one a core); each needs the memory of a "
+                      "trace");
+  command.text_flag("--shard", &flags->shard, "I/N",
+                    "read only every N-th file, from the I-th on, and write what is needed of them "
+                    "to -o");
+  command.text_flag("-o,--output", &flags->output_path, "FILE",
+                    "with --shard: where to write, such as part0.lsranks", {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "with -o: overwrite an existing file");
+  command.epilogue(R"(Examples:
+  lanescope ranks traces/                                     every rank's trace in a folder
+  lanescope ranks 'traces/step100_rank*.json.gz' --json
+  lanescope ranks traces/ --shard 0/4 -o part0.lsranks        a quarter of a large job, on each of 4 machines
+  lanescope ranks part*.lsranks                               the same answer from the 4 parts
+
+What the numbers mean: docs/definitions/ranks.md. A file that cannot be read is named, and the others count.
+)");
+  command.runs([flags](Output& output) -> int { return run_ranks(*flags, output); });
+}
+
+}  // namespace lanescope::cli

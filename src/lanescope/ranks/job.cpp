@@ -1,0 +1,292 @@
+#include "lanescope/ranks/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "lanescope/ranks/roster.h"
+
+namespace lanescope::ranks {
+namespace {
+
+constexpr std::size_t kMostUnmatchedRemarks = 4;
+
+RankTimes times_of(const RankStep& step) {
+  RankTimes times;
+  times.wall_ns = step.wall_ns;
+  times.compute_ns = step.compute_ns;
+  times.exposed_ns = step.exposed_ns;
+  times.hidden_ns = step.hidden_ns;
+  times.copy_ns = step.copy_ns;
+  times.idle = step.idle;
+  return times;
+}
+
+void add(RankTimes& sum, const RankTimes& more) {
+  sum.wall_ns += more.wall_ns;
+  sum.compute_ns += more.compute_ns;
+  sum.exposed_ns += more.exposed_ns;
+  sum.hidden_ns += more.hidden_ns;
+  sum.copy_ns += more.copy_ns;
+  for (std::size_t i = 0; i < sum.idle.size(); ++i) sum.idle[i] += more.idle[i];
+  sum.wait_ns += more.wait_ns;
+  sum.exposed_wait_ns += more.exposed_wait_ns;
+  sum.own_ns += more.own_ns;
+}
+
+void divide(RankTimes& sum, std::int64_t by) {
+  for (std::int64_t* value : {&sum.wall_ns, &sum.compute_ns, &sum.exposed_ns, &sum.hidden_ns,
+                              &sum.copy_ns, &sum.wait_ns, &sum.exposed_wait_ns, &sum.own_ns})
+    *value /= by;
+  for (std::int64_t& idle : sum.idle) idle /= by;
+}
+
+class JobMaker {
+ public:
+  explicit JobMaker(Job job) : job_(std::move(job)) {}
+
+  Job run() {
+    job_.matching = match_collectives(job_.ranks);
+    job_.clocks = compute_clock_offsets(job_.ranks, job_.matching);
+    job_.rates = compute_collective_rates(job_.ranks, job_.matching, job_.clocks);
+    choose_steps();
+    add_waits();
+    for (JobStep& step : job_.steps) finish_step(step);
+    average();
+    remark_matching();
+    return std::move(job_);
+  }
+
+ private:
+  void remark(RemarkKind kind, std::string text) {
+    job_.remarks.push_back({kind, std::move(text)});
+  }
+
+  // Steps by number; files without numbers count theirs.
+  std::map<std::int64_t, std::size_t> steps_of(std::size_t rank) const {
+    std::map<std::int64_t, std::size_t> out;
+    const auto& steps = job_.ranks[rank].steps;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      out.emplace(steps[i].number >= 0 ? steps[i].number : static_cast<std::int64_t>(i), i);
+    return out;
+  }
+
+  // The steps that most ranks have, and the ranks that have all of these.
+  void choose_steps() {
+    std::vector<std::map<std::int64_t, std::size_t>> own;
+    std::map<std::int64_t, std::size_t> votes, steady_votes;
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      own.push_back(steps_of(rank));
+      for (const auto& [number, index] : own.back()) {
+        ++votes[number];
+        if (job_.ranks[rank].steps[index].steady) ++steady_votes[number];
+      }
+    }
+    std::size_t most = 0;
+    for (const auto& [number, count] : votes) most = std::max(most, steady_votes[number]);
+    std::vector<std::int64_t> numbers;
+    for (const auto& [number, count] : votes)
+      if (most > 0 && steady_votes[number] == most) numbers.push_back(number);
+    std::vector<std::int64_t> without;
+    for (std::uint32_t rank = 0; rank < own.size(); ++rank) {
+      const bool has_all = std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t number) {
+        return own[rank].contains(number) && job_.ranks[rank].steps[own[rank].at(number)].steady;
+      });
+      if (has_all && !numbers.empty())
+        job_.compared.push_back(rank);
+      else
+        without.push_back(job_.numbers[rank]);
+    }
+    if (!without.empty())
+      remark(RemarkKind::kNoSteps,
+             fmt::format("{} {} not compared: {} not hold whole steps that the others have",
+                         without.size() == 1 ? "rank" : "ranks",
+                         ranks_text(without) + (without.size() == 1 ? " is" : " are"),
+                         without.size() == 1 ? "its file does" : "their files do"));
+    for (const auto& [number, count] : votes) add_step(number, own, numbers);
+  }
+
+  // Also steps that are not steady, such as the first, are kept: they say since when.
+  void add_step(std::int64_t number, const std::vector<std::map<std::int64_t, std::size_t>>& own,
+                const std::vector<std::int64_t>& steady) {
+    JobStep step;
+    step.number = number;
+    step.steady = std::binary_search(steady.begin(), steady.end(), number);
+    std::vector<std::size_t> places;
+    for (const std::uint32_t rank : job_.compared) {
+      const auto found = own[rank].find(number);
+      if (found == own[rank].end()) return;
+      places.push_back(found->second);
+    }
+    if (places.empty()) return;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::uint32_t rank = job_.compared[i];
+      step.times.push_back(times_of(job_.ranks[rank].steps[places[i]]));
+      place_of_[{rank, places[i]}] = {job_.steps.size(), i};
+    }
+    job_.steps.push_back(std::move(step));
+  }
+
+  RankTimes* times_at(const CollectiveMember& member) {
+    const std::int32_t step = job_.ranks[member.rank].collectives[member.call].step;
+    if (step < 0) return nullptr;
+    const auto found = place_of_.find({member.rank, static_cast<std::size_t>(step)});
+    return found == place_of_.end() ? nullptr
+                                    : &job_.steps[found->second.first].times[found->second.second];
+  }
+
+  void add_waits() {
+    job_.last_arrivals.assign(job_.ranks.size(), 0);
+    for (const MatchedCollective& collective : job_.matching.collectives) {
+      if (!collective.blocking && !collective.one_way) continue;
+      const Presence presence = presence_of(job_.ranks, collective, job_.clocks);
+      if (!presence.valid) continue;
+      std::int64_t error = 0;
+      for (const CollectiveMember& member : collective.members)
+        error = std::max(error, job_.clocks[member.rank].error_ns);
+      if (presence.last_arrival_ns - presence.last_but_one_ns > error)
+        ++job_.last_arrivals[presence.last_rank];
+      for (const CollectiveMember& member : collective.members)
+        if (!collective.one_way || member.rank != collective.members.front().rank)
+          add_wait(member, presence);
+    }
+  }
+
+  // The device waits from its arrival to the last one; what then follows is the transfer. Only the
+  // total of the time in which nothing computed is known, so the transfer counts as exposed first:
+  // the wait is never overstated.
+  void add_wait(const CollectiveMember& member, const Presence& presence) {
+    RankTimes* const times = times_at(member);
+    const RankClock& clock = job_.clocks[member.rank];
+    if (!times || !clock.known || clock.contradicts) return;
+    const CollectiveRecord& call = job_.ranks[member.rank].collectives[member.call];
+    const std::int64_t start = clock.aligned(call.start_ns), length = call.end_ns - call.start_ns;
+    const std::int64_t wait = std::clamp<std::int64_t>(presence.last_arrival_ns - start, 0, length);
+    const std::int64_t exposed =
+        std::clamp<std::int64_t>(call.exposed_ns - (length - wait), 0, wait);
+    times->wait_ns += wait;
+    times->exposed_wait_ns += exposed;
+  }
+
+  static void finish_step(JobStep& step) {
+    for (RankTimes& times : step.times) {
+      times.exposed_wait_ns = std::min(times.exposed_wait_ns, times.exposed_ns);
+      times.own_ns = times.wall_ns - times.exposed_ns;
+    }
+  }
+
+  void average() {
+    job_.times.assign(job_.compared.size(), {});
+    const auto count = static_cast<std::int64_t>(job_.steady_count());
+    for (const JobStep& step : job_.steps)
+      if (step.steady)
+        for (std::size_t i = 0; i < step.times.size(); ++i) add(job_.times[i], step.times[i]);
+    if (count > 0)
+      for (RankTimes& times : job_.times) divide(times, count);
+  }
+
+  std::string group_text(std::uint32_t group) const {
+    const MatchedGroup& what = job_.matching.groups[group];
+    if (what.name.empty()) return "the job";
+    return fmt::format("group {}{}", what.name,
+                       what.description.empty() ? "" : " (" + what.description + ")");
+  }
+
+  void remark_matching() {
+    std::vector<std::uint64_t> calls(job_.ranks.size()), matched(job_.ranks.size());
+    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank)
+      calls[rank] = job_.ranks[rank].collectives.size();
+    for (const MatchedCollective& collective : job_.matching.collectives)
+      for (const CollectiveMember& member : collective.members) ++matched[member.rank];
+    std::vector<char> is_other(job_.ranks.size(), 0);
+    remark_other_models(calls, matched, is_other);
+    for (const Mismatch& mismatch : job_.matching.mismatches)
+      if (is_other[mismatch.rank] == 0) remark_mismatch(mismatch);
+    std::size_t named = 0;
+    for (std::size_t rank = 0; rank < job_.ranks.size() && job_.ranks.size() > 1; ++rank) {
+      if (calls[rank] == matched[rank] || is_other[rank] != 0) continue;
+      if (++named > kMostUnmatchedRemarks) continue;
+      remark(RemarkKind::kUnmatched,
+             fmt::format("rank {}: {} of {} collectives have no partner on other ranks, and are "
+                         "not compared",
+                         job_.numbers[rank], calls[rank] - matched[rank], calls[rank]));
+    }
+    if (named > kMostUnmatchedRemarks)
+      remark(RemarkKind::kUnmatched, fmt::format("{} more ranks have collectives without partners",
+                                                 named - kMostUnmatchedRemarks));
+    remark_clocks(calls);
+  }
+
+  // Hardly anything fits on this rank, while it fits on most others.
+  void remark_other_models(const std::vector<std::uint64_t>& calls,
+                           const std::vector<std::uint64_t>& matched, std::vector<char>& is_other) {
+    std::size_t whole = 0;
+    for (std::size_t rank = 0; rank < calls.size(); ++rank)
+      whole += calls[rank] > 0 && matched[rank] * 10 >= calls[rank] * 9 ? 1 : 0;
+    if (whole * 2 < calls.size() || whole < 2) return;
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+      if (calls[rank] < 4 || matched[rank] * 2 >= calls[rank]) continue;
+      is_other[rank] = 1;
+      remark(RemarkKind::kOtherModel,
+             fmt::format("rank {} runs another program or model: only {} of its {} collectives are "
+                         "those of the other ranks",
+                         job_.numbers[rank], matched[rank], calls[rank]));
+    }
+  }
+
+  void remark_mismatch(const Mismatch& mismatch) {
+    const std::string where =
+        job_.matching.groups[mismatch.group].by_sequence
+            ? fmt::format("collective {} of {}", mismatch.place, group_text(mismatch.group))
+            : fmt::format("collective {}{} of {}", mismatch.place + 1,
+                          mismatch.step >= 0 ? fmt::format(" in step {}", mismatch.step) : "",
+                          group_text(mismatch.group));
+    remark(RemarkKind::kMismatch,
+           fmt::format("{}: rank {} calls {}, the others {}: this ends in a hang or wrong results",
+                       where, job_.numbers[mismatch.rank], mismatch.found, mismatch.expected));
+  }
+
+  void remark_clocks(const std::vector<std::uint64_t>& calls) {
+    std::vector<std::int64_t> unlinked, wrong;
+    for (std::size_t rank = 0; rank < job_.clocks.size(); ++rank) {
+      if (!job_.clocks[rank].known && calls[rank] > 0) unlinked.push_back(job_.numbers[rank]);
+      if (job_.clocks[rank].contradicts) wrong.push_back(job_.numbers[rank]);
+    }
+    if (!unlinked.empty())
+      remark(
+          RemarkKind::kClock,
+          fmt::format("no collective that all ranks wait in links {} {} with rank {}: the clocks "
+                      "cannot be compared, and waits are unknown",
+                      unlinked.size() == 1 ? "rank" : "ranks", ranks_text(unlinked),
+                      job_.numbers.front()));
+    if (!wrong.empty())
+      remark(RemarkKind::kClock,
+             fmt::format("collectives of {} {} contradict each other in time: some of them are not "
+                         "what they seem, and waits there are unknown",
+                         wrong.size() == 1 ? "rank" : "ranks", ranks_text(wrong)));
+  }
+
+  Job job_;
+  std::map<std::pair<std::uint32_t, std::size_t>, std::pair<std::size_t, std::size_t>> place_of_;
+};
+
+}  // namespace
+
+std::int64_t RankTimes::idle_ns() const {
+  return std::accumulate(idle.begin(), idle.end(), std::int64_t{0});
+}
+
+std::uint64_t Job::steady_count() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(steps.begin(), steps.end(), [](const JobStep& step) { return step.steady; }));
+}
+
+Result<Job> build_job(std::vector<RankFile> files) {
+  LANESCOPE_TRY(Job job, make_roster(std::move(files)));
+  return JobMaker(std::move(job)).run();
+}
+
+}  // namespace lanescope::ranks

@@ -1,0 +1,86 @@
+// One distributed job from the summaries of its ranks: who is in it, what does not fit, what each rank
+// did in the steps that all have.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/ranks/clock_offsets.h"
+#include "lanescope/ranks/collective_rates.h"
+#include "lanescope/ranks/match_collectives.h"
+#include "lanescope/ranks/rank_summary.h"
+
+namespace lanescope::ranks {
+
+// What came of one file: its summary, or why there is none.
+struct RankFile {
+  std::string file;
+  std::variant<RankSummary, Error> content;
+};
+
+// Something about the files that the reader must know; one line each.
+enum class RemarkKind : std::uint8_t {
+  kUnreadable,  // a file is no trace
+  kNoRank,      // neither the file nor its name says which rank it is
+  kOtherRank,   // the file's name says another rank than its content
+  kDuplicate,   // two files of one rank
+  kOtherJob,    // world size or backend differ from most others
+  kMissing,     // ranks of the job without a file
+  kTruncated,   // the end of a file is missing
+  kOtherModel,  // hardly any of its collectives are those of the others
+  kMismatch,    // ranks disagree on a collective
+  kUnmatched,   // collectives that could not be matched
+  kNoSteps,     // a rank lacks the steps that the others have
+  kClock,       // collectives contradict each other, or do not link a rank
+};
+const char* remark_name(RemarkKind kind);  // "unreadable", ...
+struct Remark {
+  RemarkKind kind{};
+  std::string text;  // may hold untrusted text of files
+};
+
+// Means over the job's steps, in nanoseconds a step. docs/definitions/ranks.md.
+struct RankTimes {
+  std::int64_t wall_ns = 0, compute_ns = 0, exposed_ns = 0, hidden_ns = 0, copy_ns = 0;
+  std::array<std::int64_t, analysis::kIdleCauseCount> idle{};
+  std::int64_t wait_ns = 0;          // for ranks that arrived later, hidden or not
+  std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
+  std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
+  std::int64_t idle_ns() const;
+  // What communication cost without waiting for others.
+  std::int64_t exposed_transfer_ns() const { return exposed_ns - exposed_wait_ns; }
+};
+
+struct JobStep {
+  std::int64_t number = -1;      // of ProfilerStep#N; -1: counted from the first step of each file
+  std::vector<RankTimes> times;  // one a compared rank: Job::compared
+  bool steady = false;           // on all compared ranks
+};
+
+struct Job {
+  std::vector<RankSummary> ranks;     // by rank; one file a rank
+  std::vector<std::int64_t> numbers;  // rank of each
+  std::optional<std::int64_t> world_size;
+  std::vector<Remark> remarks;
+  Matching matching;
+  std::vector<RankClock> clocks;        // one a rank
+  std::vector<std::uint32_t> compared;  // ranks that have the job's steps: indices into `ranks`
+  std::vector<JobStep> steps;           // that all compared ranks have, in order
+  std::vector<RankTimes> times;         // one a compared rank: means of the steady ones of `steps`
+  std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
+  std::vector<CollectiveRate> rates;
+  std::uint64_t steady_count() const;
+};
+
+// The finish step. The order of `files` does not matter: the result is the same for every order.
+// kInvalidArgument: no file has a summary; the message names the first reason. O(calls log calls).
+Result<Job> build_job(std::vector<RankFile> files);
+
+// The rank that a file's name says: "rank3", "rank_3", "rank-3"; a recording's name.
+std::optional<std::int64_t> rank_in_name(std::string_view path);
+
+}  // namespace lanescope::ranks

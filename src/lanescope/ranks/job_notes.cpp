@@ -1,0 +1,147 @@
+#include "lanescope/ranks/job_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace lanescope::ranks {
+namespace {
+
+// Start values of docs/definitions/ranks.md#notes.
+constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kSmallShare = 0.02, kWaitShare = 0.02;
+constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
+constexpr std::int64_t kSmallBytes = 1 << 20;
+
+double ms(double ns) { return ns / 1e6; }
+
+struct Means {
+  double wall = 0, transfer = 0, hidden = 0, wait = 0, exposed = 0;
+};
+
+Means means_of(const Job& job) {
+  Means means;
+  if (job.times.empty()) return means;
+  const auto count = static_cast<double>(job.times.size());
+  for (const RankTimes& times : job.times) {
+    means.wall += static_cast<double>(times.wall_ns) / count;
+    means.transfer += static_cast<double>(times.exposed_transfer_ns()) / count;
+    means.hidden += static_cast<double>(times.hidden_ns) / count;
+    means.wait += static_cast<double>(times.exposed_wait_ns) / count;
+    means.exposed += static_cast<double>(times.exposed_ns) / count;
+  }
+  return means;
+}
+
+void add(JobVerdict& verdict, NoteKind kind, std::string text) {
+  verdict.notes.push_back({kind, std::move(text)});
+}
+
+void note_waits(const Means& means, JobVerdict& verdict) {
+  if (means.wall <= 0 || means.wait < kWaitShare * means.wall || means.wait < 0.3 * means.exposed)
+    return;
+  add(verdict, NoteKind::kWaitIsNotNetwork,
+      fmt::format("Of the {:.2f} ms that a step shows as exposed communication, {:.2f} ms are "
+                  "waiting for late ranks. The network is not the cause of that part.",
+                  ms(means.exposed), ms(means.wait)));
+}
+
+void note_overlap(const Means& means, JobVerdict& verdict) {
+  if (means.wall <= 0 || means.transfer < kExposedShare * means.wall) return;
+  const double all = means.transfer + means.hidden;
+  add(verdict, NoteKind::kNotHidden,
+      fmt::format(
+          "Communication itself takes {:.2f} ms of a step that no computation hides ({:.0f} "
+          "%){}",
+          ms(means.transfer), 100 * means.transfer / means.wall,
+          means.hidden < kHiddenShare * all
+              ? "; hardly any of it overlaps. Start collectives while the backward pass "
+                "still runs: smaller buckets, prefetch, another stream."
+              : ". Larger messages, fewer bytes or more overlap would shorten it."));
+}
+
+void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
+  const std::uint64_t steps = job.steady_count();
+  if (steps == 0 || job.compared.empty()) return;
+  const RankSummary& rank = job.ranks[job.compared.front()];
+  std::uint64_t small = 0;
+  double time = 0;
+  for (const CollectiveRecord& call : rank.collectives) {
+    if (call.step < 0 || !rank.steps[static_cast<std::size_t>(call.step)].steady) continue;
+    const std::int64_t bytes = rank.kinds[call.kind].bytes;
+    if (bytes < 0 || bytes >= kSmallBytes) continue;
+    ++small;
+    time += static_cast<double>(call.exposed_ns);
+  }
+  std::uint64_t own_steps = 0;
+  for (const RankStep& step : rank.steps) own_steps += step.steady ? 1 : 0;
+  if (own_steps == 0 || small < kManyCollectives * own_steps) return;
+  const double exposed = std::min(time / static_cast<double>(own_steps), means.transfer);
+  if (exposed < kSmallShare * means.wall) return;
+  add(verdict, NoteKind::kSmallCollectives,
+      fmt::format("A step makes {} collectives of less than 1 MiB, which cost {:.2f} ms that no "
+                  "computation hides. Put them into larger buckets, or coalesce them.",
+                  small / own_steps, ms(exposed)));
+}
+
+void note_trust(const Job& job, JobVerdict& verdict) {
+  if (job.world_size && *job.world_size > static_cast<std::int64_t>(job.ranks.size()))
+    add(verdict, NoteKind::kSample,
+        fmt::format("These are {} of the job's {} ranks: a late rank among the others looks like a "
+                    "slow network here.",
+                    job.ranks.size(), *job.world_size));
+  if (!job.world_size && job.ranks.size() > 1)
+    add(verdict, NoteKind::kSample,
+        "The files do not say how many ranks the job has. If some are missing, a late one among "
+        "them looks like a slow network here.");
+  if (verdict.kind != VerdictKind::kUnknown && verdict.steps < kFewSteps)
+    add(verdict, NoteKind::kShortSteps,
+        fmt::format("Only {} step{} could be compared; record at least {} for a firm verdict.",
+                    verdict.steps, verdict.steps == 1 ? "" : "s", kFewSteps + 1));
+  const bool late_host = verdict.kind == VerdictKind::kStraggler && !verdict.causes.empty() &&
+                         verdict.causes.front().cause == LateCause::kHost;
+  if (late_host &&
+      static_cast<double>(verdict.late_ns) < 0.2 * static_cast<double>(verdict.step_ns))
+    add(verdict, NoteKind::kProfiler,
+        "The profiler slows the CPU down, and not equally on all ranks. Compare the step times of "
+        "a run without it before changing code.");
+}
+
+// Waiting for ranks without a file looks like communication.
+bool has_all_ranks(const Job& job) {
+  return job.world_size && *job.world_size == static_cast<std::int64_t>(job.compared.size());
+}
+
+}  // namespace
+
+const char* note_name(NoteKind kind) {
+  switch (kind) {
+    case NoteKind::kNotHidden:
+      return "not-hidden";
+    case NoteKind::kSmallCollectives:
+      return "small-collectives";
+    case NoteKind::kWaitIsNotNetwork:
+      return "wait-is-not-network";
+    case NoteKind::kProfiler:
+      return "profiler";
+    case NoteKind::kSample:
+      return "sample";
+    case NoteKind::kShortSteps:
+      return "few-steps";
+  }
+  return "";
+}
+
+void add_job_notes(const Job& job, JobVerdict& verdict) {
+  const Means means = means_of(job);
+  if (verdict.kind != VerdictKind::kUnknown) {
+    note_waits(means, verdict);
+    if (has_all_ranks(job)) {
+      note_overlap(means, verdict);
+      note_small(job, means, verdict);
+    }
+  }
+  note_trust(job, verdict);
+}
+
+}  // namespace lanescope::ranks

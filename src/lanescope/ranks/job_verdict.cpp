@@ -1,0 +1,328 @@
+// A rank's own time is its step without communication that nothing hides: computing, copies and
+// idleness. All ranks of a synchronous job have equal steps, because they wait for each other; their own
+// times differ, and the longest one is the job's. A straggler is a group of at most half of the ranks
+// whose own times lie above all others in nearly every step, by more than the clocks' error and 3 % of a
+// step, by more than all other ranks differ, and which the others really wait for: they arrive last,
+// and the others wait.
+#include "lanescope/ranks/job_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "lanescope/analysis/steps.h"
+#include "lanescope/ranks/job_notes.h"
+
+namespace lanescope::ranks {
+namespace {
+
+using analysis::lower_median;
+
+using analysis::IdleCause;
+
+constexpr double kShareOfStep = 0.03;
+constexpr double kLateSteps = 0.75;  // of the steps, in which a straggler is late
+constexpr std::int64_t kLeastNs = 50'000;
+
+std::int64_t idle_of(const RankTimes& times, IdleCause cause) {
+  return times.idle[static_cast<std::size_t>(cause)];
+}
+
+std::int64_t host_idle(const RankTimes& times) {
+  return idle_of(times, IdleCause::kHostLate) + idle_of(times, IdleCause::kAfterSync) +
+         idle_of(times, IdleCause::kLaunchLatency) + idle_of(times, IdleCause::kBeforeFirstWork) +
+         idle_of(times, IdleCause::kAfterLastWork);
+}
+
+bool is_input(const std::string& name) { return name.find("DataLoader") != std::string::npos; }
+
+class Judge {
+ public:
+  explicit Judge(const Job& job) : job_(job) {}
+
+  JobVerdict run() {
+    if (const std::string reason = unknown_because(); !reason.empty()) {
+      verdict_.reason = reason;
+      add_job_notes(job_, verdict_);
+      return std::move(verdict_);
+    }
+    measure();
+    if (!find_straggler() && !find_rotating() && !find_uneven())
+      verdict_.kind = VerdictKind::kBalanced;
+    add_job_notes(job_, verdict_);
+    return std::move(verdict_);
+  }
+
+ private:
+  std::string unknown_because() const {
+    if (job_.ranks.size() < 2) return "there is the trace of one rank only";
+    if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
+    std::uint64_t blocking = 0;
+    for (const MatchedCollective& collective : job_.matching.collectives)
+      blocking += collective.blocking || collective.one_way ? 1 : 0;
+    if (blocking == 0) return "no collective was found on more than one rank";
+    for (const std::uint32_t rank : job_.compared)
+      if (!job_.clocks[rank].known || job_.clocks[rank].contradicts)
+        return fmt::format("the clock of rank {} could not be aligned", job_.numbers[rank]);
+    return {};
+  }
+
+  // Late ranks differ from others by more than this, or are not late.
+  void measure() {
+    std::vector<std::int64_t> walls;
+    for (const RankTimes& times : job_.times) walls.push_back(times.wall_ns);
+    for (const std::uint32_t rank : job_.compared) {
+      verdict_.error_ns = std::max(verdict_.error_ns, job_.clocks[rank].error_ns);
+      verdict_.on_cpu |= job_.ranks[rank].device_count == 0;
+    }
+    verdict_.step_ns = std::accumulate(walls.begin(), walls.end(), std::int64_t{0}) /
+                       static_cast<std::int64_t>(walls.size());
+    verdict_.threshold_ns =
+        std::max({kLeastNs, verdict_.error_ns,
+                  static_cast<std::int64_t>(kShareOfStep * static_cast<double>(verdict_.step_ns))});
+    verdict_.steps = job_.steady_count();
+  }
+
+  std::vector<std::size_t> by_own_time() const {
+    std::vector<std::size_t> order(job_.times.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return job_.times[a].own_ns < job_.times[b].own_ns;
+    });
+    return order;
+  }
+
+  // In this step, the shortest own time of the late ones minus the longest of the others.
+  static std::int64_t lead(const JobStep& step, const std::set<std::size_t>& late) {
+    std::int64_t least = INT64_MAX, most = INT64_MIN;
+    for (std::size_t i = 0; i < step.times.size(); ++i)
+      if (late.contains(i))
+        least = std::min(least, step.times[i].own_ns);
+      else
+        most = std::max(most, step.times[i].own_ns);
+    return least - most;
+  }
+
+  bool find_straggler() {
+    const std::vector<std::size_t> order = by_own_time();
+    std::size_t cut = 0;
+    std::int64_t widest = 0;
+    for (std::size_t i = (order.size() + 1) / 2; i < order.size(); ++i) {
+      const std::int64_t gap = job_.times[order[i]].own_ns - job_.times[order[i - 1]].own_ns;
+      if (gap > widest) {
+        widest = gap;
+        cut = i;
+      }
+    }
+    const std::int64_t spread = job_.times[order.back()].own_ns - job_.times[order.front()].own_ns;
+    if (widest <= verdict_.threshold_ns || widest * 2 <= spread) return false;
+    const std::set<std::size_t> late(order.begin() + static_cast<std::ptrdiff_t>(cut), order.end());
+    std::uint64_t late_steps = 0;
+    for (const JobStep& step : job_.steps)
+      if (step.steady && lead(step, late) > verdict_.threshold_ns / 2) ++late_steps;
+    if (static_cast<double>(late_steps) < kLateSteps * static_cast<double>(verdict_.steps))
+      return false;
+    const std::int64_t late_ns =
+        job_.times[order.back()].own_ns - job_.times[order[cut - 1]].own_ns;
+    if (!others_wait_for(late, late_ns)) return false;
+    verdict_.kind = VerdictKind::kStraggler;
+    verdict_.late_ns = late_ns;
+    verdict_.late_steps = late_steps;
+    for (const std::size_t i : late) verdict_.ranks.push_back(job_.numbers[job_.compared[i]]);
+    std::sort(verdict_.ranks.begin(), verdict_.ranks.end());
+    find_since(late);
+    find_causes(late);
+    return true;
+  }
+
+  // The late ones are last at most collectives whose last arrival is certain, and the others wait for
+  // them a good part of the time, hidden or not.
+  bool others_wait_for(const std::set<std::size_t>& late, std::int64_t late_ns) const {
+    std::uint64_t last = 0, all = 0;
+    std::int64_t wait = 0;
+    for (std::size_t i = 0; i < job_.times.size(); ++i) {
+      const std::uint64_t arrivals = job_.last_arrivals[job_.compared[i]];
+      all += arrivals;
+      if (late.contains(i))
+        last += arrivals;
+      else
+        wait += job_.times[i].wait_ns;
+    }
+    const auto others = static_cast<std::int64_t>(job_.times.size() - late.size());
+    return last * 2 > all && wait * 4 > late_ns * others;
+  }
+
+  void find_since(const std::set<std::size_t>& late) {
+    verdict_.since_start = true;
+    for (auto step = job_.steps.rbegin(); step != job_.steps.rend(); ++step) {
+      if (lead(*step, late) <= verdict_.threshold_ns / 2) {
+        verdict_.since_start = false;
+        break;
+      }
+      verdict_.since_step = step->number;
+    }
+  }
+
+  // Own time = compute + copies + idle.
+  void find_causes(const std::set<std::size_t>& late) {
+    const auto longer = [&](auto part) {
+      std::vector<std::int64_t> others;
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < job_.times.size(); ++i)
+        if (late.contains(i))
+          sum += part(job_.times[i]);
+        else
+          others.push_back(part(job_.times[i]));
+      return sum / static_cast<std::int64_t>(late.size()) - lower_median(std::move(others));
+    };
+    find_host_part(late);
+    const LateCause host = is_input(verdict_.host_part) ? LateCause::kInput : LateCause::kHost;
+    verdict_.causes = {
+        {LateCause::kCompute, longer([](const RankTimes& t) { return t.compute_ns; })},
+        {host, longer(host_idle)},
+        {LateCause::kCopies, longer([](const RankTimes& t) { return t.copy_ns; })},
+        {LateCause::kOtherIdle,
+         longer([](const RankTimes& t) { return t.idle_ns() - host_idle(t); })}};
+    std::stable_sort(
+        verdict_.causes.begin(), verdict_.causes.end(),
+        [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
+    find_kernels(late);
+  }
+
+  // What the CPU of the late rank does longest, compared with the same on another rank.
+  void find_host_part(const std::set<std::size_t>& late) {
+    const std::uint32_t rank = job_.compared[*late.begin()];
+    std::vector<std::vector<HostPart>> others;
+    for (std::size_t i = 0; i < job_.compared.size(); ++i)
+      if (!late.contains(i)) others.push_back(job_.ranks[job_.compared[i]].host_parts);
+    std::int64_t most = 0;
+    for (const HostPart& part : job_.ranks[rank].host_parts) {
+      std::vector<std::int64_t> same;
+      for (const auto& parts : others) {
+        const auto found = std::find_if(parts.begin(), parts.end(), [&](const HostPart& each) {
+          return each.name == part.name;
+        });
+        same.push_back(found == parts.end() ? 0 : found->time_ns);
+      }
+      const std::int64_t more = part.time_ns - lower_median(std::move(same));
+      if (more <= most) continue;
+      most = more;
+      verdict_.host_part = part.name;
+    }
+    std::int64_t steady = 0;
+    for (const RankStep& step : job_.ranks[rank].steps) steady += step.steady ? 1 : 0;
+    verdict_.host_part_ns = steady > 0 ? most / steady : 0;
+  }
+
+  // Equal kernels that take longer mean a slow GPU; other kernels or grids mean other work.
+  void find_kernels(const std::set<std::size_t>& late) {
+    const auto hashes = [&](std::size_t compared) {
+      std::vector<std::uint64_t> out;
+      for (const RankStep& step : job_.ranks[job_.compared[compared]].steps)
+        if (step.steady) out.push_back(step.shapes_hash);
+      return out;
+    };
+    if (verdict_.steps == 0 || job_.ranks[job_.compared.front()].steps.front().kernels == 0) return;
+    std::size_t other = 0;
+    while (late.contains(other)) ++other;
+    verdict_.same_kernels = std::all_of(late.begin(), late.end(),
+                                        [&](std::size_t i) { return hashes(i) == hashes(other); });
+  }
+
+  bool find_rotating() {
+    std::set<std::size_t> slowest;
+    std::uint64_t late_steps = 0;
+    std::int64_t lost = 0;
+    for (const JobStep& step : job_.steps) {
+      if (!step.steady) continue;
+      std::vector<std::int64_t> own;
+      for (const RankTimes& times : step.times) own.push_back(times.own_ns);
+      const auto most = std::max_element(own.begin(), own.end());
+      const std::int64_t mean = std::accumulate(own.begin(), own.end(), std::int64_t{0}) /
+                                static_cast<std::int64_t>(own.size());
+      lost += *most - mean;
+      if (*most - lower_median(own) <= verdict_.threshold_ns) continue;
+      ++late_steps;
+      slowest.insert(static_cast<std::size_t>(most - own.begin()));
+    }
+    const auto steps = static_cast<double>(verdict_.steps);
+    if (verdict_.steps < 3 || slowest.size() < 2 || static_cast<double>(late_steps) < 0.6 * steps)
+      return false;
+    verdict_.kind = VerdictKind::kRotating;
+    verdict_.late_steps = late_steps;
+    verdict_.late_ns = lost / static_cast<std::int64_t>(verdict_.steps);
+    for (const std::size_t i : slowest) verdict_.ranks.push_back(job_.numbers[job_.compared[i]]);
+    return verdict_.late_ns > verdict_.threshold_ns;
+  }
+
+  bool find_uneven() {
+    verdict_.ranks.clear();
+    verdict_.kind = VerdictKind::kUnknown;
+    verdict_.late_ns = 0;
+    verdict_.late_steps = 0;
+    const std::vector<std::size_t> order = by_own_time();
+    const std::int64_t most = job_.times[order.back()].own_ns;
+    std::int64_t sum = 0;
+    for (const RankTimes& times : job_.times) sum += times.own_ns;
+    const std::int64_t lost = most - sum / static_cast<std::int64_t>(job_.times.size());
+    if (lost <= verdict_.threshold_ns || job_.times.size() < 3) return false;
+    std::uint64_t late_steps = 0;
+    for (const JobStep& step : job_.steps) {
+      if (!step.steady) continue;
+      std::int64_t longest = 0;
+      for (const RankTimes& times : step.times) longest = std::max(longest, times.own_ns);
+      late_steps += step.times[order.back()].own_ns >= longest - verdict_.threshold_ns / 2 ? 1 : 0;
+    }
+    if (static_cast<double>(late_steps) < kLateSteps * static_cast<double>(verdict_.steps))
+      return false;
+    verdict_.kind = VerdictKind::kUneven;
+    verdict_.late_ns = lost;
+    verdict_.late_steps = late_steps;
+    verdict_.ranks = {job_.numbers[job_.compared[order.back()]]};
+    find_causes({order.back()});
+    return true;
+  }
+
+  const Job& job_;
+  JobVerdict verdict_;
+};
+
+}  // namespace
+
+const char* verdict_name(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kUnknown:
+      return "unknown";
+    case VerdictKind::kBalanced:
+      return "balanced";
+    case VerdictKind::kStraggler:
+      return "straggler";
+    case VerdictKind::kRotating:
+      return "rotating";
+    case VerdictKind::kUneven:
+      return "uneven";
+  }
+  return "";
+}
+
+const char* cause_name(LateCause cause) {
+  switch (cause) {
+    case LateCause::kCompute:
+      return "compute";
+    case LateCause::kHost:
+      return "cpu";
+    case LateCause::kInput:
+      return "input";
+    case LateCause::kCopies:
+      return "copies";
+    case LateCause::kOtherIdle:
+      return "other-idle";
+  }
+  return "";
+}
+
+JobVerdict judge_job(const Job& job) { return Judge(job).run(); }
+
+}  // namespace lanescope::ranks

@@ -1,0 +1,71 @@
+// What holds a job up: one rank, uneven work, communication that nothing hides; or nothing.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/ranks/job.h"
+
+namespace lanescope::ranks {
+
+enum class VerdictKind : std::uint8_t {
+  kUnknown,    // too little is known: one rank, no common steps, clocks not linked
+  kBalanced,   // no rank holds the others up
+  kStraggler,  // the same ranks are late in nearly every step
+  kRotating,   // in every step somebody is late, but not always the same rank
+  kUneven,     // ranks differ steadily, without one that stands out
+};
+const char* verdict_name(VerdictKind kind);  // "straggler", ...
+
+// What the late ranks did longer than the others.
+enum class LateCause : std::uint8_t { kCompute, kHost, kInput, kCopies, kOtherIdle };
+const char* cause_name(LateCause cause);  // "compute", "cpu", "input", "copies", ...
+
+struct CausePart {
+  LateCause cause{};
+  std::int64_t longer_ns = 0;  // a step; the late ranks' mean minus the others' median
+};
+
+// A second observation, which may be true next to any verdict.
+enum class NoteKind : std::uint8_t {
+  kNotHidden,         // communication itself, without waits, is on the wall
+  kSmallCollectives,  // many collectives of little data
+  kWaitIsNotNetwork,  // time in collectives that is waiting for late ranks
+  kProfiler,    // the profiler slows the CPU, unevenly: a small lateness of a CPU may be its own
+  kSample,      // files of few of the job's ranks
+  kShortSteps,  // too few steps
+};
+const char* note_name(NoteKind kind);
+struct JobNote {
+  NoteKind kind{};
+  std::string text;  // no text of files
+};
+
+// Nanoseconds a step, means over the steady steps. docs/definitions/ranks.md#verdict.
+struct JobVerdict {
+  VerdictKind kind = VerdictKind::kUnknown;
+  std::vector<std::int64_t> ranks;  // the late ones, by number
+  std::int64_t step_ns = 0;         // the mean step of the job
+  // How much longer the late ranks' own time is than the slowest other's; kRotating, kUneven: than the
+  // mean of all ranks.
+  std::int64_t late_ns = 0;
+  std::int64_t error_ns = 0;      // the largest error of the clocks
+  std::int64_t threshold_ns = 0;  // less is no verdict
+  std::int64_t since_step = -1;   // first step of the unbroken run up to the end; -1: unknown
+  bool since_start = false;       // since the first step of the files
+  std::uint64_t late_steps = 0, steps = 0;
+  std::vector<CausePart> causes;  // of kStraggler: most first
+  // The late ranks run the same kernels with the same grids; none: there are no kernels.
+  std::optional<bool> same_kernels;
+  bool on_cpu = false;            // the job computes on CPUs
+  std::string host_part;          // kHost, kInput: what the late rank's CPU did most; untrusted
+  std::int64_t host_part_ns = 0;  // a step
+  std::string reason;             // kUnknown: why
+  std::vector<JobNote> notes;
+};
+
+// Any thread. O(ranks steps).
+JobVerdict judge_job(const Job& job);
+
+}  // namespace lanescope::ranks

@@ -1,0 +1,33 @@
+// The collectives of one trace in the order in which the rank called them, whatever ran them: a GPU,
+// another device, or the CPU.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lanescope/analysis/interval_union.h"
+#include "lanescope/explain/facts.h"
+#include "lanescope/ranks/rank_summary.h"
+
+namespace lanescope::ranks {
+
+// Nanoseconds since Trace::base_time_ns().
+struct FoundCall {
+  CollectiveKind kind;  // `group` is not set
+  ProcessGroup group;   // as the call itself describes it
+  std::int64_t launch_ns = 0, start_ns = 0, end_ns = 0;
+  std::optional<std::int64_t> sequence;
+};
+
+struct RankCalls {
+  std::vector<FoundCall> calls;  // by launch, then start
+  // Kernels of collectives that were launched before the recording, or that lack the metadata that
+  // others have.
+  std::uint64_t unlinked = 0;
+  analysis::IntervalUnion compute, communication, compute_or_communication;
+};
+
+// docs/definitions/ranks.md#collectives. O(n log n). Any thread.
+RankCalls find_rank_calls(const explain::Facts& facts);
+
+}  // namespace lanescope::ranks

@@ -1,0 +1,27 @@
+// Reads the files of a job with several threads: one summary a file, or the reason why there is none.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "lanescope/base/result.h"
+#include "lanescope/model/trace.h"
+#include "lanescope/ranks/job.h"
+
+namespace lanescope::ranks {
+
+struct ReadRanksOptions {
+  std::size_t workers = 1;  // at least 1
+  // How a trace is read: format::read_trace(), which this folder may not use. Any thread.
+  std::function<Result<Trace>(const std::string& path)> read_trace;
+  // Called after each file with how many are done; by one thread at a time.
+  std::function<void(std::size_t done, std::size_t total)> progress;
+};
+
+// In the order of `paths`, whatever thread read which: the result is the same for any number of
+// workers. Part files add several. The largest file goes first, so that it does not end alone. Memory:
+// one trace a worker, and the summaries. Never fails as a whole.
+std::vector<RankFile> read_rank_files(const std::vector<std::string>& paths,
+                                      const ReadRanksOptions& options);
+
+}  // namespace lanescope::ranks

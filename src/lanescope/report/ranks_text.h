@@ -1,0 +1,18 @@
+// The text, JSON and CSV of `lanescope ranks`. docs/definitions/ranks.md.
+#pragma once
+#include <string>
+
+#include "lanescope/ranks/job.h"
+#include "lanescope/ranks/job_verdict.h"
+
+namespace lanescope::report {
+
+// The job in a line, what does not fit, the verdict, a line a rank (of more than 16 ranks the extremes
+// and the median), bandwidths, what to look at next.
+std::string ranks_text(const ranks::Job& job, const ranks::JobVerdict& verdict);
+// Everything; docs/formats/json_output.md.
+std::string ranks_json(const ranks::Job& job, const ranks::JobVerdict& verdict);
+// A header, and a line a rank. Times are whole nanoseconds; unknown is an empty field.
+std::string ranks_csv(const ranks::Job& job);
+
+}  // namespace lanescope::report

@@ -1,0 +1,135 @@
+#include "lanescope/report/ranks_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lanescope/ranks/roster.h"
+#include "lanescope/report/explain_screen.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using ranks::CausePart;
+using ranks::JobVerdict;
+using ranks::LateCause;
+using ranks::VerdictKind;
+
+double percent(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+std::string ranks_subject(const JobVerdict& verdict) {
+  return fmt::format("{} {}", verdict.ranks.size() == 1 ? "Rank" : "Ranks",
+                     ranks::ranks_text(verdict.ranks));
+}
+
+const char* kernels_text(const JobVerdict& verdict) {
+  if (!verdict.same_kernels) return "";
+  return *verdict.same_kernels
+             ? ", with the same kernels and grids as the others: a slower GPU (clock, heat, "
+               "another "
+               "program) rather than more work"
+             : ", with other kernels or grids than the others: more work (larger or longer inputs) "
+               "rather than a slower GPU";
+}
+
+std::string cause_text(const CausePart& part, const JobVerdict& verdict) {
+  const std::string longer = rounded_time(part.longer_ns);
+  const bool one = verdict.ranks.size() == 1;
+  const char* its =
+      verdict.on_cpu ? (one ? "Its CPU" : "Their CPUs") : (one ? "Its GPU" : "Their GPUs");
+  switch (part.cause) {
+    case LateCause::kCompute:
+      return fmt::format("{} compute{} {} longer{}", its, one ? "s" : "", longer,
+                         kernels_text(verdict));
+    case LateCause::kHost:
+    case LateCause::kInput:
+      return fmt::format(
+          "{} {} {} longer for {} CPU{}", its, one ? "waits" : "wait", longer,
+          one ? "its" : "their",
+          verdict.host_part.empty()
+              ? ""
+              : fmt::format(", which spends {} there in {}", rounded_time(verdict.host_part_ns),
+                            shorten(one_line(verdict.host_part), 80)));
+    case LateCause::kCopies:
+      return fmt::format("{} {} {} longer in copies that nothing hides", its, one ? "is" : "are",
+                         longer);
+    case LateCause::kOtherIdle:
+      return fmt::format("{} {} idle {} longer, for a reason that the trace does not show", its,
+                         one ? "is" : "are", longer);
+  }
+  return {};
+}
+
+// The largest part, and others of at least a quarter of the lateness.
+void add_causes(const JobVerdict& verdict, std::vector<std::string>& sentences) {
+  bool any = false;
+  for (const CausePart& part : verdict.causes) {
+    if (part.longer_ns <= 0 || (any && part.longer_ns * 4 < verdict.late_ns)) break;
+    any = true;
+    sentences.push_back(cause_text(part, verdict) + ".");
+  }
+}
+
+std::string since_text(const JobVerdict& verdict) {
+  const std::string in = fmt::format("in {} of {} steps", verdict.late_steps, verdict.steps);
+  if (verdict.since_start) return in + ", from the first recorded step on";
+  if (verdict.since_step >= 0) return fmt::format("{}, since step {}", in, verdict.since_step);
+  return in;
+}
+
+std::vector<std::string> straggler_sentences(const JobVerdict& verdict) {
+  const bool one = verdict.ranks.size() == 1;
+  std::vector<std::string> out = {fmt::format(
+      "{} {} the others up: {} need{} {} more of its own in each step than the slowest other rank "
+      "({:.0f} % of a step of {}), {}.",
+      ranks_subject(verdict), one ? "holds" : "hold", one ? "it" : "they", one ? "s" : "",
+      rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
+      rounded_time(verdict.step_ns), since_text(verdict))};
+  if (!one) {
+    const std::string from = "more of its own";
+    out[0].replace(out[0].find(from), from.size(), "more of their own");
+  }
+  add_causes(verdict, out);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
+  switch (verdict.kind) {
+    case VerdictKind::kUnknown:
+      return {fmt::format("No verdict: {}.", one_line(verdict.reason))};
+    case VerdictKind::kBalanced:
+      return {
+          fmt::format("No rank holds the others up: in a step of {}, their own times differ by "
+                      "less than {} (the clocks' error is {}).",
+                      rounded_time(verdict.step_ns), rounded_time(verdict.threshold_ns),
+                      rounded_time(verdict.error_ns))};
+    case VerdictKind::kStraggler:
+      return straggler_sentences(verdict);
+    case VerdictKind::kRotating:
+      return {fmt::format(
+          "The work is uneven, and not always on the same rank: in {} of {} steps one rank needs "
+          "longer than the others (ranks {}). Each step loses {} to it ({:.0f} % of {}). Usual "
+          "causes: inputs of different length, or a CPU that is interrupted.",
+          verdict.late_steps, verdict.steps, ranks::ranks_text(verdict.ranks),
+          rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
+          rounded_time(verdict.step_ns))};
+    case VerdictKind::kUneven: {
+      std::vector<std::string> out = {fmt::format(
+          "The work is uneven: rank {} needs longest in {} of {} steps, {} more than the mean of "
+          "all ranks ({:.0f} % of a step of {}), and the others lie in between.",
+          ranks::ranks_text(verdict.ranks), verdict.late_steps, verdict.steps,
+          rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
+          rounded_time(verdict.step_ns))};
+      add_causes(verdict, out);
+      return out;
+    }
+  }
+  return {};
+}
+
+}  // namespace lanescope::report

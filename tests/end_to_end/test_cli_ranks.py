@@ -1,0 +1,193 @@
+"""`lanescope ranks`: real jobs, drawn jobs with planted faults, parts, and files that do not fit."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+from conftest import DATA, NEEDS_SHARED_TRACES, SHARED_TRACES, SOURCE
+
+sys.path.insert(0, str(SOURCE / "tools"))
+import draw_job  # noqa: E402
+
+STRAGGLER = str(DATA / "ddp4" / "straggler")
+
+
+def job_of(run, folder, *flags):
+    ran = run("ranks", str(folder), "--json", *flags)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+def drawn(tmp_path: pathlib.Path, *flags: str):
+    truth = draw_job.draw([str(tmp_path / "job"), *flags])
+    return tmp_path / "job", truth
+
+
+def remarks(job, kind):
+    return [remark["text"] for remark in job["remarks"] if remark["kind"] == kind]
+
+
+# Rank 1 sleeps 10 ms in each step (measured from its own trace: 10.2 ms between its GPU's work).
+def test_a_real_straggler_is_named_with_what_it_did(run):
+    job = job_of(run, STRAGGLER)
+    verdict = job["verdict"]
+    assert verdict["kind"] == "straggler" and verdict["ranks"] == [1]
+    assert 9.5e6 < verdict["late_ns"] < 11e6
+    assert verdict["causes"][0]["cause"] == "cpu"
+    assert "ProfilerStep" in verdict["host_part"]
+    assert any(note["kind"] == "wait-is-not-network" for note in verdict["notes"])
+    assert [rank["last_arrivals"] for rank in job["ranks"]] == [0, 39, 0, 0]
+    for rank in job["ranks"]:
+        # Ranks of one machine: their clocks agree.
+        assert abs(rank["clock"].get("offset_ns", 0)) < 50_000
+        step = rank["per_step"]
+        assert step["step_ns"] == pytest.approx(step["own_ns"] + step["exposed_communication_ns"], abs=2)
+        assert step["own_ns"] == pytest.approx(step["compute_ns"] + step["idle_ns"] + step["exposed_copy_ns"], abs=12)
+    assert "Rank 1 holds the others up" in run("ranks", STRAGGLER).out
+
+
+@pytest.mark.skipif(not SHARED_TRACES.is_dir(), reason=NEEDS_SHARED_TRACES + "; the drawn jobs below stand in")
+def test_a_real_healthy_job_gets_no_verdict(run):
+    job = job_of(run, SHARED_TRACES / "ddp4" / "healthy")
+    assert job["verdict"]["kind"] == "balanced" and job["remarks"] == []
+
+
+@pytest.mark.parametrize("fault,kind,cause", [
+    ("none", "balanced", None), ("straggler-cpu", "straggler", "cpu"), ("straggler-gpu", "straggler", "compute"),
+    ("straggler-input", "straggler", "input"), ("rotating", "rotating", None), ("uneven", "uneven", "compute"),
+])
+def test_planted_faults_are_found(run, tmp_path, fault, kind, cause):
+    folder, truth = drawn(tmp_path, "--fault", fault, "--ranks", "5", "--offset-us", "4000")
+    verdict = job_of(run, folder)["verdict"]
+    assert verdict["kind"] == kind
+    if kind == "straggler":
+        assert verdict["ranks"] == [truth["late_rank"]]
+        assert verdict["late_ns"] == pytest.approx(truth["late_us"] * 1000, rel=0.05)
+    if cause:
+        assert verdict["causes"][0]["cause"] == cause
+
+
+def test_a_fault_that_begins_later_says_since_when(run, tmp_path):
+    folder, truth = drawn(tmp_path, "--fault", "straggler-cpu", "--steps", "12", "--since", "3")
+    verdict = job_of(run, folder)["verdict"]
+    assert verdict["kind"] == "straggler"
+    assert verdict["since_step"] == truth["since_step"] and not verdict["since_start"]
+
+
+# 30 us of a 5 ms step are no news, whoever has them.
+def test_a_small_lateness_is_no_verdict(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--fault", "straggler-cpu", "--late-us", "30")
+    assert job_of(run, folder)["verdict"]["kind"] == "balanced"
+
+
+def test_communication_that_nothing_hides_is_named(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--fault", "one-bucket")
+    notes = [note["kind"] for note in job_of(run, folder)["verdict"]["notes"]]
+    assert "not-hidden" in notes
+    folder, _ = drawn(tmp_path / "healthy")
+    assert "not-hidden" not in [note["kind"] for note in job_of(run, folder)["verdict"]["notes"]]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clock_offsets_lie_within_their_error(run, tmp_path, seed):
+    drift = ["--drift-ppm", "50", "--steps", "30", "--kernel-us", "9000"] if seed % 2 else []
+    folder, truth = drawn(tmp_path, "--ranks", "6", "--offset-us", "20000", "--seed", str(seed), "--sequence-numbers", *drift)
+    for rank, offset in zip(job_of(run, folder)["ranks"], truth["offsets_us"]):
+        if rank["rank"] == 0:
+            continue
+        clock = rank["clock"]
+        if drift:  # the offset is that of the middle of the recording, about 3 s after the offset was planted
+            assert clock["drift_ppm"] == pytest.approx(truth["drifts"][rank["rank"]] * 1e6, abs=5)
+        else:
+            assert abs(clock["offset_ns"] - offset * 1000) <= clock["error_ns"]
+            assert clock["lowest_ns"] <= offset * 1000 <= clock["highest_ns"]
+
+
+@pytest.mark.parametrize("fault,kind,text", [
+    ("truncated", "truncated", "rank1.json ends in the middle"),
+    ("duplicate", "duplicate", "is rank 1 as well"),
+    ("missing", "missing", "no file of rank 1: what it did is unknown"),
+    ("other-job", "other-job", "rank1.json is left out: it is of another job, with 8 ranks on nccl"),
+    ("other-model", "other-model", "rank 1 runs another program or model"),
+    ("mismatch", "mismatch", "rank 1 calls allreduce of 3000000 Float, the others allreduce of 1500000 Float"),
+    ("lost-records", "unmatched", "rank 1: "),
+    ("not-a-trace", "unreadable", "rank1.json is left out: "),
+])
+def test_what_does_not_fit_gets_a_line_and_the_report_goes_on(run, tmp_path, fault, kind, text):
+    folder, _ = drawn(tmp_path, "--fault", fault)
+    job = job_of(run, folder)
+    lines = remarks(job, kind)
+    assert lines and text in lines[0], job["remarks"]
+    assert sum(rank["compared"] for rank in job["ranks"]) >= 3
+    assert job["verdict"]["kind"] != "straggler"
+    assert text in " ".join(run("ranks", str(folder)).out.replace("\n  ", " ").split("\n"))
+
+
+def test_any_number_of_workers_and_parts_gives_the_same_bytes(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "9", "--fault", "straggler-gpu", "--offset-us", "3000", "--gzip")
+    expected = run("ranks", str(folder), "--json", "-j", "1").out
+    for jobs in ("2", "3", "8"):
+        assert run("ranks", str(folder), "--json", "-j", jobs).out == expected
+    parts = []
+    for i in range(4):
+        parts.append(str(tmp_path / f"part{i}.lsranks"))
+        ran = run("ranks", str(folder), "--shard", f"{i}/4", "-o", parts[-1])
+        assert ran.code == 0, ran.err
+    assert run("ranks", *reversed(parts), "--json").out == expected
+    assert run("ranks", str(tmp_path / "part*.lsranks"), "--json").out == expected
+    assert all(pathlib.Path(part).stat().st_size < 200_000 * 3 for part in parts)
+
+
+def test_a_part_that_was_cut_says_so(run, tmp_path):
+    folder, _ = drawn(tmp_path)
+    part = tmp_path / "all.lsranks"
+    assert run("ranks", str(folder), "--shard", "0/1", "-o", str(part)).code == 0
+    lines = part.read_text().splitlines(keepends=True)
+    part.write_text("".join(lines[:3]))
+    job = job_of(run, part)
+    assert any("the part ends early, after 2 ranks" in line for line in remarks(job, "unreadable"))
+
+
+def test_many_files_in_one_folder_show_the_extremes(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "40", "--steps", "4", "--kernels", "6", "--buckets", "2", "--fault", "straggler-cpu",
+                      "--late-rank", "23")
+    ran = run("ranks", str(folder))
+    assert ran.code == 0 and "Rank 23 holds the others up" in ran.out
+    assert len(ran.out.splitlines()) < 40 and "median" in ran.out
+    rows = list(csv.DictReader(io.StringIO(run("ranks", str(folder), "--csv").out)))
+    assert len(rows) == 40 and rows[23]["rank"] == "23"
+    assert max(rows, key=lambda row: int(row["own_ns"]))["rank"] == "23"
+
+
+def test_eight_ranks_fit_a_screen(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "8", "--fault", "straggler-cpu")
+    out = run("ranks", str(folder)).out
+    assert len(out.splitlines()) <= 40
+    assert all(len(line) <= 110 for line in out.splitlines() if "lanescope " not in line)
+
+
+def test_ranks_in_folders_and_one_file(run, tmp_path):
+    folder, _ = drawn(tmp_path)
+    for rank in range(4):
+        (tmp_path / "nested" / f"rank_{rank}").mkdir(parents=True)
+        shutil.move(str(folder / f"rank{rank}.json"), tmp_path / "nested" / f"rank_{rank}" / "trace.json")
+    assert len(job_of(run, tmp_path / "nested")["ranks"]) == 4
+    one = job_of(run, tmp_path / "nested" / "rank_2" / "trace.json")
+    assert one["verdict"]["kind"] == "unknown" and "one rank only" in one["verdict"]["text"]
+
+
+def test_wrong_paths_and_flags_get_one_line(run, tmp_path):
+    assert "found nothing at" in run("ranks", str(tmp_path / "nowhere")).complaint()
+    (tmp_path / "empty").mkdir()
+    assert "found none in" in run("ranks", str(tmp_path / "empty")).complaint()
+    assert run("ranks").code == 2
+    assert "--shard expects I/N" in run("ranks", STRAGGLER, "--shard", "4/4", "-o", "x").complaint()
+    assert "belong together" in run("ranks", STRAGGLER, "--shard", "0/4").complaint()
+    assert run("ranks", STRAGGLER, "--json", "--csv").code == 2
