@@ -16,7 +16,7 @@ ColumnUse use_of(const TableData& table, std::size_t column) {
 
 bool is_sortable(const TableData& table, std::size_t column) {
   const ColumnUse use = use_of(table, column);
-  return use == ColumnUse::kKey || use == ColumnUse::kTime;
+  return use == ColumnUse::kKey || use == ColumnUse::kTime || use == ColumnUse::kTrack;
 }
 
 // The rows that the constraints on id, track and time leave, by searches in the table's order.
@@ -76,7 +76,7 @@ bool is_in_own_order(const TableData& table, const QueryPlan& plan,
 
 QueryPlan plan_by_key(TableData& table, const Constraint& constraint) {
   QueryPlan plan;
-  plan.sorted_by = constraint.column;
+  plan.sorted_by = {constraint.column};
   plan.used = {constraint};
   const bool is_text = table.schema().columns[constraint.column].type == "text";
   plan.rows = std::max(1.0, static_cast<double>(table.size()) / (is_text ? 50 : 1000));
@@ -84,19 +84,22 @@ QueryPlan plan_by_key(TableData& table, const Constraint& constraint) {
 }
 
 void find_order(TableData& table, const std::vector<OrderTerm>& wanted, QueryPlan& plan) {
-  if (wanted.empty()) return;
-  if (!plan.sorted_by && is_in_own_order(table, plan, wanted)) {
+  if (wanted.empty() || !plan.sorted_by.empty()) return;
+  if (is_in_own_order(table, plan, wanted)) {
     plan.ordered = true;
     plan.reversed = wanted[0].descending;
     return;
   }
-  if (plan.sorted_by || wanted.size() != 1 || !is_sortable(table, wanted[0].column)) return;
-  // The sorted order replaces the table's; it keeps only constraints on its own column.
-  const bool keeps_all =
-      std::all_of(plan.used.begin(), plan.used.end(),
-                  [&](const Constraint& used) { return used.column == wanted[0].column; });
-  if (!keeps_all) return;
-  plan.sorted_by = wanted[0].column;
+  for (const OrderTerm& term : wanted)
+    if (!is_sortable(table, term.column) || term.descending != wanted[0].descending) return;
+  // The sorted order replaces the table's, so a search in the table's order is lost. What is kept is
+  // a search for the one column by which the rows are sorted.
+  for (const Constraint& used : plan.used)
+    if (wanted.size() > 1 || used.column != wanted[0].column) return;
+  std::vector<std::size_t> columns;
+  for (const OrderTerm& term : wanted) columns.push_back(term.column);
+  if (!table.can_sort_by(columns)) return;
+  plan.sorted_by = std::move(columns);
   plan.ordered = true;
   plan.reversed = wanted[0].descending;
 }
@@ -140,7 +143,7 @@ std::vector<Places> by_track(TableData& table, Places places, std::size_t track,
 
 std::vector<Places> sorted_places(TableData& table, const QueryPlan& plan,
                                   const std::vector<Cell>& values) {
-  const std::size_t column = *plan.sorted_by;
+  const std::size_t column = plan.sorted_by[0];
   const bool is_text = table.schema().columns[column].type == "text";
   Bounds bounds;
   for (std::size_t i = 0; i < plan.used.size(); ++i) {
@@ -150,7 +153,7 @@ std::vector<Places> sorted_places(TableData& table, const QueryPlan& plan,
                 : !narrow(bounds, plan.used[i].comparison, values[i]))
       return {};
   }
-  if (is_text || bounds.is_open()) return {{0, table.sorted_by(column).size()}};
+  if (is_text || bounds.is_open()) return {{0, table.size()}};
   return {table.sorted_within(column, bounds)};
 }
 
@@ -168,8 +171,9 @@ QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
 }
 
 std::string plan_text(const QueryPlan& plan) {
-  std::string text{plan.sorted_by ? static_cast<char>('A' + *plan.sorted_by) : '-',
-                   plan.reversed ? '1' : '0'};
+  std::string text;
+  for (const std::size_t column : plan.sorted_by) text += static_cast<char>('A' + column);
+  text += plan.reversed ? '1' : '0';
   for (const Constraint& one : plan.used) {
     text += static_cast<char>('A' + one.column);
     text += static_cast<char>(one.comparison);
@@ -179,16 +183,16 @@ std::string plan_text(const QueryPlan& plan) {
 
 QueryPlan parse_plan(const char* text) {
   QueryPlan plan;
-  if (*text != '-') plan.sorted_by = static_cast<std::size_t>(*text - 'A');
-  plan.reversed = text[1] == '1';
-  for (text += 2; *text != 0; text += 2)
+  for (; *text >= 'A'; ++text) plan.sorted_by.push_back(static_cast<std::size_t>(*text - 'A'));
+  plan.reversed = *text == '1';
+  for (++text; *text != 0; text += 2)
     plan.used.push_back({static_cast<std::size_t>(*text - 'A'), static_cast<Comparison>(text[1])});
   return plan;
 }
 
 std::vector<Places> find_places(TableData& table, const QueryPlan& plan,
                                 const std::vector<Cell>& values) {
-  if (plan.sorted_by) return sorted_places(table, plan, values);
+  if (!plan.sorted_by.empty()) return sorted_places(table, plan, values);
   Bounds ids, tracks, times;
   for (std::size_t i = 0; i < plan.used.size(); ++i) {
     const ColumnUse use = use_of(table, plan.used[i].column);

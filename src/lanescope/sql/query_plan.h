@@ -29,7 +29,7 @@ struct OrderTerm {
 };
 
 struct QueryPlan {
-  std::optional<std::size_t> sorted_by;  // none: the table's own order
+  std::vector<std::size_t> sorted_by;  // columns; none: the table's own order
   bool reversed = false;
   std::vector<Constraint> used;
   // For SQLite's planner.
@@ -42,7 +42,8 @@ struct QueryPlan {
 QueryPlan choose_plan(TableData& table, const std::vector<Constraint>& possible,
                       const std::vector<OrderTerm>& wanted);
 
-// "-0" and two letters a constraint: column, comparison. Columns are letters from 'A'.
+// The columns of sorted_by, '0' or '1', and two letters a constraint: column, comparison. Columns are
+// letters from 'A'.
 std::string plan_text(const QueryPlan& plan);
 QueryPlan parse_plan(const char* text);
 

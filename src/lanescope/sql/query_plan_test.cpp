@@ -107,7 +107,7 @@ TEST(QueryPlanTest, TimeTrackAndOrderTogether) {
                                   "track_id >= 1 AND ts BETWEEN 1050000 AND 1400000", "id < 9"})
     for (const char* const order :
          {"ts", "ts DESC", "id DESC", "track_id, ts", "track_id DESC, ts DESC", "track_id, ts DESC",
-          "name", "name, ts", "ts, id", "ts, name"}) {
+          "name", "name, ts", "name, track_id", "name DESC, ts DESC", "ts, id", "ts, name"}) {
       const std::string tail = std::string(" ORDER BY ") + order;
       // Ties may come in any order, so only what is ordered by is compared.
       std::string columns = order;
@@ -122,7 +122,7 @@ TEST(QueryPlanTest, TimeTrackAndOrderTogether) {
 
 TEST(QueryPlanTest, APlanSurvivesItsText) {
   QueryPlan plan;
-  plan.sorted_by = 3;
+  plan.sorted_by = {3, 0};
   plan.reversed = true;
   plan.used = {{3, Comparison::kGreaterOrEqual, 0}, {3, Comparison::kLess, 1}};
   const QueryPlan read = parse_plan(plan_text(plan).c_str());

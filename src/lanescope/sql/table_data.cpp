@@ -43,33 +43,39 @@ std::vector<std::uint32_t> text_ranks(TableData& table, std::size_t column, std:
   return numbers;
 }
 
-std::vector<std::uint32_t> sorted_by_text(TableData& table, std::size_t column) {
+// Each sorts `order` by one column and keeps the order of ties.
+void sort_by_text(TableData& table, std::size_t column, std::vector<std::uint32_t>& order) {
   std::size_t ranks = 0;
   const std::vector<std::uint32_t> rank_of_row = text_ranks(table, column, ranks);
   std::vector<std::size_t> next(ranks + 1, 0);
   for (const std::uint32_t rank : rank_of_row) ++next[rank + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
-  std::vector<std::uint32_t> order(rank_of_row.size());
-  for (std::size_t row = 0; row < order.size(); ++row)
-    order[next[rank_of_row[row]]++] = static_cast<std::uint32_t>(row);
-  return order;
+  std::vector<std::uint32_t> sorted(order.size());
+  for (const std::uint32_t row : order) sorted[next[rank_of_row[row]]++] = row;
+  order = std::move(sorted);
 }
 
-std::vector<std::uint32_t> sorted_by_number(TableData& table, std::size_t column) {
-  std::vector<std::pair<std::int64_t, std::uint32_t>> keys;
-  std::vector<std::uint32_t> order;
-  order.reserve(table.size());
-  for (std::size_t row = 0; row < table.size(); ++row) {
-    const Cell cell = table.cell(row, column);
-    const auto number = static_cast<std::uint32_t>(row);
+void sort_by_number(TableData& table, std::size_t column, std::vector<std::uint32_t>& order) {
+  struct Key {
+    std::int64_t value;
+    std::uint32_t place;  // in `order`
+    bool operator<(const Key& other) const {
+      return value != other.value ? value < other.value : place < other.place;
+    }
+  };
+  std::vector<Key> keys;
+  std::vector<std::uint32_t> sorted;  // first the rows with NULL
+  sorted.reserve(order.size());
+  for (std::size_t place = 0; place < order.size(); ++place) {
+    const Cell cell = table.cell(order[place], column);
     if (cell.type == CellType::kInteger)
-      keys.emplace_back(cell.integer, number);
+      keys.push_back({cell.integer, static_cast<std::uint32_t>(place)});
     else
-      order.push_back(number);  // NULL
+      sorted.push_back(order[place]);
   }
   if (!std::is_sorted(keys.begin(), keys.end())) std::sort(keys.begin(), keys.end());
-  for (const auto& [key, row] : keys) order.push_back(row);
-  return order;
+  for (const Key& key : keys) sorted.push_back(order[key.place]);
+  order = std::move(sorted);
 }
 
 // The first place in [begin, end) for which `test` is false; true only at the front.
@@ -88,7 +94,7 @@ std::size_t first_false(std::size_t begin, std::size_t end, Test test) {
 }  // namespace
 
 TableData::TableData(TraceRows& rows, const TableSource& source, const TableSchema& schema)
-    : rows_(&rows), source_(&source), schema_(&schema), orders_(source.columns.size()) {}
+    : rows_(&rows), source_(&source), schema_(&schema) {}
 
 std::size_t TableData::size() {
   if (!size_) {
@@ -119,16 +125,21 @@ std::size_t TableData::end_of_equal(Places places, std::size_t column) {
                      [&](std::size_t row) { return cell(row, column).integer <= value; });
 }
 
-std::span<const std::uint32_t> TableData::sorted_by(std::size_t column) {
-  std::vector<std::uint32_t>& order = orders_[column];
-  if (order.empty() && size() != 0)
-    order = schema_->columns[column].type == "text" ? sorted_by_text(*this, column)
-                                                    : sorted_by_number(*this, column);
-  return order;
+std::span<const std::uint32_t> TableData::sorted_by(const std::vector<std::size_t>& columns) {
+  if (const auto found = orders_.find(columns); found != orders_.end()) return found->second;
+  std::vector<std::uint32_t> order(size());
+  std::iota(order.begin(), order.end(), 0);
+  for (auto column = columns.rbegin(); column != columns.rend(); ++column) {
+    if (schema_->columns[*column].type == "text")
+      sort_by_text(*this, *column, order);
+    else
+      sort_by_number(*this, *column, order);
+  }
+  return orders_.emplace(columns, std::move(order)).first->second;
 }
 
 Places TableData::sorted_within(std::size_t column, const Bounds& bounds) {
-  const auto order = sorted_by(column);
+  const auto order = sorted_by({column});
   const std::size_t begin = first_false(0, order.size(), [&](std::size_t place) {
     const Cell one = cell(order[place], column);
     return one.type == CellType::kNull || one.integer < bounds.low;
@@ -139,7 +150,7 @@ Places TableData::sorted_within(std::size_t column, const Bounds& bounds) {
 }
 
 Places TableData::sorted_equal(std::size_t column, const Cell& value) {
-  const auto order = sorted_by(column);
+  const auto order = sorted_by({column});
   const std::size_t begin = first_false(0, order.size(), [&](std::size_t place) {
     return is_less(cell(order[place], column), value);
   });

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -41,20 +42,26 @@ class TableData {
   // The end of the rows that have the value of places.begin, which is ascending within `places`.
   std::size_t end_of_equal(Places places, std::size_t column);
 
-  // All rows by the value of an integer or text column, as SQL orders it; ties in the table's
-  // order. Made on first use: O(n log n); 4 bytes a row stay.
-  std::span<const std::uint32_t> sorted_by(std::size_t column);
-  // Places in sorted_by(column).
+  // All rows by the values of integer or text columns, the first one first, as SQL orders them; ties
+  // in the table's order. Made on first use: O(n log n) a column; 4 bytes a row stay.
+  std::span<const std::uint32_t> sorted_by(const std::vector<std::size_t>& columns);
+  // Whether sorted_by() has made these, or may keep another one: queries can name many combinations.
+  bool can_sort_by(const std::vector<std::size_t>& columns) const {
+    return columns.size() == 1 || orders_.size() < kMostOrders || orders_.contains(columns);
+  }
+  // Places in sorted_by({column}).
   Places sorted_within(std::size_t column, const Bounds& bounds);
   Places sorted_equal(std::size_t column, const Cell& value);
 
  private:
+  static constexpr std::size_t kMostOrders = 40;
+
   TraceRows* rows_;
   const TableSource* source_;
   const TableSchema* schema_;
   std::optional<std::size_t> size_;
   std::vector<std::uint32_t> ids_;
-  std::vector<std::vector<std::uint32_t>> orders_;  // by column; empty: not made
+  std::map<std::vector<std::size_t>, std::vector<std::uint32_t>> orders_;  // by columns
 };
 
 }  // namespace lanescope::sql

@@ -191,7 +191,7 @@ int filter(sqlite3_vtab_cursor* base, int /*number*/, const char* text, int argc
     std::vector<Cell> values;
     for (int i = 0; i < argc; ++i) values.push_back(cell_of(argv[i]));
     cursor.places = find_places(*cursor.data, plan, values);
-    cursor.order = plan.sorted_by ? cursor.data->sorted_by(*plan.sorted_by).data() : nullptr;
+    cursor.order = plan.sorted_by.empty() ? nullptr : cursor.data->sorted_by(plan.sorted_by).data();
     cursor.reversed = plan.reversed;
     cursor.range = 0;
     enter_range(cursor);
