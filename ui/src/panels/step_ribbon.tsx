@@ -61,10 +61,10 @@ export function StepRibbon() {
           </button>
         ))}
       </div>
-      {(bars.some((bar) => bar.odd) || bars.some((bar) => !bar.steady)) && (
+      {bars.some((bar) => bar.odd || !bar.steady) && (
         <p class="ribbon-key faint">
           {bars.some((bar) => bar.odd) && <span><span class="ribbon-sample odd" aria-hidden="true" /> longer than usual</span>}
-          {bars.some((bar) => !bar.steady) && <span><span class="ribbon-sample unsteady" aria-hidden="true" /> start-up, not in the mean</span>}
+          {bars.some((bar) => !bar.steady && !bar.odd) && <span><span class="ribbon-sample unsteady" aria-hidden="true" /> start-up, not in the mean</span>}
         </p>
       )}
     </div>

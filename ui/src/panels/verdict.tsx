@@ -124,7 +124,9 @@ function DoFirst({ explanation }: { explanation: Explanation }) {
           <ol class="takers">
             {nothing.takers.slice(0, 3).map((taker) => (
               <li key={taker.text}>
-                <Link onClick={() => { if (taker.slice !== undefined && taker.slice !== none) void selectSlice(store, 0, taker.slice, { move: true }); }}><Time ns={taker.ns} /></Link>
+                {taker.slice !== undefined && taker.slice !== none
+                  ? <Link onClick={() => void selectSlice(store, 0, taker.slice ?? none, { move: true })}><Time ns={taker.ns} /></Link>
+                  : <Time ns={taker.ns} />}
                 <span class="faint"> {formatShare(taker.ratio)}</span> <Text of={taker.text} />
               </li>
             ))}

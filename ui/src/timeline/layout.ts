@@ -26,6 +26,11 @@ export interface LayoutChoice { folded: ReadonlySet<number>; expanded: ReadonlyS
 const deepShare = 0.3;
 const leastDeepHeight = 116;
 const leastRowHeight = 4;
+// In a small window the shape of the stack must do.
+const smallRoom = 420;
+const leastDeepHeightSmall = 64; // of Python; a thread keeps room for its labels
+const leastThreadHeightSmall = 96;
+const leastRowHeightSmall = 2;
 
 // With room to spare (pixels of height), rows grow by up to a third.
 export function layOut(lanes: readonly Lane[], choice: LayoutChoice, room = 0): Layout {
@@ -35,15 +40,20 @@ export function layOut(lanes: readonly Lane[], choice: LayoutChoice, room = 0): 
 }
 
 function layOutRows(lanes: readonly Lane[], choice: LayoutChoice, room: number, scale: number): Layout {
-  const most = room === 0 ? Number.POSITIVE_INFINITY : Math.max(leastDeepHeight, room * deepShare);
+  const isSmall = room > 0 && room < smallRoom;
+  const mostOf = (lane: Lane) => {
+    if (room === 0) return Number.POSITIVE_INFINITY;
+    return isSmall ? (lane.kind === "python" ? leastDeepHeightSmall : leastThreadHeightSmall) : Math.max(leastDeepHeight, room * deepShare);
+  };
   const boxes: LaneBox[] = [];
   let y = 4;
   for (const lane of lanes) {
     const folded = choice.folded.has(lane.lane);
     const rows = folded ? 1 : Math.max(1, lane.rows);
     let rowHeight = Math.round((rowHeights[lane.kind] ?? 18) * scale);
+    const most = mostOf(lane);
     const squeezed = rows > 1 && rows * rowHeight > most * 1.15 && !choice.expanded.has(lane.lane);
-    if (squeezed) rowHeight = Math.max(leastRowHeight, Math.floor(most / rows));
+    if (squeezed) rowHeight = Math.max(isSmall ? leastRowHeightSmall : leastRowHeight, Math.floor(most / rows));
     const oneLine = folded || lane.kind === "steps" || (lane.kind === "idle" && scale === 1);
     const height = Math.max(rows * rowHeight, oneLine ? 22 : leastLaneHeight);
     boxes.push({ lane, y, height, rowHeight, rows, folded, squeezed });
