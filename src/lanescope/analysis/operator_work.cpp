@@ -3,151 +3,14 @@
 #include "lanescope/analysis/operator_work.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
-#include "lanescope/base/json_value.h"
+#include "lanescope/analysis/indexed_work.h"
+#include "lanescope/analysis/tensor_arguments.h"
 
 namespace lanescope::analysis {
 namespace {
 
-using Sizes = std::vector<std::int64_t>;
 using MaybeWork = std::optional<OperatorWork>;
-
-struct TypeRow {
-  std::string_view torch, name;
-  std::int64_t size_bytes;
-  bool is_floating;
-};
-constexpr TypeRow kTypes[] = {
-    {"float", "f32", 4, true},
-    {"double", "f64", 8, true},
-    {"c10::Half", "f16", 2, true},
-    {"c10::BFloat16", "bf16", 2, true},
-    {"c10::Float8_e4m3fn", "f8e4m3", 1, true},
-    {"c10::Float8_e4m3fnuz", "f8e4m3", 1, true},
-    {"c10::Float8_e5m2", "f8e5m2", 1, true},
-    {"c10::Float8_e5m2fnuz", "f8e5m2", 1, true},
-    {"long int", "i64", 8, false},
-    {"long", "i64", 8, false},
-    {"int", "i32", 4, false},
-    {"short int", "i16", 2, false},
-    {"short", "i16", 2, false},
-    {"signed char", "i8", 1, false},
-    {"char", "i8", 1, false},
-    {"unsigned char", "u8", 1, false},
-    {"bool", "bool", 1, false},
-    {"c10::complex<float>", "c64", 8, true},
-    {"c10::complex<double>", "c128", 16, true},
-};
-
-const TypeRow* find_type(std::string_view torch) {
-  const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                 [&](const TypeRow& each) { return each.torch == torch; });
-  return row == std::end(kTypes) ? nullptr : row;
-}
-
-std::optional<Sizes> sizes_of(const JsonValue& value) {
-  if (!value.is_array()) return std::nullopt;
-  Sizes sizes;
-  for (const JsonValue& item : value.items) {
-    if (!item.integer || *item.integer < 0) return std::nullopt;
-    sizes.push_back(*item.integer);
-  }
-  return sizes;
-}
-
-// One tensor argument.
-struct Tensor {
-  Sizes dims;
-  std::optional<Sizes> strides;
-  const TypeRow* type = nullptr;
-
-  std::size_t rank() const { return dims.size(); }
-  std::int64_t dim(std::size_t from_end) const { return dims[dims.size() - 1 - from_end]; }
-  double elements() const {
-    double product = 1;
-    for (const std::int64_t size : dims) product *= static_cast<double>(size);
-    return product;
-  }
-  // Elements that differ: a dimension of stride 0 is one element, repeated.
-  double stored_bytes() const {
-    double product = static_cast<double>(type->size_bytes);
-    for (std::size_t i = 0; i < dims.size(); ++i)
-      if (!strides || (*strides)[i] != 0) product *= static_cast<double>(dims[i]);
-    return product;
-  }
-  double dense_bytes() const { return elements() * static_cast<double>(type->size_bytes); }
-  // Of the last two dimensions, as a matrix.
-  std::int64_t leading() const {
-    if (rank() < 2) return 0;
-    if (!strides) return dim(0);
-    const std::int64_t row = (*strides)[rank() - 2], column = (*strides)[rank() - 1];
-    if (column == 1 || dim(0) == 1) return row;
-    return row == 1 || dim(1) == 1 ? column : 0;
-  }
-};
-
-class TensorArguments {
- public:
-  explicit TensorArguments(const OperatorCall& call)
-      : dims_(parse(call.dims)),
-        types_(parse(call.types)),
-        strides_(parse(call.strides)),
-        concrete_(parse(call.concrete)) {}
-
-  // Argument `index`, when it is a tensor of numbers.
-  std::optional<Tensor> tensor(std::size_t index) const {
-    if (index >= dims_.items.size() || index >= types_.items.size()) return std::nullopt;
-    Tensor tensor;
-    tensor.type = find_type(types_.items[index].text);
-    auto sizes = sizes_of(dims_.items[index]);
-    if (!tensor.type || !sizes) return std::nullopt;
-    tensor.dims = std::move(*sizes);
-    if (index < strides_.items.size()) {
-      tensor.strides = sizes_of(strides_.items[index]);
-      if (tensor.strides && tensor.strides->size() != tensor.dims.size()) tensor.strides.reset();
-    }
-    return tensor;
-  }
-  std::optional<JsonValue> value(std::size_t index) const {
-    if (index >= concrete_.items.size()) return std::nullopt;
-    return parse_json(concrete_.items[index].text);
-  }
-  // Written as Python's True and False.
-  std::optional<bool> flag(std::size_t index) const {
-    if (index >= concrete_.items.size()) return std::nullopt;
-    const std::string& text = concrete_.items[index].text;
-    if (text == "True" || text == "true" || text == "1") return true;
-    if (text == "False" || text == "false" || text == "0") return false;
-    return std::nullopt;
-  }
-  // "[True, False, True]".
-  std::vector<bool> flags(std::size_t index) const {
-    std::vector<bool> values;
-    if (index >= concrete_.items.size()) return values;
-    std::string_view text = concrete_.items[index].text;
-    if (!text.starts_with('[')) return values;
-    for (std::size_t from = 0; from != std::string_view::npos && values.size() < 8;) {
-      const std::size_t end = text.find(',', from);
-      values.push_back(text.substr(from, end - from).find("True") != std::string_view::npos);
-      from = end == std::string_view::npos ? end : end + 1;
-    }
-    return values;
-  }
-  std::optional<Sizes> list(std::size_t index, std::size_t length) const {
-    const auto found = value(index);
-    if (!found) return std::nullopt;
-    auto sizes = found->integer ? std::optional(Sizes{*found->integer}) : sizes_of(*found);
-    if (!sizes || sizes->empty()) return std::nullopt;
-    if (sizes->size() == 1) sizes->resize(length, sizes->front());
-    return sizes->size() == length ? sizes : std::nullopt;
-  }
-
- private:
-  static JsonValue parse(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
-  JsonValue dims_, types_, strides_, concrete_;
-};
 
 // --- GEMM
 
@@ -271,11 +134,16 @@ double attention_pairs(std::int64_t queries, std::int64_t keys, bool causal) {
   return growing * (growing + 1) / 2 + (q - growing) * k;
 }
 
-MaybeWork attention(const TensorArguments& inputs, std::size_t first, std::size_t causal_at,
-                    bool backward) {
+struct AttentionArguments {
+  std::size_t query, is_causal;
+  std::optional<std::size_t> mask;  // of numbers, added to the products; read once
+};
+
+MaybeWork attention(const TensorArguments& inputs, const AttentionArguments& at, bool backward) {
+  const std::size_t first = at.query;
   const auto q = inputs.tensor(first), k = inputs.tensor(first + 1), v = inputs.tensor(first + 2);
   if (!q || !k || !v || q->rank() != 4 || k->rank() != 4 || v->rank() != 4) return std::nullopt;
-  const bool causal = inputs.flag(causal_at).value_or(false);
+  const bool causal = inputs.flag(at.is_causal).value_or(false);
   const double heads = static_cast<double>(q->dims[0]) * static_cast<double>(q->dims[1]);
   const double pairs = heads * attention_pairs(q->dims[2], k->dims[2], causal);
   const double d = static_cast<double>(q->dims[3]), d_v = static_cast<double>(v->dims[3]);
@@ -285,7 +153,9 @@ MaybeWork attention(const TensorArguments& inputs, std::size_t first, std::size_
   work.kind = OperatorKind::kAttention;
   work.type = q->type->name;
   work.is_attention_backward = backward;
-  const double read = q->stored_bytes() + k->stored_bytes() + v->stored_bytes();
+  double read = q->stored_bytes() + k->stored_bytes() + v->stored_bytes();
+  if (const auto mask = at.mask ? inputs.tensor(*at.mask) : std::nullopt)
+    read += mask->stored_bytes();
   // Forward: Q K and P V. Backward: Q K again, dO V, and the gradients of V, Q and K.
   work.flops = backward ? 2 * pairs * (3 * d + 2 * d_v) : 2 * pairs * (d + d_v);
   work.bytes = backward
@@ -473,8 +343,9 @@ MaybeWork fill(const TensorArguments& inputs) {
 }  // namespace
 
 const char* operator_kind_name(OperatorKind kind) {
-  static constexpr const char* kNames[] = {"GEMM",    "convolution", "attention", "normalisation",
-                                           "softmax", "elementwise", "reduction", "copy"};
+  static constexpr const char* kNames[] = {"GEMM",          "convolution", "attention",
+                                           "normalisation", "softmax",     "elementwise",
+                                           "reduction",     "copy",        "indexing"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -504,19 +375,21 @@ MaybeWork compute_operator_work(const OperatorCall& call) {
   if (op == "miopen_convolution") return convolution(TensorArguments(call), {0, 1, 4, 3, 5, {}});
   if (op == "convolution_backward") return convolution_backward(TensorArguments(call));
   if (op == "_scaled_dot_product_flash_attention")
-    return attention(TensorArguments(call), 0, 4, false);
+    return attention(TensorArguments(call), {0, 4, {}}, false);
   if (op == "_scaled_dot_product_efficient_attention" ||
       op == "_scaled_dot_product_cudnn_attention")
-    return attention(TensorArguments(call), 0, 6, false);
+    return attention(TensorArguments(call), {0, 6, 3}, false);
   if (op == "_scaled_dot_product_fused_attention_overrideable")
-    return attention(TensorArguments(call), 0, 5, false);
-  if (op == "_scaled_dot_product_flash_attention_backward" ||
-      op == "_scaled_dot_product_efficient_attention_backward")
-    return attention(TensorArguments(call), 1, 11, true);
+    return attention(TensorArguments(call), {0, 5, 3}, false);
+  if (op == "_scaled_dot_product_flash_attention_backward")
+    return attention(TensorArguments(call), {1, 11, {}}, true);
+  if (op == "_scaled_dot_product_efficient_attention_backward")
+    return attention(TensorArguments(call), {1, 11, 4}, true);
   if (op == "_scaled_dot_product_cudnn_attention_backward")
-    return attention(TensorArguments(call), 1, 14, true);
+    return attention(TensorArguments(call), {1, 14, 8}, true);
   if (op == "copy_") return copy(TensorArguments(call));
   if (op == "fill_" || op == "zero_") return fill(TensorArguments(call));
+  if (has_indexed_work(op)) return compute_indexed_work(op, TensorArguments(call));
   std::string_view plain = op;
   if (plain.ends_with('_')) plain.remove_suffix(1);
   const auto* row = std::find_if(std::begin(kPasses), std::end(kPasses),

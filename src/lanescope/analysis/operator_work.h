@@ -16,6 +16,7 @@ enum class OperatorKind : std::uint8_t {
   kElementwise,
   kReduction,
   kCopy,
+  kIndexing,  // gathers, scatters and resampling: where the data lies decides their speed
 };
 const char* operator_kind_name(OperatorKind kind);  // "GEMM", "convolution", ...
 

@@ -109,6 +109,18 @@ TEST(OperatorWorkTest, CountsAttention) {
   EXPECT_TRUE(backward.is_attention_backward);
 }
 
+// A mask of 2 heads x 4 x 4 numbers is read, too; expanded over the heads it is stored once.
+TEST(OperatorWorkTest, CountsTheMaskOfAttention) {
+  constexpr char kTypes[] =
+      R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "Scalar", "Scalar", "Scalar"])";
+  OperatorCall call{"aten::_scaled_dot_product_efficient_attention",
+                    "[[1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 8], [1, 2, 4, 4], [], [], []]", kTypes,
+                    "", R"(["", "", "", "", "False", "0.", "False"])"};
+  EXPECT_EQ(work_of(call).bytes, 2 * (4 * 64 + 32));
+  call.strides = "[[64, 32, 8, 1], [64, 32, 8, 1], [64, 32, 8, 1], [16, 0, 4, 1], [], [], []]";
+  EXPECT_EQ(work_of(call).bytes, 2 * (4 * 64 + 16));
+}
+
 TEST(OperatorWorkTest, CountsPassesOverMemory) {
   // Two inputs and an output of 6 numbers.
   const auto add =

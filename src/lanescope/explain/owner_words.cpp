@@ -282,27 +282,33 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
 }
 
 // What the table of operators says of this one, or of the one inside that it is made for.
-Sentence known_text(const Owner& owner) {
-  const rules::OperatorAdvice* row = known_operator(owner);
+Sentence known_text(const Facts& facts, const Owner& owner) {
+  const rules::OperatorAdvice* row = known_operator(facts, owner);
   return row ? say("; it {}", {text(row->meaning)}) : Sentence{};
 }
 
 }  // namespace
 
-const rules::OperatorAdvice* known_operator(const Owner& owner) {
+const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner) {
   if (owner.kind != OwnerKind::kOperator &&
       !(owner.kind == OwnerKind::kLoop && owner.cell_size == 1))
     return nullptr;
-  const auto rows = rules::operator_advice();
-  const auto find = [&](std::string_view op) -> const rules::OperatorAdvice* {
-    for (const rules::OperatorAdvice& row : rows)
-      if (row.op == op && row.kernel.empty()) return &row;
-    return nullptr;
-  };
-  if (const auto* row = find(owner.name)) return row;
-  for (const std::string& op : owner.inside)
-    if (const auto* row = find(op)) return row;
-  return nullptr;
+  const rules::OperatorAdvice* found = nullptr;
+  // From the longest call outwards: the outermost operator with advice decides.
+  SliceId slice = owner.example;
+  if (slice != kNone<SliceId> && is_device_work(facts.trace->kind(slice)))
+    slice = facts.links.launch_of[raw(slice)];
+  for (; slice != kNone<SliceId>; slice = facts.nesting.parent[raw(slice)]) {
+    const std::string_view name = facts.trace->name(slice);
+    const bool is_owner = name == owner.name;
+    if (!is_owner &&
+        std::find(owner.inside.begin(), owner.inside.end(), name) == owner.inside.end())
+      continue;
+    const rules::OperatorAdvice* row = rules::advice_for_call(facts, slice);
+    if (row && row->kernel.empty()) found = row;
+    if (is_owner) break;
+  }
+  return found;
 }
 
 const char* mechanism_name(Mechanism mechanism) {
@@ -393,7 +399,7 @@ Sentence mechanism_text(const Facts& facts, const Owner& owner) {
     append(text, say(facts, "; the CPU waits for the GPU {} [time|times] in it",
                      {count(a_step(facts, owner.work.waits))}));
   append(text, spread_text(owner));
-  append(text, known_text(owner));
+  append(text, known_text(facts, owner));
   if (step_count(facts) >= 3 && owner.most_in_a_step_ns * 5 > owner.total_ns * 3)
     append(text, say("; {} of it in one step", {ratio(owner.most_in_a_step_ns, owner.total_ns)}));
   return text;
@@ -427,7 +433,7 @@ std::string record_more(const Facts& facts, const Owner& owner) {
 }
 
 Sentence advice_text(const Facts& facts, const Owner& owner) {
-  if (const rules::OperatorAdvice* row = known_operator(owner)) return say(row->action);
+  if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
   const Mechanism mechanism = mechanism_of(owner);
   const bool is_called = mechanism == Mechanism::kLaunching || mechanism == Mechanism::kCpuWork ||
                          mechanism == Mechanism::kCode;

@@ -388,6 +388,18 @@ std::string together_text(const Explanation& explanation, const std::vector<Sugg
   return fmt::format("Fixes {} together: predicted {}.", numbers, rounded_time(together->gain_ns));
 }
 
+// Of a step in which the GPU waits for the CPU: the GPU's work, if that is nearly all of the step
+// without the profiler, and most of the waiting is what recording cost. 0: it is not so.
+std::int64_t busy_without_profiler_ns(const Facts& facts, const explain::StepBase& base) {
+  if (!facts.main_device) return 0;
+  const std::int64_t busy_ns = facts.per_step(facts.wall.partition.busy_ns());
+  const std::int64_t waiting_ns = facts.per_step(facts.waiting_for_cpu_ns());
+  const bool waits = waiting_ns * 5 >= base.recorded_ns;  // a fifth of the step
+  const bool is_nearly_all = busy_ns * 5 >= base.step_ns * 4;
+  const bool is_the_profilers = (base.recorded_ns - base.step_ns) * 2 > waiting_ns;
+  return waits && is_nearly_all && is_the_profilers ? busy_ns : 0;
+}
+
 std::string base_text(const Facts& facts, const Explanation& explanation) {
   if (!explanation.gains) return {};
   const explain::StepBase& base = explanation.gains->base();
@@ -395,8 +407,16 @@ std::string base_text(const Facts& facts, const Explanation& explanation) {
   // Recording did not delay what limits the step.
   if (base.recorded_ns - base.step_ns < base.recorded_ns / 50)
     return fmt::format("Without the profiler {} takes about as long.", what);
-  return fmt::format("Without the profiler {} takes about {} +- {}. Gains are of that.", what,
-                     rounded_time(base.step_ns), rounded_time(base.error_ns));
+  std::string text = fmt::format("Without the profiler {} takes about {} +- {}", what,
+                                 rounded_time(base.step_ns), rounded_time(base.error_ns));
+  // A limit that the recording made: a reader of the verdict alone would look at the CPU.
+  if (const std::int64_t busy_ns = std::min(busy_without_profiler_ns(facts, base), base.step_ns);
+      busy_ns > 0)
+    text += fmt::format(
+        ", and the GPU works for {} of it ({}): most of the waiting above is the profiler's",
+        rounded_time(busy_ns),
+        rounded_percent(static_cast<double>(busy_ns) / static_cast<double>(base.step_ns)));
+  return text + ". Gains are of that.";
 }
 
 std::string largest_kernels_text(const Facts& facts) {

@@ -30,14 +30,6 @@ struct AdvisedCalls {
 
 using ByRow = std::map<const OperatorAdvice*, AdvisedCalls>;
 
-const OperatorAdvice* row_for(std::string_view op) {
-  const auto rows = operator_advice();
-  const auto row = std::lower_bound(
-      rows.begin(), rows.end(), op,
-      [](const OperatorAdvice& each, std::string_view name) { return each.op < name; });
-  return row != rows.end() && row->op == op ? &*row : nullptr;
-}
-
 // The outermost operator around a slice (or itself) that has a row.
 std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, SliceId slice) {
   std::pair<SliceId, const OperatorAdvice*> found{kNone<SliceId>, nullptr};
@@ -46,7 +38,7 @@ std::pair<SliceId, const OperatorAdvice*> advised_around(const Facts& facts, Sli
     const std::string_view op = facts.trace->name(slice);
     if (found.second && !found.second->unless_in.empty() && op.starts_with(found.second->unless_in))
       found = {kNone<SliceId>, nullptr};
-    if (const OperatorAdvice* row = row_for(op)) found = {slice, row};
+    if (const OperatorAdvice* row = advice_for_call(facts, slice)) found = {slice, row};
   }
   return found;
 }
@@ -57,8 +49,8 @@ ByRow find_calls(const Facts& facts) {
   ByRow found;
   for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
     const SliceId id{i};
-    if (trace.kind(id) != CategoryKind::kCpuOp || !row_for(trace.name(id)) ||
-        !inside(cpu_windows, trace.start_ns(id)))
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(cpu_windows, trace.start_ns(id)) ||
+        !advice_for_call(facts, id))
       continue;
     const auto [call, row] = advised_around(facts, id);
     if (call == id) found[row].calls.push_back(id);

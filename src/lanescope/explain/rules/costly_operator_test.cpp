@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,6 +67,79 @@ TEST(CostlyOperatorTest, LeavesSortsOfOtherOperatorsAlone) {
   EXPECT_TRUE(find_by_rule(step_with("aten::sort", 300), "costly-operator"));
   EXPECT_FALSE(
       find_by_rule(step_with("aten::sort", 300, "radix_sort", "aten::topk"), "costly-operator"));
+}
+
+// The same, with what torch records of its inputs.
+Trace step_with_inputs(std::string_view op, const testing::Fields& inputs, int calls = 1) {
+  ProgramSketch program;
+  program.steps(6, [&](ProgramSketch& p) {
+    for (int i = 0; i < calls; ++i) p.begin_op(op, inputs).kernel("k", 300).end();
+    p.begin_op("aten::mm").kernel("gemm", 100).end();
+  });
+  return program.trace();
+}
+
+std::string action_of(const Trace& trace) {
+  const auto finding = find_by_rule(trace, "costly-operator");
+  return finding ? finding->action.pattern : "";
+}
+
+testing::Fields inputs(std::string dims, std::string types, std::string strides,
+                       std::string concrete) {
+  testing::Fields fields;
+  fields.input_dims = std::move(dims);
+  fields.input_types = std::move(types);
+  fields.input_strides = std::move(strides);
+  fields.concrete_inputs = std::move(concrete);
+  return fields;
+}
+
+// A product with eight columns is the fast way to add up rows; with many it is not.
+TEST(CostlyOperatorTest, LeavesAOneHotMatrixOfFewClassesAlone) {
+  const auto with = [](const char* classes) {
+    return action_of(step_with_inputs(
+        "aten::one_hot", inputs("[[1000], []]", R"(["long int", "Scalar"])", "[[1], []]",
+                                std::string(R"(["", ")") + classes + R"("])")));
+  };
+  EXPECT_EQ(with("8"), "");
+  EXPECT_THAT(with("1000"), ::testing::HasSubstr("F.embedding"));
+  EXPECT_THAT(with("-1"), ::testing::HasSubstr("F.embedding"));  // counted on the GPU
+}
+
+// 10,000 rows into 8: each waits for 1,250. Into 1,000, or 8 for each, hardly any waits.
+TEST(CostlyOperatorTest, SeesAdditionsIntoFewRows) {
+  const auto with = [](const char* dims) {
+    return action_of(step_with_inputs(
+        "aten::index_add_", inputs(dims, R"(["float", "Scalar", "long int", "float", "Scalar"])",
+                                   "", R"(["", "0", "", "", "1"])")));
+  };
+  EXPECT_THAT(with("[[8, 4], [], [10000], [10000, 4], []]"), ::testing::HasSubstr("one_hot"));
+  EXPECT_EQ(with("[[1000, 4], [], [10000], [10000, 4], []]"), "");
+  EXPECT_EQ(with("[[8, 4], [], [64], [64, 4], []]"), "");
+}
+
+// A transposed table: the next element of a row is 256 bytes away.
+TEST(CostlyOperatorTest, SeesReadsFromSpreadRows) {
+  const auto with = [](const char* strides) {
+    return action_of(step_with_inputs(
+        "aten::index", inputs("[[64, 32], []]", R"(["float", ""])", strides, R"(["", ""])")));
+  };
+  EXPECT_THAT(with("[[1, 64], []]"), ::testing::HasSubstr("contiguous"));
+  EXPECT_EQ(with("[[32, 1], []]"), "");
+  EXPECT_EQ(with("[[64, 2], []]"), "");  // every other element: half of a sector is used
+  EXPECT_EQ(with(""), "");
+}
+
+// Small matrices one by one make a batch. A large one fills the GPU, and inv has other advice.
+TEST(CostlyOperatorTest, StacksSmallMatrices) {
+  const auto with = [](const char* dims, int calls) {
+    return action_of(step_with_inputs("aten::linalg_inv_ex",
+                                      inputs(dims, R"(["float", "Scalar"])", "", ""), calls));
+  };
+  EXPECT_THAT(with("[[4, 4], []]", 8), ::testing::HasSubstr("Stack"));
+  EXPECT_EQ(with("[[4, 4], []]", 7), "");
+  EXPECT_THAT(with("[[4096, 4096], []]", 8), ::testing::HasSubstr("solve"));
+  EXPECT_THAT(with("[[48, 4, 4], []]", 1), ::testing::HasSubstr("solve"));
 }
 
 TEST(CostlyOperatorTest, RowsAreInOrder) {

@@ -18,9 +18,13 @@ bool computes_nearly_always(const Facts& facts) {
   return kernels_decide(facts) && wide(part.compute_ns) * 10 >= wide(part.wall_ns) * 9;
 }
 
+// Calls that take longer have enough work: their kernels are slow in another way.
+constexpr std::int64_t kLongCallNs = 100'000;
+
 struct NoRoof {
   Savings found;
   double floor_ns = 0;
+  bool is_of_long_calls = false;  // more than half of what is above the floors
   SliceId worst = kNone<SliceId>;
 };
 
@@ -30,15 +34,17 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   Savings found;
   double floor_ns = 0;
   const analysis::RooflineCall* worst = nullptr;
-  double worst_lost = 0;
+  double worst_lost = 0, lost_ns = 0, lost_in_long_ns = 0;
   for (const auto& call : roofline.calls) {
     if (call.kind == RooflineClass::kUnrated) continue;
     const double floor = call.achieved_ratio() * static_cast<double>(call.time_ns);
     found.add(call.kernel, call.start_ns, call.start_ns + call.time_ns,
               call.time_ns - std::llround(floor));
     floor_ns += floor;
-    if (const double lost = static_cast<double>(call.time_ns) - floor;
-        !worst || lost > worst_lost) {
+    const double lost = static_cast<double>(call.time_ns) - floor;
+    lost_ns += lost;
+    if (call.time_ns >= kLongCallNs) lost_in_long_ns += lost;
+    if (!worst || lost > worst_lost) {
       worst = &call;
       worst_lost = lost;
     }
@@ -49,11 +55,11 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   if (!worst || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
     return NotChecked{kNeedsOperators};
   if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
-  return NoRoof{std::move(found), floor_ns, worst->kernel};
+  return NoRoof{std::move(found), floor_ns, lost_in_long_ns * 2 > lost_ns, worst->kernel};
 }
 
 Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
-  const auto& [found, floor_ns, worst] = measured;
+  const auto& [found, floor_ns, is_of_long_calls, worst] = measured;
   const auto& part = facts.wall.partition;
   const auto& roofline = kernel_facts(facts).roofline;
   Finding finding;
@@ -67,14 +73,23 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
   rate_finding(facts, found, finding);
   finding.evidence.push_back(longest_of(facts, worst));
   const bool is_eager = launch_mode_of(facts) == LaunchMode::kEager;
-  finding.try_next = {is_eager
-                          ? "give each kernel more work: a larger batch, fusion (torch.compile)"
-                          : "give each kernel more work: a larger batch",
-                      "see the rules few-blocks, slow-gemm and conv-layout for single kernels"};
+  const char* singles = "see the rules few-blocks, slow-gemm and conv-layout for single kernels";
+  if (is_of_long_calls)
+    finding.try_next = {
+        "most of it is lost in calls of 100 us and more, which have enough work: look for strided "
+        "or scattered reads, additions into few places, and operators that make more than is used",
+        singles};
+  else
+    finding.try_next = {is_eager
+                            ? "give each kernel more work: a larger batch, fusion (torch.compile)"
+                            : "give each kernel more work: a larger batch",
+                        singles};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
-  finding.action = is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
-                            : say("Give each kernel more work: a larger batch");
+  finding.action = is_of_long_calls
+                       ? say("Look for strided or scattered reads, and results that are too large")
+                   : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
+                              : say("Give each kernel more work: a larger batch");
   return finding;
 }
 

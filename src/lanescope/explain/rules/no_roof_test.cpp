@@ -16,6 +16,18 @@ TEST(NoRoofTest, SpeaksOfABusyGpuFarFromItsRoof) {
   ASSERT_TRUE(finding);
   EXPECT_NEAR(finding->verdict.values.at(1).real, 0.2097, 0.0001);
   EXPECT_EQ(finding->at_stake_ns, 4 * (200'000 - 41'943));
+  // A kernel of 200 us is not short of work.
+  EXPECT_EQ(finding->action.pattern.find("more work"), std::string::npos);
+}
+
+// 512 x 512 floats, read twice and written: 3 MB, less than 1 us of 20.
+TEST(NoRoofTest, AdvisesMoreWorkForShortKernels) {
+  const auto finding = find_in_steps("no-roof", [](ProgramSketch& p) {
+    for (int i = 0; i < 40; ++i)
+      p.op("aten::add", shapes("[[512, 512], [512, 512]]", kFloat), "add_kernel", 20);
+  });
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->action.pattern.find("more work"), std::string::npos);
 }
 
 TEST(NoRoofTest, IsQuietNearARoofAndAboutUnknownWork) {

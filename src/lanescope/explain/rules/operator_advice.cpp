@@ -1,11 +1,15 @@
 #include "lanescope/explain/rules/operator_advice.h"
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <string_view>
 
 namespace lanescope::explain::rules {
 
 namespace {
 
+constexpr char kIndexing[] = "https://docs.pytorch.org/docs/stable/tensor_view.html";
 constexpr char kLinalg[] = "https://docs.pytorch.org/docs/stable/linalg.html";
 constexpr char kCdist[] = "https://docs.pytorch.org/docs/stable/generated/torch.cdist.html";
 constexpr char kInverse[] = "https://docs.pytorch.org/docs/stable/generated/torch.linalg.inv.html";
@@ -51,11 +55,52 @@ constexpr char kPinOnceMore[] =
     "thread";
 constexpr char kFactorises[] = "factorises matrices, mostly one after another";
 
+constexpr char kSmallMatrix[] = "works on one small matrix; a Python loop calls it for each";
+constexpr char kStackMatrices[] = "Stack the matrices: one call over the whole batch";
+constexpr char kStackMatricesMore[] =
+    "torch.stack the matrices: torch.linalg's functions take a batch in one call, and inv_ex, "
+    "solve_ex and cholesky_ex do not wait for the GPU to check the result";
+
+using analysis::TensorArguments;
+
+// One matrix that fills a small part of a GPU.
+bool is_small_matrix(const TensorArguments& inputs) {
+  const auto matrix = inputs.tensor(0);
+  return matrix && matrix->rank() == 2 && matrix->elements() <= 512.0 * 512.0;
+}
+
+// More classes than a product with the one-hot matrix is good for, or a number that is not recorded.
+bool has_many_classes(const TensorArguments& inputs) {
+  const auto classes = inputs.value(1);
+  return !classes || !classes->integer || *classes->integer < 0 || *classes->integer > 64;
+}
+
+// [into, dim, index, source]: hundreds of rows for each of a few.
+bool adds_into_few_rows(const TensorArguments& inputs) {
+  const auto into = inputs.tensor(0), index = inputs.tensor(2);
+  const auto dim = inputs.value(1);
+  if (!into || !index || !dim || !dim->integer) return false;
+  const auto rank = static_cast<std::int64_t>(into->rank());
+  const std::int64_t at = *dim->integer < 0 ? *dim->integer + rank : *dim->integer;
+  if (at < 0 || at >= rank) return false;
+  const std::int64_t rows = into->dims[static_cast<std::size_t>(at)];
+  return rows > 0 && rows <= 64 && index->elements() >= 256 * static_cast<double>(rows);
+}
+
+// A row of the last dimension is spread over at least one sector of 32 bytes an element.
+bool reads_spread_rows(const TensorArguments& inputs) {
+  const auto table = inputs.tensor(0);
+  return table && table->rank() >= 2 && table->strides && table->dim(0) >= 16 &&
+         table->strides->back() >= 32 / table->type->size_bytes;
+}
+
 constexpr std::array kAdvice = {
     OperatorAdvice{
         "aten::_linalg_eigh", "", "", 1, kFactorises,
         "Factorise less often, or many equal matrices in one batched call",
         "batch matrices of one size, compute it every n steps, or choose a faster driver", kLinalg},
+    OperatorAdvice{"aten::_linalg_solve_ex", "", "", 8, kSmallMatrix, kStackMatrices,
+                   kStackMatricesMore, kLinalg, is_small_matrix},
     OperatorAdvice{"aten::_linalg_svd", "", "", 1, kFactorises,
                    "Factorise less often, or many equal matrices in one batched call",
                    "batch matrices of one size; choose driver=\"gesvdj\" or \"gesvda\"; for a few "
@@ -85,6 +130,18 @@ constexpr std::array kAdvice = {
         kEmbedding},
     OperatorAdvice{"aten::gru_cell", "", "aten::gru", 8, kCells, kWholeLstm, kWholeLstmMore, kLstm},
     OperatorAdvice{
+        "aten::index", "", "", 1, "reads from a tensor whose last dimension is spread over memory",
+        "If whole rows are read: keep the tensor contiguous (x.contiguous(), once)",
+        "each element of a row is in another sector of memory, of which the rest is read "
+        "for nothing; right as it is if columns are read",
+        kIndexing, reads_spread_rows},
+    OperatorAdvice{
+        "aten::index_add_", "", "", 1, "adds many rows into a few, where they wait for each other",
+        "For few classes use a product: F.one_hot(index, n).to(x.dtype).T @ x",
+        "additions into one row are atomic and run one after another; a product with the one-hot "
+        "matrix (few classes), or a sort and torch.segment_reduce, adds them in parallel",
+        kIndexAdd, adds_into_few_rows},
+    OperatorAdvice{
         "aten::index_put_", "indexing_backward_kernel", "", 1,
         "with accumulate sorts all indices and adds equal ones one after another",
         "Use index_add_ or scatter_add_ instead of index_put_(accumulate=True)",
@@ -93,6 +150,10 @@ constexpr std::array kAdvice = {
         "F.embedding or index_select instead of x[indices]",
         kIndexAdd},
     OperatorAdvice{"aten::kthvalue", "", "", 1, kSelects, kTopk, kTopkMore, kTorch},
+    OperatorAdvice{"aten::linalg_cholesky_ex", "", "", 8, kSmallMatrix, kStackMatrices,
+                   kStackMatricesMore, kLinalg, is_small_matrix},
+    OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 8, kSmallMatrix, kStackMatrices,
+                   kStackMatricesMore, kLinalg, is_small_matrix},
     OperatorAdvice{"aten::linalg_inv_ex", "", "aten::linalg_pinv", 1,
                    "computes the whole inverse of a matrix",
                    "To multiply by the inverse use torch.linalg.solve(A, B)",
@@ -114,7 +175,7 @@ constexpr std::array kAdvice = {
         "a product of a one-hot matrix and a table is a lookup, F.embedding(index, table); "
         "with the matrix transposed it is a sum by class, index_add_; losses take class "
         "indices",
-        kEmbedding},
+        kEmbedding, has_many_classes},
     OperatorAdvice{"aten::pin_memory", "", "", 1, kPins, kPinOnce, kPinOnceMore, kPinned},
     OperatorAdvice{"aten::randperm", "", "", 1, "makes a random key for each element and sorts all",
                    "Use torch.randint for a few indices, or one permutation an epoch",
@@ -147,5 +208,29 @@ constexpr std::array kAdvice = {
 }  // namespace
 
 std::span<const OperatorAdvice> operator_advice() { return kAdvice; }
+
+const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
+  const Trace& trace = *facts.trace;
+  const std::string_view name = trace.name(op);
+  const auto* row = std::lower_bound(
+      kAdvice.begin(), kAdvice.end(), name,
+      [](const OperatorAdvice& each, std::string_view wanted) { return each.op < wanted; });
+  std::optional<TensorArguments> inputs;
+  for (; row != kAdvice.end() && row->op == name; ++row) {
+    if (!row->fits) return row;
+    if (!inputs) {
+      const ArgsView args = trace.slice_args(op);
+      const auto text = [&](ArgKey key) {
+        const auto found = args.text(key);
+        return found ? trace.text(*found) : std::string_view{};
+      };
+      inputs.emplace(analysis::OperatorCall{name, text(ArgKey::kInputDims),
+                                            text(ArgKey::kInputType), text(ArgKey::kInputStrides),
+                                            text(ArgKey::kConcreteInputs)});
+    }
+    if (row->fits(*inputs)) return row;
+  }
+  return nullptr;
+}
 
 }  // namespace lanescope::explain::rules

@@ -4,6 +4,9 @@
 #include <span>
 #include <string_view>
 
+#include "lanescope/analysis/tensor_arguments.h"
+#include "lanescope/explain/facts.h"
+
 namespace lanescope::explain::rules {
 
 struct OperatorAdvice {
@@ -15,9 +18,15 @@ struct OperatorAdvice {
   const char* action;          // one line: what to change
   const char* more;            // the same, longer, with the case in which it is right as it is
   const char* source;          // where this is documented
+  // Of calls whose inputs are recorded and say so; null: of any call.
+  bool (*fits)(const analysis::TensorArguments& inputs) = nullptr;
 };
 
-// By operator.
+// By operator; of one operator, rows for some inputs come before the row for all.
 std::span<const OperatorAdvice> operator_advice();
+
+// The first row that fits this call of an operator. Null: none. O(log rows), and linear in the
+// texts of its inputs where a row asks for them.
+const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op);
 
 }  // namespace lanescope::explain::rules

@@ -1,0 +1,18 @@
+// The least bytes of operators that gather, scatter or resample: how far they are above them shows
+// scattered reads, and additions that wait for each other.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "lanescope/analysis/operator_work.h"
+#include "lanescope/analysis/tensor_arguments.h"
+
+namespace lanescope::analysis {
+
+// `op` without "aten::".
+bool has_indexed_work(std::string_view op);
+// Nothing: inputs are missing or do not fit the operator.
+std::optional<OperatorWork> compute_indexed_work(std::string_view op,
+                                                 const TensorArguments& inputs);
+
+}  // namespace lanescope::analysis

@@ -1,0 +1,149 @@
+#include "lanescope/analysis/tensor_arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace lanescope::analysis {
+namespace {
+
+constexpr TypeRow kTypes[] = {
+    {"float", "f32", 4, true},
+    {"double", "f64", 8, true},
+    {"c10::Half", "f16", 2, true},
+    {"c10::BFloat16", "bf16", 2, true},
+    {"c10::Float8_e4m3fn", "f8e4m3", 1, true},
+    {"c10::Float8_e4m3fnuz", "f8e4m3", 1, true},
+    {"c10::Float8_e5m2", "f8e5m2", 1, true},
+    {"c10::Float8_e5m2fnuz", "f8e5m2", 1, true},
+    {"long int", "i64", 8, false},
+    {"long", "i64", 8, false},
+    {"int", "i32", 4, false},
+    {"short int", "i16", 2, false},
+    {"short", "i16", 2, false},
+    {"signed char", "i8", 1, false},
+    {"char", "i8", 1, false},
+    {"unsigned char", "u8", 1, false},
+    {"bool", "bool", 1, false},
+    {"c10::complex<float>", "c64", 8, true},
+    {"c10::complex<double>", "c128", 16, true},
+};
+
+std::optional<Sizes> sizes_of(const JsonValue& value) {
+  if (!value.is_array()) return std::nullopt;
+  Sizes sizes;
+  for (const JsonValue& item : value.items) {
+    if (!item.integer || *item.integer < 0) return std::nullopt;
+    sizes.push_back(*item.integer);
+  }
+  return sizes;
+}
+
+JsonValue parse(std::string_view text) { return parse_json(text).value_or(JsonValue{}); }
+
+}  // namespace
+
+const TypeRow* find_type(std::string_view torch) {
+  const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                 [&](const TypeRow& each) { return each.torch == torch; });
+  return row == std::end(kTypes) ? nullptr : row;
+}
+
+double Tensor::elements() const {
+  double product = 1;
+  for (const std::int64_t size : dims) product *= static_cast<double>(size);
+  return product;
+}
+
+double Tensor::stored_bytes() const {
+  double product = static_cast<double>(type->size_bytes);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (!strides || (*strides)[i] != 0) product *= static_cast<double>(dims[i]);
+  return product;
+}
+
+std::int64_t Tensor::leading() const {
+  if (rank() < 2) return 0;
+  if (!strides) return dim(0);
+  const std::int64_t row = (*strides)[rank() - 2], column = (*strides)[rank() - 1];
+  if (column == 1 || dim(0) == 1) return row;
+  return row == 1 || dim(1) == 1 ? column : 0;
+}
+
+TensorArguments::TensorArguments(const OperatorCall& call)
+    : dims_(parse(call.dims)),
+      types_(parse(call.types)),
+      strides_(parse(call.strides)),
+      concrete_(parse(call.concrete)) {}
+
+std::optional<Tensor> TensorArguments::tensor(std::size_t index) const {
+  if (index >= dims_.items.size() || index >= types_.items.size()) return std::nullopt;
+  Tensor tensor;
+  tensor.type = find_type(types_.items[index].text);
+  auto sizes = sizes_of(dims_.items[index]);
+  if (!tensor.type || !sizes) return std::nullopt;
+  tensor.dims = std::move(*sizes);
+  if (index < strides_.items.size()) {
+    tensor.strides = sizes_of(strides_.items[index]);
+    if (tensor.strides && tensor.strides->size() != tensor.dims.size()) tensor.strides.reset();
+  }
+  return tensor;
+}
+
+std::optional<JsonValue> TensorArguments::value(std::size_t index) const {
+  if (index >= concrete_.items.size()) return std::nullopt;
+  return parse_json(concrete_.items[index].text);
+}
+
+std::optional<bool> TensorArguments::flag(std::size_t index) const {
+  if (index >= concrete_.items.size()) return std::nullopt;
+  const std::string& text = concrete_.items[index].text;
+  if (text == "True" || text == "true" || text == "1") return true;
+  if (text == "False" || text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::vector<bool> TensorArguments::flags(std::size_t index) const {
+  std::vector<bool> values;
+  if (index >= concrete_.items.size()) return values;
+  std::string_view text = concrete_.items[index].text;
+  if (!text.starts_with('[')) return values;
+  for (std::size_t from = 0; from != std::string_view::npos && values.size() < 8;) {
+    const std::size_t end = text.find(',', from);
+    values.push_back(text.substr(from, end - from).find("True") != std::string_view::npos);
+    from = end == std::string_view::npos ? end : end + 1;
+  }
+  return values;
+}
+
+std::optional<Sizes> TensorArguments::list(std::size_t index, std::size_t length) const {
+  const auto found = value(index);
+  if (!found) return std::nullopt;
+  auto sizes = found->integer ? std::optional(Sizes{*found->integer}) : sizes_of(*found);
+  if (!sizes || sizes->empty()) return std::nullopt;
+  if (sizes->size() == 1) sizes->resize(length, sizes->front());
+  return sizes->size() == length ? sizes : std::nullopt;
+}
+
+std::vector<double> TensorArguments::numbers(std::size_t index) const {
+  std::vector<double> found;
+  if (index >= concrete_.items.size()) return found;
+  const std::string& text = concrete_.items[index].text;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at == end || *at++ != '[') return found;
+  while (at != end && found.size() < 8) {
+    while (at != end && (*at == ' ' || *at == ',')) ++at;
+    double number = 0;
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc() || !std::isfinite(number)) break;
+    found.push_back(number);
+    at = read.ptr;
+  }
+  return found;
+}
+
+}  // namespace lanescope::analysis

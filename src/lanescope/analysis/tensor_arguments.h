@@ -1,0 +1,60 @@
+// One operator's recorded inputs as tensors: what the models of its work read.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lanescope/analysis/operator_work.h"
+#include "lanescope/base/json_value.h"
+
+namespace lanescope::analysis {
+
+using Sizes = std::vector<std::int64_t>;
+
+struct TypeRow {
+  std::string_view torch, name;
+  std::int64_t size_bytes;
+  bool is_floating;
+};
+// Null: not a type of numbers.
+const TypeRow* find_type(std::string_view torch);
+
+// One tensor argument.
+struct Tensor {
+  Sizes dims;
+  std::optional<Sizes> strides;  // as many as dims
+  const TypeRow* type = nullptr;
+
+  std::size_t rank() const { return dims.size(); }
+  std::int64_t dim(std::size_t from_end) const { return dims[dims.size() - 1 - from_end]; }
+  double elements() const;
+  // Elements that differ: a dimension of stride 0 is one element, repeated.
+  double stored_bytes() const;
+  double dense_bytes() const { return elements() * static_cast<double>(type->size_bytes); }
+  // Of the last two dimensions, as a matrix.
+  std::int64_t leading() const;
+};
+
+// Parses the texts once. What is missing or damaged gives nothing.
+class TensorArguments {
+ public:
+  explicit TensorArguments(const OperatorCall& call);
+
+  // Argument `index`, when it is a tensor of numbers.
+  std::optional<Tensor> tensor(std::size_t index) const;
+  std::optional<JsonValue> value(std::size_t index) const;
+  // Written as Python's True and False.
+  std::optional<bool> flag(std::size_t index) const;
+  // "[True, False, True]".
+  std::vector<bool> flags(std::size_t index) const;
+  std::optional<Sizes> list(std::size_t index, std::size_t length) const;
+  // "[4., 2.5]", which torch writes and JSON does not allow.
+  std::vector<double> numbers(std::size_t index) const;
+
+ private:
+  JsonValue dims_, types_, strides_, concrete_;
+};
+
+}  // namespace lanescope::analysis

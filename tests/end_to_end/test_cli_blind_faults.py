@@ -1,0 +1,49 @@
+"""What explain says of recordings of examples/blind_faults (tests/data/blind_faults) where a reader once found it wrong or missing."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import SOURCE
+
+DATA = SOURCE / "tests/data/blind_faults"
+PROFILERS = "most of the waiting above is the profiler's"
+
+
+@pytest.fixture
+def screen(run):
+    return lambda name: re.sub(r"\s+", " ", run("explain", str(DATA / f"{name}.torch.json.gz")).out)
+
+
+# Timed without a profiler, these took at most 6 % longer than their GPU work (docs/measurements/blind_faults.md).
+@pytest.mark.parametrize("name", ["mask_each_layer.good", "logits_of_all_positions.good", "pad_before_conv.good", "pad_before_conv.bad",
+                                  "sort_for_top1.good"])
+def test_waiting_that_is_the_profilers_is_called_so(screen, name):
+    assert PROFILERS in screen(name)
+
+
+# These are launch-bound without a profiler, too: 123 us of 38 us of work, 210 of 130, 131 of 64.
+@pytest.mark.parametrize("name", ["product_by_broadcast.good", "index_add_contention.good", "upsample_before_conv.good"])
+def test_waiting_that_is_the_programs_is_not(screen, name):
+    assert "CPU-bound" in screen(name) and PROFILERS not in screen(name)
+
+
+def test_additions_into_few_rows(screen):
+    assert "index_add_ adds many rows into a few" in screen("index_add_contention.bad")
+    assert "index_add_ " not in screen("index_add_contention.good")  # nor is the fault advised: "to add up rows index_add_ "
+
+
+def test_rows_that_are_spread_over_memory(screen):
+    assert "aten::index reads from a tensor whose last dimension is spread" in screen("transposed_table.bad")
+    assert "spread" not in screen("transposed_table.good")
+
+
+def test_a_mask_is_work_of_attention(screen):
+    bad = screen("mask_each_layer.bad")
+    assert "aten::repeat copies" in bad and "FlashAttention" not in bad
+
+
+def test_how_much_of_the_bandwidth_a_resampling_reaches(screen):
+    assert re.search(r"upsample bilinear, bf16 \(ATen\), 1.35 ms; \d % of what the memory's bandwidth allows",
+                     screen("upsample_before_conv.bad"))
