@@ -508,6 +508,7 @@ def test_perfetto_fetches_the_trace_once_and_nobody_else_can(binary: str, tmp_pa
 
     assert fetch("/status").status == 404 and fetch("/" + "0" * 32 + ".json").status == 404
     assert fetch(path, "evil.example").status == 404
+    assert fetch("/status").getheader("Access-Control-Allow-Origin") is None
     answer = fetch(path)
     assert answer.getheader("Access-Control-Allow-Origin") == "https://ui.perfetto.dev"
     assert "aten::mm" in [event.get("name") for event in json.loads(answer.content)["traceEvents"]]
