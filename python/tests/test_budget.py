@@ -59,8 +59,11 @@ def test_a_loop_of_tiny_operators_is_thinned_and_the_trace_says_so(tmp_path):
     assert any("with operators in parts only" in line for line in lines)
 
     written = json.loads(trace_path.read_text())
-    assert [period["what"] for period in written["lanescope_thinned"]][:3] == ["input shapes", "stacks", "short operators"]
-    assert written["lanescope_thinned"][3]["what"] == "operators" and written["lanescope_thinned"][3]["pause_count"] >= 1
+    # A loop like this spends so much in a millisecond that operators may pause before a level begins.
+    levels = [period["what"] for period in written["lanescope_thinned"]]
+    begun = [levels.index(level) for level in ("input shapes", "stacks", "short operators")]
+    assert begun == sorted(begun) and "operators" in levels[begun[2] :]
+    assert all(period["pause_count"] >= 1 for period in written["lanescope_thinned"] if period["what"] == "operators")
     cost = written["lanescope_cost"]
     assert cost["budget_ratio"] == 0.01 and cost["share_ratio"] > 0
     assert cost["cost_ns"] < cost["window_ns"]
@@ -95,8 +98,11 @@ def test_operators_that_take_less_than_their_record_may_cost_are_left_out(tmp_pa
             work(3)
         prof.export_chrome_trace(trace_path)
     written = json.loads(trace_path.read_text())
-    (period,) = [period for period in written["lanescope_thinned"] if period["what"] == "short operators"][:1]
     base = written["baseTimeNanoseconds"]
+    period = max(
+        (period for period in written["lanescope_thinned"] if period["what"] == "short operators"),
+        key=lambda period: (period["to_ns"] or base + 10**12) - period["from_ns"],
+    )
     # Threads may still be at it within 10 ms of the edges.
     start = period["from_ns"] + 10_000_000
     end = (period["to_ns"] or base + 10**12) - 10_000_000
@@ -113,7 +119,7 @@ def test_operators_that_take_less_than_their_record_may_cost_are_left_out(tmp_pa
     assert sum(before) / len(before) < longest  # what was left out is short indeed
 
 
-def test_the_first_tenth_of_a_second_is_enough_to_leave_out_details(tmp_path):
+def test_milliseconds_are_enough_to_leave_out_details(tmp_path):
     torch = pytest.importorskip("torch")
     trace_path = tmp_path / "trace.json"
     with pytest.warns(UserWarning, match="without input shapes"):
@@ -124,8 +130,8 @@ def test_the_first_tenth_of_a_second_is_enough_to_leave_out_details(tmp_path):
             tiny_operators(torch, lambda _: time.monotonic() - began > 1)
         prof.export_chrome_trace(trace_path)
     periods = json.loads(trace_path.read_text())["lanescope_thinned"]
-    assert periods[0]["what"] == "input shapes"
-    # At 30 % of the time, 20 ms are enough. Ten times that, for a busy machine.
+    # Input shapes, or first a pause of operators.
+    # At 30 % of the time, 4 ms are enough. Fifty times that, for a busy machine.
     assert periods[0]["from_ns"] - began_ns < 200_000_000
 
 

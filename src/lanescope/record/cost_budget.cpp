@@ -52,7 +52,7 @@ void CostBudget::account(std::int64_t now_ns, CostSum sum) {
   const auto one_second = ratio_ * static_cast<double>(kSecond);
   owed_ns_ += static_cast<double>(cost) - ratio_ * static_cast<double>(time);
   owed_ns_ =
-      std::clamp(owed_ns_, -one_second * (kBurst / kSecond), one_second * (kMaxOwed / kSecond));
+      std::clamp(owed_ns_, -one_second * (kMostSaved / kSecond), one_second * (kMaxOwed / kSecond));
   last_ = {now_ns, sum};
 }
 
@@ -62,17 +62,19 @@ void CostBudget::open(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   if (thinning_ == Thinning::kNothing) return;
   if (periods_.size() == kMostPeriods) {  // the last entry goes on
     periods_.back().to_ns.reset();
-    return;
+  } else {
+    periods_.push_back({.from_ns = wall_ns,
+                        .thinning = thinning_,
+                        .share_ratio = periods_.empty() ? 0 : periods_.back().share_ratio,
+                        .short_ns = thinning_ == Thinning::kShortOperators ? short_ns_ : 0});
+    ++version_;
   }
-  periods_.push_back({.from_ns = wall_ns,
-                      .thinning = thinning_,
-                      .share_ratio = periods_.empty() ? 0 : periods_.back().share_ratio,
-                      .short_ns = thinning_ == Thinning::kShortOperators ? short_ns_ : 0});
-  ++version_;
+  if (closed_in_pause_) pause(true, wall_ns);
 }
 
 void CostBudget::close(std::int64_t now_ns, std::int64_t wall_ns, CostSum sum) {
   account(now_ns, sum);
+  closed_in_pause_ = paused_;
   if (paused_) pause(false, wall_ns);
   if (thinning_ == Thinning::kNothing || periods_.empty()) return;
   periods_.back().to_ns = wall_ns;
@@ -130,9 +132,21 @@ bool CostBudget::is_too_much(const Rate& rate) const {
   return beyond_ns > ratio_ * static_cast<double>(std::clamp(window_ns_, kLeastAhead, kMostAhead));
 }
 
-// Between pauses. At the start it is little: a recording may end at any time.
-double CostBudget::spent_ahead_limit_ns() const {
-  return ratio_ * static_cast<double>(std::clamp(window_ns_ / kTimePerBurst, kLeastAhead, kBurst));
+double CostBudget::debt_unit_ns() const {
+  return std::max(ratio_ * static_cast<double>(kDebtTime), static_cast<double>(kLeastDebt));
+}
+
+// The balance counts from the start, the part of this level from the last change.
+bool CostBudget::is_in_debt(const Rate& rate) const {
+  const double beyond_ns = (rate.share - ratio_) * static_cast<double>(rate.span_ns);
+  return owed_ns_ > kFirstDebt * debt_unit_ns() && beyond_ns > kDebtOfLevel * debt_unit_ns();
+}
+
+// What is saved up before a part is recorded. At the start it is little: a recording may end at
+// any time.
+double CostBudget::burst_ns() const {
+  return std::max(ratio_ * static_cast<double>(std::min(window_ns_ / kTimePerBurst, kMostBurst)),
+                  debt_unit_ns());
 }
 
 void CostBudget::restart_samples() { samples_.assign(1, {window_ns_, spent_}); }
@@ -140,7 +154,7 @@ void CostBudget::restart_samples() { samples_.assign(1, {window_ns_, spent_}); }
 void CostBudget::change_thinning(Thinning thinning, const Rate& rate, std::int64_t wall_ns) {
   // Two calls per operator: begin and end. The calls of the level before are those that would
   // be recorded again.
-  if (thinning == Thinning::kShortOperators && thinning_ < thinning)
+  if (thinning == Thinning::kShortOperators && (thinning_ < thinning || after_pause_))
     short_ns_ = std::clamp(static_cast<std::int64_t>(2 * rate.ns_per_call / ratio_), kLeastShort,
                            kMostShort);
   thinning_ = thinning;
@@ -182,6 +196,27 @@ void CostBudget::pause(bool on, std::int64_t wall_ns) {
   if (pause_is_listed_) period.pauses.back().to_ns = wall_ns;
 }
 
+std::optional<CostBudget::Change> CostBudget::update_in_pause(const std::optional<Rate>& rate,
+                                                              Change change, std::int64_t wall_ns) {
+  // Ranges of the program go on in a pause of operators.
+  if (thinning_ == Thinning::kOperatorsInParts && rate && is_too_much(*rate) &&
+      rate->ranges_share > rate->share / 2) {
+    pause(false, wall_ns);
+    change.after = Thinning::kRangesInParts;
+    change_thinning(change.after, *rate, wall_ns);
+    pause(true, wall_ns);
+    return change;
+  }
+  if (owed_ns_ > -burst_ns()) return std::nullopt;
+  pause(false, wall_ns);
+  if (after_pause_) {
+    change = {thinning_, after_pause_->thinning, after_pause_->rate.share, true};
+    change_thinning(change.after, after_pause_->rate, wall_ns);
+    after_pause_.reset();
+  }
+  return change;
+}
+
 std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::int64_t wall_ns,
                                                      CostSum sum) {
   account(now_ns, sum);
@@ -190,29 +225,24 @@ std::optional<CostBudget::Change> CostBudget::update(std::int64_t now_ns, std::i
   const auto found = rate();
   samples_.push_back({window_ns_, spent_});
   Change change{thinning_, thinning_, found ? found->share : 0};
-  if (paused_) {
-    // Ranges of the program go on in a pause of operators.
-    if (thinning_ == Thinning::kOperatorsInParts && found && is_too_much(*found) &&
-        found->ranges_share > found->share / 2) {
-      pause(false, wall_ns);
-      change.after = Thinning::kRangesInParts;
-      change_thinning(change.after, *found, wall_ns);
-      pause(true, wall_ns);
-      return change;
-    }
-    if (owed_ns_ > 0) return std::nullopt;
-    pause(false, wall_ns);
-    return change;
-  }
+  if (paused_) return update_in_pause(found, change, wall_ns);
   if (!found) return std::nullopt;
   if (found->ns_per_call > 0)
     ns_per_call_[static_cast<std::size_t>(thinning_)] = found->ns_per_call;
   if (thinning_ >= Thinning::kOperatorsInParts) {
-    if (owed_ns_ > spent_ahead_limit_ns()) {
+    if (owed_ns_ > 0) {
       pause(true, wall_ns);
       return change;
     }
-  } else if (is_too_much(*found)) {
+  } else if (owed_ns_ > debt_limit_ns()) {
+    if (*next() < Thinning::kOperatorsInParts) after_pause_ = NextLevel{*next(), *found};
+    // A pause of operators alone would not pay the debt.
+    change.after =
+        found->ranges_share > ratio_ ? Thinning::kRangesInParts : Thinning::kOperatorsInParts;
+    change_thinning(change.after, *found, wall_ns);
+    pause(true, wall_ns);
+    return change;
+  } else if (is_too_much(*found) || is_in_debt(*found)) {
     change.after = *next();
     change_thinning(change.after, *found, wall_ns);
     if (thinning_ == Thinning::kOperatorsInParts) pause(true, wall_ns);

@@ -144,7 +144,7 @@ void ActiveRecorder::note_thinning(const CostBudget::Change& change) {
   const double seconds = static_cast<double>(budget_clock_ns(CLOCK_MONOTONIC) - budget_began_ns_) /
                          CostBudget::kSecond;
   std::string line;
-  if (change.after < change.before) {
+  if (change.after < change.before && !change.is_next_level) {
     line =
         fmt::format("from {:.1f} s on with {} again: recording cost only {} of the time", seconds,
                     change.before == Thinning::kRangesInParts ? "operators and ranges all the time"

@@ -17,8 +17,7 @@ namespace {
 
 constexpr auto kCheckInterval = std::chrono::milliseconds(1);
 constexpr auto kSignalInterval = std::chrono::milliseconds(50);  // no window is open
-constexpr auto kCostInterval = std::chrono::milliseconds(10);
-constexpr std::size_t kMaxThreadChunks = 256;  // 1023 threads each
+constexpr std::size_t kMaxThreadChunks = 256;                    // 1023 threads each
 // A thread's first chunks are small. After kFirstSmallChunks it takes whole ones. When none is
 // ready (many threads may have begun at once) it takes more small ones, up to kMostSmallChunks.
 constexpr std::uint32_t kFirstSmallChunks = 8, kMostSmallChunks = 64;
@@ -93,7 +92,7 @@ void Spool::run() noexcept {
   std::uint32_t target = first_target_;
   auto anchor_interval = std::chrono::milliseconds(10);
   auto next_anchor = Clock::now() + anchor_interval;
-  auto next_refill = Clock::now(), next_cost = next_refill;
+  auto next_refill = Clock::now();
   mutex_.lock();
   while (!ending_) {
     if (window_open_)
@@ -105,6 +104,7 @@ void Spool::run() noexcept {
     if (ending_) break;
     const bool is_open = window_open_;
     mutex_.unlock();
+    if (on_check_ && is_open) on_check_();  // first: what is below may take milliseconds
     file_->check_for_cut();
     close_full_chunks();
     ring_->give_back_old(ticks());
@@ -121,10 +121,6 @@ void Spool::run() noexcept {
     }
     if (file_->take_disk_full() && !ring_->is_on()) return_unused();
     texts_->flush();
-    if (on_check_ && is_open && now >= next_cost) {
-      on_check_();
-      next_cost = now + kCostInterval;
-    }
     if (now >= next_anchor) {
       write_anchor();
       anchor_interval = std::min(anchor_interval * 4, std::chrono::milliseconds(1000));
