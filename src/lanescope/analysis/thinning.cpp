@@ -91,7 +91,15 @@ std::optional<RecordingCost> find_recording_cost(const Trace& trace) {
   if (!budget || !share) return std::nullopt;
   const JsonValue* const left_out = cost->find("left_out_operators");
   const std::int64_t count = left_out ? left_out->integer.value_or(0) : 0;
+  const auto ns = [&](std::string_view key) {
+    const JsonValue* const value = cost->find(key);
+    return value ? std::max<std::int64_t>(value->integer.value_or(0), 0) : 0;
+  };
+  const auto always_ns =
+      static_cast<double>(ns("memory_ns")) + static_cast<double>(ns("gpu_calls_ns"));
+  const std::int64_t window_ns = ns("window_ns");
   return RecordingCost{budget->number, share->number,
+                       window_ns > 0 ? always_ns / static_cast<double>(window_ns) : 0,
                        static_cast<std::uint64_t>(std::max<std::int64_t>(count, 0))};
 }
 

@@ -81,13 +81,28 @@ TEST(RecordingCostTest, IsWhatTheRecorderWrote) {
   Sketch sketch;
   sketch.op("aten::add", 0, 1000)
       .metadata("lanescope_cost", R"({"budget_ratio": 0.01, "share_ratio": 0.0087, "cost_ns": 1,
+                                      "window_ns": 1000000, "memory_ns": 4000, "gpu_calls_ns": 1000,
                                       "left_out_operators": 12345})");
   const auto found = find_recording_cost(std::move(sketch).trace());
   ASSERT_TRUE(found);
   EXPECT_EQ(found->budget_ratio, 0.01);
   EXPECT_EQ(found->share_ratio, 0.0087);
+  EXPECT_EQ(found->always_recorded_ratio, 0.005);
   EXPECT_EQ(found->left_out_operators, 12345u);
   EXPECT_FALSE(find_recording_cost(thinned("[]")));
+}
+
+TEST(RecordingCostTest, DamagedTimesCountAsNone) {
+  for (const char* rest : {"", R"(, "window_ns": 0, "memory_ns": 5)",
+                           R"(, "window_ns": -5, "memory_ns": 5)", R"(, "memory_ns": "5")"}) {
+    Sketch sketch;
+    sketch.op("aten::add", 0, 1000)
+        .metadata("lanescope_cost",
+                  std::string(R"({"budget_ratio": 0.01, "share_ratio": 0.02)") + rest + "}");
+    const auto found = find_recording_cost(std::move(sketch).trace());
+    ASSERT_TRUE(found) << rest;
+    EXPECT_EQ(found->always_recorded_ratio, 0) << rest;
+  }
 }
 
 }  // namespace

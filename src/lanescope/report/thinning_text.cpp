@@ -33,4 +33,14 @@ std::string thinning_text(const analysis::Thinning& thinning) {
   return text;
 }
 
+std::string recording_cost_text(const analysis::RecordingCost& cost) {
+  std::string text = fmt::format("recording took {:.2g} % of the time; its budget was {:.4g} %",
+                                 cost.share_ratio * 100, cost.budget_ratio * 100);
+  if (cost.always_recorded_ratio > cost.budget_ratio)
+    text += fmt::format(
+        "; allocations and calls of the GPU's API, which a budget never leaves out, took {:.2g} %",
+        cost.always_recorded_ratio * 100);
+  return text;
+}
+
 }  // namespace lanescope::report

@@ -21,5 +21,14 @@ TEST(ThinningTextTest, SaysWhatIsMissingAndWhatThatMeans) {
             "are lower bounds, and time without operators may be such a pause");
 }
 
+TEST(ThinningTextTest, SaysTheCostAndWhatABudgetCannotLimit) {
+  EXPECT_EQ(recording_cost_text({.budget_ratio = 0.01, .share_ratio = 0.0087}),
+            "recording took 0.87 % of the time; its budget was 1 %");
+  EXPECT_EQ(recording_cost_text(
+                {.budget_ratio = 0.001, .share_ratio = 0.014, .always_recorded_ratio = 0.0137}),
+            "recording took 1.4 % of the time; its budget was 0.1 %; allocations and calls of the "
+            "GPU's API, which a budget never leaves out, took 1.4 %");
+}
+
 }  // namespace
 }  // namespace lanescope::report

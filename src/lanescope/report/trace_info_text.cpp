@@ -135,9 +135,7 @@ class InfoText {
     fact("began", info_.window_start_unix_ns
                       ? utc(*info_.window_start_unix_ns)
                       : "unknown: the file does not say when its times begin");
-    if (info_.cost)
-      fact("cost", fmt::format("recording operators took {:.2g} % of the time; its budget was {} %",
-                               info_.cost->share_ratio * 100, info_.cost->budget_ratio * 100));
+    if (info_.cost) fact("cost", recording_cost_text(*info_.cost));
     if (info_.cost && info_.cost->left_out_operators > 0)
       fact("left out",
            fmt::format("{} short operators", format_count(info_.cost->left_out_operators)));
@@ -248,6 +246,7 @@ void write_json_budget(JsonWriter& json, const TraceInfo& info) {
   if (info.cost)
     json.real("budget_ratio", info.cost->budget_ratio)
         .real("cost_ratio", info.cost->share_ratio)
+        .real("always_recorded_ratio", info.cost->always_recorded_ratio)
         .integer("left_out_operators", info.cost->left_out_operators);
   if (!info.thinning) return;
   json.begin_object("thinned")
