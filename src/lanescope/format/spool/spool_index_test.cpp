@@ -35,7 +35,8 @@ std::string with_shared_chunk() {
     header.used = static_cast<std::uint32_t>(place == 0 ? 3 : records.size());
     char* at = shared.data() + place * spool::kSmallChunkBytes;
     std::memcpy(at, static_cast<const void*>(&header), sizeof header);
-    std::memcpy(at + sizeof header, records.data(), records.size() * sizeof(Record));
+    if (!records.empty())
+      std::memcpy(at + sizeof header, records.data(), records.size() * sizeof(Record));
     header.checksum = spool::chunk_checksum(reinterpret_cast<const std::byte*>(at), header.used,
                                             spool::kSmallChunkBytes);
     header.state = place == 3 ? spool::ChunkState::kOpen : spool::ChunkState::kClosed;
