@@ -281,18 +281,57 @@ Sentence code_mechanism_text(const Facts& facts, const Owner& owner) {
   return text;
 }
 
+bool is_one_operator(const Owner& owner) {
+  return owner.kind == OwnerKind::kOperator ||
+         (owner.kind == OwnerKind::kLoop && owner.cell_size == 1);
+}
+
 // What the table of operators says of this one, or of the one inside that it is made for.
 Sentence known_text(const Facts& facts, const Owner& owner) {
   const rules::OperatorAdvice* row = known_operator(facts, owner);
-  return row ? say("; it {}", {text(row->meaning)}) : Sentence{};
+  if (!row) return {};
+  return is_one_operator(owner) ? say("; it {}", {text(row->meaning)})
+                                : say("; {} {}", {name(row->op), text(row->meaning)});
+}
+
+// The row of an operator that holds a quarter of a loop or range, where no row asks for the inputs
+// of the call: of a part there is only its name. Null: none.
+const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) {
+  for (const OwnerPart& part : owner.parts) {
+    if (part.time_ns * 4 < owner.total_ns) break;
+    for (const rules::OperatorAdvice& row : rules::operator_advice())
+      if (row.op == part.name && !row.fits && row.kernel.empty() && row.unless_in.empty() &&
+          a_step(facts, std::max<std::uint64_t>(1, owner.rounds)) >=
+              static_cast<std::uint64_t>(row.least_calls))
+        return &row;
+  }
+  return nullptr;
+}
+
+// Calls that take longer have work of their own: one call for all would not be shorter.
+constexpr std::int64_t kLongestBatchedNs = 500'000;
+
+// May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
+bool could_be_batched(const Facts& facts, const Owner& owner) {
+  if (owner.kind != OwnerKind::kLoop || owner.loops == 0 || owner.cell_size > 24) return false;
+  if (std::any_of(owner.cell.begin(), owner.cell.end(), [](const std::string& each) {
+        return each.find("Backward") != std::string::npos;
+      }))
+    return false;
+  const Mechanism mechanism = mechanism_of(owner);
+  if (mechanism != Mechanism::kLaunching && mechanism != Mechanism::kCpuWork &&
+      mechanism != Mechanism::kCode)
+    return false;
+  const std::uint64_t rounds = owner.rounds / owner.loops;
+  // Few and long rounds are more likely the layers of a model.
+  return rounds >= 8 && a_step(facts, owner.work.calls) >= rounds &&
+         mean(owner.cpu_ns(), owner.work.calls) <= kLongestBatchedNs;
 }
 
 }  // namespace
 
 const rules::OperatorAdvice* known_operator(const Facts& facts, const Owner& owner) {
-  if (owner.kind != OwnerKind::kOperator &&
-      !(owner.kind == OwnerKind::kLoop && owner.cell_size == 1))
-    return nullptr;
+  if (!is_one_operator(owner)) return known_part(facts, owner);
   const rules::OperatorAdvice* found = nullptr;
   // From the longest call outwards: the outermost operator with advice decides.
   SliceId slice = owner.example;
@@ -434,18 +473,12 @@ std::string record_more(const Facts& facts, const Owner& owner) {
 
 Sentence advice_text(const Facts& facts, const Owner& owner) {
   if (const rules::OperatorAdvice* row = known_operator(facts, owner)) return say(row->action);
-  const Mechanism mechanism = mechanism_of(owner);
-  const bool is_called = mechanism == Mechanism::kLaunching || mechanism == Mechanism::kCpuWork ||
-                         mechanism == Mechanism::kCode;
-  if (owner.kind == OwnerKind::kLoop && is_called && owner.loops > 0) {
+  if (could_be_batched(facts, owner)) {
     const std::uint64_t calls = a_step(facts, owner.work.calls);
-    const std::uint64_t rounds = owner.rounds / owner.loops;
-    // Few and long rounds are more likely the layers of a model.
-    if (rounds >= 8 && owner.cell_size <= 24 && calls >= rounds)
-      return say(facts,
-                 "If no round needs the one before it: batch all rounds, {} [call|calls] instead "
-                 "of {}",
-                 {count(calls / rounds), count(calls)});
+    return say(
+        facts,
+        "If no round needs the one before it: batch all rounds, {} [call|calls] instead of {}",
+        {count(calls / (owner.rounds / owner.loops)), count(calls)});
   }
   std::string more = record_more(facts, owner);
   if (more.empty()) return {};

@@ -77,6 +77,43 @@ TEST(OwnersTest, AnOperatorThatComputesOnTheCpuIsWork) {
   EXPECT_EQ(told.first().work.launches, 0u);
 }
 
+// The advice for a loop of ten rounds of two operators that take so long on the CPU.
+std::string advice_of_loop(const char* first, const char* second, std::int64_t us) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin("part");
+    for (int i = 0; i < 10; ++i) p.cpu_op(first, us).cpu_op(second, us / 2);
+    p.end();
+  });
+  const Told told(program);
+  EXPECT_EQ(told.first().kind, OwnerKind::kLoop);
+  return advice_text(told.facts, told.first()).pattern;
+}
+
+// One call for all rounds is no advice for nodes of the backward pass, which the program does not
+// call, nor for calls that are long because they work.
+TEST(OwnersTest, OnlyShortCallsOfTheProgramAreToBeBatched) {
+  EXPECT_THAT(advice_of_loop("aten::dot", "aten::sub", 20), ::testing::HasSubstr("batch all"));
+  EXPECT_THAT(advice_of_loop("AddmmBackward0", "GeluBackward0", 20),
+              ::testing::Not(::testing::HasSubstr("batch all")));
+  EXPECT_THAT(advice_of_loop("aten::linear", "aten::gelu", 2000),
+              ::testing::Not(::testing::HasSubstr("batch all")));
+}
+
+// Half of the loop is an operator of the table; an eighth is not enough.
+TEST(OwnersTest, AKnownOperatorInALoopIsTold) {
+  EXPECT_THAT(advice_of_loop("aten::_weight_norm", "aten::linear", 40),
+              ::testing::HasSubstr("parametrize.cached"));
+  ProgramSketch program;
+  program.steps(4, [](ProgramSketch& p) {
+    p.begin("part");
+    for (int i = 0; i < 10; ++i) p.cpu_op("aten::linear", 70).cpu_op("aten::_weight_norm", 10);
+    p.end();
+  });
+  const Told told(program);
+  EXPECT_EQ(known_operator(told.facts, told.first()), nullptr);
+}
+
 TEST(OwnersTest, ALongKernelBelongsToTheOperatorThatLaunchedIt) {
   ProgramSketch program;
   program.steps(4, [](ProgramSketch& p) {

@@ -122,11 +122,18 @@ bool has_too_little_data(const Facts& facts) {
          (facts.main_device && explain::rules::is_thin(facts));
 }
 
-// What the evidence suggests for the largest owner; empty: nothing.
+// What the evidence suggests for the largest of the owners on the screen that is known to cost more
+// than it must, else for the largest; empty: nothing.
 std::string owner_advice(const Facts& facts) {
   const explain::Owners* owners = explain::step_owners(facts);
   if (!owners || owners->owners.empty() || has_too_little_data(facts)) return {};
-  return rounded_sentence(explain::advice_text(facts, owners->owners.front()));
+  const auto begin = owners->owners.begin();
+  const auto end =
+      begin + static_cast<std::ptrdiff_t>(std::min<std::size_t>(3, owners->owners.size()));
+  const auto known = std::find_if(begin, end, [&](const explain::Owner& owner) {
+    return explain::known_operator(facts, owner) != nullptr;
+  });
+  return rounded_sentence(explain::advice_text(facts, known == end ? *begin : *known));
 }
 
 class Screen {
