@@ -41,8 +41,10 @@ class Rank:
         self.cpu += 9
         return self.cpu - 2
 
-    def kernel(self, name: str, us: float, grid: int = 128, after: float = 0) -> None:
+    def kernel(self, name: str, us: float, grid: int = 128, after: float = 0, slowed: float = 1) -> None:
         start = max(self.launch("aten::mm"), self.gpu, after)
+        if slowed > 1 and start < self.comm:  # next to a collective
+            us = min(us * slowed, us + (self.comm - start) * (1 - 1 / slowed))
         self.slice("kernel", name, start, us, 7, 0, device=0, stream=7, correlation=self.correlation, grid=[grid, 1, 1],
                    block=[256, 1, 1])
         self.gpu = start + us
@@ -113,7 +115,7 @@ class Job:
             for rank in self.ranks:
                 factor = self.work_of(rank, step)
                 rank.kernel("gemm_forward_backward", a.kernel_us * factor * self.random.uniform(0.995, 1.005),
-                            128 if a.fault == "straggler-gpu" else round(128 * factor))
+                            128 if a.fault == "straggler-gpu" else round(128 * factor), slowed=1.7 if a.slowed_by_waits else 1)
             if (i + 1) % (a.kernels // buckets) == 0:
                 share = 1.0 + 0.5 * ((i // max(1, a.kernels // buckets)) % 2)
                 self.all_reduce(1000 if tiny else int(1_000_000 * share), 40 if tiny else a.transfer_us * share * a.buckets / buckets)
@@ -195,6 +197,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--offset-us", type=float, default=0, help="clocks are off by up to this")
     p.add_argument("--drift-ppm", type=float, default=0)
     p.add_argument("--leaving", type=float, default=0.1, help="ranks leave a collective within this share of its transfer")
+    p.add_argument("--slowed-by-waits", action="store_true", help="kernels next to a collective run 1.7 times as long")
     p.add_argument("--sequence-numbers", action="store_true")
     p.add_argument("--gzip", action="store_true")
     p.add_argument("--epoch-us", type=float, default=1_700_000_000_000)

@@ -191,3 +191,42 @@ def test_wrong_paths_and_flags_get_one_line(run, tmp_path):
     assert "--shard expects I/N" in run("ranks", STRAGGLER, "--shard", "4/4", "-o", "x").complaint()
     assert "belong together" in run("ranks", STRAGGLER, "--shard", "0/4").complaint()
     assert run("ranks", STRAGGLER, "--json", "--csv").code == 2
+
+
+def test_a_merged_trace_has_one_clock_and_arrows(run, tmp_path):
+    folder, truth = drawn(tmp_path, "--ranks", "3", "--offset-us", "50000", "--fault", "straggler-cpu")
+    out = tmp_path / "merged.json"
+    ran = run("merge", str(folder), "-o", str(out))
+    assert ran.code == 0, ran.err
+    trace = json.loads(out.read_text())
+    events = trace["traceEvents"]
+    ends = {}
+    for event in events:
+        if event.get("ph") == "X" and event["name"].startswith("nccl"):
+            ends.setdefault(event["pid"], []).append(event["ts"] + event["dur"])
+    assert len(ends) == 3
+    for first, second, third in zip(*(sorted(each) for each in ends.values())):
+        assert max(first, second, third) - min(first, second, third) < 60  # planted: up to 50 ms
+    names = {event["args"]["name"] for event in events if event.get("name") == "process_name"}
+    assert any(name.startswith("rank 2") for name in names)
+    arrows = [event for event in events if event.get("name") == "last rank arrives"]
+    assert arrows and {event["ph"] for event in arrows} == {"s", "f"}
+    # It is a trace like any other, and every rank's events are in it.
+    assert run("info", str(out)).code == 0
+    count = sum(1 for event in events if event.get("ph") == "X")
+    assert count == sum(sum(1 for event in json.loads((folder / f"rank{rank}.json").read_text())["traceEvents"]
+                            if event.get("ph") == "X") for rank in range(3))
+    assert run("merge", str(folder), "-o", str(out)).code == 2  # it exists
+    assert run("merge", str(folder)).code == 2
+
+
+# Waiting hides when collectives run next to the backward pass and slow it: own times become alike, arrivals do not.
+def test_a_late_rank_is_found_although_own_times_are_alike(run, tmp_path):
+    folder, truth = drawn(tmp_path, "--fault", "straggler-cpu", "--ranks", "3", "--slowed-by-waits")
+    job = job_of(run, folder)
+    verdict = job["verdict"]
+    own = [rank["per_step"]["own_ns"] for rank in job["ranks"]]
+    assert max(own) - min(own) < 0.5 * truth["late_us"] * 1000
+    assert verdict["kind"] == "straggler" and verdict["ranks"] == [1]
+    assert verdict["late_ns"] == pytest.approx(truth["late_us"] * 1000, rel=0.25)
+    assert "slowed-by-waits" in [note["kind"] for note in verdict["notes"]]

@@ -137,6 +137,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_diff_command(*this);
   add_check_command(*this);
   add_ranks_command(*this);
+  add_merge_command(*this);
   add_kernels_command(*this);
   add_roofline_command(*this);
   add_tree_command(*this);

@@ -103,6 +103,7 @@ void add_whatif_command(CommandLine& line);
 void add_diff_command(CommandLine& line);
 void add_check_command(CommandLine& line);
 void add_ranks_command(CommandLine& line);
+void add_merge_command(CommandLine& line);
 void add_kernels_command(CommandLine& line);
 void add_roofline_command(CommandLine& line);
 void add_sql_command(CommandLine& line);

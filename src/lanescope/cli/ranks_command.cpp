@@ -44,7 +44,7 @@ std::optional<Shard> parse_shard(const std::string& text) {
   return shard;
 }
 
-int usage(Output& output, const std::string& message) {
+int ranks_usage(Output& output, const std::string& message) {
   output.complain("ranks: " + message);
   return kUsage;
 }
@@ -63,30 +63,31 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
 
 int run_ranks(const RanksFlags& flags, Output& output) {
   if (flags.paths.empty())
-    return usage(output,
-                 "expected a folder, a pattern or files of a job's ranks, found nothing; "
-                 "see lanescope ranks --help");
+    return ranks_usage(output,
+                       "expected a folder, a pattern or files of a job's ranks, found nothing; "
+                       "see lanescope ranks --help");
   const auto shard = flags.shard.empty() ? std::optional<Shard>(Shard{}) : parse_shard(flags.shard);
   if (!shard)
-    return usage(output, fmt::format("--shard expects I/N with I from 0 to N - 1, such as 0/4; "
-                                     "found '{}'",
-                                     flags.shard));
+    return ranks_usage(output,
+                       fmt::format("--shard expects I/N with I from 0 to N - 1, such as 0/4; "
+                                   "found '{}'",
+                                   flags.shard));
   if (flags.shard.empty() != flags.output_path.empty())
-    return usage(output,
-                 "--shard I/N and -o FILE belong together: one says which files, the other "
-                 "where their summaries go");
+    return ranks_usage(output,
+                       "--shard I/N and -o FILE belong together: one says which files, the other "
+                       "where their summaries go");
   if (!flags.output_path.empty())
     if (const auto target = check_target(flags.output_path, flags.force); !target)
-      return usage(output, "-o: " + message_of(target.error()));
+      return ranks_usage(output, "-o: " + message_of(target.error()));
   auto files = ranks::find_rank_files(flags.paths, format::format_endings());
-  if (!files) return usage(output, message_of(files.error()));
+  if (!files) return ranks_usage(output, message_of(files.error()));
   auto read = read_files(ranks::shard_of(*files, shard->index, shard->count), flags, output);
   if (!flags.output_path.empty())
     return save_text(ranks::write_part(read), flags.output_path, output);
 
   RecordFunction stage("ranks: job");
   const Result<ranks::Job> job = ranks::build_job(std::move(read));
-  if (!job) return usage(output, message_of(job.error()));
+  if (!job) return ranks_usage(output, message_of(job.error()));
   const ranks::JobVerdict verdict = ranks::judge_job(*job);
   stage.end();
   output.write(flags.json  ? report::ranks_json(*job, verdict)

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
@@ -122,6 +123,7 @@ class JobMaker {
       places.push_back(found->second);
     }
     if (places.empty()) return;
+    step.late_ns.assign(places.size(), 0);
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::uint32_t rank = job_.compared[i];
       step.times.push_back(times_of(job_.ranks[rank].steps[places[i]]));
@@ -130,12 +132,29 @@ class JobMaker {
     job_.steps.push_back(std::move(step));
   }
 
-  RankTimes* times_at(const CollectiveMember& member) {
+  // The place of a call's step in `steps`, and of its rank in the step; null: not compared.
+  const std::pair<std::size_t, std::size_t>* place_of(const CollectiveMember& member) const {
     const std::int32_t step = job_.ranks[member.rank].collectives[member.call].step;
     if (step < 0) return nullptr;
     const auto found = place_of_.find({member.rank, static_cast<std::size_t>(step)});
-    return found == place_of_.end() ? nullptr
-                                    : &job_.steps[found->second.first].times[found->second.second];
+    return found == place_of_.end() ? nullptr : &found->second;
+  }
+
+  // A rank that is late at one collective of a step is late, also if the others' waiting is hidden.
+  void add_lateness(const MatchedCollective& collective) {
+    std::vector<std::int64_t> starts;
+    for (const CollectiveMember& member : collective.members)
+      if (const RankClock& clock = job_.clocks[member.rank]; clock.known && !clock.contradicts)
+        starts.push_back(clock.aligned(job_.ranks[member.rank].collectives[member.call].start_ns));
+    const std::int64_t usual = analysis::lower_median(std::move(starts));
+    for (const CollectiveMember& member : collective.members) {
+      const RankClock& clock = job_.clocks[member.rank];
+      const auto* const place = place_of(member);
+      if (!place || !clock.known || clock.contradicts) continue;
+      std::int64_t& late = job_.steps[place->first].late_ns[place->second];
+      late = std::max(
+          late, clock.aligned(job_.ranks[member.rank].collectives[member.call].start_ns) - usual);
+    }
   }
 
   void add_waits() {
@@ -149,6 +168,7 @@ class JobMaker {
         error = std::max(error, job_.clocks[member.rank].error_ns);
       if (presence.last_arrival_ns - presence.last_but_one_ns > error)
         ++job_.last_arrivals[presence.last_rank];
+      if (collective.blocking) add_lateness(collective);
       for (const CollectiveMember& member : collective.members)
         if (!collective.one_way || member.rank != collective.members.front().rank)
           add_wait(member, presence);
@@ -159,9 +179,10 @@ class JobMaker {
   // total of the time in which nothing computed is known, so the transfer counts as exposed first:
   // the wait is never overstated.
   void add_wait(const CollectiveMember& member, const Presence& presence) {
-    RankTimes* const times = times_at(member);
+    const auto* const place = place_of(member);
     const RankClock& clock = job_.clocks[member.rank];
-    if (!times || !clock.known || clock.contradicts) return;
+    if (!place || !clock.known || clock.contradicts) return;
+    RankTimes* const times = &job_.steps[place->first].times[place->second];
     const CollectiveRecord& call = job_.ranks[member.rank].collectives[member.call];
     const std::int64_t start = clock.aligned(call.start_ns), length = call.end_ns - call.start_ns;
     const std::int64_t wait = std::clamp<std::int64_t>(presence.last_arrival_ns - start, 0, length);
@@ -176,6 +197,11 @@ class JobMaker {
       times.exposed_wait_ns = std::min(times.exposed_wait_ns, times.exposed_ns);
       times.own_ns = times.wall_ns - times.exposed_ns;
     }
+    std::vector<std::int64_t> own;
+    for (const RankTimes& times : step.times) own.push_back(times.own_ns);
+    const std::int64_t usual = analysis::lower_median(own);
+    for (std::size_t i = 0; i < own.size(); ++i)
+      step.late_ns[i] = std::max(step.late_ns[i], own[i] - usual);
   }
 
   void average() {

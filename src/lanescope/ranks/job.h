@@ -58,7 +58,10 @@ struct RankTimes {
 struct JobStep {
   std::int64_t number = -1;      // of ProfilerStep#N; -1: counted from the first step of each file
   std::vector<RankTimes> times;  // one a compared rank: Job::compared
-  bool steady = false;           // on all compared ranks
+  // How late each compared rank is: the largest of its arrivals at a collective after the median arrival
+  // there, and of its own time over the median own time; at least 0.
+  std::vector<std::int64_t> late_ns;
+  bool steady = false;  // on all compared ranks
 };
 
 struct Job {

@@ -9,7 +9,8 @@ namespace lanescope::ranks {
 namespace {
 
 // Start values of docs/definitions/ranks.md#notes.
-constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kSmallShare = 0.02, kWaitShare = 0.02;
+constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.03,
+                 kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
 constexpr std::int64_t kSmallBytes = 1 << 20;
 
@@ -47,8 +48,9 @@ void note_waits(const Means& means, JobVerdict& verdict) {
 }
 
 void note_overlap(const Means& means, JobVerdict& verdict) {
-  if (means.wall <= 0 || means.transfer < kExposedShare * means.wall) return;
   const double all = means.transfer + means.hidden;
+  const double least = means.hidden < kHiddenShare * all ? kNoOverlapShare : kExposedShare;
+  if (means.wall <= 0 || means.transfer < least * means.wall) return;
   add(verdict, NoteKind::kNotHidden,
       fmt::format(
           "Communication itself takes {:.2f} ms of a step that no computation hides ({:.0f} "
@@ -84,6 +86,20 @@ void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
                   small / own_steps, ms(exposed)));
 }
 
+// Equal kernels that take longer on the ranks that wait: the collectives they wait in hold a part of the
+// GPU.
+void note_slowed(JobVerdict& verdict) {
+  if (verdict.kind != VerdictKind::kStraggler || !verdict.same_kernels.value_or(false)) return;
+  for (const CausePart& part : verdict.causes)
+    if (part.cause == LateCause::kCompute &&
+        static_cast<double>(-part.longer_ns) > kSlowedShare * static_cast<double>(verdict.step_ns))
+      add(verdict, NoteKind::kSlowedByWaits,
+          fmt::format(
+              "The other ranks run the same kernels, and {:.2f} ms longer: collectives that "
+              "wait for the late rank take a part of their GPUs.",
+              ms(static_cast<double>(-part.longer_ns))));
+}
+
 void note_trust(const Job& job, JobVerdict& verdict) {
   if (job.world_size && *job.world_size > static_cast<std::int64_t>(job.ranks.size()))
     add(verdict, NoteKind::kSample,
@@ -100,8 +116,9 @@ void note_trust(const Job& job, JobVerdict& verdict) {
                     verdict.steps, verdict.steps == 1 ? "" : "s", kFewSteps + 1));
   const bool late_host = verdict.kind == VerdictKind::kStraggler && !verdict.causes.empty() &&
                          verdict.causes.front().cause == LateCause::kHost;
-  if (late_host &&
-      static_cast<double>(verdict.late_ns) < 0.2 * static_cast<double>(verdict.step_ns))
+  const bool is_events = !verdict.host_part.starts_with("code without events");
+  if (late_host && (is_events || static_cast<double>(verdict.late_ns) <
+                                     0.2 * static_cast<double>(verdict.step_ns)))
     add(verdict, NoteKind::kProfiler,
         "The profiler slows the CPU down, and not equally on all ranks. Compare the step times of "
         "a run without it before changing code.");
@@ -126,6 +143,8 @@ const char* note_name(NoteKind kind) {
       return "profiler";
     case NoteKind::kSample:
       return "sample";
+    case NoteKind::kSlowedByWaits:
+      return "slowed-by-waits";
     case NoteKind::kShortSteps:
       return "few-steps";
   }
@@ -141,6 +160,7 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
       note_small(job, means, verdict);
     }
   }
+  note_slowed(verdict);
   note_trust(job, verdict);
 }
 

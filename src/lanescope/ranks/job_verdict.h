@@ -32,9 +32,10 @@ enum class NoteKind : std::uint8_t {
   kNotHidden,         // communication itself, without waits, is on the wall
   kSmallCollectives,  // many collectives of little data
   kWaitIsNotNetwork,  // time in collectives that is waiting for late ranks
-  kProfiler,    // the profiler slows the CPU, unevenly: a small lateness of a CPU may be its own
-  kSample,      // files of few of the job's ranks
-  kShortSteps,  // too few steps
+  kProfiler,       // the profiler slows the CPU, unevenly: a small lateness of a CPU may be its own
+  kSample,         // files of few of the job's ranks
+  kSlowedByWaits,  // the others' kernels run slower next to collectives that wait
+  kShortSteps,     // too few steps
 };
 const char* note_name(NoteKind kind);
 struct JobNote {
@@ -47,8 +48,7 @@ struct JobVerdict {
   VerdictKind kind = VerdictKind::kUnknown;
   std::vector<std::int64_t> ranks;  // the late ones, by number
   std::int64_t step_ns = 0;         // the mean step of the job
-  // How much longer the late ranks' own time is than the slowest other's; kRotating, kUneven: than the
-  // mean of all ranks.
+  // How much later than the latest other rank; kRotating, kUneven: than the mean of all ranks.
   std::int64_t late_ns = 0;
   std::int64_t error_ns = 0;      // the largest error of the clocks
   std::int64_t threshold_ns = 0;  // less is no verdict

@@ -69,6 +69,7 @@ void read_metadata(const Trace& trace, const ArgsView& args, FoundCall& call) {
 
 FoundCall call_at(const Trace& trace, SliceId slice, std::int64_t launch_ns) {
   FoundCall call;
+  call.slice = slice;
   call.start_ns = trace.start_ns(slice);
   call.end_ns = trace.end_ns(slice);
   call.launch_ns = launch_ns;

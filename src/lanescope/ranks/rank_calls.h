@@ -15,6 +15,7 @@ namespace lanescope::ranks {
 struct FoundCall {
   CollectiveKind kind;  // `group` is not set
   ProcessGroup group;   // as the call itself describes it
+  SliceId slice = kNone<SliceId>;
   std::int64_t launch_ns = 0, start_ns = 0, end_ns = 0;
   std::optional<std::int64_t> sequence;
 };

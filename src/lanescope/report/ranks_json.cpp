@@ -106,6 +106,8 @@ void write_steps(JsonWriter& json, const Job& job) {
     for (const RankTimes& times : step.times) json.integer("", times.own_ns);
     json.end_array().begin_array("step_ns");
     for (const RankTimes& times : step.times) json.integer("", times.wall_ns);
+    json.end_array().begin_array("late_ns");
+    for (const std::int64_t late : step.late_ns) json.integer("", late);
     json.end_array().end_object();
   }
   json.end_array();

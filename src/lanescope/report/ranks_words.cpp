@@ -83,15 +83,11 @@ std::string since_text(const JobVerdict& verdict) {
 std::vector<std::string> straggler_sentences(const JobVerdict& verdict) {
   const bool one = verdict.ranks.size() == 1;
   std::vector<std::string> out = {fmt::format(
-      "{} {} the others up: {} need{} {} more of its own in each step than the slowest other rank "
-      "({:.0f} % of a step of {}), {}.",
-      ranks_subject(verdict), one ? "holds" : "hold", one ? "it" : "they", one ? "s" : "",
+      "{} {} the others up: {} {} later than the latest other rank in each step ({:.0f} % of a "
+      "step of {}), {}.",
+      ranks_subject(verdict), one ? "holds" : "hold", one ? "it is" : "they are up to",
       rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
       rounded_time(verdict.step_ns), since_text(verdict))};
-  if (!one) {
-    const std::string from = "more of its own";
-    out[0].replace(out[0].find(from), from.size(), "more of their own");
-  }
   add_causes(verdict, out);
   return out;
 }
@@ -104,8 +100,8 @@ std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
       return {fmt::format("No verdict: {}.", one_line(verdict.reason))};
     case VerdictKind::kBalanced:
       return {
-          fmt::format("No rank holds the others up: in a step of {}, their own times differ by "
-                      "less than {} (the clocks' error is {}).",
+          fmt::format("No rank holds the others up: in a step of {}, none is steadily later than "
+                      "the others by {} or more (the clocks' error is {}).",
                       rounded_time(verdict.step_ns), rounded_time(verdict.threshold_ns),
                       rounded_time(verdict.error_ns))};
     case VerdictKind::kStraggler:
@@ -120,7 +116,7 @@ std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
           rounded_time(verdict.step_ns))};
     case VerdictKind::kUneven: {
       std::vector<std::string> out = {fmt::format(
-          "The work is uneven: rank {} needs longest in {} of {} steps, {} more than the mean of "
+          "The work is uneven: rank {} is latest in {} of {} steps, {} later than the mean of "
           "all ranks ({:.0f} % of a step of {}), and the others lie in between.",
           ranks::ranks_text(verdict.ranks), verdict.late_steps, verdict.steps,
           rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),

@@ -1,0 +1,85 @@
+// `lanescope merge`: one trace out of the traces of a job's ranks, clocks aligned.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/save_trace.h"
+#include "lanescope/format/formats.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/ranks/merge_traces.h"
+#include "lanescope/ranks/rank_files.h"
+#include "lanescope/ranks/read_ranks.h"
+#include "lanescope/record/range.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct MergeFlags {
+  std::vector<std::string> paths;
+  std::string output_path;
+  bool force = false;
+};
+
+int wrong_use(Output& output, const std::string& message) {
+  output.complain("merge: " + message);
+  return kUsage;
+}
+
+Result<Trace> read_rank_trace(const std::string& path) { return format::read_trace(path); }
+
+int run_merge(const MergeFlags& flags, Output& output) {
+  if (flags.paths.empty() || flags.output_path.empty())
+    return wrong_use(output,
+                     "expected the traces of a job's ranks and -o FILE; see lanescope merge "
+                     "--help");
+  if (const auto target = check_target(flags.output_path, flags.force); !target)
+    return wrong_use(output, "-o: " + message_of(target.error()));
+  if (const auto writable = format::check_written_ending(flags.output_path); !writable)
+    return wrong_use(output, "-o: " + message_of(writable.error()));
+  auto files = ranks::find_rank_files(flags.paths, format::format_endings());
+  if (!files) return wrong_use(output, message_of(files.error()));
+  RecordFunction stage("merge: clocks");
+  ranks::ReadRanksOptions options;
+  options.workers = std::max(1u, std::thread::hardware_concurrency());
+  options.read_trace = read_rank_trace;
+  const auto job = ranks::build_job(ranks::read_rank_files(*files, options));
+  stage.end();
+  if (!job) return wrong_use(output, message_of(job.error()));
+  for (const ranks::Remark& remark : job->remarks) output.complain("merge: " + remark.text);
+  RecordFunction merge_stage("merge: rows");
+  const auto merged = ranks::merge_traces(*job, read_rank_trace);
+  merge_stage.end();
+  if (!merged) return wrong_use(output, message_of(merged.error()));
+  if (merged->unaligned > 0)
+    output.complain(
+        fmt::format("merge: the clocks of {} of {} ranks are unknown: they keep their "
+                    "own",
+                    merged->unaligned, job->ranks.size()));
+  return save_trace(merged->trace, flags.output_path, output);
+}
+
+}  // namespace
+
+void add_merge_command(CommandLine& line) {
+  Command command =
+      line.command("merge", "one trace out of the traces of a job's ranks, clocks aligned");
+  const auto flags = std::make_shared<MergeFlags>();
+  command.arguments("PATHS", &flags->paths,
+                    "a folder with the traces of a job's ranks, a pattern in quotes, or the files");
+  command.text_flag("-o,--output", &flags->output_path, "FILE",
+                    "where to write: .json, .json.gz or .json.zst", {Completes::kFile});
+  command.switch_flag("--force", &flags->force, "overwrite an existing file");
+  command.epilogue(R"(Examples:
+  lanescope merge traces/ -o merged.json.gz                   then open it in Perfetto, or with lanescope view
+  lanescope merge rank0.json.gz rank3.json.gz -o two.json
+
+Arrows lead from the last rank that arrives at a collective to the ranks that wait for it. How clocks are aligned:
+docs/definitions/ranks.md#clock-offset.
+)");
+  command.runs([flags](Output& output) -> int { return run_merge(*flags, output); });
+}
+
+}  // namespace lanescope::cli
