@@ -18,6 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PICTURES = 100
+SEARCHES = 20
 
 
 def percentile(values, share):
@@ -76,6 +77,13 @@ def measure(binary, trace, rounds, page):
             assert struct.unpack_from("<4s", data)[0] == b"LSVF"
         print(f"  {part * 100:7.2f} % of the recording: median {statistics.median(times):.1f} ms, p95 {percentile(times, 0.95):.1f} ms, "
               f"{statistics.median(sizes) / 1000:.0f} kB")
+    for text in ("mm", "kind:compute >5us"):
+        times = []
+        for _ in range(SEARCHES):
+            begin = time.monotonic()
+            total = json.loads(server.ask("POST", "/api/search", {"text": text, "limit": 1000}))["total"]
+            times.append((time.monotonic() - begin) * 1000)
+        print(f"  search for '{text}': {total:,} hits, median {statistics.median(times):.1f} ms, longest {max(times):.1f} ms")
     server.end()
 
 

@@ -194,6 +194,27 @@ def test_a_range_for_perfetto_is_a_trace(binary: str, small: View, run: Any, tmp
     assert "aten::mm" in run("table", part).out
 
 
+def test_more_lanes_than_are_listed_are_all_there(binary: str, tmp_path: pathlib.Path) -> None:
+    threads = 5000
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"work {tid}", "pid": 1, "tid": tid, "ts": 10 * tid, "dur": 5 + (tid > 900)} for tid in range(1, threads + 1)]
+    with viewing(binary, write_trace(tmp_path / "wide.json", events)) as view:
+        meta = view.json("/api/meta")["traces"][0]
+        assert len(meta["lanes"]) == 4096 and meta["lanes_left_out"] == threads - 4096
+        others = [lane["lane"] for offset in (0, 500, 1000) for lane in
+                  view.json("/api/lanes", {"offset": offset, "limit": 500})["lanes"]]
+        assert len(others) == threads - 4096
+        assert sorted(others + [lane["lane"] for lane in meta["lanes"]]) == list(range(threads))
+        # Those that do least are left out; each can be found and asked for by its number.
+        hit = view.json("/api/search", {"text": "work 7"})["hits"]
+        assert hit[0]["lane"] in others
+        page = view.json("/api/lanes", {"lanes": [hit[0]["lane"]]})
+        assert [lane["title"] for lane in page["lanes"]] == ["thread 7"] and page["groups"][0]["id"] == page["lanes"][0]["group"]
+        found = view.json("/api/lanes", {"text": "thread 77", "limit": 1000})
+        assert found["total"] == len(found["lanes"]) == sum("77" == str(tid)[:2] for tid in range(1, 901))
+        assert "below 5000" in view.refused("/api/lanes", {"lanes": [5000]})
+        view.refused("/api/lanes", {"limit": 5000})
+
+
 # Who may ask.
 
 def test_questions_need_the_token(small: View) -> None:
@@ -250,7 +271,7 @@ def test_long_and_broken_requests_get_an_error_and_nothing_else(small: View) -> 
                  '{"t0":5,"t1":5,"step":1,"lanes":[]}', '{"t0":0,"t1":9e15,"step":1,"lanes":[0]}', '{"trace":7}', '{"trace":-1}',
                  "[" * 5000, '{"t0":0,"t1":100,"step":1,"lanes":[4000000000]}', "\xff"]:
         assert small.ask("POST", "/api/frame", body.encode("latin-1")).status == 400, body
-    for path in ["event", "at", "area", "search", "table", "flame", "gap", "save", "perfetto", "notes", "names"]:
+    for path in ["event", "at", "area", "lanes", "search", "table", "flame", "gap", "save", "perfetto", "notes", "names"]:
         assert small.ask("POST", f"/api/{path}", '{"slice":4294967295,"lane":99999,"row":-1,"t0":3,"t1":1,"text":7,"names":7}').status == 400, path
     assert small.json("/api/meta")
 

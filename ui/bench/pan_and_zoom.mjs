@@ -1,11 +1,21 @@
 // How long a frame of the page takes while it pans and zooms by script, and how much memory the page holds.
-//   node bench/pan_and_zoom.mjs URL [frames]     URL: as `lanescope view` prints it
+//   node bench/pan_and_zoom.mjs URL|TRACE [frames]     URL: as `lanescope view` prints it. A trace is opened by LANESCOPE_BINARY, else
+//   by the release build.
 // Headless Chromium without a GPU. A frame is the work of the page's own callbacks in one animation frame, which is what can make
 // the picture stutter; and the distance of two frames, which includes the browser's own drawing.
+import { spawn } from "node:child_process";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
-const [url, frames = "400"] = process.argv.slice(2);
-if (url === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL [frames]");
+const [given, frames = "400"] = process.argv.slice(2);
+if (given === undefined) throw new Error("usage: node bench/pan_and_zoom.mjs URL|TRACE [frames]");
+const home = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))));
+const server = given.startsWith("http://") ? null : spawn(process.env.LANESCOPE_BINARY ?? path.join(home, "build/release/src/lanescope/cli/lanescope"), ["view", given, "--no-open", "--keep"], { stdio: ["ignore", "pipe", "inherit"] });
+const url = server === null ? given : await new Promise((resolve, reject) => {
+  server.stdout.once("data", (data) => resolve(String(data).trim()));
+  server.once("exit", (code) => reject(new Error(`lanescope view ended with ${code}`)));
+});
 const browser = await chromium.launch({ executablePath: process.env.LANESCOPE_CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--enable-precise-memory-info"] });
 const page = await browser.newPage({ viewport: { width: 1920, height: 1000 } });
 await page.addInitScript(() => {
@@ -61,3 +71,5 @@ console.log(`first lanes after ${firstLanes} ms; JS heap ${(heap / 1048576).toFi
 console.log(`work of the page in a frame: median ${percentile(work, 0.5)} ms, p95 ${percentile(work, 0.95)} ms, longest ${percentile(work, 1)} ms`);
 console.log(`from frame to frame:         median ${percentile(distances, 0.5)} ms, p95 ${percentile(distances, 0.95)} ms, longest ${percentile(distances, 1)} ms`);
 await browser.close();
+server?.removeAllListeners("exit");
+server?.kill("SIGINT");

@@ -22,6 +22,8 @@ inline constexpr std::size_t kMostListedLanes = 4096, kMostNames = 4096, kLonges
 // All traces of the page: one, or two that are compared.
 std::string meta_answer(const std::vector<const TraceState*>& traces, std::uint64_t generation,
                         bool is_live, std::string_view version);
+// Lanes that the meta leaves out because there are too many.
+Answer lanes_answer(const TraceState& state, const Request& request);
 Answer frame_answer(const TraceState& state, const Request& request);
 Answer names_answer(const TraceState& state, const Request& request);
 Answer event_answer(const TraceState& state, const Request& request);
@@ -49,6 +51,8 @@ std::string event_json(const TraceState& state, SliceId slice);  // the answer o
 std::optional<std::size_t> typical_step(const explain::Facts& facts);
 // slice, lane, row, start_ns, dur_ns, short into the open object.
 void write_place(report::JsonWriter& json, const TraceState& state, SliceId slice);
+// groups, lanes, lanes_left_out into the open object.
+void write_lanes(report::JsonWriter& json, const TraceState& state);
 // "main thread", "stream 7", ...
 std::string lane_title(const TraceState& state, const view::Lane& lane);
 std::string error_json(std::string_view message);

@@ -19,20 +19,11 @@ namespace {
 
 using report::JsonWriter;
 using report::one_line;
-using view::CounterSource;
-using view::CounterUnit;
 using view::Lane;
-using view::LaneGroup;
 using view::LaneKind;
 using view::TimeKind;
 
-constexpr std::size_t kLongestTitle = 120, kLongestShort = 120;
-
-const char* lane_kind_key(LaneKind kind) {
-  static constexpr std::array<const char*, view::kLaneKindCount> kKeys{
-      "steps", "cpu", "python", "gpu", "annotation", "sync", "idle", "counter", "async"};
-  return kKeys[static_cast<std::size_t>(kind)];
-}
+constexpr std::size_t kLongestShort = 120;
 
 const char* time_kind_title(TimeKind kind) {
   static constexpr std::array<const char*, view::kTimeKindCount> kTitles{
@@ -40,131 +31,6 @@ const char* time_kind_title(TimeKind kind) {
       "GPU compute", "communication",         "copies",           "waiting",
       "other"};
   return kTitles[static_cast<std::size_t>(kind)];
-}
-
-std::string title_text(std::string_view text) {
-  return report::shorten(one_line(text), kLongestTitle);
-}
-
-std::string scalar_text(const Trace& trace, const Scalar& scalar) {
-  return scalar.is_text ? title_text(trace.text(scalar.text)) : fmt::format("{}", scalar.number);
-}
-
-std::string group_title(const TraceState& state, const LaneGroup& group) {
-  const Trace& trace = state.trace();
-  if (group.kind == LaneGroup::Kind::kTrace) return "Steps";
-  if (group.device) return fmt::format("GPU {}", *group.device);
-  const Process& process = trace.process(group.process);
-  const std::string name = title_text(trace.text(process.name));
-  const std::string pid = scalar_text(trace, process.pid);
-  if (group.kind == LaneGroup::Kind::kGpu) return name.empty() ? fmt::format("GPU, {}", pid) : name;
-  return name.empty() || name == pid ? fmt::format("process {}", pid)
-                                     : fmt::format("{}, process {}", name, pid);
-}
-
-std::string thread_title(const TraceState& state, const Lane& lane) {
-  const Trace& trace = state.trace();
-  const Track& track = trace.track(lane.track);
-  const std::string id = scalar_text(trace, track.tid);
-  const std::string own = title_text(trace.text(track.name));
-  const std::string place = track.tid.is_text ? id : fmt::format("thread {}", id);
-  if (own.empty() || own == id) return place;
-  // "thread 566 (python)" and "Thread 566" name themselves.
-  if (own.starts_with(place) || (own.starts_with('T') && own.substr(1) == place.substr(1)))
-    return own;
-  return fmt::format("{} ({})", own, place);
-}
-
-std::string counter_title(const TraceState& state, const Lane& lane) {
-  const Trace& trace = state.trace();
-  switch (lane.source) {
-    case CounterSource::kQueueDepth:
-      return "GPU queue";
-    case CounterSource::kAllocated:
-      return "memory allocated";
-    case CounterSource::kReserved:
-      return "memory reserved";
-    case CounterSource::kFile:
-      break;
-  }
-  const Track& track = trace.track(lane.track);
-  const std::string name = title_text(trace.text(track.name)),
-                    series = title_text(trace.text(track.series));
-  return series.empty() || series == name ? name : fmt::format("{}: {}", name, series);
-}
-
-std::string subtitle(const Lane& lane) {
-  switch (lane.kind) {
-    case LaneKind::kSteps:
-      return "training steps, by the CPU's clock";
-    case LaneKind::kCpu:
-      return "operators and calls";
-    case LaneKind::kPython:
-      return "Python functions";
-    case LaneKind::kGpu:
-      return "GPU work";
-    case LaneKind::kAnnotation:
-      return "ranges of the program, as seen by the GPU";
-    case LaneKind::kSync:
-      return "waits and events";
-    case LaneKind::kIdle:
-      return "nothing ran, and why";
-    case LaneKind::kCounter:
-      return lane.source == CounterSource::kQueueDepth ? "launched, not begun" : "";
-    case LaneKind::kAsync:
-      return "asynchronous";
-  }
-  return "";
-}
-
-void write_lane(JsonWriter& json, const TraceState& state, std::uint32_t number) {
-  const Lane& lane = state.lanes().lanes()[number];
-  json.begin_object().integer("lane", number).integer("group", lane.group);
-  json.text("kind", lane_kind_key(lane.kind)).text("title", lane_title(state, lane));
-  json.text("subtitle", subtitle(lane)).integer("rows", lane.row_count);
-  json.integer("slice_count", lane.slice_count).integer("busy_ns", lane.busy_ns);
-  json.boolean("quiet", lane.is_quiet).boolean("main", lane.is_main);
-  if (lane.device) json.integer("device", *lane.device);
-  if (lane.kind == LaneKind::kCounter) {
-    const auto& series = state.lanes().counter(lane);
-    json.begin_object("counter").real("min", series.smallest()).real("max", series.largest());
-    json.text("unit", lane.unit == CounterUnit::kBytes   ? "bytes"
-                      : lane.unit == CounterUnit::kCount ? "count"
-                                                         : "");
-    json.end_object();
-  }
-  json.end_object();
-}
-
-void write_lanes(JsonWriter& json, const TraceState& state) {
-  const auto& lanes = state.lanes().lanes();
-  // Too many: those that do most, in their order.
-  std::vector<std::uint32_t> shown(lanes.size());
-  for (std::uint32_t i = 0; i < shown.size(); ++i) shown[i] = i;
-  if (shown.size() > kMostListedLanes) {
-    std::nth_element(shown.begin(), shown.begin() + kMostListedLanes, shown.end(),
-                     [&](std::uint32_t a, std::uint32_t b) {
-                       if (lanes[a].is_main != lanes[b].is_main) return lanes[a].is_main;
-                       return std::pair(-lanes[a].busy_ns, a) < std::pair(-lanes[b].busy_ns, b);
-                     });
-    shown.resize(kMostListedLanes);
-    std::sort(shown.begin(), shown.end());
-  }
-  const auto& groups = state.lanes().groups();
-  std::vector<bool> used(groups.size(), false);
-  for (const std::uint32_t lane : shown) used[lanes[lane].group] = true;
-  json.begin_array("groups");
-  for (std::uint32_t i = 0; i < groups.size(); ++i) {
-    if (!used[i]) continue;
-    json.begin_object().integer("id", i).text("title", group_title(state, groups[i]));
-    json.text("kind", groups[i].kind == LaneGroup::Kind::kTrace ? "trace"
-                      : groups[i].kind == LaneGroup::Kind::kGpu ? "gpu"
-                                                                : "cpu");
-    json.end_object();
-  }
-  json.end_array().begin_array("lanes");
-  for (const std::uint32_t lane : shown) write_lane(json, state, lane);
-  json.end_array().integer("lanes_left_out", lanes.size() - shown.size());
 }
 
 void write_steps(JsonWriter& json, const TraceState& state) {
@@ -300,34 +166,6 @@ std::optional<std::size_t> typical_step(const explain::Facts& facts) {
   const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>((lengths.size() - 1) / 2);
   std::nth_element(lengths.begin(), middle, lengths.end());
   return middle->second;
-}
-
-std::string lane_title(const TraceState& state, const Lane& lane) {
-  const Trace& trace = state.trace();
-  switch (lane.kind) {
-    case LaneKind::kSteps:
-      return "steps";
-    case LaneKind::kIdle:
-      return fmt::format("GPU {} idle", lane.device.value_or(0));
-    case LaneKind::kCounter:
-      return counter_title(state, lane);
-    case LaneKind::kCpu:
-    case LaneKind::kPython:
-      return thread_title(state, lane);
-    case LaneKind::kAsync: {
-      const std::string name = title_text(trace.text(trace.track(lane.track).series));
-      return name.empty() ? "async" : name;
-    }
-    case LaneKind::kGpu:
-    case LaneKind::kAnnotation:
-    case LaneKind::kSync: {
-      const std::string place = title_text(report::track_place(trace.track(lane.track)));
-      return lane.kind == LaneKind::kAnnotation ? place + ", ranges"
-             : lane.kind == LaneKind::kSync     ? place + ", waits"
-                                                : place;
-    }
-  }
-  return "";
 }
 
 std::string short_name(const TraceState& state, StringId name) {

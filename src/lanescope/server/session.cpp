@@ -54,11 +54,17 @@ struct Question {
   const char* type;
 };
 constexpr std::array kQuestions{
-    Question{"/api/frame", frame_answer, kBytes}, Question{"/api/names", names_answer, kJson},
-    Question{"/api/event", event_answer, kJson},  Question{"/api/at", at_answer, kJson},
-    Question{"/api/area", area_answer, kJson},    Question{"/api/search", search_answer, kJson},
-    Question{"/api/table", table_answer, kJson},  Question{"/api/flame", flame_answer, kJson},
-    Question{"/api/gap", gap_answer, kJson},      Question{"/api/perfetto", perfetto_answer, kJson},
+    Question{"/api/frame", frame_answer, kBytes},
+    Question{"/api/names", names_answer, kJson},
+    Question{"/api/event", event_answer, kJson},
+    Question{"/api/at", at_answer, kJson},
+    Question{"/api/area", area_answer, kJson},
+    Question{"/api/search", search_answer, kJson},
+    Question{"/api/table", table_answer, kJson},
+    Question{"/api/flame", flame_answer, kJson},
+    Question{"/api/lanes", lanes_answer, kJson},
+    Question{"/api/gap", gap_answer, kJson},
+    Question{"/api/perfetto", perfetto_answer, kJson},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The questions that the page asks. HttpEngine asks the binary; SavedEngine answers from the data in a saved page.
 import type {
-  AreaAnswer, CompareAnswer, EventDetails, Explanation, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, MemoryAnswer, Meta, Name,
+  AreaAnswer, CompareAnswer, EventDetails, Explanation, FlameNode, Folded, Frame, FrameRequest, Gap, GapsAnswer, LanePage, MemoryAnswer, Meta, Name,
   Note, SearchAnswer, TableAnswer, TableRequest, TourStop,
 } from "./types.ts";
 
@@ -12,6 +12,8 @@ export interface Engine {
   meta(): Promise<Meta>;
   // The same for the trace as that answer of meta() described it. A trace that has grown since is not asked: status 409.
   of(generation: number): Engine;
+  // Lanes that meta() leaves out: those with these numbers, or a page of all of them.
+  otherLanes(trace: number, which: { lanes: number[] } | { offset: number; limit: number }): Promise<LanePage>;
   frame(request: FrameRequest, abort?: AbortSignal): Promise<Frame>;
   names(trace: number, ids: number[]): Promise<Name[]>;
   event(trace: number, slice: number): Promise<EventDetails>;

@@ -50,6 +50,7 @@ export class SavedEngine implements Engine {
   private get trace() { return this.data.answers["/api/meta"].traces[0]; }
   private get savedGaps(): Gap[] { return this.data.answers["/api/gaps?trace=0"]?.gaps ?? []; }
 
+  otherLanes() { return Promise.resolve({ lanes: [], groups: [] }); }
   of(): SavedEngine { return this; }
   meta() { return Promise.resolve(this.data.answers["/api/meta"]); }
   explain() { return Promise.resolve(withSigns(this.data.answers["/api/explain?trace=0"])); }

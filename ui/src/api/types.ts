@@ -32,6 +32,9 @@ export interface Step {
   device_dur_ns?: number;
 }
 
+export interface LaneGroup { id: number; title: string; kind?: string }
+export interface LanePage { lanes: Lane[]; groups: LaneGroup[] }
+
 export interface TraceMeta {
   path: string;
   title: string;
@@ -41,7 +44,7 @@ export interface TraceMeta {
   span_ns: number;
   slice_count: number;
   main_device?: number | null;
-  groups: { id: number; title: string; kind?: string }[];
+  groups: LaneGroup[];
   lanes: Lane[];
   lanes_left_out?: number;
   steps: Step[];

@@ -58,7 +58,7 @@ function HelpOverlay() {
           <p>Click selects. Drag makes an area. Ctrl and wheel zooms, Shift and wheel or Shift and drag moves. Double click fills the window with an event.</p>
           <h3>Colours</h3>
           <ul class="plain">{store.meta.kinds.map((kind) => <li key={kind.kind}><span class={`dot kind-${kind.kind}`} aria-hidden="true" /> {cleanText(kind.title)}</li>)}<li><span class="dot kind-idle" aria-hidden="true" /> idle GPU</li></ul>
-          <p>Striped: waiting or idle. Dotted: copies. Paler: only a part of that time is busy.</p>
+          <p>Striped: waiting or idle. Dotted: copies. Lined: communication. Paler: only a part of that time is busy.</p>
           <label><input type="checkbox" checked={store.singleKeys.value} onChange={(event) => { store.singleKeys.value = event.currentTarget.checked; }} /> single letters are shortcuts</label>
         </div>
       </div>

@@ -122,8 +122,9 @@ export async function selectSlice(store: Store, trace: number, slice: number, op
     const details = await store.engine.event(trace, slice);
     const now = store.selection.peek();
     if (now?.type !== "slice" || now.slice !== slice || now.trace !== trace) return null;
-    store.details.value = details;
     const view = store.view(trace);
+    await listLanes(store, view, [details.lane, ...details.chain.map((link) => link.lane)]);
+    store.details.value = details;
     reveal(view, [details.lane, ...details.chain.map((link) => link.lane)]);
     view.focusLane.value = details.lane;
     view.scrollTo.value = { lane: details.lane, row: details.row };
@@ -224,6 +225,26 @@ export function reveal(view: TraceView, lanes: number[]): void {
   const visible = new Set(view.shown.peek().lanes.map((lane) => lane.lane));
   const hidden = lanes.filter((lane) => !visible.has(lane) && view.laneByNumber.has(lane));
   if (hidden.length > 0) view.choice.value = { ...choice, filter: "", revealed: new Set([...choice.revealed, ...hidden]) };
+}
+
+const lanesOfPage = 500;
+
+// The next of the lanes that were too many to be listed.
+export async function listMoreLanes(store: Store, view: TraceView): Promise<void> {
+  try {
+    const page = await store.engine.otherLanes(view.index, { offset: view.otherLanesAsked, limit: lanesOfPage });
+    view.otherLanesAsked += page.lanes.length;
+    view.addLanes(page);
+    choose(view, { showAll: true, showQuiet: true });
+  } catch (reason) {
+    report(store, reason);
+  }
+}
+
+// Something on a lane that is not listed was asked for.
+async function listLanes(store: Store, view: TraceView, lanes: number[]): Promise<void> {
+  const missing = [...new Set(lanes)].filter((lane) => !view.laneByNumber.has(lane) && lane !== none);
+  if (missing.length > 0 && (view.meta.lanes_left_out ?? 0) > 0) view.addLanes(await store.engine.otherLanes(view.index, { lanes: missing }));
 }
 
 function flip(set: ReadonlySet<number>, item: number): Set<number> {
@@ -337,6 +358,8 @@ export async function search(store: Store, text: string, again = false): Promise
   try {
     const answers = await Promise.all(store.views.map((view) => store.engine.search(view.index, text, 1000)));
     if (store.searchText.peek() !== text) return;
+    // Lanes with most hits; the panel names no more.
+    await Promise.all(answers.map((answer, trace) => listLanes(store, store.view(trace), [...answer.lanes].sort((a, b) => b.count - a.count).slice(0, 50).map((lane) => lane.lane))));
     const found: Found = {
       total: answers.reduce((sum, answer) => sum + answer.total, 0),
       lanes: answers.flatMap((answer, trace) => answer.lanes.map((lane) => ({ ...lane, trace }))),

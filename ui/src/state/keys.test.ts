@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { actionOf, keyHelp, type KeyPress } from "./keys.ts";
+import { actionOf, always, byCode, byKey, keyHelp, type KeyPress } from "./keys.ts";
 
 const press = (change: Partial<KeyPress>): KeyPress => ({ key: "", code: "", ctrl: false, shift: false, alt: false, inText: false, singleKeys: true, ...change });
 
@@ -38,6 +38,20 @@ test("single letters can be turned off; arrows still do everything that moves", 
   assert.equal(actionOf(press({ key: "ArrowLeft", singleKeys: false })), "pan-left");
   assert.equal(actionOf(press({ key: "PageUp", singleKeys: false })), "zoom-in");
   assert.equal(actionOf(press({ key: "ArrowRight", shift: true, singleKeys: false })), "next-step");
+});
+
+test("every key that does something is in the help", () => {
+  const known = new Set(keyHelp.flatMap((line) => line.keys));
+  const signs: Record<string, string> = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc", "-": "−" };
+  const all = [...Object.keys(byCode).map((code) => code.replace("Key", "")), ...Object.keys(byKey), ...Object.keys(always)];
+  assert.deepEqual(all.filter((key) => !known.has(signs[key] ?? key)), []);
+  // Those with Shift or Ctrl.
+  const letter = (label: string) => Object.keys(signs).find((key) => signs[key] === label) ?? label;
+  for (const label of known) {
+    const [key, ...modifiers] = label.split(" ").reverse();
+    const event = press({ key: letter(key), code: /^[A-Z]$/.test(key) ? `Key${key}` : "", ctrl: modifiers.includes("Ctrl"), shift: modifiers.includes("Shift") });
+    assert.notEqual(actionOf(event), null, label);
+  }
 });
 
 test("the help names each key once", () => {

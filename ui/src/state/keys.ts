@@ -8,18 +8,18 @@ export type Action =
 
 export interface KeyPress { key: string; code: string; ctrl: boolean; shift: boolean; alt: boolean; inText: boolean; singleKeys: boolean }
 
-const byCode: Record<string, Action> = {
+export const byCode: Record<string, Action> = {
   KeyW: "zoom-in", KeyS: "zoom-out", KeyA: "pan-left", KeyD: "pan-right", KeyF: "fit", KeyM: "mark", KeyR: "area", KeyE: "explain",
   KeyQ: "drawer", KeyT: "tour", KeyX: "measure",
 };
 
-const byKey: Record<string, Action> = {
+export const byKey: Record<string, Action> = {
   ".": "next", ",": "previous", "[": "follow-back", "]": "follow-forward", "/": "search", "?": "help", "0": "whole", "+": "zoom-in",
   "=": "zoom-in", "-": "zoom-out",
 };
 
 // Keys that are no letters work also when single-key shortcuts are off.
-const always: Record<string, Action> = {
+export const always: Record<string, Action> = {
   Escape: "clear", ArrowLeft: "pan-left", ArrowRight: "pan-right", ArrowUp: "lane-up", ArrowDown: "lane-down", Enter: "open", Backspace: "undo",
   PageUp: "zoom-in", PageDown: "zoom-out", Home: "whole", End: "fit",
 };
@@ -51,12 +51,14 @@ export const keyHelp: readonly { keys: string[]; text: string }[] = [
   { keys: ["W", "S"], text: "zoom in, out" },
   { keys: ["A", "D"], text: "move left, right" },
   { keys: ["←", "→"], text: "move left, right" },
-  { keys: ["↑", "↓"], text: "the lane above, below; with Shift: what holds this event, what it holds" },
+  { keys: ["PageUp", "PageDown", "+", "=", "−"], text: "zoom in, out" },
+  { keys: ["↑", "↓"], text: "the lane above, below" },
+  { keys: ["Shift ↑", "Shift ↓"], text: "what holds this event, what it holds" },
   { keys: [".", ","], text: "next, previous event on the lane" },
   { keys: ["[", "]"], text: "from a kernel back to its launch, from a launch to its kernel" },
   { keys: ["Enter"], text: "select the event in the middle of the lane" },
-  { keys: ["F"], text: "bring the selection to the middle; again: fill the window with it" },
-  { keys: ["0"], text: "whole trace" },
+  { keys: ["F", "End"], text: "bring the selection to the middle; again: fill the window with it" },
+  { keys: ["0", "Home"], text: "whole trace" },
   { keys: ["Backspace"], text: "back to the window before" },
   { keys: ["Shift ←", "Shift →"], text: "previous, next step" },
   { keys: ["R"], text: "make an area of the selection: sums of all lanes in that time" },

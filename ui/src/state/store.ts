@@ -1,7 +1,7 @@
 // All state of the page. Panels and the timeline read its signals; they change them through the functions in actions.ts.
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Engine } from "../api/engine.ts";
-import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";
+import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, LanePage, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";
 import { FrameSource } from "./frame_source.ts";
 import { chooseLanes, type LaneChoice, type ShownLanes } from "./lane_list.ts";
 import { Names } from "./names.ts";
@@ -47,6 +47,7 @@ export class TraceView {
   readonly explanation = signal<Explanation | null>(null);
   readonly gaps = signal<GapsAnswer | null>(null);
   readonly focusLane = signal<number | null>(null); // of the keyboard
+  otherLanesAsked = 0; // of those that are not listed at first
   readonly scrollTo = signal<{ lane: number; row: number } | null>(null);
   private readonly metaNow: Signal<TraceMeta>;
   private readonly lanesNow: ReadonlySignal<ReadonlyMap<number, Lane>>;
@@ -66,7 +67,19 @@ export class TraceView {
   // Both change when the trace grows; whoever reads them in a component or an effect is called again.
   get meta(): TraceMeta { return this.metaNow.value; }
   get laneByNumber(): ReadonlyMap<number, Lane> { return this.lanesNow.value; }
-  grow(meta: TraceMeta): void { this.metaNow.value = meta; }
+  grow(meta: TraceMeta): void {
+    this.metaNow.value = meta;
+    this.otherLanesAsked = 0;
+  }
+  // Lanes that were not listed at first take their place in the order.
+  addLanes({ lanes, groups }: LanePage): void {
+    const { meta } = this;
+    const added = lanes.filter((lane) => !this.laneByNumber.has(lane.lane));
+    this.metaNow.value = {
+      ...meta, lanes: [...meta.lanes, ...added].sort((a, b) => a.lane - b.lane), lanes_left_out: Math.max(0, (meta.lanes_left_out ?? 0) - added.length),
+      groups: [...meta.groups, ...groups.filter((group) => !meta.groups.some((each) => each.id === group.id))],
+    };
+  }
 
   windowOf(shared: TimeWindow): TimeWindow {
     return { t0: shared.t0 + this.offset, t1: shared.t1 + this.offset };

@@ -4,7 +4,7 @@ import { formatTime, tickStep } from "../base/format.ts";
 import type { Lit, LitSlice, Mark, Measure } from "../state/store.ts";
 import type { TimeWindow } from "../state/window.ts";
 import { visibleBoxes, type LaneBox, type Layout } from "./layout.ts";
-import { kindCopy, kindWait, mix, type Inks, type KindInk } from "./palette.ts";
+import { kindCommunication, kindCopy, kindWait, mix, type Inks, type KindInk } from "./palette.ts";
 import { fillStrip, makeStrip, type Scale } from "./strips.ts";
 
 export interface Scene {
@@ -35,12 +35,12 @@ const font = "11px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-ser
 export class Painter {
   private readonly strip: HTMLCanvasElement;
   private readonly knownWidths = new Map<string, number>();
-  private readonly patterns: { stripes: CanvasPattern | null; dots: CanvasPattern | null };
+  private readonly patterns: { stripes: CanvasPattern | null; dots: CanvasPattern | null; lines: CanvasPattern | null };
 
   constructor(private readonly ctx: CanvasRenderingContext2D, private readonly inks: Inks, make: () => HTMLCanvasElement) {
     this.strip = make();
     const line = inks.palette.dark ? "rgb(255 255 255 / .3)" : "rgb(20 26 36 / .26)";
-    this.patterns = { stripes: stripes(ctx, make(), line), dots: dots(ctx, make()) };
+    this.patterns = { stripes: stripes(ctx, make(), line), dots: dots(ctx, make()), lines: lines(ctx, make(), line) };
   }
 
   paint(scene: Scene): void {
@@ -183,7 +183,7 @@ export class Painter {
     const ink: KindInk = idle ? this.inks.idle : this.inks.kinds[kind] ?? this.inks.kinds[8];
     ctx.fillStyle = dim ? ink.dimmed : ink.fill;
     ctx.fillRect(left, y, width - (w > 6 ? 1 : 0.5), h);
-    const pattern = idle || kind === kindWait ? this.patterns.stripes : kind === kindCopy ? this.patterns.dots : null;
+    const pattern = idle || kind === kindWait ? this.patterns.stripes : kind === kindCopy ? this.patterns.dots : kind === kindCommunication ? this.patterns.lines : null;
     if (pattern !== null && !dim) {
       ctx.fillStyle = pattern;
       ctx.fillRect(left, y, width - 1, h);
@@ -406,6 +406,15 @@ function stripes(ctx: CanvasRenderingContext2D, tile: HTMLCanvasElement, color: 
     pen.lineTo(shift + 8, 0);
   }
   pen.stroke();
+  return ctx.createPattern(tile, "repeat");
+}
+
+function lines(ctx: CanvasRenderingContext2D, tile: HTMLCanvasElement, color: string): CanvasPattern | null {
+  tile.width = tile.height = 5;
+  const pen = tile.getContext("2d");
+  if (pen === null) return null;
+  pen.fillStyle = color;
+  pen.fillRect(0, 0, 5, 1);
   return ctx.createPattern(tile, "repeat");
 }
 

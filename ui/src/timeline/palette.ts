@@ -19,6 +19,7 @@ export interface Palette {
 }
 
 export const kindOperator = 0;
+export const kindCommunication = 5;
 export const kindCopy = 6;
 export const kindWait = 7;
 

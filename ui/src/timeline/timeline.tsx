@@ -3,7 +3,7 @@ import { effect, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { formatBytes, formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { choose, stepText, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
+import { choose, listMoreLanes, stepText, toggleExpanded, toggleFold, togglePin } from "../state/actions.ts";
 import { useStore } from "../state/context.ts";
 import type { LitSlice, TraceView } from "../state/store.ts";
 import { Axis } from "./axis.tsx";
@@ -157,14 +157,17 @@ function LanesMore({ view }: { view: TraceView }) {
   const shown = view.shown.value;
   const choice = view.choice.value;
   const isWide = choice.showAll || choice.showQuiet;
-  if (shown.moreCount + shown.quietCount + shown.filteredCount === 0 && !isWide) return null;
+  const store = useStore();
+  const left = view.meta.lanes_left_out ?? 0;
+  if (shown.moreCount + shown.quietCount + shown.filteredCount + left === 0 && !isWide) return null;
   return (
     <div class="lanes-more">
       {shown.moreCount > 0 && <button type="button" onClick={() => choose(view, { showAll: true })}>Show {plural(shown.moreCount, "more lane")}</button>}
       {shown.quietCount > 0 && <button type="button" onClick={() => choose(view, { showQuiet: true })}>Show {plural(shown.quietCount, "quiet lane")}</button>}
       {shown.filteredCount > 0 && <button type="button" onClick={() => choose(view, { filter: "" })}>Show {plural(shown.filteredCount, "lane")} that the filter hides</button>}
       {isWide && <button type="button" onClick={() => choose(view, { showAll: false, showQuiet: false, revealed: new Set() })}>Only the lanes that matter</button>}
-      {(view.meta.lanes_left_out ?? 0) > 0 && <span class="faint">{plural(view.meta.lanes_left_out ?? 0, "lane")} with little in them are not listed</span>}
+      {left > 0 && store.engine.isSaved && <span class="faint">{plural(left, "lane")} with little in them are not in this page</span>}
+      {left > 0 && !store.engine.isSaved && <button type="button" onClick={() => void listMoreLanes(store, view)}>List more of {plural(left, "lane")} with little in them</button>}
     </div>
   );
 }

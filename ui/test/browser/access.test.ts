@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { open, press, serve, settle, startBrowser, traceOf, type Server } from "./harness.ts";
+import { open, press, serve, settle, startBrowser, traceOf, withoutBinary, type Server } from "./harness.ts";
 
 const axe = fs.readFileSync(path.resolve("node_modules/axe-core/axe.min.js"), "utf8");
 let browser: Browser;
@@ -54,6 +54,9 @@ for (const dark of [false, true]) {
       await look(`after ${key}`);
       await press(page, "Escape");
     }
+    await page.click("text=About the data");
+    await look("about the data");
+    await press(page, "Escape");
     await page.locator(".lanes-scroll").first().focus();
     await press(page, "t");
     await look("tour");
@@ -63,6 +66,26 @@ for (const dark of [false, true]) {
     await look("list of events");
     assert.deepEqual(found, []);
     await page.context().close();
+  });
+}
+
+for (const dark of [false, true]) {
+  test(`axe objects to nothing in the comparison of two traces, ${dark ? "dark" : "light"}`, { skip: withoutBinary }, async () => {
+    const both = await serve(traceOf.eager, traceOf.graph);
+    try {
+      const { page } = await open(browser, both.url, { dark });
+      const found = await violations(page);
+      await page.click("#tab-compare");
+      await page.waitForSelector(".drawer-panel .trow");
+      found.push(...await violations(page));
+      await page.click("#tab-kernels");
+      await page.waitForSelector(".drawer-panel .trow");
+      found.push(...await violations(page));
+      assert.deepEqual(found, []);
+      await page.context().close();
+    } finally {
+      both.stop();
+    }
   });
 }
 

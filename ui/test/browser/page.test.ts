@@ -100,10 +100,11 @@ test("the number of hidden lanes is in view, and a click shows them", { skip: wi
   const more = page.locator(".lanes-more button").first();
   const box = (await more.boundingBox())!;
   assert.ok(box.y + box.height <= 700, "below the screen");
-  const before = await page.locator(".lane-label").count();
+  const count = number(await more.textContent() ?? "");
+  assert.ok(count > 0);
   await more.click();
-  await settle(page);
-  assert.ok((await page.locator(".lane-label").count()) > before);
+  await page.waitForSelector("text=Only the lanes that matter");
+  assert.equal(await page.locator(".lanes-more button", { hasText: /more lane/ }).count(), 0);
   await page.context().close();
 });
 
@@ -297,5 +298,27 @@ test("two traces lie side by side, with what changed", { skip: withoutBinary }, 
     await page.context().close();
   } finally {
     both.stop();
+  }
+});
+
+test("of more lanes than are listed, the others can be listed, and found by search", { skip: withoutBinary }, async () => {
+  const traceEvents = Array.from({ length: 4300 }, (_, thread) => ({ ph: "X", cat: "cpu_op", name: `work-${thread}`, pid: 1, tid: thread + 1, ts: thread, dur: thread < 300 ? 1 : 5 }));
+  const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "lanescope-")), "wide.json");
+  fs.writeFileSync(file, JSON.stringify({ traceEvents }));
+  const wide = await serve(file);
+  try {
+    const { page, problems } = await open(browser, wide.url);
+    await selectHit(page, "work-17");
+    assert.match(await page.textContent(".details h2") ?? "", /work-17/);
+    assert.match(await page.textContent(".facts") ?? "", /thread 18/); // its lane was not listed
+    const more = page.locator(".lanes-more button", { hasText: "List more of" });
+    assert.match(await more.textContent() ?? "", /\d+ lanes/);
+    await more.click();
+    await page.waitForFunction(() => ![...document.querySelectorAll(".lanes-more button")].some((button) => button.textContent?.includes("List more of")));
+    assert.equal(await page.locator(".toast").count(), 0);
+    assert.deepEqual(problems, []);
+    await page.context().close();
+  } finally {
+    wide.stop();
   }
 });
