@@ -119,6 +119,8 @@ TABLE += [
     ("recompute", faults("checkpointed_layers.bad.lanescope"), ["1.811ms", "15.6%", "12 operators", "1.434ms"],
      faults("checkpointed_layers.good.lanescope")),
     # Its good twin is not shipped; the near miss launches as many small kernels without being held up.
+    ("back-and-forth", "tests/data/h100_types/float32_scan.json.gz", ["339.731us", "16.9%"],
+     "tests/data/h100_types/bfloat16_scan.json.gz"),
     ("slow-backward", "tests/data/h100_backward/custom_function.json.gz", ["24.2 times", "1.034ms", "42.792us"],
      "tests/data/h100_backward/clamp.json.gz"),
     ("library-setup", "public/hta_critical_path_simple_add.json.gz", ["33.051s", "24.587s"],

@@ -8,6 +8,7 @@
 
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
+#include "lanescope/explain/step_path.h"
 
 namespace lanescope::explain {
 namespace {
@@ -39,9 +40,18 @@ double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
 
 // Recording slows the CPU and not the GPU. A step that only this makes CPU-bound is told as what it is
 // without it, both in the headline and in the finding that it comes from.
-void correct_cpu_bound(const StepBase& base, std::int64_t busy_ns, Explanation& explanation) {
+void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
   constexpr std::string_view kBegin = "CPU-bound: of the ";
-  if (busy_ns < base.step_ns / 10 * 9) return;
+  const StepBase& base = gains.base();
+  const std::int64_t busy_ns = gains.busy_ns(), mean_ns = gains.mean_step_ns();
+  if (!is_gpu_bound(busy_ns, mean_ns)) {
+    if (is_gpu_bound(busy_ns, mean_ns - base.error_ns) &&
+        explanation.headline.pattern.starts_with(kBegin))
+      append(explanation.headline,
+             say(" Without the profiler it may be GPU-bound: a step then takes {} +- {}.",
+                 {ns(base.step_ns), ns(base.error_ns)}));
+    return;
+  }
   const Sentence start =
       say("GPU-bound without the profiler: a step then takes about {}, of which the GPU works {}. "
           "With it, of the ",
@@ -185,7 +195,7 @@ Gain GainModel::gain_of(std::span<const Finding* const> findings) const {
 void predict_gains(const Facts& facts, Explanation& explanation) {
   explanation.gains = GainModel::of(facts);
   if (!explanation.gains) return;
-  correct_cpu_bound(explanation.gains->base(), explanation.gains->busy_ns(), explanation);
+  correct_cpu_bound(*explanation.gains, explanation);
   std::size_t count = 0;
   for (Finding& finding : explanation.findings) {
     if (finding.kind != FindingKind::kCost || finding.at_stake_ratio < kLeastGain) continue;

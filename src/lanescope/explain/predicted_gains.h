@@ -1,6 +1,7 @@
 // What the fix of each finding would gain, by replay of the step without the profiler.
 // docs/definitions/explain.md#predicted-gain, docs/decisions/predicted_gains.md.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +31,11 @@ class GainModel {
   // Null: the trace cannot be replayed, or it explains its own step too poorly.
   static std::shared_ptr<const GainModel> of(const Facts& facts);
   const StepBase& base() const { return base_; }
+  // The mean where base() has the median: a step that is longer than the others counts.
+  std::int64_t mean_step_ns() const {
+    const simulate::CriticalPath& path = simulation_.unprofiled.outcome.path;
+    return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
+  }
   std::int64_t busy_ns() const { return simulation_.unprofiled.outcome.busy_ns; }  // GPU, of base()
   // The time at stake in the step without the profiler: at most that step, and without the GPU's work
   // where the fix is one of the CPU.
@@ -49,7 +55,7 @@ class GainModel {
 };
 
 // Fills Explanation::gains and Finding::gain of the costs; says in the headline when only recording makes
-// the step CPU-bound (the GPU works nine tenths of the step without the profiler). Costs are those that are at least kLeastGain of a step,
+// the step CPU-bound (is_gpu_bound() in step_path.h). Costs are those that are at least kLeastGain of a step,
 // at most eight. Adds up to one second for a million slices and each of them.
 void predict_gains(const Facts& facts, Explanation& explanation);
 

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/rules/device_time.h"
 #include "lanescope/explain/rules/step_state.h"
+#include "lanescope/simulate/predict.h"
 #include "lanescope/simulate/step_graph.h"
 
 namespace lanescope::explain {
@@ -82,6 +84,33 @@ bool can_be_replayed(const Facts& facts) {
          !facts.selection.steady.empty() && !facts.selection.lacks_gpu_work;
 }
 
+PathKind work_kind(analysis::WorkClass work) {
+  return work == analysis::WorkClass::kCopy            ? PathKind::kCopy
+         : work == analysis::WorkClass::kCommunication ? PathKind::kCommunication
+                                                       : PathKind::kCompute;
+}
+
+// What the main device ran in the steady steps; of work that overlaps, the earlier has the time.
+std::vector<PathPiece> pieces_of_gpu(const Facts& facts) {
+  std::vector<PathPiece> pieces;
+  std::int64_t until_ns = 0;
+  for (const analysis::DeviceWork* work : rules::steady_work(facts)) {
+    const std::int64_t from = std::max(work->start_ns, until_ns);
+    if (from >= work->end_ns) continue;
+    pieces.push_back({from, work->end_ns, work_kind(work->work), work->slice});
+    until_ns = work->end_ns;
+  }
+  return pieces;
+}
+
+// Recording slows the CPU and not the GPU. Where only this keeps the GPU waiting, its work decides
+// the step without the profiler.
+bool only_recording_delays(const Facts& facts, const simulate::StepGraph& graph) {
+  const auto& part = facts.wall.partition;
+  return part.idle_ns * 10 > part.wall_ns &&
+         is_gpu_bound(part.busy_ns(), simulate::steps_without_profiler_ns(graph));
+}
+
 StepPath path_of_graph(const Facts& facts) {
   std::vector<const analysis::DeviceTimeline*> devices;
   for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
@@ -92,6 +121,10 @@ StepPath path_of_graph(const Facts& facts) {
   const simulate::StepGraph graph =
       simulate::build_graph({*facts.trace, facts.links, *facts.host, facts.steps,
                              facts.selection.steady, devices, *facts.main_device, path.thread});
+  if (only_recording_delays(facts, graph)) {
+    path.pieces = pieces_of_gpu(facts);
+    return path;
+  }
   std::vector<PathPiece> pieces =
       simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
   std::reverse(pieces.begin(), pieces.end());

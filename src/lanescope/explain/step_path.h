@@ -9,8 +9,15 @@
 
 namespace lanescope::explain {
 
+// Does the GPU's work decide a step without the profiler, of which it works `busy_ns`? Of programs
+// whose steps were also timed without one, the GPU worked 94 % or more where this holds, and 75 % in
+// the one with most below it (0.78).
+inline bool is_gpu_bound(std::int64_t busy_ns, std::int64_t step_ns) {
+  return static_cast<double>(busy_ns) >= 0.85 * static_cast<double>(step_ns);
+}
+
 // Pieces in order of time. Together they are as long as the steady steps, or a little shorter where
-// the replay of the recording is.
+// the replay of the recording is. Where only recording makes the GPU wait (is_gpu_bound()), they are its work.
 struct StepPath {
   std::vector<simulate::PathPiece> pieces;
   TrackId thread = kNone<TrackId>;  // of CPU pieces without an event

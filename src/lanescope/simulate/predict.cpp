@@ -101,6 +101,15 @@ std::vector<std::string> longest_kernels(const StepGraph& graph) {
 
 }  // namespace
 
+std::int64_t steps_without_profiler_ns(const StepGraph& graph) {
+  std::vector<Edge> edges = graph.edges;
+  take_out_recording(edges);
+  std::int64_t total_ns = 0;
+  for (const PathPiece& piece : critical_pieces(graph, edges, replay(graph, edges)))
+    total_ns += piece.end_ns - piece.start_ns;
+  return total_ns;
+}
+
 double Identity::error_ratio() const { return ratio(replayed_ns, recorded_ns); }
 double Identity::slack_ratio() const { return ratio(without_slack_ns, recorded_ns); }
 

@@ -18,6 +18,9 @@ struct Outcome {
   CriticalPath path;  // of all steady steps
 };
 
+// All steady steps together without what recording cost: as long as Unprofiled::outcome.path. O(n).
+std::int64_t steps_without_profiler_ns(const StepGraph& graph);
+
 // Which program a prediction starts from.
 enum class Base : std::uint8_t {
   kRecorded,    // as it was recorded

@@ -122,6 +122,7 @@ Finding tell_cpu_round_trip(const Facts& facts, const RoundTrips& found) {
   finding.explains = {{"host-sync", facts.per_step(found.lost.after_waits_ns)},
                       {"pageable-copy", copies_ns + facts.per_step(found.lost.in_copy_calls_ns)},
                       {"exposed-copy", copies_ns},
+                      {"back-and-forth", copies_ns},
                       {"cpu-operators", whole_ns},
                       {"python-hole", facts.per_step(found.lost.quiet_ns)}};
   finding.brief = say(facts,

@@ -188,6 +188,7 @@ Finding tell_dtype_casts(const Facts& facts, const Detours& found) {
   finding.sample_count = found.detours;
   finding.sample_noun = "detour";
   finding.explains.push_back({"unfused-chain", finding.at_stake_ns});
+  finding.explains.push_back({"back-and-forth", facts.per_step(found.casts_ns)});
   finding.brief = say(facts, "Tensors are cast to {} and back, {} [time|times] [in {} steps]",
                       {text(wide), count(found.detours), count(steps)});
   finding.action =

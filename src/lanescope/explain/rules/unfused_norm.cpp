@@ -216,6 +216,7 @@ Finding tell_unfused_norm(const Facts& facts, const UnfusedNorm& measured) {
   finding.confidence = facts.confidence();
   finding.sample_count = runs;
   finding.sample_noun = "run";
+  finding.explains.push_back({"back-and-forth", finding.at_stake_ns});
   finding.brief = say(facts, "{} runs operator by operator, {} [time|times] [per step]",
                       {text(kPatterns[ranked.front()].what),
                        count(found[ranked.front()].runs / facts.selection.steady.size())});

@@ -1,0 +1,186 @@
+// Tensors that change their type, or the memory that they are in, and change back within one step.
+// dtype-casts and cpu-round-trip know the closest such pairs and what to do about them; this is the
+// rest.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "lanescope/base/json_value.h"
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/user_code.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr double kLeastShare = 0.05;
+constexpr std::uint64_t kFewestPairs = 2;  // of a step: one may be its input or output
+constexpr std::int64_t kLargestValueBytes = 4096;
+
+// A piece of GPU work that only changes the form of a tensor.
+struct Change {
+  std::string from, to;  // "float32", "CPU"
+  std::string size;      // what both ways have in common: dimensions, or bytes
+};
+
+std::string readable_type(std::string_view type) {
+  if (type == "double") return "float64";
+  if (type == "float") return "float32";
+  if (type == "c10::BFloat16") return "bfloat16";
+  if (type == "c10::Half") return "float16";
+  return std::string(type.substr(type.starts_with("c10::") ? 5 : 0));
+}
+
+// aten::copy_(to, from) of one type into another.
+std::optional<Change> change_of_type(const Trace& trace, SliceId op) {
+  if (op == kNone<SliceId> || trace.name(op) != "aten::copy_") return std::nullopt;
+  const ArgsView args = trace.slice_args(op);
+  const auto types_text = args.text(ArgKey::kInputType), dims = args.text(ArgKey::kInputDims);
+  const auto types = types_text ? parse_json(trace.text(*types_text)) : std::nullopt;
+  if (!types || !dims || types->items.size() < 2) return std::nullopt;
+  const std::string &to = types->items[0].text, &from = types->items[1].text;
+  if (to.empty() || from.empty() || to == from || to == "Scalar" || from == "Scalar")
+    return std::nullopt;
+  return Change{readable_type(from), readable_type(to), std::string(trace.text(*dims))};
+}
+
+std::optional<Change> change_of_memory(const Facts& facts, SliceId work) {
+  const std::int64_t size = bytes_of(facts, work);
+  if (size <= kLargestValueBytes) return std::nullopt;
+  const std::string_view label = facts.trace->name(work);
+  if (label.starts_with("Memcpy DtoH")) return Change{"GPU", "CPU", std::to_string(size)};
+  if (label.starts_with("Memcpy HtoD")) return Change{"CPU", "GPU", std::to_string(size)};
+  return std::nullopt;
+}
+
+struct Pairs {
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0, most_ns = -1;
+  SliceId first = kNone<SliceId>, back = kNone<SliceId>;  // of the longest
+};
+
+struct BackAndForth {
+  // By form that a tensor leaves, form that it has for a while, and size.
+  std::map<std::tuple<std::string, std::string, std::string>, Pairs> pairs;
+  std::uint64_t count = 0;
+  Savings work;
+};
+
+void add_pair(const LaunchedWork& first, const LaunchedWork& back, const Change& out,
+              BackAndForth& found) {
+  Pairs& pairs = found.pairs[{out.from, out.to, out.size}];
+  std::int64_t time_ns = 0;
+  for (const LaunchedWork* each : {&first, &back}) {
+    const analysis::DeviceWork& work = *each->work;
+    time_ns += work.end_ns - work.start_ns;
+    found.work.add(work.slice, work.start_ns, work.end_ns, work.end_ns - work.start_ns);
+  }
+  ++found.count;
+  ++pairs.count;
+  pairs.time_ns += time_ns;
+  if (time_ns <= pairs.most_ns) return;
+  pairs.most_ns = time_ns;
+  pairs.first = first.work->slice;
+  pairs.back = back.work->slice;
+}
+
+// What one thread launched in a step. A change waits for the next one of its size that undoes it.
+void find_pairs(const Facts& facts, const LaunchSequence& sequence, BackAndForth& found) {
+  struct Open {
+    const LaunchedWork* work;
+    Change change;
+  };
+  std::map<std::string, std::vector<Open>> open;  // by size
+  for (const LaunchedWork& each : sequence) {
+    auto change = each.work->work == analysis::WorkClass::kCopy
+                      ? change_of_memory(facts, each.work->slice)
+                      : std::nullopt;
+    if (!change) change = change_of_type(*facts.trace, facts.links.op_of[raw(each.work->slice)]);
+    if (!change) continue;
+    std::vector<Open>& waiting = open[change->size];
+    const auto undone = std::find_if(waiting.rbegin(), waiting.rend(), [&](const Open& earlier) {
+      return earlier.change.from == change->to && earlier.change.to == change->from;
+    });
+    if (undone == waiting.rend()) {
+      // A batch that comes to the GPU, and a result of its size that goes to the CPU, are no pair.
+      if (change->from != "CPU") waiting.push_back({&each, *std::move(change)});
+      continue;
+    }
+    add_pair(*undone->work, each, undone->change, found);
+    waiting.erase(std::next(undone).base());
+  }
+}
+
+std::optional<BackAndForth> measure_back_and_forth(const Facts& facts) {
+  if (is_host_bound(facts)) return std::nullopt;  // shorter kernels would not shorten the step
+  BackAndForth found;
+  for (const LaunchSequence& sequence : launch_sequences(facts)) find_pairs(facts, sequence, found);
+  found.work.finish();
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  if (found.count < kFewestPairs * steps || wall_share(facts, found.work.time_ns()) < kLeastShare)
+    return std::nullopt;
+  return found;
+}
+
+Finding tell_back_and_forth(const Facts& facts, const BackAndForth& found) {
+  std::vector<std::pair<std::tuple<std::string, std::string, std::string>, Pairs>> ranked(
+      found.pairs.begin(), found.pairs.end());
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.second.time_ns > b.second.time_ns;
+  });
+  const auto& [from, to, size] = ranked.front().first;
+  const auto steps = std::max<std::uint64_t>(1, facts.selection.steady.size());
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "Tensors change their type or memory and change back, {} [time|times] [per step]: these "
+          "conversions take {} [per step] ({}), most of them from {} to {} and back.",
+          {count(found.count / steps), ns(facts.per_step(found.work.time_ns())),
+           ratio(found.work.time_ns(), facts.wall.partition.wall_ns), text(from), text(to)});
+  rate_finding(facts, found.work, finding);
+  finding.arithmetic.push_back(
+      say("counted: a conversion, and the next one of the same size in the step that undoes it"));
+  for (std::size_t i = 0; i < ranked.size() && i < 3; ++i) {
+    const auto& [key, pairs] = ranked[i];
+    Sentence line = say(facts, "{} to {} and back x{}, size {}: {} [per step]",
+                        {text(std::get<0>(key)), text(std::get<1>(key)), count(pairs.count),
+                         name(std::get<2>(key)), ns(facts.per_step(pairs.time_ns))});
+    if (const Sentence place = user_code(facts, pairs.first); !place.pattern.empty()) {
+      append(line, say(", "));
+      append(line, place);
+    }
+    finding.evidence.push_back({pairs.first, std::move(line)});
+    finding.evidence.push_back({pairs.back, say("the way back")});
+  }
+  finding.try_next = {
+      "look at what runs between the two conversions: where it takes the first form "
+      "as well, both can go",
+      "where only one operator needs the other form, convert around the whole part "
+      "that it belongs to, once"};
+  finding.sample_count = found.count;
+  finding.sample_noun = "pair";
+  finding.brief = say(facts, "Tensors go from {} to {} and back, {} [time|times] [per step]",
+                      {text(from), text(to), count(found.count / steps)});
+  finding.action = say("Keep them in {} where what runs in between allows it", {text(from)});
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule back_and_forth_rule = {
+    .id = "back-and-forth",
+    .question = "do tensors change their type or memory and change back?",
+    .meant_by = "conversion convert",
+    .order = 667,
+    .needs = {need::kGpuWork, need::kLaunchCalls},
+    .run = measure_and_tell<measure_back_and_forth, tell_back_and_forth>,
+    .covered_from = 0.5,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+void cast(ProgramSketch& p, const std::string& to, const std::string& from, std::int64_t us_value,
+          const std::string& dims = "[[64, 64], [64, 64], []]") {
+  p.begin_op("aten::to");
+  p.op("aten::copy_",
+       {.input_dims = dims, .input_types = "[\"" + to + "\", \"" + from + "\", \"Scalar\"]"},
+       kElementwise, us_value);
+  p.end();
+}
+
+// A step: twice a product, a cast to float32 of 30 us, a softmax of 80 us, and `back` of 20 us.
+Trace draw(const std::string& back, const std::string& dims_back = "[[64, 64], [64, 64], []]",
+           int pairs = 2) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int i = 0; i < pairs; ++i) {
+      p.kernel("gemm", 100);
+      cast(p, "float", "c10::BFloat16", 30);
+      p.op("aten::_softmax", {.input_dims = "[[64, 64]]"}, "cunn_SoftMaxForward", 80);
+      if (!back.empty()) cast(p, back, "float", 20, dims_back);
+    }
+  });
+  return program.trace();
+}
+
+// Two pairs of 30 + 20 us a step.
+TEST(BackAndForthTest, CountsBothConversionsOfAPair) {
+  const auto finding = find_by_rule(draw("c10::BFloat16"), "back-and-forth");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(0).integer, 2);
+  EXPECT_EQ(finding->verdict.values.at(1).integer, us(100));
+  EXPECT_EQ(finding->verdict.values.at(3).text, "bfloat16");
+  EXPECT_EQ(finding->verdict.values.at(4).text, "float32");
+  EXPECT_EQ(finding->at_stake_ns, us(100));
+  EXPECT_EQ(finding->sample_count, 6u);  // in three steady steps
+}
+
+TEST(BackAndForthTest, IsQuietAboutOneWayAndOtherSizes) {
+  EXPECT_FALSE(find_by_rule(draw(""), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw("c10::Half"), "back-and-forth"));
+  EXPECT_FALSE(find_by_rule(draw("c10::BFloat16", "[[32, 64], [32, 64], []]"), "back-and-forth"));
+}
+
+// One pair in a step may be its input and its output.
+TEST(BackAndForthTest, IsQuietAboutOnePair) {
+  EXPECT_FALSE(
+      find_by_rule(draw("c10::BFloat16", "[[64, 64], [64, 64], []]", 1), "back-and-forth"));
+}
+
+// To the CPU and back with other work in between; a batch that comes and a result that goes are none.
+TEST(BackAndForthTest, KnowsTheWayThroughTheCpu) {
+  const auto draw_copies = [](const char* first, const char* second) {
+    ProgramSketch program;
+    program.steps(4, [&](ProgramSketch& p) {
+      for (const std::int64_t size : {1 << 20, 2 << 20}) {
+        p.copy(50, size, first).kernel("gemm", 200);
+        p.copy(40, size, second).kernel("gemm", 200);
+      }
+    });
+    return program.trace();
+  };
+  const char* down = "Memcpy DtoH (Device -> Pageable)";
+  const char* up = "Memcpy HtoD (Pageable -> Device)";
+  const auto finding = find_by_rule(draw_copies(down, up), "back-and-forth");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values.at(1).integer, us(2 * (50 + 40)));
+  EXPECT_FALSE(find_by_rule(draw_copies(up, down), "back-and-forth"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
