@@ -46,7 +46,7 @@ from .function_event import FunctionEvent
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
 from .tables import Table
-from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, write_kineto_json
+from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, sql, sql_schema, write_kineto_json
 
 __all__ = [
     "CorruptInputError",
@@ -91,6 +91,8 @@ __all__ = [
     "read_trace",
     "record_function",
     "schedule",
+    "sql",
+    "sql_schema",
     "step",
     "supported_activities",
     "tensorboard_trace_handler",

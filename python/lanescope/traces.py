@@ -63,6 +63,22 @@ def dispatch_tree_data(trace: _core.Trace, *, step: Optional[int] = None, op: st
     return data
 
 
+def sql(
+    trace: Union[_core.Trace, PathLike], query: str, *, frame: Optional[str] = None, timeout: Optional[float] = None
+) -> Any:
+    """The rows of a query in SQL over a trace, or over the path of one, as columns by name. See :meth:`Trace.sql`;
+    :func:`sql_schema` lists the tables."""
+    opened_trace = opened(trace)
+    if frame is None:
+        return opened_trace.sql(query, timeout=timeout)
+    return opened_trace.sql(query, frame=frame, timeout=timeout)
+
+
+def sql_schema(table: str = "") -> str:
+    """The tables and views of SQL, or one of them: columns, units, meaning."""
+    return _core.sql_schema(table)
+
+
 def info(trace: Union[_core.Trace, PathLike]) -> Table:
     """What ``lanescope info`` prints: producer, devices, window, steps, events by category, what was lost or repaired;
     of a trace or of the path of one."""

@@ -279,7 +279,8 @@ py::list tables() {
 }  // namespace
 
 void bind_model(py::module_& m) {
-  py::class_<Trace, std::shared_ptr<Trace>> trace(m, "Trace");
+  // With a __dict__, in which sql.cpp keeps what it has computed.
+  py::class_<Trace, std::shared_ptr<Trace>> trace(m, "Trace", py::dynamic_attr());
   trace.def(py::init<>())
       .def("__len__", [](const Trace& t) { return t.slices().size(); })
       .def("__repr__", &repr)

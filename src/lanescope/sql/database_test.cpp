@@ -124,6 +124,8 @@ TEST(SqlDatabaseTest, NothingCanBeWritten) {
         std::string("DETACH main"), std::string("SAVEPOINT s")})
     EXPECT_THAT(rows_of(*database, query), HasSubstr("error: ")) << query;
   EXPECT_FALSE(std::filesystem::exists(file));
+  for (const char* const query : {"DELETE FROM slice", "DROP TABLE slice", "UPDATE op SET dur = 0"})
+    EXPECT_THAT(rows_of(*database, query), HasSubstr("only reading is allowed"));
   EXPECT_EQ(rows_of(*database, "SELECT count(*) FROM slice"), "4\n");
 }
 

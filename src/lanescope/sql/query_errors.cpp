@@ -14,6 +14,9 @@
 namespace lanescope::sql {
 namespace {
 
+constexpr char kOnlyReading[] =
+    "only reading is allowed: SELECT, EXPLAIN and PRAGMA table_info; the trace never changes";
+
 bool is_name_byte(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
 // The tables of ours whose names are words of the query.
@@ -103,10 +106,11 @@ Error query_error(sqlite3* database, std::string_view sql, std::chrono::nanoseco
     case SQLITE_TOOBIG:
       return {Errc::kLimit, "a text of the query or of its result is longer than 16 MiB"};
     case SQLITE_AUTH:
-      return {Errc::kInvalidArgument,
-              "only reading is allowed: SELECT, EXPLAIN and PRAGMA table_info; the trace never "
-              "changes"};
+      return {Errc::kInvalidArgument, kOnlyReading};
     default:
+      // SQLite finds a write to a virtual table before it asks the authorizer.
+      if (std::string_view(sqlite3_errmsg(database)).ends_with(" may not be modified"))
+        return {Errc::kInvalidArgument, kOnlyReading};
       return {Errc::kInvalidArgument, message_of(database, sql)};
   }
 }
