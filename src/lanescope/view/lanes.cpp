@@ -375,6 +375,13 @@ class LaneMaker {
     return trace_group();
   }
 
+  // A counter of a process that has streams belongs to their device.
+  const Track& counted_by(const Track& counter) const {
+    for (const Track& track : trace_.tracks())
+      if (track.kind == TrackKind::kStream && track.process == counter.process) return track;
+    return counter;
+  }
+
   void add_counters() {
     const auto& counters = trace_.counters();
     for (std::size_t i = 0; i < counters.size();) {
@@ -382,7 +389,7 @@ class LaneMaker {
       CounterSeries series;
       for (; i < counters.size() && counters.track[i] == track; ++i)
         series.add(counters.time_ns[i], counters.value[i]);
-      Lane lane{.group = group_of(trace_.track(track)), .track = track};
+      Lane lane{.group = group_of(counted_by(trace_.track(track))), .track = track};
       add_counter(lane, std::move(series));
     }
   }

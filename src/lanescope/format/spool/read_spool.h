@@ -21,6 +21,9 @@ struct ReadSpoolOptions {
   std::uint32_t first_cycle = 0;         // only windows of this number and later
   // Top-level entries (key, JSON) that replace the file's.
   std::vector<std::pair<std::string, std::string>> metadata;
+  // The bytes of the file of hardware counters (codec/counter_file.h); empty: none. read_spool()
+  // and read_spool_pieces() find it next to the recording.
+  std::string_view counters = {};
   bool live = false;  // this process is still writing it: open chunks are normal
 };
 

@@ -65,6 +65,12 @@ class RowReader {
     carry_.forward_backward.add_flows(builder_, std::move(links_),
                                       [this](std::uint32_t thread) { return track_of(thread); });
     add_activities();
+    add_counter_rows({.builder = builder_,
+                      .piece = piece_,
+                      .windows = scan_.windows,
+                      .process_name = index_.process_name,
+                      .time_ns = [this](std::uint64_t tick) { return scan_.time_ns(tick); }},
+                     &carry_.counters);
     if (piece_.is_last())
       add_window_spans(builder_, scan_.windows,
                        [this](std::uint64_t tick) { return scan_.time_ns(tick); });

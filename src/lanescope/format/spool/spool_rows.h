@@ -8,6 +8,7 @@
 #include "lanescope/base/result.h"
 #include "lanescope/format/spool/activity_carry.h"
 #include "lanescope/format/spool/activity_links.h"
+#include "lanescope/format/spool/counter_rows.h"
 #include "lanescope/format/spool/forward_backward.h"
 #include "lanescope/format/spool/piece_activities.h"
 #include "lanescope/format/spool/read_spool.h"
@@ -29,6 +30,7 @@ struct RowCarry {
   CallCarry calls;
   ForwardBackward forward_backward;
   ActivityCarry activities;
+  CounterCarry counters;
 };
 
 // `plan`: null if the piece is the whole recording. Read pieces in order of time, with one carry.
