@@ -255,6 +255,7 @@ class AutoRecording:
             max_size=self._settings.get("LANESCOPE_RECORD_MAX_SIZE") or None,
             disk_reserve=self._settings.get("LANESCOPE_RECORD_DISK_RESERVE") or None,
             budget=self._settings.get("LANESCOPE_RECORD_BUDGET") or None,
+            hardware=self._settings.get("LANESCOPE_RECORD_HARDWARE") or None,
             detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")
@@ -262,6 +263,7 @@ class AutoRecording:
         self._base = self._wanted_base()
         self._profile._spool_path = self._base + ".lspool"
         self._profile._free_name = True
+        self._profile._hardware_command = self._settings.get("LANESCOPE_RECORD_COMMAND", "")
         self._profile.start()
         spool = self._profile.spool_path
         if spool.startswith(self._base):  # else a profile of the program came first, and both share its file

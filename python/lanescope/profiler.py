@@ -21,6 +21,7 @@ from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _tensor
 from ._budget import parse_budget
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities
 from ._flight import parse_last, parse_slow_step
+from ._hardware import WRITE_SECONDS, HardwareSampler, give_name, own_path, parse_interval
 from ._sizes import LEAST_SIZE, parse_size
 from ._schedule import NONE, RECORD_AND_SAVE, RECORDING, ProfilerAction, action_number, always
 from ._warnings import _said as _warned  # noqa: F401  # tests start anew
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 def _warn(message: str, *, once: bool = False) -> None:
     warn("lanescope: " + message, once=once)
+
+
+_HARDWARE_BYTES = 4 << 30  # as the recording's own limit
 
 
 def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., Any]:
@@ -108,6 +112,9 @@ class profile(Results):
         budget: what recording operators may cost, as a share of the time, ``"1%"`` or ``"0.5%"``. What costs more is left out
             (shapes, then stacks, then short operators, then all for a while), and the trace and a warning say what and when. None: no limit,
             and the cost is not measured (lanescope only).
+        hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
+            temperature in a process of its own; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
+            sampled gives a warning. Not with ``last`` (lanescope only).
     """
 
     def __init__(
@@ -137,6 +144,7 @@ class profile(Results):
         max_size: Optional[Union[str, int]] = None,
         disk_reserve: Optional[Union[str, int]] = None,
         budget: Optional[str] = None,
+        hardware: Union[str, bool, None] = None,
     ) -> None:
         self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
@@ -181,6 +189,11 @@ class profile(Results):
         self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
         self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
         self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
+        self._hardware_ns = parse_interval(hardware) if hardware else 0
+        if self._hardware_ns and last is not None:
+            raise ValueError("hardware= and last= exclude each other: the file of hardware counters keeps all samples")
+        self._hardware: Optional[HardwareSampler] = None
+        self._hardware_command = ""  # `lanescope record` names it
         self._spool_path = ""  # `lanescope record` names the file itself
         self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
@@ -296,6 +309,7 @@ class profile(Results):
         self._last_kineto_results = None
         _beside_torch.begin_counting_steps()
         self._by_hand = by_hand
+        counters = self._start_hardware()
         if by_hand:
             core.begin()
         else:
@@ -304,7 +318,9 @@ class profile(Results):
                 core.start()
             except BaseException:
                 self._after(NONE)
+                self._stop_hardware()
                 raise
+        self._name_hardware(core, counters)
         self._running = True
         self._owner_pid = os.getpid()
         if not by_hand:
@@ -313,10 +329,44 @@ class profile(Results):
         _job.listen(self.describe_job)
         self._pass_on(core.take_warnings())
 
+    def _start_hardware(self) -> str:
+        """Samples the hardware before the first window opens; returns its file's name up to then."""
+        if not self._hardware_ns:
+            return ""
+        directory = os.path.dirname(self._spool_path) or self._output_dir
+        path = own_path(directory)
+        self._hardware = HardwareSampler(self._hardware_ns, self._max_bytes or _HARDWARE_BYTES)
+        try:
+            if directory:
+                os.makedirs(directory, exist_ok=True)
+        except OSError:  # the recording says so
+            pass
+        self._hardware.start(path, self._hardware_command)
+        self._hardware.wait()
+        if self._hardware.problem:
+            _warn(f"hardware: {self._hardware.problem}", once=True)
+        return path if os.path.exists(path) else ""
+
+    def _name_hardware(self, core: _core.Profiler, path: str) -> None:
+        problem = give_name(path, core.spool_path()) if path else ""
+        if problem:
+            _warn(f"hardware: {problem}", once=True)
+
+    def _stop_hardware(self) -> None:
+        if self._hardware is None:
+            return
+        before = self._hardware.problem
+        self._hardware.stop()
+        if self._hardware.problem != before:
+            _warn(f"hardware: {self._hardware.problem}", once=True)
+        self._hardware = None
+
     def _go_on(self, core: _core.Profiler, by_hand: bool) -> None:
         self._at_rest = False
         self._by_hand = by_hand
         self._running = True
+        if self._hardware_ns:
+            _warn("hardware: a profile that goes on after stop() has hardware lanes up to the first stop()", once=True)
         _job.listen(self.describe_job)
         if not by_hand:
             self._before(self._action)
@@ -325,6 +375,12 @@ class profile(Results):
 
     def _end(self, core: _core.Profiler) -> None:
         """Ends the recording; with acc_events a temporary one can go on until this object goes, or the process."""
+        try:
+            self._end_recording(core)
+        finally:
+            self._stop_hardware()
+
+    def _end_recording(self, core: _core.Profiler) -> None:
         if not self.acc_events or self._output_dir or self._spool_path:
             core.stop()
             return
@@ -414,6 +470,7 @@ class profile(Results):
             core.stop()
         finally:
             self._after(NONE)
+            self._stop_hardware()
         if complete:
             return
         kept = f"what it recorded is in {core.spool_path()}" if self._output_dir or self._spool_path else "its results are gone"
@@ -499,6 +556,8 @@ class profile(Results):
         # The window is closed, the next step not yet begun: an execution trace has the same part of the program.
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
+        if self._hardware is not None and self.on_trace_ready is not None:
+            time.sleep(WRITE_SECONDS)  # the window's last samples are then in the file
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
         if self.execution_trace_observer is not None and self._running and self._action in RECORDING:

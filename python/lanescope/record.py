@@ -15,6 +15,7 @@ from typing import Dict, List, Mapping, NoReturn, Optional, Sequence
 from ._autorecord import run_stamp
 from ._budget import parse_budget
 from ._flight import parse_last, parse_slow_step
+from ._hardware import DEFAULT_INTERVAL, parse_interval
 from ._observer_build import why_unavailable
 from ._sizes import LEAST_SIZE, parse_size
 
@@ -79,6 +80,7 @@ def environment(
     max_size: Optional[str] = None,
     disk_reserve: Optional[str] = None,
     budget: Optional[str] = None,
+    hardware: Optional[str] = None,
     base: Optional[Mapping[str, str]] = None,
 ) -> Dict[str, str]:
     """The environment in which a Python process records itself into the directory ``out``."""
@@ -109,6 +111,16 @@ def environment(
         except ValueError as error:
             raise ValueError(f"--budget: {error}") from None
         env["LANESCOPE_RECORD_BUDGET"] = budget
+    if hardware is not None:
+        try:
+            parse_interval(hardware)
+        except ValueError as error:
+            raise ValueError(f"--hardware: {error}") from None
+        if last is not None:
+            raise ValueError(
+                "--hardware and --last exclude each other: the file of hardware counters keeps all samples; leave out one"
+            )
+        env["LANESCOPE_RECORD_HARDWARE"] = hardware
     if activities is not None:
         env["LANESCOPE_RECORD_ACTIVITIES"] = check_activities(activities)
     flags = {"SHAPES": shapes, "MEMORY": memory, "STACK": stack, "JSON": json, "GZIP": gzip, "ALL_API": all_api}
@@ -191,6 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--disk-reserve", metavar="SIZE", help="leave SIZE free on the disk")
     add("--budget", metavar="SHARE", help="record operators for at most this share of the time: 1%%, 0.5%%")
     add("--activities", metavar="WORDS", type=_activities, help="cpu, cuda or cpu,cuda (default: both)")
+    add("--hardware", metavar="TIME", nargs="?", const=DEFAULT_INTERVAL, help="sample the GPU's counters each TIME (100us)")
     add("--all-api", action="store_true", help="record every call of the CUDA runtime and driver")
     add("--shapes", action="store_true", help="record input shapes, types, strides and concrete inputs")
     add("--memory", action="store_true", help="record allocations and frees")
@@ -236,6 +249,7 @@ def main(argv: Optional[Sequence[str]] = None) -> NoReturn:
             max_size=arguments.max_size,
             disk_reserve=arguments.disk_reserve,
             budget=arguments.budget,
+            hardware=arguments.hardware,
         )
     except ValueError as error:
         parser.error(str(error) if str(error).startswith("--") else f"--schedule: {error}")

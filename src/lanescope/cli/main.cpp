@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/hardware_process.h"
 #include "lanescope/cli/output.h"
 
 namespace {
@@ -23,6 +24,9 @@ void keep_standard_descriptors() {
 
 int main(int argc, char** argv) {
   keep_standard_descriptors();
+  // Not a command: recorded programs start it.
+  if (argc > 1 && std::string(argv[1]) == lanescope::cli::kHardwareProcess)
+    return lanescope::cli::run_hardware_process(std::vector<std::string>(argv + 2, argv + argc));
   lanescope::cli::Output output;
   lanescope::cli::CommandLine line;
   return line.parse_and_run(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc),

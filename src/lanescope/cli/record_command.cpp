@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 struct RecordFlags {
   std::string folder = "lanescope_traces";
   std::string schedule;
+  std::string hardware;    // empty: no hardware lanes
   std::string activities;  // empty: cpu,cuda, without a message if there is no GPU
   bool shapes = false, memory = false, stack = false, all_api = false, json = false, gzip = false,
        keep_spool = false, children = false, quiet = false;
@@ -73,6 +74,19 @@ Result<void> check_schedule(std::string_view text) {
     if (part.size() == text.size()) return {};
     text.remove_prefix(part.size() + 1);
   }
+}
+
+// "100us", "1ms", from 50 us to 100 ms.
+Result<void> check_interval(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  const double us = unit == "us" ? number : unit == "ms" ? number * 1000 : 0;
+  if (error == std::errc() && us >= 50 && us <= 100'000) return {};
+  return Error{Errc::kInvalidArgument,
+               fmt::format("--hardware expects an interval from 50us to 100ms, such as 100us or "
+                           "1ms; found '{}'",
+                           text)};
 }
 
 struct Activities {
@@ -136,6 +150,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   if (!failed) set("LANESCOPE_RECORD_COMMAND", self);
   if (!flags.activities.empty()) set("LANESCOPE_RECORD_ACTIVITIES", flags.activities);
   if (!flags.schedule.empty()) set("LANESCOPE_RECORD_SCHEDULE", flags.schedule);
+  if (!flags.hardware.empty()) set("LANESCOPE_RECORD_HARDWARE", flags.hardware);
   set_flight_environment(flags.flight);
   set_size_environment(flags.sizes);
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
@@ -218,6 +233,12 @@ Result<std::string> inject_folder_for(const RecordFlags& flags, const Target& ta
         "makes dumps, from its first use of CUDA on",
         program));
   }
+  if (is_native && !flags.hardware.empty()) {
+    output.complain(
+        fmt::format("record: --hardware samples for Python programs; '{}' is recorded without "
+                    "hardware lanes",
+                    program));
+  }
   if (is_native && !flags.sizes.budget.empty()) {
     output.complain(fmt::format(
         "record: --budget is about PyTorch operators of Python programs; what '{}' does "
@@ -235,6 +256,12 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
   }
   if (!flags.schedule.empty()) LANESCOPE_TRY_VOID(check_schedule(flags.schedule));
   LANESCOPE_TRY_VOID(check_flight_flags(flags.flight, flags.schedule));
+  if (!flags.hardware.empty()) LANESCOPE_TRY_VOID(check_interval(flags.hardware));
+  if (!flags.hardware.empty() && !flags.flight.last.empty()) {
+    return Error{Errc::kInvalidArgument,
+                 "--hardware and --last exclude each other: the file of hardware counters keeps "
+                 "all samples; leave out one"};
+  }
   LANESCOPE_TRY_VOID(check_size_flags(flags.sizes));
   LANESCOPE_TRY(const Activities activities, parse_activities(flags.activities));
   LANESCOPE_TRY(const Target target, find_target(flags.program));
@@ -282,6 +309,12 @@ void add_record_command(CommandLine& line) {
   command.text_flag("--activities", &flags->activities, "WORDS",
                     "cpu, cuda or cpu,cuda (default: both if there is a GPU)",
                     {Completes::kWords, {"cpu", "cuda", "cpu,cuda"}});
+  command
+      .text_flag("--hardware", &flags->hardware, "[=TIME]",
+                 "sample the GPU's counters (SMs, tensor cores, memory, PCIe) each TIME, and "
+                 "clocks, power and temperature (default 100us)")
+      ->expected(0, 1)
+      ->default_str("100us");
   command.switch_flag("--shapes", &flags->shapes,
                       "record input shapes, types, strides and small concrete inputs");
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");

@@ -16,6 +16,7 @@
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/table_text.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/codec/counter_file.h"
 #include "lanescope/format/spool/read_spool.h"
 
 namespace lanescope::cli {
@@ -149,6 +150,8 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
   const std::optional<SavedRecording> saved = save_recording(recording, target, output, &code);
   if (!saved) return code;
   std::error_code failed;
+  fs::path counters = recording;
+  counters += counters::kEnding;
   if (saved->is_empty) {
     const bool removed =
         flags.remove && !saved->stats.lost_anything() && fs::remove(recording, failed);
@@ -170,6 +173,7 @@ int recover_one(const fs::path& recording, const std::string& target, const Reco
         fmt::format("the recording stays: {}: {}", recording.string(), failed.message()));
     return kFailed;
   }
+  if (flags.remove) fs::remove(counters, failed);
   return kOk;
 }
 

@@ -121,7 +121,7 @@ std::string ActiveRecorder::close_all() {
   for (const auto& known : temporary_names_)
     if (const auto name = known.lock(); name && name->temporary) {
       name->temporary = false;
-      unlink(name->path.c_str());
+      remove_recording(name->path);
     }
   temporary_names_.clear();
   return path;

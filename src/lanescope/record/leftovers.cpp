@@ -13,6 +13,7 @@
 
 #include <string_view>
 
+#include "lanescope/codec/counter_file.h"
 #include "lanescope/codec/spool_layout.h"
 #include "lanescope/record/recording_name.h"
 
@@ -108,8 +109,10 @@ int remove_old_temporary_spools(const std::string& directory) noexcept {
       ++looked_at;
       const std::string path = directory + '/' + entry->d_name;
       if (is_old_leftover(dirfd(folder), path, entry->d_name) &&
-          unlinkat(dirfd(folder), entry->d_name, 0) == 0)
+          unlinkat(dirfd(folder), entry->d_name, 0) == 0) {
         ++removed;
+        unlinkat(dirfd(folder), (std::string(name) + std::string(counters::kEnding)).c_str(), 0);
+      }
     }
     closedir(folder);
   } catch (...) {  // no memory: they stay

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "lanescope/codec/counter_file.h"
 #include "lanescope/codec/spool_layout.h"
 
 extern char** environ;
@@ -198,7 +199,8 @@ std::vector<std::string> convert(const ResultOptions& options, std::uint64_t byt
 std::vector<std::string> write_one(const ResultOptions& options, std::int64_t deadline_ms) {
   const std::uint64_t bytes = size_of(options.recording);
   if (bytes == 0) return {fmt::format("{}: the recording is gone", options.recording)};
-  if (options.command.empty() || (bytes > kMostBytesForJson && !options.always_json))
+  const std::uint64_t all = bytes + size_of(options.recording + std::string(counters::kEnding));
+  if (options.command.empty() || (all > kMostBytesForJson && !options.always_json))
     return describe_unconverted(options, bytes);
   return convert(options, bytes, deadline_ms);
 }

@@ -47,7 +47,7 @@ void add_attributes(const CudaDriver& driver, CUdevice device, const Property (&
 }
 
 std::string uuid_text(const CUuuid& uuid) {
-  std::string text;
+  std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
     char hex[3];
     std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
@@ -79,7 +79,7 @@ std::string device_json(const CudaDriver& driver, int number, CUdevice device) {
            std::to_string(static_cast<std::int64_t>(clock) * 1000 * 2 * (bits / 8));
   CUuuid whole{}, instance{};
   if (driver.cuDeviceGetUuid && driver.cuDeviceGetUuid(&whole, device) == CUDA_SUCCESS) {
-    out += ", \"uuid\": " + json_text("GPU-" + uuid_text(whole));
+    out += ", \"uuid\": " + json_text(uuid_text(whole));
     if (driver.cuDeviceGetMigUuid && driver.cuDeviceGetMigUuid(&instance, device) == CUDA_SUCCESS)
       out += std::string(", \"mig\": ") +
              (std::memcmp(&whole, &instance, sizeof whole) != 0 ? "true" : "false");
@@ -88,6 +88,8 @@ std::string device_json(const CudaDriver& driver, int number, CUdevice device) {
 }
 
 }  // namespace
+
+std::string gpu_uuid_text(const CUuuid& uuid) { return uuid_text(uuid); }
 
 std::string json_text(const std::string& text) {
   std::string out = "\"";

@@ -26,6 +26,9 @@ class RelaxedCaptureMode {
   bool exchanged_;
 };
 
+// "GPU-" and the number, as nvidia-smi writes it.
+std::string gpu_uuid_text(const CUuuid& uuid);
+
 // Text as a JSON string.
 std::string json_text(const std::string& text);
 
