@@ -223,6 +223,34 @@ void find_issues(const Trace& trace, TraceInfo& info) {
 
 }  // namespace
 
+namespace {
+
+void list_counters(const Trace& trace, TraceInfo& info) {
+  const CounterColumns& counters = trace.counters();
+  for (std::size_t i = 0; i < counters.size();) {  // by track
+    const TrackId id = counters.track[i];
+    const Track& track = trace.track(id);
+    const Process& process = trace.processes()[raw(track.process)];
+    TraceInfo::CounterRow row;
+    row.process = trace.text(process.labels != kNone<StringId> ? process.labels : process.name);
+    if (row.process.empty() && !process.pid.is_text)
+      row.process = std::to_string(process.pid.number);
+    row.name = trace.text(track.name);
+    row.series = trace.text(track.series);
+    row.smallest = row.largest = counters.value[i];
+    double sum = 0;
+    for (; i < counters.size() && counters.track[i] == id; ++i, ++row.sample_count) {
+      row.smallest = std::min(row.smallest, counters.value[i]);
+      row.largest = std::max(row.largest, counters.value[i]);
+      sum += counters.value[i];
+    }
+    row.mean = sum / static_cast<double>(row.sample_count);
+    info.counters.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
 TraceInfo compute_trace_info(const Trace& trace) {
   TraceInfo info;
   find_producer(trace, info);
@@ -245,6 +273,7 @@ TraceInfo compute_trace_info(const Trace& trace) {
   info.slice_count = trace.slices().size();
   info.instant_count = trace.instants().size();
   info.flow_count = trace.flows().size();
+  list_counters(trace, info);
   info.counter_sample_count = trace.counters().size();
   const LaunchLinks links = compute_launch_links(trace);
   info.device_work_count = links.device_work_count;

@@ -63,6 +63,13 @@ struct TraceInfo {
     std::int64_t total_ns = 0;  // sum of durations; of Python frames the union of each thread
   };
   std::vector<CategoryRow> categories;  // most events first
+  struct CounterRow {
+    std::string process;                         // its label, else its name, else its pid
+    std::string name, series;                    // as in the file: "SM active", "%"
+    std::uint64_t sample_count = 0;              // at least 1
+    double smallest = 0, mean = 0, largest = 0;  // the mean over the samples
+  };
+  std::vector<CounterRow> counters;  // in the file's order
   std::uint64_t slice_count = 0, instant_count = 0, flow_count = 0, counter_sample_count = 0;
 
   std::uint64_t device_work_count = 0,

@@ -1,4 +1,5 @@
 // `lanescope kernels`: what ran on the GPU, with equal pieces in one row.
+#include "lanescope/analysis/hardware_use.h"
 #include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/cli/step_report.h"
 #include "lanescope/report/kernel_groups_text.h"
@@ -11,11 +12,19 @@ std::vector<analysis::KernelGroup> groups_of(const explain::Facts& facts) {
   return analysis::compute_kernel_groups(*facts.trace, facts.links, facts.device().timeline,
                                          facts.steady_windows);
 }
+std::vector<analysis::HardwareUse> uses_of(const explain::Facts& facts,
+                                           const std::vector<analysis::KernelGroup>& groups) {
+  if (!facts.main_device) return {};
+  return analysis::measure_kernel_groups(*facts.trace, facts.links, facts.device().timeline,
+                                         groups);
+}
 std::string kernels_text(const explain::Facts& facts, std::size_t rows) {
-  return report::kernel_groups_text(facts, groups_of(facts), rows);
+  const auto groups = groups_of(facts);
+  return report::kernel_groups_text(facts, groups, uses_of(facts, groups), rows);
 }
 std::string kernels_json(const explain::Facts& facts) {
-  return report::kernel_groups_json(facts, groups_of(facts));
+  const auto groups = groups_of(facts);
+  return report::kernel_groups_json(facts, groups, uses_of(facts, groups));
 }
 
 }  // namespace
@@ -30,7 +39,10 @@ void add_kernels_command(CommandLine& line) {
   lanescope kernels trace.json.gz --json | python3 -m json.tool
 
 Equal: the same name, grid and block, launched by operators with equal input shapes. MAD is the median distance from the
-median: small when calls take the same time. All numbers: docs/definitions/kernels.md#kernel-groups.
+median: small when calls take the same time. A trace with hardware lanes (record --hardware) has columns more: how
+active the SMs and tensor cores were and how fast memory was read and written while the kernels ran, from so many
+samples; - is said on fewer than 5. Definitions: docs/definitions/hardware.md. All other numbers:
+docs/definitions/kernels.md#kernel-groups.
 )",
              kernels_text, kernels_json});
 }

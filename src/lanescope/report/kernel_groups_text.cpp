@@ -12,6 +12,7 @@
 
 namespace lanescope::report {
 
+using analysis::HardwareUse;
 using analysis::KernelGroup;
 using analysis::WorkClass;
 using explain::Facts;
@@ -55,6 +56,38 @@ double bandwidth(const KernelGroup& group) {
          static_cast<double>(std::max<std::int64_t>(group.total_ns, 1));
 }
 
+std::string use_text(const HardwareUse& use) {
+  const auto percent = [](const std::optional<double>& ratio) {
+    return ratio ? format_percent(*ratio, 1) : std::string("-");
+  };
+  const auto rate = [](const std::optional<double>& bytes_per_second) {
+    return bytes_per_second ? fmt::format("{:.1f}", *bytes_per_second / 1e9) : std::string("-");
+  };
+  return fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", percent(use.sm_active_ratio),
+                     percent(use.tensor_active_ratio), rate(use.dram_read_bytes_per_second),
+                     rate(use.dram_write_bytes_per_second), percent(use.dram_peak_ratio),
+                     format_count(use.sample_count));
+}
+
+void write_use(JsonWriter& json, const HardwareUse& use) {
+  json.begin_object("hardware")
+      .integer("sample_count", use.sample_count)
+      .integer("sampled_ns", use.sampled_ns);
+  const auto real = [&](const char* name, const std::optional<double>& value) {
+    if (value)
+      json.real(name, *value);
+    else
+      json.null(name);
+  };
+  real("sm_active_ratio", use.sm_active_ratio);
+  real("tensor_active_ratio", use.tensor_active_ratio);
+  real("dram_read_bytes_per_second", use.dram_read_bytes_per_second);
+  real("dram_write_bytes_per_second", use.dram_write_bytes_per_second);
+  real("dram_peak_ratio", use.dram_peak_ratio);
+  real("dram_bytes_per_call", use.dram_bytes_per_call);
+  json.end_object();
+}
+
 std::int64_t busy_of(const Facts& facts) {
   return facts.wall.partition.wall_ns - facts.wall.partition.idle_ns;
 }
@@ -62,7 +95,7 @@ std::int64_t busy_of(const Facts& facts) {
 }  // namespace
 
 std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup>& groups,
-                               std::size_t most) {
+                               const std::vector<analysis::HardwareUse>& uses, std::size_t most) {
   if (!facts.main_device) return "The trace holds no GPU work.\n";
   const Trace& trace = *facts.trace;
   std::uint64_t pieces = 0;
@@ -73,17 +106,22 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
       pieces == 1 ? "piece" : "pieces", groups.size(), groups.size() == 1 ? "group" : "groups",
       format_time_ns(busy_of(facts)), format_time_ns(facts.wall.partition.wall_ns));
   out += long_step_line(facts);
-  out += fmt::format("\n{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}  {}\n", "calls", "time", "of busy",
-                     "median", "MAD", "p95", "longest", "work");
+  out += fmt::format("\n{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}", "calls", "time", "of busy",
+                     "median", "MAD", "p95", "longest");
+  if (!uses.empty())
+    out += fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", "SMs", "tensor", "read GB/s",
+                       "write GB/s", "of peak", "samples");
+  out += "  work\n";
   for (std::size_t i = 0; i < groups.size() && i < most; ++i) {
     const KernelGroup& group = groups[i];
     out += fmt::format(
-        "{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}  {}", format_count(group.count),
+        "{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}", format_count(group.count),
         format_time_ns(group.busy_ns),
         format_percent(static_cast<double>(group.busy_ns), static_cast<double>(busy_of(facts))),
         format_time_ns(group.median_ns), format_time_ns(group.mad_ns), format_time_ns(group.p95_ns),
-        format_time_ns(group.longest_ns),
-        one_line(names::readable_kernel_name(trace.name(group.median_call))));
+        format_time_ns(group.longest_ns));
+    if (!uses.empty()) out += use_text(uses[i]);
+    out += "  " + one_line(names::readable_kernel_name(trace.name(group.median_call)));
     if (group.work == WorkClass::kCopy)
       out += fmt::format(", {} at {:.1f} GB/s", format_size(group.bytes), bandwidth(group));
     const std::string from = origin(trace, group);
@@ -98,7 +136,8 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
   return out;
 }
 
-std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup>& groups) {
+std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup>& groups,
+                               const std::vector<analysis::HardwareUse>& uses) {
   const Trace& trace = *facts.trace;
   JsonWriter json("kernels");
   if (facts.main_device)
@@ -110,7 +149,8 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
   json.integer("wall_ns", facts.wall.partition.wall_ns);
   json.integer("busy_ns", busy_of(facts));
   json.begin_array("groups");
-  for (const KernelGroup& group : groups) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const KernelGroup& group = groups[i];
     json.begin_object();
     json.text("name", trace.name(group.median_call));
     json.text("readable_name", names::readable_kernel_name(trace.name(group.median_call)));
@@ -129,6 +169,7 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
     json.integer("longest_ns", group.longest_ns);
     json.integer("bytes", group.bytes);
     json.integer("median_event_index", raw(group.median_call));
+    if (!uses.empty()) write_use(json, uses[i]);
     json.end_object();
   }
   json.end_array();

@@ -4,18 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/analysis/hardware_use.h"
 #include "lanescope/analysis/kernel_groups.h"
 #include "lanescope/explain/facts.h"
 
 namespace lanescope::report {
 
-// One row per group, at most `rows`; names are shortened and control characters replaced. For facts
+// `uses`: what was measured of each group (hardware_use.h), or empty. One row per group, at most `rows`; names are shortened and control characters replaced. For facts
 // without a main device, one line that says so.
 std::string kernel_groups_text(const explain::Facts& facts,
-                               const std::vector<analysis::KernelGroup>& groups, std::size_t rows);
+                               const std::vector<analysis::KernelGroup>& groups,
+                               const std::vector<analysis::HardwareUse>& uses, std::size_t rows);
 
 // docs/formats/json_output.md, command "kernels": all groups.
 std::string kernel_groups_json(const explain::Facts& facts,
-                               const std::vector<analysis::KernelGroup>& groups);
+                               const std::vector<analysis::KernelGroup>& groups,
+                               const std::vector<analysis::HardwareUse>& uses);
 
 }  // namespace lanescope::report

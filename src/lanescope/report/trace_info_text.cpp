@@ -187,12 +187,29 @@ class InfoText {
     }
     if (info_.categories.empty()) fact("events", "none");
     if (info_.flow_count > 0) fact("arrows", format_count(info_.flow_count));
-    if (info_.counter_sample_count > 0)
-      fact("counters", format_count(info_.counter_sample_count) + " samples");
+    write_counters();
     if (info_.device_work_count > 0)
       fact("launches",
            fmt::format("{} of {} kernels, copies and memsets have their launch call in the trace",
                        format_count(info_.launched_count), format_count(info_.device_work_count)));
+  }
+
+  void write_counters() {
+    for (std::size_t i = 0; i < info_.counters.size(); ++i) {
+      if (i == kMostTracks) {
+        fact("", fmt::format("and {} more", info_.counters.size() - i));
+        break;
+      }
+      const TraceInfo::CounterRow& row = info_.counters[i];
+      std::string name = row.name;
+      if (!row.series.empty() && row.series != row.name) name += " (" + row.series + ")";
+      if (!row.process.empty()) name += " of " + row.process;
+      fact(i == 0 ? "counters" : "",
+           fmt::format("{}  {:>11} {}  {:.6g} to {:.6g}, mean {:.6g}",
+                       pad_right(shorten(one_line(name), 48), 48), format_count(row.sample_count),
+                       row.sample_count == 1 ? "sample " : "samples", row.smallest, row.largest,
+                       row.mean));
+    }
   }
 
   void write_sizes() {
@@ -330,6 +347,18 @@ std::string trace_info_json(const TraceInfo& info) {
         .integer("slice_count", row.slice_count)
         .integer("instant_count", row.instant_count)
         .integer("total_ns", row.total_ns)
+        .end_object();
+  json.end_array();
+  json.begin_array("counters");
+  for (const TraceInfo::CounterRow& row : info.counters)
+    json.begin_object()
+        .text("process", row.process)
+        .text("name", row.name)
+        .text("series", row.series)
+        .integer("sample_count", row.sample_count)
+        .real("smallest", row.smallest)
+        .real("mean", row.mean)
+        .real("largest", row.largest)
         .end_object();
   json.end_array();
   json.integer("slice_count", info.slice_count).integer("instant_count", info.instant_count);
