@@ -45,6 +45,7 @@ from .explanations import CpuWall, CpuWalls, DeviceWalls, Evidence, Explanation,
 from .function_event import FunctionEvent
 from .kernel_names import KernelName, kernel_name
 from .profiler import profile, tensorboard_trace_handler
+from .ranks import JobVerdict, Ranks, read_ranks
 from .tables import Table
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, sql, sql_schema, write_kineto_json
 
@@ -88,6 +89,7 @@ __all__ = [
     "key_averages",
     "kineto_json",
     "profile",
+    "read_ranks",
     "read_trace",
     "record_function",
     "schedule",

@@ -19,6 +19,7 @@ void bind_model(py::module_& m);
 void bind_format(py::module_& m);
 void bind_analysis(py::module_& m);
 void bind_explain(py::module_& m);
+void bind_ranks(py::module_& m);
 void bind_record(py::module_& m);
 void bind_record_function(py::module_& m);
 void bind_sql(py::module_& m);

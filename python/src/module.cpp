@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m) {
   lanescope::python::bind_format(m);
   lanescope::python::bind_analysis(m);
   lanescope::python::bind_explain(m);
+  lanescope::python::bind_ranks(m);
   lanescope::python::bind_record(m);
   lanescope::python::bind_record_function(m);
   lanescope::python::bind_sql(m);

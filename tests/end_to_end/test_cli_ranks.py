@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import pathlib
+import random
 import shutil
 import sys
 
@@ -230,3 +231,23 @@ def test_a_late_rank_is_found_although_own_times_are_alike(run, tmp_path):
     assert verdict["kind"] == "straggler" and verdict["ranks"] == [1]
     assert verdict["late_ns"] == pytest.approx(truth["late_us"] * 1000, rel=0.25)
     assert "slowed-by-waits" in [note["kind"] for note in verdict["notes"]]
+
+
+# Rows and numbers are cut, doubled and replaced, from a fixed seed: an answer or a message, never a crash.
+def test_damaged_parts_end_in_an_answer_or_a_message(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "3", "--steps", "3", "--kernels", "4", "--buckets", "2")
+    part = tmp_path / "all.lsranks"
+    assert run("ranks", str(folder), "--shard", "0/1", "-o", str(part)).code == 0
+    whole, choose = part.read_text(), random.Random(7)
+    for _ in range(150):
+        text = whole
+        for _ in range(choose.randint(1, 4)):
+            at = choose.randrange(len(text))
+            text = choose.choice([text[:at], text[:at] + text[at + choose.randint(1, 30):],
+                                  text[:at] + choose.choice(["[", "]", ",", "-", "null", "9", "99999999999999999999", "\n", "\"", "-1"]) + text[at:],
+                                  text[:at] + text[max(0, at - 400):]]) or whole
+        part.write_text(text)
+        ran = run("ranks", str(part), "--json")
+        assert ran.code in (0, 2), (ran.code, ran.err)
+        if ran.code == 0:
+            json.loads(ran.out)
