@@ -22,8 +22,15 @@ std::optional<const Owners*> measure_largest_owners(const Facts& facts) {
 }
 
 Sentence path_text(const Facts& facts, const Owners& owners) {
-  Sentence sum =
-      say(facts, "the critical path, {} [per step]:", {ns(facts.per_step(owners.total_ns))});
+  const auto of = [&](PathKind kind) { return owners.time_ns[static_cast<std::size_t>(kind)]; };
+  const bool is_of_gpu =
+      of(PathKind::kCompute) + of(PathKind::kCommunication) + of(PathKind::kCopy) ==
+      owners.total_ns;
+  Sentence sum = say(facts,
+                     is_of_gpu ? "the GPU's work, which decides the step without the profiler, {} "
+                                 "[per step]:"
+                               : "the critical path, {} [per step]:",
+                     {ns(facts.per_step(owners.total_ns))});
   bool any = false;
   for (std::size_t i = 0; i < simulate::kPathKindCount; ++i) {
     if (owners.time_ns[i] == 0) continue;
