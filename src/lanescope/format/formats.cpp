@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "lanescope/format/kineto_json/read_kineto_json.h"
+#if LANESCOPE_HAS_SQL
+#include "lanescope/format/nsys_sqlite/read_nsys_sqlite.h"
+#endif
 
 namespace lanescope::format {
 namespace {
@@ -39,12 +42,33 @@ Result<ImportStats> read_recording_pieces(const std::filesystem::path& path,
   return read_spool_pieces(path, rows_per_piece, sink);
 }
 
-constexpr std::array<TraceFormat, 2> kFormats{{
-    {"kineto-json", "a PyTorch or Chrome trace", kJsonEndings, &looks_like_kineto_json, &read_json,
-     &write_kineto_json, nullptr},
-    {"lanescope-recording", "a lanescope recording", kRecordingEndings, &is_spool, &read_recording,
-     nullptr, &read_recording_pieces},
-}};
+#if LANESCOPE_HAS_SQL
+constexpr std::array<std::string_view, 1> kNsysEndings{".sqlite"};
+
+// An error without a message: read_trace names the file.
+Result<Trace> read_sqlite(const TraceInput& input, const ReadOptions& /*options*/) {
+  if (!input.path && input.bytes.empty()) return Error{Errc::kUnsupported, "", 0};
+  const auto file =
+      input.path ? SqliteFile::open(*input.path) : SqliteFile::open_bytes(input.bytes);
+  if (!file || !is_nsys_export(**file)) return Error{Errc::kUnsupported, "", 0};
+  return read_nsys_sqlite(**file, input.source.total_bytes());
+}
+#endif
+
+constexpr std::array kFormats{std::to_array<TraceFormat>({
+  {"kineto-json", "a PyTorch or Chrome trace", kJsonEndings, &looks_like_kineto_json,
+   &read_json,    &write_kineto_json,          nullptr},
+      {"lanescope-recording", "a lanescope recording",
+       kRecordingEndings,     &is_spool,
+       &read_recording,       nullptr,
+       &read_recording_pieces},
+#if LANESCOPE_HAS_SQL
+      {"nsys-sqlite", "an SQLite export of Nsight Systems",
+       kNsysEndings,  &is_sqlite,
+       &read_sqlite,  nullptr,
+       nullptr},
+#endif
+})};
 
 }  // namespace
 

@@ -73,10 +73,15 @@ TEST(FormatsTest, NoTwoFormatsDetectOneFile) {
 }
 
 TEST(FormatsTest, MessagesListEveryFormatWithItsEndings) {
-  EXPECT_EQ(formats_text(),
-            "a PyTorch or Chrome trace (.json, .json.gz, .json.zst) or a lanescope recording "
-            "(.lspool)");
-  EXPECT_THAT(format_endings(), ElementsAre(".json", ".json.gz", ".json.zst", ".lspool"));
+  if (trace_formats().size() == 3) {
+    EXPECT_EQ(formats_text(),
+              "a PyTorch or Chrome trace (.json, .json.gz, .json.zst), a lanescope recording "
+              "(.lspool) or an SQLite export of Nsight Systems (.sqlite)");
+    EXPECT_THAT(format_endings(),
+                ElementsAre(".json", ".json.gz", ".json.zst", ".lspool", ".sqlite"));
+  } else {  // built without SQLite
+    EXPECT_THAT(format_endings(), ElementsAre(".json", ".json.gz", ".json.zst", ".lspool"));
+  }
   EXPECT_THAT(format_endings(Endings::kWritten), ElementsAre(".json", ".json.gz", ".json.zst"));
   const auto error = read_trace_bytes("no trace");
   ASSERT_FALSE(error);

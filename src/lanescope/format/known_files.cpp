@@ -17,8 +17,8 @@ constexpr const char* kGiveTrace =
 constexpr const char* kRecordAgain =
     "record the program with torch.profiler or lanescope record, and give that trace";
 constexpr const char* kNsight =
-    "open it with Nsight Systems; for lanescope, record the program with torch.profiler or "
-    "lanescope record";
+    "open it with Nsight Systems; for lanescope, give the file of nsys export --type sqlite, not "
+    "packed, or record the program with torch.profiler or lanescope record";
 constexpr const char* kRocm =
     "on ROCm, record with torch.profiler: lanescope reads the trace that it exports";
 constexpr const char* kPerfetto =

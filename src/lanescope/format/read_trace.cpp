@@ -82,7 +82,9 @@ Result<Trace> read_source(std::unique_ptr<codec::ByteSource> packed, std::string
       input.path = path;
       input.bytes = bytes;
     }
-    return format->read(input, options);
+    Result<Trace> trace = format->read(input, options);
+    // Only its first bytes are those of the format.
+    if (trace || !trace.error().message.empty()) return trace;
   }
   LANESCOPE_TRY(head, source.peek(kKnownFileHeadBytes));
   return no_trace(source, name, head);
