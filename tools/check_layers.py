@@ -13,6 +13,7 @@ MAY_USE = {
     "codec": ["base"],
     "format": ["codec", "model"],
     "record": ["codec", "model"],
+    "sample": ["record"],
     "record_torch": ["record"],
     "record_cupti": ["record"],
     "names": ["model"],
@@ -25,7 +26,7 @@ MAY_USE = {
     "profiler": ["record", "format", "report"],
     "sql": ["report"],
     "server": ["report", "view", "format"],
-    "cli": ["profiler", "format", "report", "record", "record_cupti", "server", "sql"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti", "sample", "server", "sql"],
     "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

@@ -256,6 +256,7 @@ class AutoRecording:
             disk_reserve=self._settings.get("LANESCOPE_RECORD_DISK_RESERVE") or None,
             budget=self._settings.get("LANESCOPE_RECORD_BUDGET") or None,
             hardware=self._settings.get("LANESCOPE_RECORD_HARDWARE") or None,
+            sample_python=int(self._settings.get("LANESCOPE_RECORD_SAMPLE_PYTHON") or 0),
             detach=None if plan else False,  # without a schedule the window ends with the program
         )
         self._profile._quiet_dumps = self._on("QUIET")

@@ -17,7 +17,7 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Type, Union
 
-from . import _activities, _beside_torch, _core, _frames, _job, _stacks, _tensors, _torch
+from . import _activities, _beside_torch, _core, _frames, _job, _samples, _stacks, _tensors, _torch
 from ._budget import parse_budget
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities
 from ._flight import parse_last, parse_slow_step
@@ -115,6 +115,9 @@ class profile(Results):
         hardware: sample the GPU's hardware counters (SMs and tensor cores active, memory, PCIe, NVLink), clocks, power and
             temperature in a process of its own; True, or the interval: ``"100us"`` (default), ``"1ms"``. What cannot be
             sampled gives a warning. Not with ``last`` (lanescope only).
+        sample_python: take the Python stack of every thread about so many times a second, ``True`` for 1000, without the
+            GIL and without stopping anything (lanescope only). The samples are lanes of their own; ``lanescope flame``
+            draws them.
     """
 
     def __init__(
@@ -145,6 +148,7 @@ class profile(Results):
         disk_reserve: Optional[Union[str, int]] = None,
         budget: Optional[str] = None,
         hardware: Union[str, bool, None] = None,
+        sample_python: Union[bool, int] = False,
     ) -> None:
         self._running = False  # first: __del__ looks at it, whatever fails below
         self.activities = parse_activities(activities)
@@ -194,6 +198,8 @@ class profile(Results):
             raise ValueError("hardware= and last= exclude each other: the file of hardware counters keeps all samples")
         self._hardware: Optional[HardwareSampler] = None
         self._hardware_command = ""  # `lanescope record` names it
+        self._sample_rate = _samples.parse_rate(sample_python)
+        self._holds_samples = False
         self._spool_path = ""  # `lanescope record` names the file itself
         self._free_name = False  # and takes the next free name when that one is taken
         self._trace_id: Optional[str] = None
@@ -403,6 +409,7 @@ class profile(Results):
         _job.listen_no_more(self.describe_job)
         self.describe_job()
         self._running = False
+        _samples.flush()
         try:
             self._end(core)
         finally:
@@ -438,6 +445,7 @@ class profile(Results):
         if not self._running:
             return
         self.describe_job()
+        _samples.flush()
         try:
             core.close_window()
             if self._by_hand:
@@ -495,6 +503,8 @@ class profile(Results):
         self._before(action)
         if previous == RECORD_AND_SAVE or (self._holds_flag and action not in RECORDING):
             self.describe_job()
+        if self._holds_samples and (previous == RECORD_AND_SAVE or action not in RECORDING):
+            _samples.flush()
         try:
             core.step(action, self.step_num)  # programs that go on after a checkpoint set step_num
         finally:
@@ -537,7 +547,16 @@ class profile(Results):
             for line in _frames.hold(self, every_frame=self.with_stack, imports=self._frames_of_imports):
                 _warn(line, once=True)
 
+        if self._sample_rate and action in RECORDING and not self._holds_samples:
+            self._holds_samples = True
+            reason = _samples.hold(self, self._sample_rate)
+            if reason:
+                _warn(f"sample_python: going on without samples: {reason}", once=True)
+
     def _after(self, action: int) -> None:
+        if action not in RECORDING and self._holds_samples:
+            self._holds_samples = False
+            _samples.release(self)
         if action not in RECORDING and self._holds_frames:
             self._holds_frames = False
             _tensors.release(self)

@@ -23,6 +23,7 @@ void bind_ranks(py::module_& m);
 void bind_record(py::module_& m);
 void bind_record_function(py::module_& m);
 void bind_sql(py::module_& m);
+void bind_samples(py::module_& m);
 void bind_stacks(py::module_& m);
 void bind_tracer(py::module_& m);
 

@@ -13,7 +13,7 @@ from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
 COMMANDS = ["table", "explain", "view", "whatif", "diff", "check", "ranks", "merge", "kernels", "roofline", "tree", "sql", "info", "memory", "describe", "convert", "record", "recover",
-            "clean", "doctor", "completion", "version", "help"]
+            "clean", "doctor", "completion", "version", "help", "flame", "sample"]
 
 
 def check_golden(name: str, text: str) -> None:

@@ -268,7 +268,7 @@ class Builder {
   bool is_row(SliceId id) {
     const CategoryKind kind = trace_.kind(id);
     if (kind == CategoryKind::kTrace || kind == CategoryKind::kFlow ||
-        kind == CategoryKind::kCpuInstant)
+        kind == CategoryKind::kCpuInstant || kind == CategoryKind::kPythonSample)
       return false;
     if (hidden_[raw(trace_.slices().name[raw(id)])]) return false;
     if (kind == CategoryKind::kGpuUserAnnotation && is_extra_annotation(id)) return false;

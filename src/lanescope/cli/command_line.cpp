@@ -146,9 +146,11 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
 #endif
   add_info_command(*this);
   add_memory_command(*this);
+  add_flame_command(*this);
   add_describe_command(*this);
   add_convert_command(*this);
   add_record_command(*this);
+  add_sample_command(*this);
   add_recover_command(*this);
   add_clean_command(*this);
   add_doctor_command(*this);

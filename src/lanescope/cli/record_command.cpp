@@ -19,6 +19,7 @@
 #include "lanescope/cli/size_flags.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/record/recording_name.h"
+#include "lanescope/sample/stack_sampler.h"
 
 namespace lanescope::cli {
 namespace {
@@ -31,6 +32,7 @@ struct RecordFlags {
   std::string activities;  // empty: cpu,cuda, without a message if there is no GPU
   bool shapes = false, memory = false, stack = false, all_api = false, json = false, gzip = false,
        keep_spool = false, children = false, quiet = false;
+  std::string sample_python;  // a second; empty: none
   FlightFlags flight;
   SizeFlags sizes;
   std::vector<std::string> program;
@@ -87,6 +89,18 @@ Result<void> check_interval(std::string_view text) {
                fmt::format("--hardware expects an interval from 50us to 100ms, such as 100us or "
                            "1ms; found '{}'",
                            text)};
+}
+
+// Samples a second: 1 to 10,000.
+Result<void> check_rate(std::string_view text) {
+  std::int64_t rate = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  if (error == std::errc() && end == text.data() + text.size() && rate >= 1 &&
+      rate <= sample::kMostSamplesPerSecond)
+    return {};
+  return Error{Errc::kInvalidArgument,
+               fmt::format("--sample-python expects 1 to {} samples a second; found '{}'",
+                           sample::kMostSamplesPerSecond, text)};
 }
 
 struct Activities {
@@ -156,6 +170,7 @@ void set_environment(const RecordFlags& flags, const std::string& folder,
   set_if(flags.shapes, "LANESCOPE_RECORD_SHAPES");
   set_if(flags.memory, "LANESCOPE_RECORD_MEMORY");
   set_if(flags.stack, "LANESCOPE_RECORD_STACK");
+  if (!flags.sample_python.empty()) set("LANESCOPE_RECORD_SAMPLE_PYTHON", flags.sample_python);
   set_if(flags.all_api, "LANESCOPE_RECORD_ALL_API");
   set_if(flags.json, "LANESCOPE_RECORD_JSON");
   set_if(flags.gzip, "LANESCOPE_RECORD_GZIP");
@@ -263,6 +278,7 @@ Result<void> become_program(const RecordFlags& flags, Output& output) {
                  "all samples; leave out one"};
   }
   LANESCOPE_TRY_VOID(check_size_flags(flags.sizes));
+  if (!flags.sample_python.empty()) LANESCOPE_TRY_VOID(check_rate(flags.sample_python));
   LANESCOPE_TRY(const Activities activities, parse_activities(flags.activities));
   LANESCOPE_TRY(const Target target, find_target(flags.program));
   const std::string library = activities.cuda ? find_cupti_library() : "";
@@ -320,6 +336,12 @@ void add_record_command(CommandLine& line) {
   command.switch_flag("--memory", &flags->memory, "record every allocation and free");
   command.switch_flag("--stack", &flags->stack,
                       "record each Python call, and the lines that operators are called from");
+  command
+      .text_flag("--sample-python", &flags->sample_python, "N",
+                 "take every thread's Python stack about N times a second, 1000 without N, for "
+                 "lanescope flame")
+      ->expected(0, 1)
+      ->default_str("1000");
   command.switch_flag("--all-api", &flags->all_api,
                       "record every call of the CUDA runtime and driver, not only those that start "
                       "or wait for work");

@@ -71,6 +71,16 @@ class Reader {
     return true;
   }
 
+  bool read_sample_node(SampleNode* out) {
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    if (take_tag() != DetailTag::kSampleNode) return false;
+    const std::uint64_t function = take_number(), line = take_number(), caller = take_number();
+    if (!ok_ || !bytes_.empty() || function > kMost || line > kMost || caller > kMost) return false;
+    *out = {static_cast<std::uint32_t>(function), static_cast<std::uint32_t>(line),
+            static_cast<std::uint32_t>(caller)};
+    return true;
+  }
+
  private:
   std::vector<std::string*> lists() {
     return {&out_->input_dims, &out_->input_types, &out_->input_strides, &out_->concrete_inputs};
@@ -266,6 +276,11 @@ bool decode_op_details(std::string_view bytes, OpDetails* out) {
 bool decode_stack_node(std::string_view bytes, StackNode* out) {
   OpDetails unused;
   return Reader(bytes, &unused).read_stack_node(out);
+}
+
+bool decode_sample_node(std::string_view bytes, SampleNode* out) {
+  OpDetails unused;
+  return Reader(bytes, &unused).read_sample_node(out);
 }
 
 }  // namespace lanescope::codec

@@ -7,6 +7,7 @@
 //
 //   bytes    = [kStack node] input* [kKeywords (key value)*]
 //            | kStackNode frame node
+//            | kSampleNode function line node
 //   input    = kOther | kTensor type extent extent | kTensorList n (extent extent)*
 //            | scalar | kScalarList n scalar*
 //   extent   = n zigzag*     (sizes first, then strides; a tensor without strides has n = 0)
@@ -20,7 +21,8 @@
 // A call stack is a chain of nodes, and each node is one text. `frame` is the id of the text
 // "file.py(line): function"; `node` is the id of the caller's node, or 0 for the outermost frame.
 // Stacks that share callers share their nodes. For an op with a stack and nothing else, the node's
-// id is its details.
+// id is its details. The stack of a sample is a chain of kSampleNode: `function` is the id of the
+// text "file.py(first line): function", and `line` the one that it was at.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -36,9 +38,10 @@ inline constexpr std::size_t kMaxListLength = 30;
 // an op with more has no details, and the observer counts it
 inline constexpr std::size_t kMaxOpDetailsBytes = 8192;
 
-inline constexpr std::size_t kMaxStackFrames = 128;    // the innermost ones; the trace says that
-                                                       // outer ones are missing
-inline constexpr std::size_t kMaxStackNodeBytes = 16;  // a tag and two numbers: 11 at most
+inline constexpr std::size_t kMaxStackFrames = 128;     // the innermost ones; the trace says that
+                                                        // outer ones are missing
+inline constexpr std::size_t kMaxStackNodeBytes = 16;   // a tag and two numbers: 11 at most
+inline constexpr std::size_t kMaxSampleNodeBytes = 16;  // a tag and three numbers
 
 enum class DetailTag : std::uint8_t {
   kOther = 1,
@@ -55,6 +58,7 @@ enum class DetailTag : std::uint8_t {
   kStack,
   kStackNode,
   kUnsigned,
+  kSampleNode,
 };
 
 // Fills the caller's buffer. After an overflow it writes nothing more and bytes() is
@@ -67,6 +71,10 @@ class OpDetailsWriter {
   void stack(std::uint32_t node) { tag(DetailTag::kStack), number(node); }  // first of all
   void stack_node(std::uint32_t frame, std::uint32_t caller) {              // nothing else
     tag(DetailTag::kStackNode), number(frame), number(caller);
+  }
+  void sample_node(std::uint32_t function, std::uint32_t line,
+                   std::uint32_t caller) {  // nothing else
+    tag(DetailTag::kSampleNode), number(function), number(line), number(caller);
   }
   void other() { tag(DetailTag::kOther); }
   void tensor(std::string_view type, std::span<const std::int64_t> sizes,
@@ -171,10 +179,16 @@ struct StackNode {
   std::uint32_t frame = 0, caller = 0;
 };
 
+// One frame of a sampled stack: text ids of its function and of its caller's node, 0: none.
+struct SampleNode {
+  std::uint32_t function = 0, line = 0, caller = 0;
+};
+
 // False: the bytes are damaged, and `out` holds what comes before the damage. Linear cost,
 // a few allocations.
 bool decode_op_details(std::string_view bytes, OpDetails* out);
 // Whether the bytes are one whole node; sets `out` only then.
 bool decode_stack_node(std::string_view bytes, StackNode* out);
+bool decode_sample_node(std::string_view bytes, SampleNode* out);
 
 }  // namespace lanescope::codec

@@ -19,8 +19,8 @@ namespace lanescope::spool {
 
 inline constexpr char kMagic[8] = {'L', 'S', 'S', 'P', 'O', 'O', 'L', '\n'};
 // 1: without kActivities chunks; 2: without rings; 3: without activities in threads' chunks;
-// 4: without small chunks; 5: without Python frames
-inline constexpr std::uint32_t kLayoutVersion = 6;
+// 4: without small chunks; 5: without Python frames; 6: without samples of Python stacks
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::size_t kHeaderBytes = 4096;
 inline constexpr std::size_t kChunkBytes = 128 * 1024;
 inline constexpr std::size_t kChunkHeaderBytes = 128;

@@ -30,6 +30,7 @@ enum class RecordKind : std::uint8_t {
   kOutOfMemory = 6,  // MemoryRecord; its bytes were asked for
   kCallNumbers = 7,
   kTensor = 8,
+  kSample = 9,
   // In kept chunks.
   kKeptFrom = 15,
   // In control chunks.
@@ -206,6 +207,26 @@ struct TensorRecord {
   std::uint64_t address = 0;  // of its storage; 0: none
 };
 
+enum SampleFlag : std::uint8_t {
+  kCpuTimeKnown = 1,  // of the thread, since its sample before
+  kOnCpu = 2,         // with kCpuTimeKnown: it ran for at least half of that time
+};
+
+// Equal samples, one after another, of a thread's Python stack. In chunks of the thread that
+// samples.
+struct SampleRecord {
+  std::uint64_t begin_tsc = 0;  // the first sample
+  std::uint64_t end_tsc = 0;    // the last one
+  std::uint32_t node = 0;       // the innermost frame: a kSampleNode of codec/op_details.h
+  RecordKind kind = RecordKind::kSample;
+  std::uint8_t flags = 0;  // SampleFlag
+  std::uint16_t reserved0 = 0;
+  std::uint64_t thread = 0;  // OS thread id
+  std::uint32_t samples = 0;
+  std::uint32_t period_ns = 0;  // mean distance of samples
+  std::uint64_t reserved1 = 0;
+};
+
 // In front of each record of a kept chunk: that record is of this thread, from this place.
 struct KeptFromRecord {
   std::uint64_t reserved0 = 0, reserved1 = 0;
@@ -284,6 +305,7 @@ union Record {
   MemoryRecord memory;
   CallNumbersRecord call_numbers;
   TensorRecord tensor;
+  SampleRecord sample;
   KeptFromRecord kept_from;
   AnchorRecord anchor;
   WindowRecord window;
@@ -299,6 +321,7 @@ union Record {
   Record(const MemoryRecord& of) : memory(of) {}
   Record(const CallNumbersRecord& of) : call_numbers(of) {}
   Record(const TensorRecord& of) : tensor(of) {}
+  Record(const SampleRecord& of) : sample(of) {}
   Record(const KeptFromRecord& of) : kept_from(of) {}
   Record(const AnchorRecord& of) : anchor(of) {}
   Record(const WindowRecord& of) : window(of) {}
@@ -319,8 +342,8 @@ consteval bool are_records() {
 }
 static_assert(
     are_records<RecordHead, RangeRecord, FrameRecord, RangeEndRecord, EndByHandleRecord,
-                InstantRecord, MemoryRecord, CallNumbersRecord, TensorRecord, KeptFromRecord,
-                AnchorRecord, WindowRecord, MetadataRecord, NoteRecord>());
+                InstantRecord, MemoryRecord, CallNumbersRecord, TensorRecord, SampleRecord,
+                KeptFromRecord, AnchorRecord, WindowRecord, MetadataRecord, NoteRecord>());
 static_assert(sizeof(Record) == 48 && alignof(Record) == 8 && std::is_trivially_copyable_v<Record>);
 
 }  // namespace lanescope::spool

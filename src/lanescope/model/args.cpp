@@ -74,6 +74,10 @@ constexpr KeyRow kKeys[] = {
     {ArgKey::kLaunchStep, "launch step"},
     {ArgKey::kLaunchedBeforeWindow, "launched before window"},
     {ArgKey::kOccupancyLimit, "occupancy limit"},
+    {ArgKey::kSamples, "Samples"},
+    {ArgKey::kSelfSamples, "Self samples"},
+    {ArgKey::kOnCpuSamples, "On CPU samples"},
+    {ArgKey::kSampleLines, "Lines"},
 };
 
 }  // namespace

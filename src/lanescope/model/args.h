@@ -78,6 +78,10 @@ enum class ArgKey : std::uint8_t {
   kLaunchStep,
   kLaunchedBeforeWindow,
   kOccupancyLimit,
+  kSamples,
+  kSelfSamples,
+  kOnCpuSamples,
+  kSampleLines,
   kCount
 };
 inline constexpr std::size_t kArgKeyCount = static_cast<std::size_t>(ArgKey::kCount);

@@ -17,6 +17,7 @@ constexpr std::array kRows{
     Row{"operator", CategoryKind::kCpuOp},
     Row{"user_annotation", CategoryKind::kUserAnnotation},
     Row{"python_function", CategoryKind::kPythonFunction},
+    Row{"python_sample", CategoryKind::kPythonSample},
     Row{"python function", CategoryKind::kPythonFunction},
     Row{"cuda_runtime", CategoryKind::kRuntime},
     Row{"runtime", CategoryKind::kRuntime},

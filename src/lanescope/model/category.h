@@ -25,6 +25,7 @@ enum class CategoryKind : std::uint8_t {
   kTrace,          // the capture window, "PyTorch Profiler (0)"
   kCommunication,  // collective_comm rows of some back ends
   kFlow,           // ac2g, fwdbwd, async_cpu_to_gpu, ...
+  kPythonSample,   // samples of a Python stack: statistical, not calls
 };
 
 // From the "cat" text of any known writer, torch 1.5 to 2.13, CUDA, ROCm, XPU, MTIA, HPU.

@@ -53,6 +53,13 @@ void explain_category(std::string_view name, CategoryKind category, EventName& o
       out.text = en::shortened(name, kLongestText);
       out.what = "A Python function, drawn from its call to its return.";
       break;
+    case CategoryKind::kPythonSample:
+      out.kind = EventKind::kPythonFrame;
+      out.text = en::shortened(name, kLongestText);
+      out.what =
+          "A Python function that samples of its thread's stack, one after another, had in "
+          "them. It is no single call.";
+      break;
     case CategoryKind::kRuntime:
     case CategoryKind::kDriver:
       if (name == "INVALID") {

@@ -338,6 +338,11 @@ inline void record_call_numbers(std::uint32_t name, const CallNumbers& numbers) 
   });
 }
 
+// Samples of some thread's Python stack.
+inline void record_sample(const spool::SampleRecord& sample) noexcept {
+  detail::write_record([&] { return sample; });
+}
+
 // A tensor of this thread's next range. Sets the record's time.
 inline void record_tensor(spool::TensorRecord tensor) noexcept {
   detail::write_record([&] {

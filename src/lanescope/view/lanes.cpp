@@ -25,7 +25,9 @@ enum Part : std::uint8_t { kBody, kFrames, kRanges, kWaits };
 
 Part part_of(TrackKind track, CategoryKind kind) {
   if (track == TrackKind::kAsync) return kBody;
-  if (track == TrackKind::kThread) return kind == CategoryKind::kPythonFunction ? kFrames : kBody;
+  if (track == TrackKind::kThread)
+    return kind == CategoryKind::kPythonFunction || kind == CategoryKind::kPythonSample ? kFrames
+                                                                                        : kBody;
   if (kind == CategoryKind::kGpuUserAnnotation) return kRanges;
   return kind == CategoryKind::kCudaSync || kind == CategoryKind::kCudaEvent ? kWaits : kBody;
 }
@@ -52,6 +54,7 @@ TimeKind kind_of(const Trace& trace, const analysis::LaunchLinks& links, SliceId
     case CategoryKind::kGpuUserAnnotation:
       return TimeKind::kAnnotation;
     case CategoryKind::kPythonFunction:
+    case CategoryKind::kPythonSample:
       return TimeKind::kPython;
     case CategoryKind::kRuntime:
     case CategoryKind::kDriver:
@@ -126,7 +129,9 @@ class LaneMaker {
       const CategoryKind kind = trace_.kind(SliceId{i});
       NameUse& use = out_.name_uses_[raw(trace_.slices().name[i])];
       if (is_device_work(kind)) use = NameUse::kWork;
-      if (kind == CategoryKind::kPythonFunction && use == NameUse::kOther) use = NameUse::kFrame;
+      if ((kind == CategoryKind::kPythonFunction || kind == CategoryKind::kPythonSample) &&
+          use == NameUse::kOther)
+        use = NameUse::kFrame;
     }
     for (const auto& device : facts_.devices)
       for (const auto& work : device.timeline.work)

@@ -35,7 +35,7 @@ inline bool is_engine_wrapper(const SpoolIndex& index, std::uint32_t name) {
 }
 
 // Goes through the chunks of records in the order of threads and numbers the records of the trace.
-// `Out` receives them: range(), frame(), instant(), memory(), and activity() for device activities
+// `Out` receives them: range(), frame(), instant(), memory(), sample(), and activity() for device activities
 // from threads, at any time.
 template <typename Out>
 class RecordWalk {
@@ -67,6 +67,9 @@ class RecordWalk {
           break;
         case spool::RecordKind::kTensor:
           keep_tensor(record.tensor, chunk.thread);
+          break;
+        case spool::RecordKind::kSample:
+          if (scan_.windows.at(record.sample.begin_tsc)) out_.sample(record.sample);
           break;
         default:  // ends were read before, damage was counted
           if (is_thread_activity(record)) out_.activity(record);

@@ -133,7 +133,7 @@ using Counts = std::map<std::string, std::uint64_t>;
 constexpr const char* kOddName = "\"odd\" \\ name \xc3\xa9";
 
 TEST(RecordedSpoolTest, ACpuRecordingOfEachLayoutSaysWhatTheProgramDid) {
-  for (const std::uint32_t layout : {1u, 2u, 3u, 4u, 5u, 6u}) {
+  for (const std::uint32_t layout : {1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
     const Recorded found = read_layout("layout" + std::to_string(layout) + "_cpu");
     EXPECT_EQ(found.layout, layout);
     EXPECT_EQ(found.counts, (Counts{{"work 0", 1},
@@ -149,7 +149,7 @@ TEST(RecordedSpoolTest, ACpuRecordingOfEachLayoutSaysWhatTheProgramDid) {
 }
 
 TEST(RecordedSpoolTest, AGpuRecordingOfEachLayoutHasItsLaunchesKernelsAndCopies) {
-  for (const std::uint32_t layout : {3u, 4u, 5u, 6u}) {
+  for (const std::uint32_t layout : {3u, 4u, 5u, 6u, 7u}) {
     const Recorded found = read_layout("layout" + std::to_string(layout) + "_gpu");
     EXPECT_EQ(found.layout, layout);
     EXPECT_EQ(found.counts.at("launch"), 8u);  // and each once more, above its kernel
@@ -180,7 +180,7 @@ TEST(RecordedSpoolTest, AGpuRecordingOfEachLayoutHasItsLaunchesKernelsAndCopies)
 // 6,000 ticks are older than the two seconds that count; the range around them all is still there,
 // from a kept chunk.
 TEST(RecordedSpoolTest, ARingOfEachLayoutHoldsItsEndAndWhatWasOpen) {
-  for (const std::uint32_t layout : {3u, 4u, 5u, 6u}) {
+  for (const std::uint32_t layout : {3u, 4u, 5u, 6u, 7u}) {
     const Recorded found = read_layout("layout" + std::to_string(layout) + "_ring");
     EXPECT_EQ(found.layout, layout);
     EXPECT_EQ(found.counts, (Counts{{"outer", 1}, {"tock", 100}}));

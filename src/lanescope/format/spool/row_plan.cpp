@@ -21,6 +21,7 @@ struct NumbersOnly {
              const RangeTimes&, const FrameNumbers&) {}
   void instant(const spool::InstantRecord&, std::uint32_t, std::int64_t, std::int64_t) {}
   void memory(const spool::MemoryRecord&, std::uint32_t, std::int64_t, std::int64_t) {}
+  void sample(const spool::SampleRecord&) {}
   void activity(const Record&) {}
 };
 

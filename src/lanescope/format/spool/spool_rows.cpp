@@ -14,6 +14,7 @@
 #include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/record_walk.h"
+#include "lanescope/format/spool/sample_rows.h"
 #include "lanescope/format/spool/spool_details.h"
 #include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/format/spool/window_spans.h"
@@ -62,6 +63,7 @@ class RowReader {
     add_carried_ranges();
     add_ranges();
     add_memory();
+    add_samples();
     carry_.forward_backward.add_flows(builder_, std::move(links_),
                                       [this](std::uint32_t thread) { return track_of(thread); });
     add_activities();
@@ -154,6 +156,9 @@ class RowReader {
       memory_.push_back({time_ns, number, track_of(thread), memory});
   }
 
+  void sample(const spool::SampleRecord& sample) {
+    if (piece_.holds(sample.begin_tsc)) samples_.push_back(sample);
+  }
   void activity(const Record& record) {
     if (has_activities()) thread_activities_.push_back(record);
   }
@@ -438,6 +443,16 @@ class RowReader {
     }
   }
 
+  void add_samples() {
+    if (samples_.empty()) return;
+    add_sample_rows({.builder = builder_,
+                     .index = index_,
+                     .pid = pid_,
+                     .name_of = [this](std::uint32_t text) { return name_of(text); },
+                     .time_ns = [this](std::uint64_t tick) { return scan_.time_ns(tick); }},
+                    std::move(samples_));
+  }
+
   void keep_link(const RangeRecord& range, std::uint32_t thread, std::int64_t start_ns) {
     if (range.forward_thread != 0) {
       // The engine's wrapper has the numbers of the node inside it; the arrow ends at the node.
@@ -470,6 +485,7 @@ class RowReader {
   std::vector<StringId> name_ids_;
   SpoolDetails details_{builder_, index_};
   std::vector<MemoryEvent> memory_;
+  std::vector<spool::SampleRecord> samples_;
   std::vector<Record> thread_activities_;  // of the chunks that overlap the piece
   std::vector<SequenceLink> links_;
   std::vector<SpoolRange> ranges_;  // kept only when there are activities

@@ -61,6 +61,10 @@ class Scanner {
           last_tick = std::max(last_tick, record.head.begin_tsc);
           add_row(record.head.begin_tsc, &span);
           break;
+        case RecordKind::kSample:
+          last_tick = std::max({last_tick, record.sample.begin_tsc, record.sample.end_tsc});
+          add_row(record.sample.begin_tsc, &span);
+          break;
         case RecordKind::kRangeEnd:
           last_tick = std::max(last_tick, record.range_end.end_tsc);
           scan_.end_by_slot[key_of(chunk.thread, record.range_end.place)] =

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""What sampling Python stacks costs, whether the samples are right, and whether anything breaks.
+
+    python3 bench/python_samples.py cost [--pairs 15] [--seconds 2]
+    python3 bench/python_samples.py peer [--seconds 20]        needs py-spy (PyPI) and the right to trace a child
+    python3 bench/python_samples.py crash [--stacks 1000000]
+
+`cost`: torch.add(torch.matmul(x, w), b) of 64x64 in a loop, in one process, pairs of blocks with and without samples (1,000 a
+second), which of the two comes first alternating; both blocks record operators. Printed: the median of the pairs' ratios and
+their quartiles, for the time of a loop and for the CPU time of the thread that runs it. On a machine with other work only the
+second says something about the program's own cost.
+
+`peer`: a program of known proportions samples itself while py-spy samples it from outside, as often. Printed: the share of each of
+the ten top functions in both, their difference, and the standard error of that difference (samples taken to be independent).
+Fails when one differs by more than four standard errors and one percent of all samples.
+
+`crash`: a program whose threads start and end, recurse deeply, run generators and coroutines, unload modules and fork, until so
+many stacks were taken (at 10,000 times a second). Fails when the program or a child of it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from typing import Any, Dict, List, Tuple
+
+import lanescope
+from lanescope import _core
+
+CPU = [lanescope.ProfilerActivity.CPU]
+
+
+def exported(prof: Any) -> Dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "trace.json")
+        prof.export_chrome_trace(path)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+
+
+# -- cost ---------------------------------------------------------------------------------------------------------------
+
+
+def block(seconds: float, rate: int) -> Tuple[float, float]:
+    """Seconds of the clock and of this thread's CPU time for a loop."""
+    import torch
+
+    x, w, b = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
+    loops = 0
+    with lanescope.profile(activities=CPU, sample_python=rate):
+        end = time.perf_counter() + seconds
+        began, cpu = time.perf_counter(), time.thread_time()
+        while time.perf_counter() < end:
+            for _ in range(200):
+                torch.add(torch.matmul(x, w), b)
+            loops += 200
+        took, cpu = time.perf_counter() - began, time.thread_time() - cpu
+    return took / loops, cpu / loops
+
+
+def cost(args: argparse.Namespace) -> int:
+    import torch
+
+    torch.set_num_threads(1)
+    block(0.5, 0), block(0.5, 1000)
+    ratios: List[Tuple[float, float]] = []
+    for pair in range(args.pairs):
+        times = {}
+        for rate in (0, 1000) if pair % 2 == 0 else (1000, 0):
+            times[rate] = block(args.seconds, rate)
+        ratios.append((times[1000][0] / times[0][0], times[1000][1] / times[0][1]))
+    for name, values in (("time", [ratio[0] for ratio in ratios]), ("CPU time of its thread", [ratio[1] for ratio in ratios])):
+        low, middle, high = statistics.quantiles(values, n=4)
+        print(f"with 1,000 samples a second a loop takes {middle:.4f} times the {name}, quartiles {low:.4f} to {high:.4f}")
+    print(f"{args.pairs} pairs of {args.seconds} s")
+    return 0
+
+
+# -- peer ---------------------------------------------------------------------------------------------------------------
+
+NAMES = [f"work_{index}" for index in range(12)]
+SOURCE = "\n".join(
+    f"def {name}(steps):\n    total = 0\n    for i in range(steps * {index + 1}):\n        total += i\n    return total\n"
+    for index, name in enumerate(NAMES)
+)
+
+
+def run_known(seconds: float) -> None:
+    """Twelve functions, the k-th with k times the work of the first."""
+    scope: Dict[str, Any] = {}
+    exec(compile(SOURCE, "known.py", "exec"), scope)
+    order = random.Random(5).choices(NAMES, k=4096)  # no period that a fixed rate could meet
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name in order:
+            scope[name](20)  # short calls: samples of one call are not independent
+
+
+def child(args: argparse.Namespace) -> int:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with lanescope.profile(activities=CPU, sample_python=1000) as prof:
+        run_known(args.seconds)
+    trace = exported(prof)
+    found = Counter()
+    for event in trace["traceEvents"]:
+        if event.get("cat") == "python_sample":
+            found[event["name"].rpartition(": ")[2]] += event["args"]["Self samples"]
+    print(json.dumps({"functions": found, "counts": trace["lanescope_python_samples"]}))
+    return 0
+
+
+def peer(args: argparse.Namespace) -> int:
+    folder = tempfile.mkdtemp()
+    raw = os.path.join(folder, "raw.txt")
+    ours = subprocess.Popen([sys.executable, __file__, "child", "--seconds", str(args.seconds)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+    assert ours.stdin and ours.stdout
+    ours.stdout.readline()
+    spy = subprocess.Popen(["py-spy", "record", "--nonblocking", "-r", "1000", "-f", "raw", "-F", "-d",
+                            str(int(args.seconds)), "-o", raw, "--pid", str(ours.pid)],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    ours.stdin.write("go\n")
+    ours.stdin.flush()
+    answer = json.loads(ours.stdout.readline())
+    complaint = spy.communicate()[1]
+    ours.wait()
+    theirs: Counter = Counter()
+    with open(raw, encoding="utf-8") as file:
+        for line in file:
+            stack, _, count = line.rpartition(" ")
+            theirs[stack.rpartition(";")[2].split(" ")[0]] += int(count)
+    mine = Counter({name: count for name, count in answer["functions"].items() if name in NAMES})
+    theirs = Counter({name: count for name, count in theirs.items() if name in NAMES})
+    n, m = sum(mine.values()), sum(theirs.values())
+    print(f"samples in the twelve functions: lanescope {n}, py-spy {m}")
+    print(f"lanescope: {answer['counts']}")
+    print(f"py-spy: {' '.join(complaint.split()) or 'no complaint'}")
+    print(f"{'function':<10} {'expected':>9} {'lanescope':>10} {'py-spy':>9} {'apart':>8} {'error':>8}")
+    worst = 0
+    for name, _ in mine.most_common(10):
+        a, b = mine[name] / n, theirs[name] / m
+        error = (a * (1 - a) / n + b * (1 - b) / m) ** 0.5
+        expected = (NAMES.index(name) + 1) / 78  # without the time of the calls themselves
+        worst += abs(a - b) > 4 * error and abs(a - b) > 0.01
+        print(f"{name:<10} {expected:9.2%} {a:10.2%} {b:9.2%} {abs(a - b):8.2%} {error:8.2%}")
+    return 1 if worst else 0
+
+
+# -- crash --------------------------------------------------------------------------------------------------------------
+
+
+def deep(depth: int) -> int:
+    return 0 if depth == 0 else 1 + deep(depth - 1)
+
+
+def numbers(count: int) -> Any:
+    for i in range(count):
+        yield i
+
+
+async def coroutine(depth: int) -> int:
+    if depth == 0:
+        await asyncio.sleep(0)
+        return 1
+    return await coroutine(depth - 1)
+
+
+async def many() -> None:
+    await asyncio.gather(*(coroutine(10) for _ in range(20)))
+
+
+def load_and_unload(folder: str, index: int) -> None:
+    path = os.path.join(folder, f"loaded_{index % 7}.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"def f{index}(n):\n" + "    n += 1\n" * (index % 40) + "    return sum(range(n % 500))\n")
+    spec = importlib.util.spec_from_file_location(f"loaded_{index}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for _ in range(20):
+        getattr(module, f"f{index}")(1000)
+
+
+def fork_once() -> None:
+    pid = os.fork()
+    if pid == 0:
+        deep(50)
+        os._exit(0 if _core.samples_taken() == 0 else 3)
+    status = os.waitpid(pid, 0)[1]
+    assert status == 0, f"a forked child ended with {status}"
+
+
+def one_round(folder: str, index: int) -> None:
+    threads = [threading.Thread(target=deep, args=(200 + 50 * (i % 8),)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    deep(800)
+    sum(numbers(2000))
+    asyncio.run(many())
+    load_and_unload(folder, index)
+    if index % 50 == 0:
+        fork_once()
+    for thread in threads:
+        thread.join()
+
+
+def crash(args: argparse.Namespace) -> int:
+    stop = threading.Event()
+    waiters = [threading.Thread(target=stop.wait) for _ in range(16)]  # each sample of them counts as well
+    for thread in waiters:
+        thread.start()
+    index = 0
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        with lanescope.profile(activities=CPU, sample_python=10_000, max_size="2G") as prof:
+            while _core.samples_taken() < args.stacks:
+                index += 1
+                one_round(folder, index)
+            taken = _core.samples_taken()
+    stop.set()
+    print(f"{taken} stacks, {index} rounds, {index * 6} threads, {index // 50} forks, {time.perf_counter() - began:.0f} s; "
+          f"the recording takes {prof.stats()['file_bytes'] / 1e6:.0f} MB")
+    counts = [entry for entry in [exported(prof).get("lanescope_python_samples")] if entry]
+    print(f"counts: {counts}")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["cost", "peer", "crash", "child"])
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=None)
+    parser.add_argument("--stacks", type=int, default=1_000_000)
+    args = parser.parse_args()
+    if args.seconds is None:
+        args.seconds = 2.0 if args.what == "cost" else 20.0
+    return {"cost": cost, "peer": peer, "crash": crash, "child": child}[args.what](args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

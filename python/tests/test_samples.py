@@ -1,0 +1,156 @@
+"""Samples of Python stacks: what a recording says, and that the program is left alone.
+
+No test measures time: each runs until enough samples exist.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+
+import pytest
+
+import lanescope
+from lanescope import _core, profile
+
+CPU = [lanescope.ProfilerActivity.CPU]
+TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "print_python_layout.c"
+KNOWN = (3, 9) <= sys.version_info[:2] <= (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+needs_samples = pytest.mark.skipif(not KNOWN, reason="this Python's stacks are not sampled")
+
+
+def innermost(steps):
+    return sum(i * i for i in range(steps))
+
+
+def busy_until(samples):
+    """Runs Python code until so many stacks were sampled; the number of rounds is a limit for a broken sampler."""
+    for _ in range(1_000_000):
+        if _core.samples_taken() >= samples:
+            return
+        innermost(200)
+    raise AssertionError(f"{_core.samples_taken()} samples after a million rounds")
+
+
+def written(prof, tmp_path):
+    path = tmp_path / "trace.json"
+    prof.export_chrome_trace(str(path))
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def slices_of(trace):
+    return [event for event in trace["traceEvents"] if event.get("cat") == "python_sample"]
+
+
+def self_samples(trace):
+    found = {}
+    for event in slices_of(trace):
+        name = event["name"].rpartition(": ")[2]
+        found[name] = found.get(name, 0) + event["args"]["Self samples"]
+    return found
+
+
+@needs_samples
+def test_the_busy_function_has_most_samples(tmp_path):
+    with profile(activities=CPU, sample_python=True) as prof:
+        busy_until(200)
+    trace = written(prof, tmp_path)
+    found = self_samples(trace)
+    assert found.get("<genexpr>", 0) + found.get("innermost", 0) > sum(found.values()) / 2, found
+    counts = trace["lanescope_python_samples"]
+    assert counts["per_second"] == 1000
+    assert counts["stacks"] == sum(found.values())
+    assert counts["cpu_us"] > 0
+    main = [event for event in slices_of(trace) if event["name"].endswith(": busy_until")]
+    first = busy_until.__code__.co_firstlineno
+    assert all(event["name"].endswith(f"test_samples.py({first}): busy_until") for event in main)
+    lines = {int(line) for event in main for line in event["args"]["Lines"]}
+    assert lines <= set(range(first, first + 8)), lines
+    assert first + 5 in lines  # the call of innermost()
+
+
+@needs_samples
+def test_every_thread_has_a_lane(tmp_path):
+    ready, end = threading.Event(), threading.Event()
+
+    def waits():
+        ready.set()
+        end.wait()
+
+    thread = threading.Thread(target=waits)
+    with profile(activities=CPU, sample_python=500) as prof:
+        thread.start()
+        ready.wait()
+        busy_until(100)
+        end.set()
+        thread.join()
+    trace = written(prof, tmp_path)
+    threads = {event["tid"] for event in slices_of(trace)}
+    assert len(threads) == 2, threads
+    assert any(event["name"].endswith(": waits") for event in slices_of(trace))
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
+    assert f"{threading.get_native_id()}" in " ".join(name for name in names if "Python (sampled)" in name)
+
+
+@needs_samples
+def test_tables_have_no_rows_of_samples():
+    with profile(activities=CPU, sample_python=True) as prof:
+        with lanescope.record_function("range"):
+            busy_until(50)
+    assert [row.key for row in prof.key_averages()] == ["range"]
+
+
+@needs_samples
+def test_samples_stop_with_the_window(tmp_path):
+    taken = []
+    with profile(activities=CPU, sample_python=True, schedule=lanescope.schedule(wait=1, warmup=0, active=1)) as prof:
+        taken.append(_core.samples_taken())
+        prof.step()
+        busy_until(30)
+        prof.step()
+        taken.append(_core.samples_taken())
+    assert taken == [0, 0]
+    assert self_samples(written(prof, tmp_path))
+
+
+@needs_samples
+def test_a_forked_child_goes_on_without_samples():
+    with profile(activities=CPU, sample_python=True):
+        busy_until(10)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if _core.samples_taken() == 0 and innermost(1000) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        busy_until(_core.samples_taken() + 10)
+
+
+def test_a_rate_must_be_possible():
+    for wrong in (-1, 10_001, "1000"):
+        with pytest.raises(ValueError, match="sample_python: expected True or 1 to 10000"):
+            profile(sample_python=wrong)
+
+
+@needs_samples
+def test_no_samples_without_being_asked(tmp_path):
+    with profile(activities=CPU) as prof:
+        innermost(100)
+    assert not slices_of(written(prof, tmp_path))
+
+
+def test_offsets_are_those_of_the_headers(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    include = sysconfig.get_path("include")
+    if not _core.python_layout():
+        pytest.skip("this version brings its own table of offsets")
+    if compiler is None or not os.path.exists(os.path.join(include, "internal", "pycore_runtime.h")):
+        pytest.skip("needs a C compiler and the headers of this Python")
+    program = str(tmp_path / "print_layout")
+    subprocess.run([compiler, "-w", f"-I{include}", str(TOOL), "-o", program], check=True)
+    printed = subprocess.run([program], check=True, capture_output=True, text=True).stdout
+    assert {line.split()[0]: int(line.split()[1]) for line in printed.splitlines()} == _core.python_layout()

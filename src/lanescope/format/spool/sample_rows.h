@@ -1,0 +1,25 @@
+// The samples of Python stacks in a recording become slices (sample_slices.h).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lanescope/codec/spool_records.h"
+#include "lanescope/format/spool/spool_index.h"
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+
+struct SampleRowsContext {
+  TraceBuilder& builder;
+  const SpoolIndex& index;
+  Scalar pid;
+  std::function<StringId(std::uint32_t text)> name_of;
+  std::function<std::optional<std::int64_t>(std::uint64_t tick)> time_ns;
+};
+
+// In any order; sorted by thread and time here. Counts damage.
+void add_sample_rows(const SampleRowsContext& context, std::vector<spool::SampleRecord> samples);
+
+}  // namespace lanescope::format

@@ -1,0 +1,229 @@
+#include "lanescope/report/flame_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+#include "lanescope/report/html_escape.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using analysis::FlameNode;
+using analysis::FlameSource;
+using analysis::PythonFlame;
+
+constexpr double kWidth = 1200, kRow = 17, kMargin = 10, kTop = 44, kLetter = 6.6, kNarrowest = 0.1;
+
+std::int64_t shown_weight(const PythonFlame& flame, std::int64_t weight) {
+  return flame.source == FlameSource::kSamples ? weight : (weight + 500) / 1000;
+}
+
+std::string folded_name(std::string_view name) {
+  std::string out = one_line(name);
+  std::replace(out.begin(), out.end(), ';', '_');
+  return out;
+}
+
+std::string weight_text(const PythonFlame& flame, std::int64_t weight) {
+  const std::string share =
+      format_percent(static_cast<double>(weight), static_cast<double>(flame.total));
+  return flame.source == FlameSource::kSamples
+             ? fmt::format("{} samples, {}", format_count(static_cast<std::uint64_t>(weight)),
+                           share)
+             : fmt::format("{}, {}", format_time_ns(weight), share);
+}
+
+// Of each node its callees, widest first; the last list has the roots.
+std::vector<std::vector<std::uint32_t>> callees_of(const Trace& trace, const PythonFlame& flame) {
+  std::vector<std::vector<std::uint32_t>> out(flame.nodes.size() + 1);
+  for (std::uint32_t i = 0; i < flame.nodes.size(); ++i)
+    out[flame.nodes[i].parent == i ? flame.nodes.size() : flame.nodes[i].parent].push_back(i);
+  for (auto& list : out)
+    std::sort(list.begin(), list.end(), [&](std::uint32_t a, std::uint32_t b) {
+      const FlameNode &left = flame.nodes[a], &right = flame.nodes[b];
+      if (left.total != right.total) return left.total > right.total;
+      return trace.text(left.function) < trace.text(right.function);
+    });
+  return out;
+}
+
+// A warm colour that depends on the name only, so that a function looks alike in two pictures.
+std::string colour_of(std::string_view name) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return fmt::format("hsl({}, {}%, {}%)", 18 + hash % 36, 70 + hash / 64 % 20,
+                     62 + hash / 4096 % 12);
+}
+
+class FlameSvg {
+ public:
+  FlameSvg(const Trace& trace, const PythonFlame& flame)
+      : trace_(trace), flame_(flame), callees_(callees_of(trace, flame)) {
+    depth_.resize(flame.nodes.size());
+    for (std::uint32_t i = 0; i < flame.nodes.size(); ++i) {
+      depth_[i] = flame.nodes[i].parent == i ? 0 : depth_[flame.nodes[i].parent] + 1;
+      if (width_of(flame.nodes[i].total) >= kNarrowest) deepest_ = std::max(deepest_, depth_[i]);
+    }
+  }
+
+  std::string draw(const std::string& what) {
+    height_ = kTop + kRow * (deepest_ + 1) + 30;
+    fmt::format_to(std::back_inserter(out_),
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" width=\"{}\" "
+                   "height=\"{}\" font-family=\"monospace\" font-size=\"11\">\n"
+                   "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+                   "<text x=\"{}\" y=\"20\" font-size=\"15\">{}</text>\n"
+                   "<text x=\"{}\" y=\"36\" fill=\"#555\">{}</text>\n",
+                   kWidth + 2 * kMargin, height_, kWidth + 2 * kMargin, height_, kMargin,
+                   html_escaped(one_line(what)), kMargin, html_escaped(flame_summary(flame_)));
+    draw_all();
+    fmt::format_to(
+        std::back_inserter(out_),
+        "<text x=\"{}\" y=\"{}\" fill=\"#555\">Callers are below. Point at a box for its "
+        "name and share.{}</text>\n</svg>\n",
+        kMargin, height_ - 10,
+        hidden_ == 0 ? "" : fmt::format(" {} boxes are too narrow to draw.", hidden_));
+    return std::move(out_);
+  }
+
+ private:
+  double width_of(std::int64_t weight) const {
+    return flame_.total == 0
+               ? 0
+               : kWidth * static_cast<double>(weight) / static_cast<double>(flame_.total);
+  }
+
+  // Without recursion: a stack of a damaged trace may be deep.
+  void draw_all() {
+    std::vector<std::pair<std::uint32_t, double>> todo;
+    const auto add = [&](const std::vector<std::uint32_t>& list, double x) {
+      for (const std::uint32_t node : list) {
+        todo.emplace_back(node, x);
+        x += width_of(flame_.nodes[node].total);
+      }
+    };
+    add(callees_.back(), kMargin);
+    while (!todo.empty()) {
+      const auto [node, x] = todo.back();
+      todo.pop_back();
+      const double width = width_of(flame_.nodes[node].total);
+      if (width < kNarrowest) {
+        hidden_ += flame_.nodes[node].total != 0;
+        continue;
+      }
+      draw_box(node, x, width);
+      add(callees_[node], x);
+    }
+  }
+
+  void draw_box(std::uint32_t node, double x, double width) {
+    const std::string name = one_line(trace_.text(flame_.nodes[node].function));
+    const double y = height_ - 30 - kRow * (depth_[node] + 1);
+    fmt::format_to(std::back_inserter(out_),
+                   "<g><title>{} ({})</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" "
+                   "height=\"{:.0f}\" rx=\"1\" fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.5\"/>",
+                   html_escaped(name), weight_text(flame_, flame_.nodes[node].total), x, y, width,
+                   kRow - 1, colour_of(name));
+    const auto letters = static_cast<std::size_t>(width / kLetter);
+    if (letters >= 4)
+      fmt::format_to(std::back_inserter(out_), "<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", x + 3,
+                     y + 12, html_escaped(shorten(name, letters - 1)));
+    out_ += "</g>\n";
+  }
+
+  const Trace& trace_;
+  const PythonFlame& flame_;
+  const std::vector<std::vector<std::uint32_t>> callees_;
+  std::vector<std::uint32_t> depth_;
+  std::uint32_t deepest_ = 0;
+  double height_ = 0;
+  std::size_t hidden_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string flame_summary(const PythonFlame& flame) {
+  const auto amount = [&](std::int64_t weight) {
+    return flame.source == FlameSource::kSamples ? format_count(static_cast<std::uint64_t>(weight))
+                                                 : format_time_ns(weight);
+  };
+  const std::string of =
+      flame.total == flame.available
+          ? amount(flame.total)
+          : fmt::format("{} of {}", amount(flame.total), amount(flame.available));
+  return fmt::format("{} {}, {} thread{}", of,
+                     flame.source == FlameSource::kSamples
+                         ? "samples of Python stacks (statistical: each function's share is an "
+                           "estimate)"
+                         : "of Python calls (self time of recorded calls)",
+                     flame.threads.size(), flame.threads.size() == 1 ? "" : "s");
+}
+
+std::string flame_folded(const Trace& trace, const PythonFlame& flame) {
+  std::vector<std::string> lines;
+  for (std::uint32_t i = 0; i < flame.nodes.size(); ++i) {
+    const std::int64_t weight = shown_weight(flame, flame.nodes[i].self);
+    if (weight <= 0) continue;
+    std::vector<std::uint32_t> stack{i};
+    while (flame.nodes[stack.back()].parent != stack.back())
+      stack.push_back(flame.nodes[stack.back()].parent);
+    std::string line;
+    for (auto node = stack.rbegin(); node != stack.rend(); ++node)
+      fmt::format_to(std::back_inserter(line), "{}{}", line.empty() ? "" : ";",
+                     folded_name(trace.text(flame.nodes[*node].function)));
+    lines.push_back(fmt::format("{} {}\n", line, weight));
+  }
+  std::sort(lines.begin(), lines.end());
+  std::string out;
+  for (const std::string& line : lines) out += line;
+  return out;
+}
+
+std::string flame_speedscope(const Trace& trace, const PythonFlame& flame) {
+  std::vector<StringId> functions;
+  for (const FlameNode& node : flame.nodes) functions.push_back(node.function);
+  std::sort(functions.begin(), functions.end());
+  functions.erase(std::unique(functions.begin(), functions.end()), functions.end());
+  std::string out =
+      "{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
+      "\"exporter\": \"lanescope\", \"shared\": {\"frames\": [\n";
+  for (std::size_t i = 0; i < functions.size(); ++i)
+    fmt::format_to(std::back_inserter(out), "{}{{\"name\": \"{}\"}}", i == 0 ? "" : ",\n",
+                   json_escaped(trace.text(functions[i])));
+  std::string samples, weights;
+  std::int64_t total = 0;
+  for (std::uint32_t i = 0; i < flame.nodes.size(); ++i) {
+    if (flame.nodes[i].self <= 0) continue;
+    std::vector<std::ptrdiff_t> stack;
+    for (std::uint32_t at = i;; at = flame.nodes[at].parent) {
+      stack.push_back(
+          std::lower_bound(functions.begin(), functions.end(), flame.nodes[at].function) -
+          functions.begin());
+      if (flame.nodes[at].parent == at) break;
+    }
+    std::reverse(stack.begin(), stack.end());
+    samples += fmt::format("{}[{}]", samples.empty() ? "" : ",\n", fmt::join(stack, ", "));
+    weights += fmt::format("{}{}", weights.empty() ? "" : ", ", flame.nodes[i].self);
+    total += flame.nodes[i].self;
+  }
+  const bool is_sampled = flame.source == FlameSource::kSamples;
+  fmt::format_to(std::back_inserter(out),
+                 "\n]}},\n\"profiles\": [{{\"type\": \"sampled\", \"name\": \"{}\", \"unit\": "
+                 "\"{}\", \"startValue\": 0, \"endValue\": {},\n\"samples\": [\n{}\n],\n"
+                 "\"weights\": [{}]}}]}}\n",
+                 json_escaped(flame_summary(flame)), is_sampled ? "none" : "nanoseconds", total,
+                 samples, weights);
+  return out;
+}
+
+std::string flame_svg(const Trace& trace, const PythonFlame& flame, const std::string& what) {
+  return FlameSvg(trace, flame).draw(what);
+}
+
+}  // namespace lanescope::report

@@ -1,0 +1,61 @@
+// Where CPython keeps what a stack is read from: byte offsets in its structures, by version.
+//
+// 3.9 to 3.12: rows of a table; tools/print_python_layout.c prints such a row from the headers of an
+// interpreter, and a test compares them. From 3.13 on the interpreter itself has a table of offsets
+// (_Py_DebugOffsets, the first bytes of _PyRuntime). Only 64-bit release builds.
+#pragma once
+#include <cstdint>
+
+#include "lanescope/base/result.h"
+#include "lanescope/sample/process_memory.h"
+
+namespace lanescope::sample {
+
+inline constexpr std::uint32_t kNoOffset = 0xffffffff;
+
+// How a code object's table of lines is written.
+enum class LineTable : std::uint8_t {
+  kLnotab,     // 3.9
+  kLines,      // 3.10, PEP 626
+  kLocations,  // from 3.11 on
+};
+
+inline constexpr std::uint8_t kOwnedByGenerator = 1;
+
+struct PythonLayout {
+  std::uint32_t version = 0;            // PY_VERSION_HEX >> 16: 0x030b is 3.11
+  std::uint32_t interpreters_head = 0;  // in _PyRuntime
+  std::uint32_t interpreter_next = 0, threads_head = 0;
+  // Of a thread's state. `frame` leads to the innermost frame, or from 3.11 to 3.12 to a structure
+  // that has it at `cframe_frame`.
+  std::uint32_t thread_next = 0, pthread = 0, native_id = kNoOffset;
+  std::uint32_t frame = 0, cframe_frame = kNoOffset;
+  std::uint32_t chunk = kNoOffset, chunk_top = kNoOffset;  // of the memory for frames
+  // Of a frame.
+  std::uint32_t frame_previous = 0, frame_code = 0, frame_instruction = 0;
+  std::uint32_t frame_owner = kNoOffset, frame_bytes = 0;
+  // A generator's frame: its owner is kOwnedByGenerator, or before 3.11 it has a pointer to it here.
+  std::uint32_t frame_generator = kNoOffset;
+  std::uint8_t first_foreign_owner = 0xff;  // owners from here on have no Python code
+  // Of a code object.
+  std::uint32_t code_file = 0, code_name = 0, code_first_line = 0, code_lines = 0;
+  std::uint32_t code_bytecode = kNoOffset;  // kNoOffset: an instruction is a number, no address
+  LineTable lines = LineTable::kLocations;
+  // Of a str: the bytes of its header, when it is ASCII and when it is not.
+  std::uint32_t ascii_header = 0, text_header = 0;
+
+  // How much of these structures is read.
+  std::uint32_t thread_bytes() const;
+  std::uint32_t code_bytes() const;
+};
+
+// Of 3.9 to 3.12. kUnsupported: another version.
+Result<PythonLayout> layout_of_version(std::uint32_t version_hex);
+
+// Of the interpreter whose _PyRuntime is at `runtime`. `version_hex`: what is known of its version,
+// 0: nothing, which is enough from 3.13 on. kUnsupported: a version that is not known, a
+// free-threaded build.
+Result<PythonLayout> find_layout(ProcessMemory& memory, std::uint64_t runtime,
+                                 std::uint32_t version_hex);
+
+}  // namespace lanescope::sample
