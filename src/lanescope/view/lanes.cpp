@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "lanescope/analysis/launch_queue.h"
@@ -399,6 +400,14 @@ class LaneMaker {
     }
   }
 
+  // The samples of a thread's Python stack are on a track of their own, "<thread> sampled".
+  bool has_samples_of(const Lane& lane, TrackId thread) const {
+    if (lane.kind != LaneKind::kPython || lane.track == kNone<TrackId>) return false;
+    const Track &samples = trace_.track(lane.track), &sampled = trace_.track(thread);
+    return samples.tid.is_text && !sampled.tid.is_text && samples.process == sampled.process &&
+           trace_.text(samples.tid.text) == std::to_string(sampled.tid.number) + " sampled";
+  }
+
   void choose() {
     TrackId thread = facts_.main_thread;
     if (thread == kNone<TrackId> && facts_.cpu) thread = facts_.cpu->thread;
@@ -417,7 +426,8 @@ class LaneMaker {
     // Steps may run on another thread than the one that launches most, as with autograd's.
     const TrackId step_thread = facts_.cpu ? facts_.cpu->thread : kNone<TrackId>;
     for (Lane& lane : out_.lanes_) {
-      const bool own_thread = thread != kNone<TrackId> && lane.track == thread;
+      const bool own_thread =
+          thread != kNone<TrackId> && (lane.track == thread || has_samples_of(lane, thread));
       const bool own_device = device && lane.device == device;
       switch (lane.kind) {
         case LaneKind::kSteps:
