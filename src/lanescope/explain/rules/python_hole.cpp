@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "lanescope/analysis/gaps.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
+#include "lanescope/explain/sampled_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -124,6 +126,7 @@ struct Hole {
   std::uint64_t times = 0;
   std::int64_t hole_ns = 0, waiting_ns = 0, longest_ns = -1;  // waiting: with the rest of the wait
   Window longest;
+  std::vector<Window> windows;  // all, in order of time
   Place place;
 };
 
@@ -151,6 +154,7 @@ std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
       if (place.before == kNone<SliceId> || place.after == kNone<SliceId>) continue;
       Hole& found = by_place[{trace.name(place.before), trace.name(place.after)}];
       ++found.times;
+      found.windows.push_back(hole);
       found.hole_ns += hole.length_ns();
       // Without it the CPU is ahead, and the rest of a wait that it makes goes as well.
       found.waiting_ns +=
@@ -186,6 +190,22 @@ Sentence words_of(const Facts& facts, const Place& place) {
   if (place.inside_after)
     return say("inside {}, after {}", {label(place.after), label(place.before)});
   return say("between {} and {}", {label(place.before), label(place.after)});
+}
+
+// What samples of the launching thread's stack show there, if there are enough of them.
+void tell_samples(const Facts& facts, const Hole& hole, Finding* finding) {
+  const auto code = find_sampled_code(
+      *facts.trace, analysis::main_launch_thread(*facts.trace, facts.links), hole.windows);
+  if (!code) return;
+  Sentence line = say("samples of the launching thread's Python stack at this place: ");
+  append(line, describe(*code));
+  finding->arithmetic.push_back(std::move(line));
+  finding->try_next.back() =
+      "lanescope flame TRACE --gpu-idle shows all Python stacks while the GPU was idle";
+  finding->action =
+      say("Take out of the step, or speed up, {}: about {} of {} samples at this place",
+          {name(code->function), ratio(code->samples, code->of),
+           count(static_cast<std::uint64_t>(code->of))});
 }
 
 Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
@@ -229,6 +249,7 @@ Finding tell_python_hole(const Facts& facts, const PythonHoles& found) {
   finding.brief.pattern += ": the GPU waits for it";
   finding.action = say(
       "Look at what runs there; take it out of the step, or record with stacks to see its line");
+  tell_samples(facts, main, &finding);
   return finding;
 }
 

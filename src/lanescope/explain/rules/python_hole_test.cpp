@@ -38,6 +38,50 @@ TEST(PythonHoleTest, IsQuietAboutShortPauses) {
   EXPECT_FALSE(find_by_rule(drawn_hole(190), "python-hole"));
 }
 
+// The whole program with so many samples of its thread, all in one function.
+Trace drawn_samples(std::int64_t samples) {
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().begin("backward").kernel("gemm", 100).wait().end();
+    program.pass(500);
+    program.begin("Optimizer.step").kernel("adam", 50).wait().end();
+    program.end();
+  }
+  TraceBuilder& builder = program.sketch().builder();
+  Scalar pid, tid;
+  pid.number = 100;
+  tid.is_text = true;
+  tid.text = builder.intern("100 sampled");
+  builder.args().begin();
+  builder.args().add_int(builder.intern("Self samples"), ArgKey::kSelfSamples, samples);
+  builder.args().add_json(builder.intern("Lines"), ArgKey::kSampleLines,
+                          builder.intern("{\"14\": 3, \"16\": 9}"));
+  const ArgsId args = builder.args().end();
+  builder.add_slice(builder.thread_track(pid, tid), builder.category("python_sample"),
+                    builder.intern("dataset.py(10): collate"), us(1000), us(4000), args);
+  return program.trace();
+}
+
+// 400 samples at equal distances of 10 us, and in the three steady steps a hole of 500 us each.
+TEST(PythonHoleTest, NamesTheFunctionThatSamplesShow) {
+  const auto finding = find_by_rule(drawn_samples(400), "python-hole");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->action.values.at(0).text, "dataset.py(10): collate");
+  const Sentence& line = finding->arithmetic.back();
+  EXPECT_EQ(line.values.at(1).integer, 150);  // of as many: all samples are in that function
+  EXPECT_EQ(line.values.at(2).integer, 150);
+  EXPECT_EQ(line.values.at(4).integer, 16);
+}
+
+// 40 samples in 4000 us: 15 of them in the holes, which is too few.
+TEST(PythonHoleTest, SaysNothingOnFewSamples) {
+  const auto finding = find_by_rule(drawn_samples(40), "python-hole");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->action.pattern,
+            "Look at what runs there; take it out of the step, or record with stacks to see its "
+            "line");
+}
+
 // A pause in one step is for the rules about single steps.
 TEST(PythonHoleTest, IsQuietAboutOneStep) {
   EXPECT_FALSE(find_by_rule(drawn_hole(500, 2), "python-hole"));
