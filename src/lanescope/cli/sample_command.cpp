@@ -47,7 +47,7 @@ struct Sampled {
   bool is_full = false;
 };
 
-volatile std::sig_atomic_t interrupted = 0;
+volatile std::sig_atomic_t stop_requested = 0;
 
 class OutsideSampler {
  public:
@@ -57,7 +57,7 @@ class OutsideSampler {
   Sampled run(pid_t pid, std::int64_t seconds) {
     const auto began = Clock::now();
     auto next = began;
-    while (interrupted == 0 && !out_.is_full &&
+    while (stop_requested == 0 && !out_.is_full &&
            Clock::now() - began < std::chrono::seconds(seconds)) {
       take(std::chrono::nanoseconds(Clock::now() - began).count());
       if (::kill(pid, 0) != 0 && errno == ESRCH) break;
@@ -191,7 +191,7 @@ int run_sample(const SampleFlags& flags, Output& output) {
     output.complain("sample: " + message_of(interpreter.error()));
     return kFailed;
   }
-  std::signal(SIGINT, [](int) { interrupted = 1; });
+  std::signal(SIGINT, [](int) { stop_requested = 1; });
   sample::StackReader reader(memory, layout, *interpreter, 0);
   OutsideSampler sampler(reader, flags.rate.value_or(1000));
   const Sampled sampled = sampler.run(pid, flags.seconds.value_or(10));
