@@ -51,6 +51,18 @@ BUDGETS = [
     "[", "[rules]\nmust_not_fire = [\"host-sync\"]\n", "500ms", "2.5", "why is the first step slow?",
 ]
 
+QUERIES = [
+    "SELECT name, count(*), sum(dur) FROM slice GROUP BY name ORDER BY 3 DESC",
+    "SELECT * FROM kernels_by_name; SELECT * FROM ops_by_name; SELECT * FROM device_gap; SELECT * FROM step_time",
+    "SELECT op.name, sum(kernel.dur) FROM kernel JOIN op ON kernel.op_id = op.id WHERE kernel.ts BETWEEN 1 AND 2000000 GROUP BY 1",
+    "SELECT key, extract_arg(arg_set_id, key) FROM args WHERE arg_set_id IN (SELECT arg_set_id FROM launch JOIN kernel USING(id))",
+    "SELECT *, lag(ts + dur) OVER (PARTITION BY track_id ORDER BY ts) FROM slice WHERE track_id = 1 AND ts > 5 ORDER BY id DESC",
+    "SELECT * FROM thread JOIN process USING(upid) LEFT JOIN stream USING(upid); SELECT * FROM flow, counter, memory_event LIMIT 3",
+    "SELECT count(*) FROM collective, stack_frame, metadata, annotation, runtime_call, memcpy, instant WHERE +name IS NULL",
+    "WITH RECURSIVE up(id, parent_id) AS (SELECT id, parent_id FROM slice WHERE depth = 2 UNION ALL SELECT s.id, s.parent_id "
+    "FROM slice s JOIN up ON s.id = up.parent_id) SELECT count(*) FROM up",
+    "ATTACH 'x' AS y; DELETE FROM slice; PRAGMA writable_schema = 1; CREATE TABLE t(x); SELECT load_extension('x')",
+]
 QUESTIONS = [
     'frame {"t0":0,"t1":100000,"step":64,"lanes":[0,1,2,3,4,5],"gen":1}', 'names {"names":[0,1,2,3]}', 'event {"slice":3}',
     'at {"lane":1,"row":0,"t0":0,"t1":400000}', 'area {"t0":1000,"t1":300000,"lanes":[1,3]}', 'area {}',
@@ -143,6 +155,8 @@ def main():
         keep("budget", f"budget{i}", text)
     for i, text in enumerate(QUESTIONS):
         keep("view_request", f"question{i}", text)
+    for i, text in enumerate(QUERIES):
+        keep("sql", f"query{i}", text)
     # One of each: an operator with a tensor, a list, scalars and keywords; a node of a stack; both.
     operator = b"\x02\x05float\x02\x80\x01\x80\x01\x02\x80\x01\x02" b"\x03\x01\x01\x04\x01\x02" b"\x05\x04\x07\x08\x09\x01a\x01\x06"
     keywords = b"\x0b\x03dim\x05\x02\x01k\x0a\x02\x01a\x01b"
