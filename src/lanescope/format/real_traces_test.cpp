@@ -52,9 +52,33 @@ std::map<std::string, std::int64_t> dur_by_category(const Trace& trace) {
   return sums;
 }
 
+// An export of Nsight Systems: each table has as many rows as the trace has slices of its category.
+void compare_with_nsys_facts(dom::object facts, const Result<Trace>& result) {
+  ASSERT_TRUE(result) << result.error().message;
+  const Trace& trace = *result;
+  std::map<std::string, std::uint64_t> counts;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    ++counts[std::string(trace.text(trace.categories()[raw(trace.slices().category[i])].text))];
+  const auto rows = [&](const char* table) {
+    std::uint64_t count = 0;
+    return facts["rows"][table].get(count) ? 0 : count;
+  };
+  EXPECT_EQ(counts["kernel"], rows("CUPTI_ACTIVITY_KIND_KERNEL"));
+  EXPECT_EQ(counts["gpu_memcpy"], rows("CUPTI_ACTIVITY_KIND_MEMCPY"));
+  EXPECT_EQ(counts["gpu_memset"], rows("CUPTI_ACTIVITY_KIND_MEMSET"));
+  EXPECT_EQ(counts["cuda_sync"], rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"));
+  EXPECT_EQ(counts["user_annotation"], rows("NVTX_EVENTS"));
+  EXPECT_EQ(counts["cuda_runtime"] + counts["cuda_driver"], rows("CUPTI_ACTIVITY_KIND_RUNTIME"));
+  EXPECT_EQ(dur_by_category(trace)["kernel"], std::int64_t{facts["kernel"]["sum_ns"]});
+}
+
 void compare_with_facts(const std::string& name, dom::object facts, const Result<Trace>& result) {
   SCOPED_TRACE(name);
   const std::string_view kind = facts["kind"];
+  if (kind == "sqlite" && name.starts_with("nsys")) {
+    compare_with_nsys_facts(facts, result);
+    return;
+  }
   bool not_a_trace = kind != "json" || !facts["not_a_trace"].error();
   if (std::uint64_t bytes = 1; !facts["bytes"].get(bytes) && bytes == 0) not_a_trace = true;
   if (not_a_trace) {
