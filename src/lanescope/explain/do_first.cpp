@@ -101,6 +101,17 @@ bool is_same(const Sentence& a, const Sentence& b) {
   return true;
 }
 
+// Another candidate's fix removes the same time, and says so more exactly (Rule::same_time_as).
+bool is_fixed_by_another(const Explanation& explanation, const std::vector<std::size_t>& candidates,
+                         const Finding& finding) {
+  const Rule* rule = find_rule(finding.rule);
+  if (!rule || rule->same_time_as == Fix::kNone) return false;
+  return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
+    const Rule* its = find_rule(explanation.findings[other].rule);
+    return its && its->fix == rule->same_time_as;
+  });
+}
+
 // Of findings about a whole step: what holds most of its work, from a few pieces.
 Sentence place_of_most_work(const Facts& facts) {
   constexpr std::size_t kPieces = 9;
@@ -183,8 +194,10 @@ std::optional<Together> gain_together(const Explanation& explanation,
 std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanation) {
   std::vector<Suggestion> chosen;
   const std::int64_t wall_ns = facts.per_step(facts.steady_wall_ns());
-  for (const std::size_t index : candidates_of(explanation)) {
+  const std::vector<std::size_t> candidates = candidates_of(explanation);
+  for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
+    if (is_fixed_by_another(explanation, candidates, finding)) continue;
     Suggestion next;
     next.finding = index;
     next.action = action_of(finding);

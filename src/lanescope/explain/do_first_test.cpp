@@ -76,6 +76,15 @@ TEST_F(DoFirstTest, TheSameActionIsSaidOnce) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"a", "c"}));
 }
 
+// One graph removes the waiting for many small launches: one line, with the exact fix.
+TEST_F(DoFirstTest, LaunchesThatAGraphReplacesAreNotSaidTwice) {
+  all_.findings = {cost("tiny-kernels", 9'000, 0.09, "a larger batch"),
+                   cost("graph-opportunity", 8'000, 0.08, "one graph")};
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"graph-opportunity"}));
+  all_.findings.pop_back();
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"tiny-kernels"}));
+}
+
 TEST_F(DoFirstTest, TheBoundIsOneWhereNoCostExplainsHalfOfIt) {
   all_.findings = {cost("bound", 80'000, 0.8, "do bound"), cost("a", 39'000, 0.39, "do a")};
   all_.findings[0].kind = FindingKind::kBound;

@@ -94,6 +94,9 @@ struct Rule {
   Fix fix = Fix::kNone;
   // Without a fix here: its time at stake is the GPU's waiting for the CPU, not the GPU's work.
   bool stake_is_waiting = false;
+  // This fix, where another finding of the first screen advises it, removes the same time: the first
+  // screen shows that finding only.
+  Fix same_time_as = Fix::kNone;
   // Another finding that explains this share of its time says all that it says, and replaces it.
   double covered_from = 0.9;
 };

@@ -23,7 +23,9 @@ namespace {
 constexpr std::int64_t kLeastCallNs = 100'000;
 constexpr std::int64_t kLargestScalarBytes = 4096;
 
-// The others move, make or divide memory: their time is no computation. What only makes tensors has a
+// The others move, make, divide or view memory: their time is no computation. A view of a tensor on the
+// GPU launches nothing either; it takes long where something holds the CPU up in it (anomaly detection
+// notes the stack of each operator). What only makes tensors has a
 // rule of its own (cpu-built-tensor).
 bool computes_on_cpu(std::string_view op) {
   static constexpr std::array kOthers = {
@@ -39,6 +41,13 @@ bool computes_on_cpu(std::string_view op) {
       "aten::is_nonzero", "aten::unflatten_dense_tensors",
       "aten::split",      "aten::split_with_sizes",
       "aten::chunk",      "aten::unbind",
+      "aten::t",          "aten::transpose",
+      "aten::view",       "aten::reshape",
+      "aten::unsqueeze",  "aten::squeeze",
+      "aten::permute",    "aten::expand",
+      "aten::slice",      "aten::select",
+      "aten::narrow",     "aten::as_strided",
+      "aten::alias",      "aten::flatten",
   };
   return op.starts_with("aten::") && !is_factory(op) &&
          std::find(kOthers.begin(), kOthers.end(), op) == kOthers.end();

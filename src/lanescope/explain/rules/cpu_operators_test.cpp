@@ -54,6 +54,12 @@ TEST(CpuOperatorsTest, IsQuietAboutShortOperatorsAndThoseThatOnlyMakeTensors) {
       find_by_rule(drawn_cpu_op("aten::unflatten_dense_tensors", 500).trace(), "cpu-operators"));
 }
 
+// Anomaly detection notes the stack of each operator: a view of a tensor on the GPU takes long then.
+TEST(CpuOperatorsTest, IsQuietAboutViews) {
+  for (const char* view : {"aten::t", "aten::view", "aten::select"})
+    EXPECT_FALSE(find_by_rule(drawn_cpu_op(view, 500).trace(), "cpu-operators")) << view;
+}
+
 // An operator of 500 us in which a kernel is launched is slow to launch, and computes nothing.
 TEST(CpuOperatorsTest, IsQuietAboutOperatorsThatLaunch) {
   ProgramSketch program;

@@ -87,9 +87,16 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.sample_count = found.copies;
   finding.sample_noun = "copy";
   finding.brief = say("Copies hold up the GPU: it computes nothing meanwhile");
+  // What is pinned already only has to begin earlier.
+  const bool is_pinned = ranked.front().first.find("Pinned") != std::string::npos;
   finding.action =
       ranked.front().first.find("HtoD") != std::string::npos
-          ? say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead")
+          ? is_pinned
+                ? say("Copy the next batch a step ahead on a stream of its own, or send fewer "
+                      "bytes "
+                      "(uint8, bf16)")
+                : say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step "
+                      "ahead")
       : ranked.front().first.find("DtoH") != std::string::npos
           ? say("Copy results into pinned memory with non_blocking=True; read them a step later")
           : say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");

@@ -289,10 +289,14 @@ Finding tell_graph_opportunity(const Facts& facts, const GraphOpportunity& found
   finding.brief =
       say(facts, "Every step launches the same {} [piece|pieces] of GPU work one by one",
           {count(found.first.works.size())});
+  // A larger batch does as much for each launch; it helps as long as most kernels are tiny.
+  const bool are_tiny = facts.launches.tiny_kernel_count * 2 >= facts.launches.kernel_count;
   finding.action =
       is_compiled
           ? say("Pass mode=\"reduce-overhead\" to the torch.compile in use: it replays a graph")
-          : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
+      : are_tiny ? say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\"); or "
+                       "use a larger batch")
+                 : say("Replay them as one CUDA graph: torch.compile(mode=\"reduce-overhead\")");
   return finding;
 }
 

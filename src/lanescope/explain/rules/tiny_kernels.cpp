@@ -97,6 +97,7 @@ extern constinit const Rule tiny_kernels_rule = {
     .run = measure_and_tell<measure_tiny_kernels, tell_tiny_kernels>,
     .is_regression = true,
     .stake_is_waiting = true,
+    .same_time_as = Fix::kCudaGraph,
 };
 
 }  // namespace lanescope::explain::rules
