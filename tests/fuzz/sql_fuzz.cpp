@@ -206,7 +206,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Reader reader;
   const auto begin = Clock::now();
   const auto done =
-      database->run(fuzz::view(data, size), {.timeout = std::chrono::milliseconds(100)}, reader);
+      database->run(fuzz::view(data, size), {.timeout = std::chrono::milliseconds(20)}, reader);
   fuzz::require(Clock::now() - begin < std::chrono::seconds(60),
                 "a query ends soon after its limit");
   if (!done) fuzz::require(!done.error().message.empty(), "an error has a sentence");

@@ -164,6 +164,10 @@ Result<void> SqliteDatabase::run(std::string_view sql, const Limits& limits, Row
   if (sql.size() > static_cast<std::size_t>(kMostQueryBytes))
     return Error{Errc::kLimit, "expected a query of at most 1 MiB, found " +
                                    std::to_string(sql.size()) + " bytes"};
+  // SQLite reads to the first zero byte and would never come to the end.
+  if (const std::size_t zero = sql.find('\0'); zero != std::string_view::npos)
+    return Error{Errc::kInvalidArgument,
+                 "expected SQL text, found a zero byte after " + std::to_string(zero) + " bytes"};
   const std::lock_guard lock(mutex_);
   limits_ = &limits;
   timed_out_ = false;

@@ -145,6 +145,8 @@ TEST(SqlDatabaseTest, LongTextsAndQueriesHaveALimit) {
   const auto database = one_launch();
   EXPECT_THAT(rows_of(*database, "SELECT zeroblob(1000000000)"), HasSubstr("16 MiB"));
   EXPECT_THAT(rows_of(*database, "SELECT " + std::string(2 << 20, ' ') + "1"), HasSubstr("1 MiB"));
+  EXPECT_THAT(rows_of(*database, std::string("SELECT 1\0 FROM slice", 20)),
+              HasSubstr("zero byte after 8 bytes"));
 }
 
 TEST(SqlDatabaseTest, ASinkCanStopAStatementAndTheNextOneRuns) {
