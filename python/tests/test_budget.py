@@ -89,7 +89,7 @@ def test_operators_that_take_less_than_their_record_may_cost_are_left_out(tmp_pa
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             torch.cumsum(large, 0)  # on this thread alone, some 100 us
-            for _ in range(200):
+            for _ in range(20):  # so few that leaving them out is enough for a while
                 torch.add(one, one)
 
     trace_path = tmp_path / "trace.json"

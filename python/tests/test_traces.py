@@ -90,8 +90,8 @@ def test_a_file_of_another_tool_is_named(tmp_path):
     with pytest.raises(lanescope.Error) as caught:
         lanescope.read_trace(tmp_path / "export.sqlite")
     message = str(caught.value)
-    assert "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst) or a lanescope recording (.lspool)" in message
-    assert "found an SQLite database of Nsight Systems; open it with Nsight Systems" in message
+    assert "expected a PyTorch or Chrome trace (.json, .json.gz, .json.zst), a lanescope recording (.lspool)" in message
+    assert "found an SQLite database of Nsight Systems" in message
     assert caught.value.code == "unsupported"
 
 
