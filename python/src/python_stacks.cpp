@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "lanescope/base/utf8.h"
 #include "lanescope/codec/op_details.h"
 #include "lanescope/record/thread_writer.h"
 #include "python_frames.h"
@@ -133,25 +134,6 @@ class Reading {
 
 // ---- text ---------------------------------------------------------------------------------------
 
-void append_utf8(Py_UCS4 c, std::string* out) {
-  if (c == ';') c = '_';                      // between frames
-  if (c >= 0xd800 && c < 0xe000) c = 0xfffd;  // a byte of a file name that is no text
-  const auto byte = [out](Py_UCS4 value) { out->push_back(static_cast<char>(value)); };
-  if (c < 0x80) return byte(c);
-  if (c < 0x800) {
-    byte(0xc0 | c >> 6);
-  } else {
-    if (c < 0x10000) {
-      byte(0xe0 | c >> 12);
-    } else {
-      byte(0xf0 | c >> 18);
-      byte(0x80 | (c >> 12 & 0x3f));
-    }
-    byte(0x80 | (c >> 6 & 0x3f));
-  }
-  byte(0x80 | (c & 0x3f));
-}
-
 // A str's own characters: they never change, so that no GIL is needed. (Its UTF-8 copy, which
 // PyUnicode_AsUTF8 would make, is written by whoever asks first.)
 std::string text_of(PyObject* object) {
@@ -163,8 +145,10 @@ std::string text_of(PyObject* object) {
   const auto kind = PyUnicode_KIND(object);
   const void* data = PyUnicode_DATA(object);
   const Py_ssize_t size = PyUnicode_GET_LENGTH(object);
-  for (Py_ssize_t i = 0; i < size && out.size() < kMaxFrameText; ++i)
-    append_utf8(PyUnicode_READ(kind, data, i), &out);
+  for (Py_ssize_t i = 0; i < size && out.size() < kMaxFrameText; ++i) {
+    const Py_UCS4 c = PyUnicode_READ(kind, data, i);
+    append_utf8(out, c == ';' ? '_' : c);  // a semicolon is between frames
+  }
   return out;
 }
 

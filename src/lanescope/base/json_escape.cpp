@@ -2,27 +2,10 @@
 
 #include <algorithm>
 
+#include "lanescope/base/utf8.h"
+
 namespace lanescope {
 namespace {
-
-void append_utf8(std::string& out, unsigned code) {
-  const auto byte = [&](unsigned value) { out.push_back(static_cast<char>(value)); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xc0 | code >> 6);
-    byte(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    byte(0xe0 | code >> 12);
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  } else {
-    byte(0xf0 | code >> 18);
-    byte(0x80 | (code >> 12 & 63));
-    byte(0x80 | (code >> 6 & 63));
-    byte(0x80 | (code & 63));
-  }
-}
 
 // Decodes the \uXXXX whose digits start at raw[at], and its second half if it is the first of a
 // surrogate pair. Moves `at` past it.
@@ -41,7 +24,7 @@ bool append_unicode(std::string_view raw, std::size_t& at, EscapePolicy policy, 
     if (policy == EscapePolicy::kStrict) return false;
     code = 0xfffd;
   }
-  append_utf8(out, static_cast<unsigned>(code));
+  append_utf8(out, static_cast<std::uint32_t>(code));
   return true;
 }
 

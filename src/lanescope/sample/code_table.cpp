@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "lanescope/base/utf8.h"
 #include "lanescope/sample/line_table.h"
 
 namespace lanescope::sample {
@@ -15,24 +16,6 @@ constexpr std::size_t kMostLines = 256 << 10;  // bytes of a table of lines
 constexpr std::uint64_t kMostUnits = 16 << 20;
 constexpr std::size_t kTypeAt = 8, kSizeAt = 16;  // ob_type and ob_size of an object
 constexpr std::size_t kBytesHeader = 32, kTextLengthAt = 16, kTextStateAt = 32, kTypeNameAt = 24;
-
-void append_utf8(std::uint32_t c, std::string* out) {
-  if ((c >= 0xd800 && c < 0xe000) || c > 0x10ffff) c = 0xfffd;
-  const auto byte = [out](std::uint32_t value) { out->push_back(static_cast<char>(value)); };
-  if (c < 0x80) return byte(c);
-  if (c < 0x800) {
-    byte(0xc0 | c >> 6);
-  } else {
-    if (c < 0x10000) {
-      byte(0xe0 | c >> 12);
-    } else {
-      byte(0xf0 | c >> 18);
-      byte(0x80 | (c >> 12 & 0x3f));
-    }
-    byte(0x80 | (c >> 6 & 0x3f));
-  }
-  byte(0x80 | (c & 0x3f));
-}
 
 }  // namespace
 
@@ -78,10 +61,9 @@ bool CodeTable::read_text(std::uint64_t address, std::string* out) {
     return false;
   out->clear();
   for (std::size_t i = 0; i < count; ++i)
-    append_utf8(kind == 1   ? data[i]
-                : kind == 2 ? word_at<std::uint16_t>(data.data(), i * 2)
-                            : word_at<std::uint32_t>(data.data(), i * 4),
-                out);
+    append_utf8(*out, kind == 1   ? data[i]
+                      : kind == 2 ? word_at<std::uint16_t>(data.data(), i * 2)
+                                  : word_at<std::uint32_t>(data.data(), i * 4));
   return true;
 }
 
