@@ -41,15 +41,9 @@ bool computes_on_cpu(std::string_view op) {
       "aten::is_nonzero", "aten::unflatten_dense_tensors",
       "aten::split",      "aten::split_with_sizes",
       "aten::chunk",      "aten::unbind",
-      "aten::t",          "aten::transpose",
-      "aten::view",       "aten::reshape",
-      "aten::unsqueeze",  "aten::squeeze",
-      "aten::permute",    "aten::expand",
-      "aten::slice",      "aten::select",
-      "aten::narrow",     "aten::as_strided",
-      "aten::alias",      "aten::flatten",
+      "aten::narrow",
   };
-  return op.starts_with("aten::") && !is_factory(op) &&
+  return op.starts_with("aten::") && !is_factory(op) && !is_view(op) &&
          std::find(kOthers.begin(), kOthers.end(), op) == kOthers.end();
 }
 

@@ -8,6 +8,7 @@
 
 #include "lanescope/analysis/launching_calls.h"
 #include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/program_calls.h"
 #include "lanescope/explain/rules/rules.h"
 
 namespace lanescope::explain::rules {
@@ -20,24 +21,6 @@ bool is_front(std::string_view name) {
 bool is_product(std::string_view name) {
   return name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" ||
          name == "aten::baddbmm" || name == "aten::mv" || name == "aten::_scaled_mm";
-}
-bool is_view(std::string_view name) {
-  static constexpr std::string_view kViews[] = {"aten::t",
-                                                "aten::transpose",
-                                                "aten::view",
-                                                "aten::reshape",
-                                                "aten::as_strided",
-                                                "aten::_unsafe_view",
-                                                "aten::expand",
-                                                "aten::permute",
-                                                "aten::unsqueeze",
-                                                "aten::squeeze",
-                                                "aten::select",
-                                                "aten::slice",
-                                                "aten::_reshape_alias",
-                                                "aten::flatten",
-                                                "aten::alias"};
-  return std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews);
 }
 
 struct Chain {

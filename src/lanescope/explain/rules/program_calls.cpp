@@ -40,6 +40,25 @@ bool is_factory(std::string_view op) {
   return std::find(kFactories.begin(), kFactories.end(), op) != kFactories.end();
 }
 
+bool is_view(std::string_view op) {
+  static constexpr std::string_view kViews[] = {"aten::t",
+                                                "aten::transpose",
+                                                "aten::view",
+                                                "aten::reshape",
+                                                "aten::as_strided",
+                                                "aten::_unsafe_view",
+                                                "aten::expand",
+                                                "aten::permute",
+                                                "aten::unsqueeze",
+                                                "aten::squeeze",
+                                                "aten::select",
+                                                "aten::slice",
+                                                "aten::_reshape_alias",
+                                                "aten::flatten",
+                                                "aten::alias"};
+  return std::find(std::begin(kViews), std::end(kViews), op) != std::end(kViews);
+}
+
 SliceId outermost_operator_of(const Facts& facts, SliceId slice) {
   SliceId found = kNone<SliceId>;
   for (SliceId up = facts.links.op_of[raw(slice)]; up != kNone<SliceId>;

@@ -10,6 +10,9 @@ namespace lanescope::explain::rules {
 
 // Does the operator only make a tensor: aten::zeros, aten::arange, aten::randn, ...?
 bool is_factory(std::string_view op);
+// Does it give another view of a tensor's memory: aten::t, aten::view, aten::slice, ...? A reshape copies
+// where no view is possible.
+bool is_view(std::string_view op);
 
 // The outermost operator around a call or around the launch of GPU work; kNone: no operator.
 // Ranges of the program and of steps are no operators.
