@@ -62,6 +62,23 @@ std::optional<ExposedCopies> measure_exposed_copy(const Facts& facts) {
   return ExposedCopies{.kinds = std::move(kinds), .copies = copies};
 }
 
+// What to do about copies of a kind: "Memcpy HtoD (Pageable -> Device)".
+Sentence action_for(std::string_view copies) {
+  const auto holds = [&](std::string_view part) {
+    return copies.find(part) != std::string_view::npos;
+  };
+  // What is pinned already only has to begin earlier.
+  if (holds("HtoD") && holds("Pinned"))
+    return say(
+        "Copy the next batch a step ahead on a stream of its own, or send fewer bytes (uint8, "
+        "bf16)");
+  if (holds("HtoD"))
+    return say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step ahead");
+  if (holds("DtoH"))
+    return say("Copy results into pinned memory with non_blocking=True; read them a step later");
+  return say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
+}
+
 Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   const auto& part = facts.wall.partition;
   Finding finding;
@@ -87,19 +104,7 @@ Finding tell_exposed_copy(const Facts& facts, const ExposedCopies& found) {
   finding.sample_count = found.copies;
   finding.sample_noun = "copy";
   finding.brief = say("Copies hold up the GPU: it computes nothing meanwhile");
-  // What is pinned already only has to begin earlier.
-  const bool is_pinned = ranked.front().first.find("Pinned") != std::string::npos;
-  finding.action =
-      ranked.front().first.find("HtoD") != std::string::npos
-          ? is_pinned
-                ? say("Copy the next batch a step ahead on a stream of its own, or send fewer "
-                      "bytes "
-                      "(uint8, bf16)")
-                : say("Use DataLoader(pin_memory=True), and .to(device, non_blocking=True) a step "
-                      "ahead")
-      : ranked.front().first.find("DtoH") != std::string::npos
-          ? say("Copy results into pinned memory with non_blocking=True; read them a step later")
-          : say("Remove the copies between tensors on the GPU, or let torch.compile fuse them");
+  finding.action = action_for(ranked.front().first);
   return finding;
 }
 
