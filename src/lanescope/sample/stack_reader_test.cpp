@@ -80,7 +80,7 @@ class DrawnInterpreter {
     memory_.put(at + layout_.code_name, std::uint64_t{at + 0x2000});
     memory_.put(at + layout_.code_lines, std::uint64_t{at + 0x3000});
     memory_.put(at + layout_.code_first_line, std::int32_t{first_line});
-    draw_text(at + 0x1000, "/work/program.py");
+    draw_text(at + 0x1000, "/home/me/program.py");
     draw_text(at + 0x2000, name);
     memory_.fill(at + 0x3000, 40);
     memory_.put(at + 0x3000 + 16, std::uint64_t{2});
@@ -108,7 +108,7 @@ TEST(StackReaderTest, ReadsAStackWithItsLines) {
   EXPECT_EQ(reader.function(stacks[0].frames[0].function).name, "inner");
   EXPECT_EQ(stacks[0].frames[0].line, 21);
   EXPECT_EQ(reader.function(stacks[0].frames[1].function).name, "outer");
-  EXPECT_EQ(reader.function(stacks[0].frames[1].function).file, "/work/program.py");
+  EXPECT_EQ(reader.function(stacks[0].frames[1].function).file, "/home/me/program.py");
   EXPECT_EQ(reader.function(stacks[0].frames[1].function).first_line, 10);
   EXPECT_EQ(stacks[0].frames[1].line, 11);
   EXPECT_EQ(reader.counts().torn, 0u);

@@ -11,7 +11,7 @@ import { fit, type TimeWindow } from "./window.ts";
 
 const mostNames = 2000;
 
-// The new number of each lane by its old one. A lane is known by its process, its kind and its title; of equals, by their order.
+// The new number of each lane by its old one. A lane is found again by process, kind and title. Lanes with the same three keep their order.
 export function lanesByOldNumber(before: TraceMeta, after: TraceMeta): Map<number, number> {
   const keyed = (meta: TraceMeta) => {
     const seen = new Map<string, number>();

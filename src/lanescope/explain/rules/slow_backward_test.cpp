@@ -70,12 +70,12 @@ TEST(SlowBackwardTest, IsQuietAboutNodesWhoseOperatorIsNotRecorded) {
   EXPECT_FALSE(find_by_rule(draw({.node = "OtherBackward0"}), "slow-backward"));
 }
 
-// A checkpoint runs the forward part again; recompute speaks of that.
+// A checkpoint runs the forward part again; the rule recompute reports that.
 TEST(SlowBackwardTest, IsQuietAboutForwardWorkThatRunsAgain) {
   EXPECT_FALSE(find_by_rule(draw({.records_again = true}), "slow-backward"));
 }
 
-// Two passes of 40 us each: repeated-backward speaks of that.
+// Two passes of 40 us each: the rule repeated-backward reports that.
 TEST(SlowBackwardTest, CountsOnePassOfANode) {
   EXPECT_FALSE(find_by_rule(draw({.backward_us = 40, .runs = 2}), "slow-backward"));
 }
