@@ -279,8 +279,14 @@ class profile(Results):
         if ProfilerActivity.CUDA in self.activities:
             offer_nvtx()
         if self._core is not None and self._at_rest and self._owner_pid == os.getpid():
-            self._go_on(self._core, by_hand)
-            return
+            if self._core.can_go_on():
+                self._go_on(self._core, by_hand)
+                return
+            _warn(
+                "acc_events: another profile started since stop(), which ended this recording; the results of this profile are "
+                "now those of what it records from here on",
+                once=True,
+            )
         core = _core.Profiler(
             # The core must not keep this object alive: it would never be freed.
             schedule=_weak(self._planned_action, NONE) if self.record_steps and not by_hand else None,
@@ -380,7 +386,7 @@ class profile(Results):
             self._frames_of(self._action)
 
     def _end(self, core: _core.Profiler) -> None:
-        """Ends the recording; with acc_events a temporary one can go on until this object goes, or the process."""
+        """Ends the recording; with acc_events a temporary one can go on until another profile starts, or this object goes."""
         try:
             self._end_recording(core)
         finally:

@@ -68,6 +68,7 @@ class PyProfiler {
     without_gil([&] { profiler_->rest(); });
     throw_pending();
   }
+  bool can_go_on() const { return profiler_->can_go_on(); }
   void go_on(int action, std::int64_t step) {
     next_action_ = static_cast<ProfilerAction>(action);
     step_ = step;
@@ -242,6 +243,7 @@ void bind_record(py::module_& m) {
       .def("step", &PyProfiler::step, py::arg("action"), py::arg("number"))
       .def("stop", &PyProfiler::stop)
       .def("rest", &PyProfiler::rest)
+      .def("can_go_on", &PyProfiler::can_go_on)
       .def("go_on", &PyProfiler::go_on, py::arg("action"), py::arg("step"))
       .def("begin", &PyProfiler::begin)
       .def("warm_up", [](PyProfiler& self) { without_gil([&] { self.profiler().warm_up(); }); })

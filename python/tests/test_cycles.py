@@ -84,6 +84,10 @@ def recordings(folder):
     return glob.glob(str(folder / "**" / "*.lspool*"), recursive=True)
 
 
+def counted(prof):
+    return sum(row.count for row in prof.key_averages())
+
+
 def test_temporary_files_of_earlier_cycles_do_not_pile_up(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     most_files, sizes = [], []
@@ -97,10 +101,13 @@ def test_temporary_files_of_earlier_cycles_do_not_pile_up(tmp_path, monkeypatch)
     assert most_files == [1] * 25  # a window is open, or was: the file before it is gone
     most = (16 << 20) + 2 * cycle_bytes + (8 << 20)  # 16 MiB, a cycle that began just below, what is prepared ahead
     assert max(sizes) < most < 25 * cycle_bytes, sizes
-    assert [(row.key, row.count) for row in prof.key_averages()] == [("ProfilerStep*", 1), ("work 24", 50_000)]
+    assert [row.key for row in prof.key_averages()] == ["ProfilerStep*", "work 24"]
+    # A machine that is slow to make room drops records, and says how many.
+    assert 50_001 <= counted(prof) + prof.stats()["dropped_records"] and counted(prof) <= 50_001
     accumulated = run(25, ranges=50_000, acc_events=True)
     assert accumulated.stats()["file_bytes"] > 25 * cycle_bytes
-    assert [row.count for row in accumulated.key_averages()] == [25] + [50_000] * 25
+    assert len(accumulated.key_averages()) == 26
+    assert counted(accumulated) + accumulated.stats()["dropped_records"] == 25 * 50_001
     del prof, accumulated
     assert recordings(tmp_path) == []
 
@@ -110,6 +117,33 @@ def test_a_recording_that_is_kept_has_all_cycles(tmp_path):
     assert names(prof) == ["work 2"]
     (file,) = recordings(tmp_path)
     assert {"work 0", "work 1", "work 2"} <= set(lanescope.read_trace(file).names)
+
+
+def test_a_profile_that_could_go_on_leaves_the_next_one_its_own_file(tmp_path):
+    first = profile(activities=[ProfilerActivity.CPU], acc_events=True)
+    for number in range(2):
+        with first:  # nobody else recorded in between: it goes on
+            work(number)
+    second = run(3, output_dir=str(tmp_path))
+    (file,) = recordings(tmp_path)
+    assert second.spool_path == file != first.spool_path
+    assert names(second) == ["work 2"] and names(first) == ["work 0", "work 1"]
+    assert first.cycles == range(1, 3) and first.stats()["file_bytes"] != second.stats()["file_bytes"]
+    with pytest.warns(UserWarning, match="another profile started since stop"), first:
+        work("later")
+    assert names(first) == ["work later"] and first.cycles == range(1, 2)
+
+
+def test_a_profile_that_records_shares_its_file(tmp_path):
+    with profile(activities=[ProfilerActivity.CPU]) as outer:
+        with pytest.warns(UserWarning, match="shares the file of a recording that runs already: it is "):
+            with profile(activities=[ProfilerActivity.CPU], output_dir=str(tmp_path)) as inner:
+                work(0)
+    path = inner.spool_path
+    assert path == outer.spool_path and not recordings(tmp_path)
+    del inner, outer
+    assert "work 0" in lanescope.read_trace(path).names  # kept, though the first one was temporary
+    os.remove(path)
 
 
 def test_metadata_and_losses_outlive_the_cycle_that_they_came_with(tmp_path):

@@ -312,7 +312,7 @@ Result<void> Profiler::start() {
 
 void Profiler::go_on(std::int64_t step) {
   State& s = *state_;
-  if (!s.running || s.is_copy()) return;
+  if (!can_go_on()) return;
   s.step = step;
   s.action = s.action_at(step);
   s.run_tasks(record::tasks_between(ProfilerAction::kNone, s.action), *this);
@@ -338,6 +338,11 @@ void Profiler::rest() {
   s.run_tasks(record::tasks_at_end(std::exchange(s.action, ProfilerAction::kNone)), *this);
   if (cut_short)
     s.warn("profiling ended before the schedule's cycle did; what was recorded of it is kept");
+  s.recorder->rest();
+}
+
+bool Profiler::can_go_on() const {
+  return state_->running && !state_->is_copy() && !state_->recorder->is_over();
 }
 
 void Profiler::stop() {

@@ -104,8 +104,10 @@ class Profiler {
   void stop();
 
   // Like stop(), but the recording does not end: go_on() starts again at this step, and with
-  // accumulate the results cover both parts.
+  // accumulate the results cover both parts. When another Profiler starts while this one rests, the
+  // recording ends: can_go_on() is then false, go_on() does nothing, and the results stay.
   void rest();
+  bool can_go_on() const;
   void go_on(std::int64_t step);
 
   // The parts of start() and step(), for programs that open and close windows themselves: no

@@ -37,7 +37,9 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
                                                    std::shared_ptr<SpoolName>* name) {
   LANESCOPE_TRY_VOID(check(options));
   const MutexLock lock(control_);
+  end_resting_sessions();
   const bool joins_no_ring = spool_ && !spool_->ring().is_on() && options.last_ns != 0;
+  const bool joins_elsewhere = spool_ && !options.temporary;
   if (!spool_) LANESCOPE_TRY_VOID(make_spool(options));
   auto session = std::make_unique<Session>();
   session->id = next_session_++;
@@ -54,6 +56,11 @@ Result<std::uint32_t> ActiveRecorder::open_session(const RecorderOptions& option
   if (joins_no_ring)
     note(*sessions_.back(),
          "shares the file of a recording that keeps everything: the file grows until both end");
+  if (joins_elsewhere) {
+    name_->temporary = false;
+    note(*sessions_.back(),
+         fmt::format("shares the file of a recording that runs already: it is {}", name_->path));
+  }
   if (options.dump_signal != 0)
     if (std::string problem = take_dump_signal(options.dump_signal); !problem.empty())
       note(*sessions_.back(), std::move(problem));
@@ -91,8 +98,25 @@ std::vector<std::string> ActiveRecorder::close(std::uint32_t id) {
   return session ? close_session(*session) : std::vector<std::string>();
 }
 
-std::vector<std::string> ActiveRecorder::close_session(Session& session) {
-  stop_session(session);
+std::vector<std::string> ActiveRecorder::rest(std::uint32_t id) {
+  const MutexLock lock(control_);
+  Session* session = find(id);
+  if (!session) return {};
+  stop_session(*session);
+  note_losses(*session);
+  session->resting = true;
+  return session->notes;
+}
+
+// A file is shared by sessions that record, and closed when none of them does: the next session
+// has its own place, size and form.
+void ActiveRecorder::end_resting_sessions() {
+  const bool all_rest = std::all_of(sessions_.begin(), sessions_.end(),
+                                    [](const auto& session) { return session->resting; });
+  while (all_rest && !sessions_.empty()) close_session(*sessions_.back());
+}
+
+void ActiveRecorder::note_losses(Session& session) {
   sources_.note_costs(note_for(session));
   note_file_loss(session);
   note_budget_exceeded(session);
@@ -103,6 +127,11 @@ std::vector<std::string> ActiveRecorder::close_session(Session& session) {
     note(session, fmt::format("{}: could not grow: {}; records that came later were dropped",
                               spool_->path(), refusal));
   }
+}
+
+std::vector<std::string> ActiveRecorder::close_session(Session& session) {
+  stop_session(session);
+  note_losses(session);
   std::vector<std::string> notes = std::move(session.notes);
   std::erase_if(sessions_, [&](const auto& candidate) { return candidate.get() == &session; });
   if (sessions_.empty()) finish_spool();
@@ -181,6 +210,11 @@ Result<void> ActiveRecorder::add_metadata(std::uint32_t id, std::string_view key
   if (!find(id)) return Error{Errc::kUnavailable, "this recording is over"};
   spool_->write_metadata(id, key, json);
   return {};
+}
+
+bool ActiveRecorder::is_over(std::uint32_t id) {
+  const MutexLock lock(control_);
+  return find(id) == nullptr;
 }
 
 bool ActiveRecorder::is_open(std::uint32_t id) {

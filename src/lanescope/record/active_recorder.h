@@ -32,13 +32,15 @@ class ActiveRecorder {
   void prepare(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   Result<void> start(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   void stop(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
-  // Returns its notes.
+  // See Recorder. Both return its notes.
+  std::vector<std::string> rest(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::vector<std::string> close(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   // Returns the path of the file that was cut short; nothing when no session was open.
   std::string close_all() LANESCOPE_EXCLUDES(control_);
   Result<void> add_metadata(std::uint32_t session, std::string_view key, std::string_view json)
       LANESCOPE_EXCLUDES(control_);
   bool is_open(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
+  bool is_over(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   std::uint32_t window_count(std::uint32_t session) LANESCOPE_EXCLUDES(control_);
   RecorderStats stats() LANESCOPE_EXCLUDES(control_);
   // See Recorder. A recording is named by its spool's path.
@@ -72,7 +74,7 @@ class ActiveRecorder {
     std::uint32_t windows = 0;
     std::int64_t last_ns = 0;  // 0: no ring
     double budget_ratio = 0;   // 0: none
-    bool open = false, prepared = false;
+    bool open = false, prepared = false, resting = false;
     std::vector<std::string> notes;
   };
 
@@ -89,6 +91,8 @@ class ActiveRecorder {
   void note_file_loss(Session& session) LANESCOPE_REQUIRES(control_);
   void stop_session(Session& session) LANESCOPE_REQUIRES(control_);
   std::vector<std::string> close_session(Session& session) LANESCOPE_REQUIRES(control_);
+  void end_resting_sessions() LANESCOPE_REQUIRES(control_);
+  void note_losses(Session& session) LANESCOPE_REQUIRES(control_);
   void update_options() LANESCOPE_REQUIRES(control_);
   std::uint32_t thinned(std::uint32_t options) const LANESCOPE_REQUIRES(control_);
   std::uint64_t short_operator_ticks() const LANESCOPE_REQUIRES(control_);

@@ -7,9 +7,11 @@ namespace lanescope::record {
 struct Recorder::State {
   std::uint32_t session = 0;
   std::shared_ptr<SpoolName> name;
-  std::uint32_t windows = 0;            // for after close()
-  std::vector<std::string> last_notes;  // likewise
-  std::vector<std::string> last_dumps;  // likewise
+  // For when the session is over.
+  std::uint32_t windows = 0;
+  std::vector<std::string> last_notes;
+  std::vector<std::string> last_dumps;
+  RecorderStats last_stats;
 };
 
 Recorder::Recorder(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -28,11 +30,21 @@ void Recorder::prepare() { ActiveRecorder::instance().prepare(state_->session); 
 Result<void> Recorder::start() { return ActiveRecorder::instance().start(state_->session); }
 void Recorder::stop() { ActiveRecorder::instance().stop(state_->session); }
 
+void Recorder::rest() {
+  state_->windows = window_count();
+  if (auto notes = ActiveRecorder::instance().rest(state_->session); !notes.empty())
+    state_->last_notes = std::move(notes);
+  state_->last_dumps = dumps();
+  if (!is_over()) state_->last_stats = stats();
+}
+
 void Recorder::close() {
+  if (is_over()) return;
   state_->windows = window_count();
   if (auto notes = ActiveRecorder::instance().close(state_->session); !notes.empty())
     state_->last_notes = std::move(notes);
   state_->last_dumps = dumps();  // including those under way
+  state_->last_stats = ActiveRecorder::instance().stats();
 }
 
 Result<void> Recorder::dump(const std::string& path) {
@@ -59,7 +71,10 @@ std::uint32_t Recorder::window_count() const {
   return windows != 0 ? windows : state_->windows;
 }
 bool Recorder::is_open() const { return ActiveRecorder::instance().is_open(state_->session); }
-RecorderStats Recorder::stats() const { return ActiveRecorder::instance().stats(); }
+bool Recorder::is_over() const { return ActiveRecorder::instance().is_over(state_->session); }
+RecorderStats Recorder::stats() const {
+  return is_over() ? state_->last_stats : ActiveRecorder::instance().stats();
+}
 std::vector<std::string> Recorder::notes() const {
   auto notes = ActiveRecorder::instance().notes(state_->session);
   return notes.empty() ? state_->last_notes : notes;

@@ -3,7 +3,8 @@
 //
 // All sessions share one recorder per process (active_recorder.h). Sessions open at the same time
 // share one spool: the first one makes it, the last one finishes it. Each has its windows, so each
-// reads back only what it asked for.
+// reads back only what it asked for. A session that opens while all others rest makes a spool of
+// its own.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -79,6 +80,9 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   // Closes the window. All records up to here are in the file, and format/spool can read
   // them at once.
   void stop();
+  // Like stop(), for a session that may never start again: when another one opens and all others
+  // rest, this one is over, and start() is an error.
+  void rest();
   // Ends the session; the last session finishes the file. start() is then an error (kUnavailable).
   void close();
 
@@ -103,6 +107,7 @@ class LANESCOPE_RECORD_EXPORT Recorder {
   std::uint32_t session() const;       // marks this session's windows in the file
   std::uint32_t window_count() const;  // opened so far; they are numbered from 0
   bool is_open() const;                // a window is open
+  bool is_over() const;                // closed, or ended while it rested
   RecorderStats stats() const;
   // One line each: a source that could not start and why, what a source cost, a full disk.
   std::vector<std::string> notes() const;

@@ -30,6 +30,7 @@ Result<void> ActiveRecorder::start(std::uint32_t id) {
   if (session->open) return {};
   prepare_session(*session);
   session->open = true;
+  session->resting = false;
   ++session->windows;
   sources_.start(session->activities, session->options, note_for(*session));
   update_options();
