@@ -36,6 +36,7 @@ from ._core import (
 )
 from ._device import DeviceType
 from ._schedule import ProfilerAction, schedule
+from ._tensorboard import tensorboard_trace_handler
 from ._version import __version__
 from ._view import SavedView, View, view
 from .averages import FunctionEventAvg, KeyAverages, key_averages
@@ -44,7 +45,7 @@ from .events import EventList
 from .explanations import CpuWall, CpuWalls, DeviceWalls, Evidence, Explanation, Finding, NotChecked, Wall, explain
 from .function_event import FunctionEvent
 from .kernel_names import KernelName, kernel_name
-from .profiler import profile, tensorboard_trace_handler
+from .profiler import profile
 from .ranks import JobVerdict, Ranks, read_ranks
 from .tables import Table
 from .traces import dispatch_tree, dispatch_tree_data, info, info_data, kineto_json, read_trace, sql, sql_schema, write_kineto_json

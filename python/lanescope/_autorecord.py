@@ -264,7 +264,7 @@ class AutoRecording:
         self._base = self._wanted_base()
         self._profile._spool_path = self._base + ".lspool"
         self._profile._free_name = True
-        self._profile._hardware_command = self._settings.get("LANESCOPE_RECORD_COMMAND", "")
+        self._profile._hardware.command = self._settings.get("LANESCOPE_RECORD_COMMAND", "")
         self._profile.start()
         spool = self._profile.spool_path
         if spool.startswith(self._base):  # else a profile of the program came first, and both share its file

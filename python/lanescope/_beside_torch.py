@@ -50,3 +50,17 @@ def execution_trace_from_environment() -> Optional[Any]:
     observer = getattr(sys.modules.get("torch.profiler"), "ExecutionTraceObserver", None)
     make = getattr(observer, "build_execution_trace_obs_from_env", None)  # torch 2.6
     return None if make is None else make()
+
+
+# Where torch._C._profiler._ExperimentalConfig keeps a field: it shows few of them, but pickles all, in this order.
+_EXPERIMENTAL_FIELDS = {"adjust_profiler_step": 5, "capture_overload_names": 8}
+
+
+def experimental_flag(config: Any, name: str) -> bool:
+    """Whether torch's experimental config switches ``name`` on."""
+    if hasattr(config, name):
+        return bool(getattr(config, name))
+    try:
+        return config.__getstate__()[_EXPERIMENTAL_FIELDS[name]] is True
+    except (AttributeError, IndexError, KeyError, TypeError):
+        return False

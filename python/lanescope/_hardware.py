@@ -17,6 +17,8 @@ import time
 import uuid
 from typing import Dict, Optional, Union
 
+from ._warnings import warn
+
 DEFAULT_INTERVAL = "100us"
 ENDING = ".counters"
 _SECONDS = {"us": 1e-6, "ms": 1e-3}
@@ -24,7 +26,7 @@ _INTERVAL = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms)")
 _LEAST_NS, _MOST_NS = 50_000, 100_000_000
 _READY_SECONDS = 20.0  # a driver without persistence mode starts for many seconds
 _END_SECONDS = 10.0
-WRITE_SECONDS = 0.06  # after so long a sample is in the file: it is read every 20 ms
+_WRITE_SECONDS = 0.06  # after so long a sample is in the file: it is read every 20 ms
 
 
 def parse_interval(interval: Union[str, bool]) -> int:
@@ -163,3 +165,57 @@ class HardwareSampler:
         if process is not None:
             process.kill()
             process.wait()
+
+
+class HardwareLanes:
+    """The hardware lanes of one profile: nothing without an interval. Never raises; what is missing is a warning."""
+
+    def __init__(self, interval_ns: int) -> None:
+        self.interval_ns = interval_ns
+        self.command = ""  # `lanescope record` names it
+        self._sampler: Optional[HardwareSampler] = None
+
+    def start(self, directory: str, max_bytes: int) -> str:
+        """Samples before the first window opens; returns the name of the file up to then, "" if there is none."""
+        if not self.interval_ns:
+            return ""
+        path = own_path(directory)
+        try:
+            if directory:
+                os.makedirs(directory, exist_ok=True)
+        except OSError:  # the recording says so
+            pass
+        self._sampler = HardwareSampler(self.interval_ns, max_bytes)
+        self._sampler.start(path, self.command)
+        self._sampler.wait()
+        if self._sampler.problem:
+            self.warn(self._sampler.problem)
+        return path if os.path.exists(path) else ""
+
+    def give_name(self, path: str, recording: str) -> None:
+        """Moves the file next to the recording, once that has its name."""
+        problem = give_name(path, recording) if path else ""
+        if problem:
+            self.warn(problem)
+
+    def wait_for_samples(self) -> None:
+        """Returns when what was sampled up to now is in the file."""
+        if self._sampler is not None:
+            time.sleep(_WRITE_SECONDS)
+
+    def stop(self) -> None:
+        sampler, self._sampler = self._sampler, None
+        if sampler is None:
+            return
+        before = sampler.problem
+        sampler.stop()
+        if sampler.problem != before:
+            self.warn(sampler.problem)
+
+    def warn_when_going_on(self) -> None:
+        if self.interval_ns:
+            self.warn("a profile that goes on after stop() has hardware lanes up to the first stop()")
+
+    @staticmethod
+    def warn(problem: str) -> None:
+        warn(f"lanescope: hardware: {problem}", once=True)

@@ -7,12 +7,8 @@ different threads; operators of every thread are recorded, and profiles may over
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import sys
-import time
-import uuid
 import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Type, Union
@@ -21,7 +17,8 @@ from . import _activities, _beside_torch, _core, _frames, _job, _samples, _stack
 from ._budget import parse_budget
 from ._activities import ProfilerActivity, activity_bits, offer_nvtx, parse_activities
 from ._flight import parse_last, parse_slow_step
-from ._hardware import WRITE_SECONDS, HardwareSampler, give_name, own_path, parse_interval
+from ._hardware import HardwareLanes, parse_interval
+from ._metadata import TraceMetadata
 from ._sizes import LEAST_SIZE, parse_size
 from ._schedule import NONE, RECORD_AND_SAVE, RECORDING, ProfilerAction, action_number, always
 from ._warnings import _said as _warned  # noqa: F401  # tests start anew
@@ -52,20 +49,7 @@ def _weak(method: Callable[..., Any], when_gone: Any = None) -> Callable[..., An
     return call
 
 
-# Where torch._C._profiler._ExperimentalConfig keeps a field: it shows few of them, but pickles all, in this order.
-_EXPERIMENTAL_FIELDS = {"adjust_profiler_step": 5, "capture_overload_names": 8}
-
-
-def _flag(config: Any, name: str) -> bool:
-    if hasattr(config, name):
-        return bool(getattr(config, name))
-    try:
-        return config.__getstate__()[_EXPERIMENTAL_FIELDS[name]] is True
-    except (AttributeError, IndexError, KeyError, TypeError):
-        return False
-
-
-class profile(Results):
+class profile(TraceMetadata, Results):
     """Records what the program does between ``start()`` and ``stop()``, or step by step by a ``schedule``.
 
     Replaces ``torch.profiler.profile``: same arguments, same methods. Needs no torch; with torch imported its operators
@@ -151,6 +135,7 @@ class profile(Results):
         sample_python: Union[bool, int] = False,
     ) -> None:
         self._running = False  # first: __del__ looks at it, whatever fails below
+        TraceMetadata.__init__(self, custom_trace_id_callback)
         self.activities = parse_activities(activities)
         if use_cuda is not None:
             warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning)
@@ -171,12 +156,10 @@ class profile(Results):
             execution_trace_observer = _beside_torch.execution_trace_from_environment()
         self.execution_trace_observer = execution_trace_observer
         self.acc_events = bool(acc_events)
-        self.custom_trace_id_callback = custom_trace_id_callback
         self.post_processing_timeout_s = post_processing_timeout_s
         self.on_trace_ready = on_trace_ready
         self.schedule: Callable[[int], Any] = schedule if schedule is not None else always
         self.record_steps = schedule is not None
-        self.preset_metadata: Dict[str, str] = {}
         self._output_dir = "" if output_dir is None else os.fspath(output_dir)
         if last is None and (slow_step is not None or dump_signal is not None):
             raise ValueError("slow_step and dump_signal make dumps of a flight recorder: say with last= how much it keeps")
@@ -193,17 +176,13 @@ class profile(Results):
         self._max_bytes = None if max_size is None else parse_size(max_size, LEAST_SIZE)
         self._disk_reserve_bytes = None if disk_reserve is None else parse_size(disk_reserve)
         self._budget_ratio = 0.0 if budget is None else parse_budget(budget)
-        self._hardware_ns = parse_interval(hardware) if hardware else 0
-        if self._hardware_ns and last is not None:
+        self._hardware = HardwareLanes(parse_interval(hardware) if hardware else 0)
+        if self._hardware.interval_ns and last is not None:
             raise ValueError("hardware= and last= exclude each other: the file of hardware counters keeps all samples")
-        self._hardware: Optional[HardwareSampler] = None
-        self._hardware_command = ""  # `lanescope record` names it
         self._sample_rate = _samples.parse_rate(sample_python)
         self._holds_samples = False
         self._spool_path = ""  # `lanescope record` names the file itself
         self._free_name = False  # and takes the next free name when that one is taken
-        self._trace_id: Optional[str] = None
-        self._job_json = ""  # the distributedInfo that was written last
         self._owner_pid = 0
         self._holds_flag = False
         self._holds_frames = False
@@ -232,7 +211,7 @@ class profile(Results):
         unseen = sorted(a.name for a in self.activities if a not in (ProfilerActivity.CPU, ProfilerActivity.CUDA))
         if unseen:
             _warn(f"{', '.join(unseen)} activity is not recorded by this version; the CPU side is", once=True)
-        if _flag(self.experimental_config, "adjust_profiler_step"):
+        if _beside_torch.experimental_flag(self.experimental_config, "adjust_profiler_step"):
             _warn(
                 "adjust_profiler_step is ignored: ProfilerStep ranges begin and end with their steps. torch.profiler moves "
                 "their starts into step() where the loop calls it; leave the option out",
@@ -301,7 +280,7 @@ class profile(Results):
             with_stack=self.with_stack,
             with_flops=self.with_flops,
             with_modules=self.with_modules,
-            capture_overload_names=_flag(self.experimental_config, "capture_overload_names"),
+            capture_overload_names=_beside_torch.experimental_flag(self.experimental_config, "capture_overload_names"),
             accumulate=self.acc_events,
             output_dir=self._output_dir,
             spool_path=self._spool_path,
@@ -321,7 +300,8 @@ class profile(Results):
         self._last_kineto_results = None
         _beside_torch.begin_counting_steps()
         self._by_hand = by_hand
-        counters = self._start_hardware()
+        directory = os.path.dirname(self._spool_path) or self._output_dir
+        counters = self._hardware.start(directory, self._max_bytes or _HARDWARE_BYTES)
         if by_hand:
             core.begin()
         else:
@@ -330,9 +310,9 @@ class profile(Results):
                 core.start()
             except BaseException:
                 self._after(NONE)
-                self._stop_hardware()
+                self._hardware.stop()
                 raise
-        self._name_hardware(core, counters)
+        self._hardware.give_name(counters, core.spool_path())
         self._running = True
         self._owner_pid = os.getpid()
         if not by_hand:
@@ -341,44 +321,11 @@ class profile(Results):
         _job.listen(self.describe_job)
         self._pass_on(core.take_warnings())
 
-    def _start_hardware(self) -> str:
-        """Samples the hardware before the first window opens; returns its file's name up to then."""
-        if not self._hardware_ns:
-            return ""
-        directory = os.path.dirname(self._spool_path) or self._output_dir
-        path = own_path(directory)
-        self._hardware = HardwareSampler(self._hardware_ns, self._max_bytes or _HARDWARE_BYTES)
-        try:
-            if directory:
-                os.makedirs(directory, exist_ok=True)
-        except OSError:  # the recording says so
-            pass
-        self._hardware.start(path, self._hardware_command)
-        self._hardware.wait()
-        if self._hardware.problem:
-            _warn(f"hardware: {self._hardware.problem}", once=True)
-        return path if os.path.exists(path) else ""
-
-    def _name_hardware(self, core: _core.Profiler, path: str) -> None:
-        problem = give_name(path, core.spool_path()) if path else ""
-        if problem:
-            _warn(f"hardware: {problem}", once=True)
-
-    def _stop_hardware(self) -> None:
-        if self._hardware is None:
-            return
-        before = self._hardware.problem
-        self._hardware.stop()
-        if self._hardware.problem != before:
-            _warn(f"hardware: {self._hardware.problem}", once=True)
-        self._hardware = None
-
     def _go_on(self, core: _core.Profiler, by_hand: bool) -> None:
         self._at_rest = False
         self._by_hand = by_hand
         self._running = True
-        if self._hardware_ns:
-            _warn("hardware: a profile that goes on after stop() has hardware lanes up to the first stop()", once=True)
+        self._hardware.warn_when_going_on()
         _job.listen(self.describe_job)
         if not by_hand:
             self._before(self._action)
@@ -390,7 +337,7 @@ class profile(Results):
         try:
             self._end_recording(core)
         finally:
-            self._stop_hardware()
+            self._hardware.stop()
 
     def _end_recording(self, core: _core.Profiler) -> None:
         if not self.acc_events or self._output_dir or self._spool_path:
@@ -484,7 +431,7 @@ class profile(Results):
             core.stop()
         finally:
             self._after(NONE)
-            self._stop_hardware()
+            self._hardware.stop()
         if complete:
             return
         kept = f"what it recorded is in {core.spool_path()}" if self._output_dir or self._spool_path else "its results are gone"
@@ -581,70 +528,11 @@ class profile(Results):
         # The window is closed, the next step not yet begun: an execution trace has the same part of the program.
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
-        if self._hardware is not None and self.on_trace_ready is not None:
-            time.sleep(WRITE_SECONDS)  # the window's last samples are then in the file
         if self.on_trace_ready is not None:
+            self._hardware.wait_for_samples()
             self.on_trace_ready(self)
         if self.execution_trace_observer is not None and self._running and self._action in RECORDING:
             self.execution_trace_observer.start()
-
-    # -- what goes into the trace -------------------------------------------------------------------------------------
-
-    def _name_cycle(self) -> None:
-        callback = self.custom_trace_id_callback
-        self._trace_id = str(callback()) if callback is not None else uuid.uuid4().hex.upper()
-        if self._core is not None:
-            self._core.add_metadata_json("trace_id", json.dumps(self._trace_id))
-
-    def _describe(self, core: _core.Profiler) -> None:
-        for name in ("profile_memory", "record_shapes", "with_stack", "with_flops", "with_modules"):
-            if getattr(self, name):
-                core.add_metadata_json(name, "1")
-        for key, value in self.preset_metadata.items():
-            core.add_metadata_json(key, value)
-        self.describe_job()
-
-    def describe_job(self) -> None:
-        """Writes this process's place in its job into the trace, when it has one and it is not written yet.
-
-        Called by itself when a window opens or ends and when torch.distributed is set up or taken down.
-        """
-        if self._core is None or "distributedInfo" in self.preset_metadata:
-            return
-        info = _job.job_json()
-        if info and info != self._job_json:
-            self._job_json = info
-            self._core.add_metadata_json("distributedInfo", info)
-
-    def add_metadata(self, key: str, value: str) -> None:
-        """A text into the trace's top-level entries; any text is escaped as it should be."""
-        self.add_metadata_json(key, json.dumps(value))
-
-    def add_metadata_json(self, key: str, value: str) -> None:
-        """One JSON value into the trace's top-level entries.
-
-        Raises InvalidArgumentError when ``value`` is not JSON; torch.profiler would write a file that nothing can read.
-        """
-        _check_json(key, value)
-        if self._core is not None:
-            self._core.add_metadata_json(key, value)
-        else:
-            self.preset_metadata[key] = value
-
-    def preset_metadata_json(self, key: str, value: str) -> None:
-        """Like :meth:`add_metadata_json`, before ``start()``; it goes into every trace of this profile."""
-        _check_json(key, value)
-        self.preset_metadata[key] = value
-        if self._core is not None:
-            self._core.add_metadata_json(key, value)
-
-    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
-        """The next cycles' trace ids come from ``callback``."""
-        self.custom_trace_id_callback = callback
-
-    def get_trace_id(self) -> Optional[str]:
-        """The id of the last recorded cycle; None before the first one."""
-        return self._trace_id
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any]) -> None:
         """Stops recording in the middle of a window (``enable=False``), and goes on with it: what runs in between, ranges
@@ -716,31 +604,3 @@ class profile(Results):
     def __repr__(self) -> str:
         state = "running" if self._running else ("not started" if self._core is None else "stopped")
         return f"<lanescope.profile: {state}, step {self.step_num}, {self.current_action.name}>"
-
-
-def _check_json(key: str, value: str) -> None:
-    try:
-        json.loads(value)
-    except (TypeError, ValueError) as error:
-        raise _core.InvalidArgumentError(f"metadata {key!r}: expected one JSON value, found {value!r:.80}: {error}") from None
-
-
-def tensorboard_trace_handler(
-    dir_name: Union[str, "os.PathLike[str]"],
-    worker_name: Optional[str] = None,
-    use_gzip: bool = False,
-    use_python_export: bool = False,
-) -> Callable[[profile], None]:
-    """An ``on_trace_ready`` that writes ``<worker>.<time in ns>.pt.trace.json[.gz]`` into a directory for TensorBoard.
-
-    ``worker_name`` should differ between the processes of a job; default: ``<hostname>_<pid>``.
-    """
-    directory = os.fspath(dir_name)
-
-    def handler(prof: profile) -> None:
-        os.makedirs(directory, exist_ok=True)
-        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
-        prof.export_chrome_trace(os.path.join(directory, name))
-
-    return handler
