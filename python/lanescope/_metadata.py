@@ -36,7 +36,7 @@ class TraceMetadata:
         if self._core is not None:
             self._core.add_metadata_json("trace_id", json.dumps(self._trace_id))
 
-    def _describe(self, core: _core.Profiler) -> None:
+    def _describe(self, core: Profiler) -> None:
         for name in _OPTIONS:
             if getattr(self, name):
                 core.add_metadata_json(name, "1")
