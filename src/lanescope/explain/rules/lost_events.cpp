@@ -69,7 +69,7 @@ Sentence lost_events_verdict(const Facts& facts, const LostEvents& lost) {
         "{} of {} pieces of GPU work have no launch call in the trace, though earlier work of the "
         "same streams has one: some calls were not recorded.",
         {count(lost.without_launch), count(lost.works)});
-  return say("The recorder lost.dropped {} records that it had no room for.",
+  return say("The recorder dropped {} records because it had no room for them.",
              {count(lost.dropped)});
 }
 
