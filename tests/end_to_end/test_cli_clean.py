@@ -114,6 +114,27 @@ def test_leftovers_of_ended_processes_are_listed_and_with_yes_removed(run, tmp_p
     assert (folder / "inner" / f"{name(ended)}.json.partial-{ended}").exists()
 
 
+def test_hardware_counters_go_and_stay_with_their_recording(run, tmp_path, killed, ended):
+    def counters(pid: int, host: str = HOST) -> str:
+        return f"{name(pid, host)}.lspool.counters"
+
+    lone, other, alive = counters(ended), counters(ended, "node9"), counters(os.getpid())
+    with_recording = f"{name(ended, program='kept')}.lspool"
+    of_temporary = f"{name(ended, program='lanescope_temporary')}.lspool"
+    for file in (with_recording, of_temporary):
+        (tmp_path / file).write_bytes(owned(killed, ended))
+    for file in (lone, other, alive, f"{with_recording}.counters", f"{of_temporary}.counters", "mine.lspool.counters"):
+        (tmp_path / file).write_bytes(b"LSCOUNT1" + b"\0" * 5000)
+    ran = run("clean", tmp_path, "--yes")
+    assert (ran.code, ran.err) == (0, "")
+    assert listed(ran.out) == sorted([lone, of_temporary, f"{of_temporary}.counters"])
+    assert "hardware counters without their recording" in ran.out and "hardware counters of a temporary recording" in ran.out
+    left = [other, alive, with_recording, f"{with_recording}.counters", "mine.lspool.counters"]
+    assert sorted(os.listdir(tmp_path)) == sorted(left)
+    run("clean", tmp_path, "--yes", "--recordings")
+    assert sorted(os.listdir(tmp_path)) == sorted([other, alive, "mine.lspool.counters"])
+
+
 def test_a_file_that_a_process_holds_open_to_write_stays_whatever_is_asked_for(run, tmp_path, killed, ended):
     path = tmp_path / f"{name(ended, program='lanescope_temporary')}.lspool"
     path.write_bytes(owned(killed, ended))  # as in another container: that process id says nothing here

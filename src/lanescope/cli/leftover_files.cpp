@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/codec/counter_file.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/record/leftovers.h"
 #include "lanescope/record/recording_name.h"
@@ -18,7 +19,14 @@ namespace lanescope::cli {
 namespace {
 namespace fs = std::filesystem;
 
-enum class Kind : std::uint8_t { kNone, kHalfWritten, kReadCopy, kTemporary, kRecording };
+enum class Kind : std::uint8_t {
+  kNone,
+  kHalfWritten,
+  kReadCopy,
+  kTemporary,
+  kRecording,
+  kLoneCounters,  // hardware counters whose recording is gone
+};
 
 struct Found {
   Kind kind = Kind::kNone;
@@ -39,12 +47,29 @@ std::optional<std::uint64_t> number_after(std::string_view name, std::string_vie
   return number;
 }
 
+bool is_counters(std::string_view name) {
+  return name.ends_with(counters::kEnding) &&
+         name.substr(0, name.size() - counters::kEnding.size()).ends_with(".lspool");
+}
+
 bool is_trace_or_table(std::string_view name) {
   const auto is_ending = [&](std::string_view ending) { return name.ends_with(ending); };
   const auto traces = format::format_endings(format::Endings::kWritten);
   constexpr std::string_view kTables[] = {".txt", ".html", ".svg"};
   return std::any_of(traces.begin(), traces.end(), is_ending) ||
          std::any_of(std::begin(kTables), std::end(kTables), is_ending);
+}
+
+Found inspect_file(const fs::path& path);
+
+// Hardware counters share the fate of their recording.
+Found inspect_counters(const fs::path& path, Found found) {
+  const std::string own = path.string();
+  const std::string recording = own.substr(0, own.size() - counters::kEnding.size());
+  std::error_code failed;
+  if (fs::exists(fs::symlink_status(recording, failed))) return inspect_file(recording);
+  if (found.pid != 0) found.kind = Kind::kLoneCounters;  // else not named by lanescope
+  return found;
 }
 
 // <name>.partial-<pid>: codec/byte_sink.h. <recording>.lspool.part and <recording>.lspool.read<pid>
@@ -63,6 +88,7 @@ Found inspect_file(const fs::path& path) {
     found.pid = *pid;
     return found;
   }
+  if (is_counters(name)) return inspect_counters(path, found);
   const bool is_part = name.ends_with(".lspool.part");
   const auto reader = number_after(name, ".lspool.read");
   if (!is_part && !reader && !name.ends_with(".lspool")) return {};
@@ -88,7 +114,8 @@ Found inspect_file(const fs::path& path) {
 }
 
 // Whether there is a result that is not empty, from `lanescope recover` or from the program's exit.
-bool has_result(const fs::path& spool) {
+bool has_result(fs::path spool) {
+  if (is_counters(spool.filename().string())) spool.replace_extension();
   for (const std::string_view ending : format::format_endings(format::Endings::kWritten)) {
     std::error_code failed;
     const fs::path result = fs::path(spool).replace_extension(ending);
@@ -105,6 +132,8 @@ const char* word_of(Kind kind) {
       return "copy for reading";
     case Kind::kTemporary:
       return "temporary recording";
+    case Kind::kLoneCounters:
+      return "hardware counters without their recording";
     default:
       return "recording";
   }
@@ -120,8 +149,9 @@ std::string reason_to_keep(const Found& found, const fs::path& path, std::int64_
                : fmt::format("it is from the machine {}; add --any-host", found.host);
   if ((is_here || found.host.empty()) && record::may_be_writer(found.pid, changed_s))
     return fmt::format("process {} lives", found.pid);
-  if (found.kind == Kind::kHalfWritten || found.kind == Kind::kReadCopy || options.recordings)
-    return "";
+  const bool is_useless = found.kind == Kind::kHalfWritten || found.kind == Kind::kReadCopy ||
+                          found.kind == Kind::kLoneCounters;
+  if (is_useless || options.recordings) return "";
   // A finished temporary recording was named on standard error when its program ended.
   if (found.kind == Kind::kTemporary)
     return found.is_finished ? "it is complete, and its program named it; add --recordings" : "";
@@ -145,6 +175,8 @@ Result<std::vector<LeftoverFile>> find_leftovers(const std::string& folder,
     LeftoverFile file;
     file.path = at->path().string();
     file.what = word_of(found.kind);
+    if (is_counters(file.path) && found.kind != Kind::kLoneCounters)
+      file.what = fmt::format("hardware counters of a {}", file.what);
     file.why_not = reason_to_keep(found, at->path(), info.st_mtime, options);
     file.bytes = static_cast<std::uint64_t>(info.st_blocks) * 512;
     files.push_back(std::move(file));

@@ -16,7 +16,7 @@ struct LeftoverOptions {
 struct LeftoverFile {
   std::string path;
   std::string what;         // "half-written file", "copy for reading", "temporary
-                            // recording" or "recording"
+                            // recording", "recording", "hardware counters of a recording", ...
   std::string why_not;      // empty: it is a leftover; else why to keep it
   std::uint64_t bytes = 0;  // on the disk
 };
