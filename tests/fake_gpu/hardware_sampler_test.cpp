@@ -121,6 +121,10 @@ TEST_F(HardwareSamplerTest, SamplesAreWholeInOrderAndDescribed) {
   EXPECT_THAT(device.description, Not(HasSubstr("NVLink")));
   // 2000 MHz, two transfers a clock, 512 bytes each.
   EXPECT_THAT(device.description, HasSubstr("\"dram_peak_bytes_per_second\": 2048000000000"));
+  // 32 GT/s in 128 of 130 bits, 16 lanes; 18 active links of 26,562 MB/s.
+  EXPECT_THAT(device.description, HasSubstr("\"pcie_peak_bytes_per_second\": 63015384608"));
+  EXPECT_THAT(device.description, HasSubstr("\"nvlink_peak_bytes_per_second\": 478116000000"));
+  EXPECT_THAT(device.description, HasSubstr("\"highest_sm_clock_mhz\": 2000"));
   for (std::size_t i = 0; i < device.samples.size(); ++i) {
     EXPECT_EQ(device.samples.length_ns[i], 1'000'000u);  // the long first one is left out
     const float* values = &device.samples.values[i * 5];

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,7 +19,9 @@
 
 #include "lanescope/codec/counter_file.h"
 #include "lanescope/record/tick_clock.h"
+#include "lanescope/record_cupti/counter_writer.h"
 #include "lanescope/record_cupti/gpu_devices.h"
+#include "lanescope/record_cupti/nvml_series.h"
 #include "lanescope/record_cupti/pm_sampler.h"
 
 namespace lanescope::record_cupti {
@@ -34,104 +35,9 @@ using counters::SampleHead;
 // So that a round holds all that came meanwhile: an H100's samples take 33 us each to read.
 constexpr int poll_ms(std::uint64_t interval_ns) { return interval_ns >= 100'000 ? 20 : 5; }
 
-// Whole blocks only. Any thread.
-class CounterWriter {
- public:
-  CounterWriter(int file, std::uint64_t most_bytes) : file_(file), most_bytes_(most_bytes) {
-    counters::FileHead head;
-    std::memcpy(head.magic, counters::kMagic, sizeof head.magic);
-    head.pid = static_cast<std::uint64_t>(getppid());
-    bytes_ = sizeof head;
-    full_ = !put(&head, sizeof head);
-  }
-  // False: there is no room for it.
-  bool write(BlockHead head, std::string_view payload) {
-    head.bytes = static_cast<std::uint32_t>(payload.size());
-    std::string block(reinterpret_cast<const char*>(&head), sizeof head);
-    block += payload;
-    const std::lock_guard lock(mutex_);
-    // The last blocks, which say what is missing, always find room.
-    if (head.kind != BlockKind::kLosses && bytes_ + block.size() > most_bytes_) full_ = true;
-    if (full_ && head.kind != BlockKind::kLosses) return false;
-    if (!put(block.data(), block.size())) full_ = true;
-    bytes_ += block.size();
-    return true;
-  }
-  bool is_full() const { return full_; }
-
- private:
-  bool put(const void* bytes, std::size_t size) {
-    const ssize_t written = ::write(file_, bytes, size);
-    return written == static_cast<ssize_t>(size);  // else the disk is full; readers skip the rest
-  }
-
-  int file_;
-  std::uint64_t most_bytes_;
-  std::mutex mutex_;
-  std::uint64_t bytes_ = 0;
-  std::atomic<bool> full_{false};
-};
-
 void append(std::string* payload, const void* bytes, std::size_t size) {
   payload->append(static_cast<const char*>(bytes), size);
 }
-
-// Clocks, power and temperature of one GPU.
-class SlowSeries {
- public:
-  SlowSeries(const NvmlLibrary* nvml, const CudaDriver& driver, CUdevice device) {
-    CUuuid uuid{};
-    if (!nvml || !driver.cuDeviceGetUuid || driver.cuDeviceGetUuid(&uuid, device) != CUDA_SUCCESS)
-      return;
-    const std::string name = gpu_uuid_text(uuid);
-    if (nvml->nvmlDeviceGetHandleByUUID(name.c_str(), &device_) == 0) nvml_ = nvml;
-  }
-  bool is_there() const { return nvml_ != nullptr; }
-
-  static constexpr std::uint32_t kCount = 6;
-  // Values that NVML does not give are 0, and their series is left out of the description.
-  void read(float (&values)[kCount]) const {
-    unsigned sm = 0, memory = 0, milliwatts = 0, degrees = 0;
-    unsigned long long reasons = 0;
-    nvml_->nvmlDeviceGetClockInfo(device_, 1, &sm);
-    nvml_->nvmlDeviceGetClockInfo(device_, 2, &memory);
-    nvml_->nvmlDeviceGetPowerUsage(device_, &milliwatts);
-    nvml_->nvmlDeviceGetTemperature(device_, 0, &degrees);
-    if (nvml_->nvmlDeviceGetClockReasons) nvml_->nvmlDeviceGetClockReasons(device_, &reasons);
-    values[0] = static_cast<float>(sm);
-    values[1] = static_cast<float>(memory);
-    values[2] = static_cast<float>(milliwatts) / 1000;
-    values[3] = static_cast<float>(degrees);
-    values[4] = (reasons & kReasonPower) != 0 ? 1 : 0;
-    values[5] = (reasons & kReasonHeat) != 0 ? 1 : 0;
-  }
-  static std::string series_json() {
-    return R"([{"name": "SM clock", "unit": "MHz"}, {"name": "memory clock", "unit": "MHz"}, )"
-           R"({"name": "power", "unit": "W"}, {"name": "temperature", "unit": "C"}, )"
-           R"({"name": "slowed by power limit", "unit": "0/1"}, )"
-           R"({"name": "slowed by heat", "unit": "0/1"}])";
-  }
-  // Bytes per second: two transfers a clock. 0: unknown.
-  std::uint64_t dram_peak() const {
-    unsigned clock = 0, bits = 0;
-    if (!nvml_ || !nvml_->nvmlDeviceGetMaxClockInfo || !nvml_->nvmlDeviceGetMemoryBusWidth ||
-        nvml_->nvmlDeviceGetMaxClockInfo(device_, 2, &clock) != 0 ||
-        nvml_->nvmlDeviceGetMemoryBusWidth(device_, &bits) != 0)
-      return 0;
-    return std::uint64_t{clock} * 1'000'000 * 2 * (bits / 8);
-  }
-  double power_limit_watts() const {
-    unsigned milliwatts = 0;
-    if (!nvml_ || !nvml_->nvmlDeviceGetEnforcedPowerLimit ||
-        nvml_->nvmlDeviceGetEnforcedPowerLimit(device_, &milliwatts) != 0)
-      return 0;
-    return milliwatts / 1000.0;
-  }
-
- private:
-  const NvmlLibrary* nvml_ = nullptr;
-  NvmlLibrary::Device device_ = nullptr;
-};
 
 // One GPU: its counters are read by a thread, because decoding them takes up to a whole core.
 class DeviceSampler {
@@ -184,13 +90,13 @@ class DeviceSampler {
   }
   void read_slow() {
     if (!slow_.is_there()) return;
-    float values[SlowSeries::kCount];
+    float values[NvmlSeries::kCount];
     slow_.read(values);
     const std::uint64_t now = record::ticks();
     std::string payload;
     append(&payload, &now, sizeof now);
     append(&payload, values, sizeof values);
-    writer_.write(head(BlockKind::kSlowSamples, SlowSeries::kCount), payload);
+    writer_.write(head(BlockKind::kSlowSamples, NvmlSeries::kCount), payload);
   }
 
  private:
@@ -216,11 +122,8 @@ class DeviceSampler {
     json += ", \"series\": [" + series + "]";
     if (slow_.is_there())
       json += ", \"slow_interval_ns\": " + std::to_string(slow_interval_ns_) +
-              ", \"slow_series\": " + SlowSeries::series_json();
-    if (const std::uint64_t peak = slow_.dram_peak(); peak != 0)
-      json += ", \"dram_peak_bytes_per_second\": " + std::to_string(peak);
-    if (const double watts = slow_.power_limit_watts(); watts > 0)
-      json += ", \"power_limit_watts\": " + std::to_string(watts);
+              ", \"slow_series\": " + NvmlSeries::series_json();
+    json += slow_.peaks_json();
     if (!problem.empty()) json += ", \"problem\": " + json_text(problem);
     writer_.write(head(BlockKind::kDescription), json + "}");
   }
@@ -279,7 +182,7 @@ class DeviceSampler {
   int number_;
   std::uint64_t interval_ns_, slow_interval_ns_;
   CounterWriter& writer_;
-  SlowSeries slow_;
+  NvmlSeries slow_;
   std::string name_;
   bool has_counters_ = false, is_first_ = true, ended_ = false;
   std::atomic<bool> ending_{false};

@@ -20,6 +20,10 @@ bool load_nvml(NvmlLibrary* nvml) {
   load(library, "nvmlDeviceGetMaxClockInfo", &nvml->nvmlDeviceGetMaxClockInfo);
   load(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml->nvmlDeviceGetEnforcedPowerLimit);
   load(library, "nvmlDeviceGetMemoryBusWidth", &nvml->nvmlDeviceGetMemoryBusWidth);
+  load(library, "nvmlDeviceGetMaxPcieLinkGeneration", &nvml->nvmlDeviceGetMaxPcieLinkGeneration);
+  load(library, "nvmlDeviceGetMaxPcieLinkWidth", &nvml->nvmlDeviceGetMaxPcieLinkWidth);
+  load(library, "nvmlDeviceGetNvLinkState", &nvml->nvmlDeviceGetNvLinkState);
+  load(library, "nvmlDeviceGetFieldValues", &nvml->nvmlDeviceGetFieldValues);
   if (!load(library, "nvmlDeviceGetCurrentClocksEventReasons", &nvml->nvmlDeviceGetClockReasons))
     load(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->nvmlDeviceGetClockReasons);
   const bool whole = load(library, "nvmlInit_v2", &nvml->nvmlInit) &&

@@ -54,6 +54,20 @@ const PmLibrary* find_pm_library(std::string* line);
 
 // libnvidia-ml.so.1, whose header few machines have. LANESCOPE_NVML_LIBRARY may name another file.
 // Results: 0 is success.
+struct NvmlFieldValue {  // nvmlFieldValue_t
+  unsigned field = 0, scope = 0;
+  long long timestamp = 0, latency_us = 0;
+  int type = 0, result = 0;
+  union {
+    double real;
+    unsigned number;
+    unsigned long long wide;
+  } value = {.wide = 0};
+};
+static_assert(sizeof(NvmlFieldValue) == 40);
+inline constexpr unsigned kFieldNvLinkSpeed = 90;  // NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON
+inline constexpr unsigned kMostNvLinks = 36;       // NVML_NVLINK_MAX_LINKS
+
 struct NvmlLibrary {
   using Device = void*;
   int (*nvmlInit)() = nullptr;
@@ -62,8 +76,12 @@ struct NvmlLibrary {
   int (*nvmlDeviceGetMaxClockInfo)(Device, int, unsigned*) = nullptr;  // as above
   int (*nvmlDeviceGetPowerUsage)(Device, unsigned*) = nullptr;         // milliwatts
   int (*nvmlDeviceGetEnforcedPowerLimit)(Device, unsigned*) = nullptr;
-  int (*nvmlDeviceGetTemperature)(Device, int, unsigned*) = nullptr;        // 0: the GPU; degrees C
-  int (*nvmlDeviceGetMemoryBusWidth)(Device, unsigned*) = nullptr;          // bits
+  int (*nvmlDeviceGetTemperature)(Device, int, unsigned*) = nullptr;       // 0: the GPU; degrees C
+  int (*nvmlDeviceGetMemoryBusWidth)(Device, unsigned*) = nullptr;         // bits
+  int (*nvmlDeviceGetMaxPcieLinkGeneration)(Device, unsigned*) = nullptr;  // of GPU and slot
+  int (*nvmlDeviceGetMaxPcieLinkWidth)(Device, unsigned*) = nullptr;       // lanes
+  int (*nvmlDeviceGetNvLinkState)(Device, unsigned, int*) = nullptr;       // 1: active
+  int (*nvmlDeviceGetFieldValues)(Device, int, NvmlFieldValue*) = nullptr;
   int (*nvmlDeviceGetClockReasons)(Device, unsigned long long*) = nullptr;  // kReason...
 };
 inline constexpr unsigned long long kReasonPower = 0x4 | 0x80;  // software cap, power brake
