@@ -1,0 +1,77 @@
+// Hardware counters say that most kernels keep the tensor cores busy.
+#include <cmath>
+#include <optional>
+
+#include "lanescope/explain/kernel_facts.h"
+#include "lanescope/explain/rules/hardware.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+namespace {
+
+constexpr double kBusy = 0.6;
+
+struct MeasuredTensor {
+  KernelsAbove above;
+  std::int64_t measured_ns = 0, all_ns = 0;
+};
+
+Measurement<MeasuredTensor> measure_measured_tensor(const Facts& facts) {
+  const auto measured = measure_kernels(facts);
+  if (!measured) return NotChecked{need::kRecordHardware};
+  if (!has_enough_samples(*measured)) return NotChecked{need::kMoreSamples};
+  const auto above = kernels_above(*measured, &analysis::HardwareUse::tensor_active_ratio, kBusy);
+  if (above.time_ns * 2 < measured->measured_ns || above.sample_count < kFewestVerdictSamples)
+    return Quiet{};
+  return MeasuredTensor{above, measured->measured_ns, measured->all_ns};
+}
+
+Finding tell_measured_tensor(const Facts& facts, const MeasuredTensor& found) {
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.verdict =
+      say("Measured: kernels with about {} of the kernels' time keep the tensor cores busy for {} "
+          "of their cycles; they are limited by the tensor cores.",
+          {ratio(found.above.time_ns, found.all_ns),
+           ratio(std::llround(found.above.mean * 1000), 1000)});
+  finding.arithmetic.push_back(
+      say(facts,
+          "{} [per step] in kernels whose tensor cores work 60 % of the cycles or more, of {} in "
+          "kernels with enough samples and {} in all kernels",
+          {ns(facts.per_step(found.above.time_ns)), ns(facts.per_step(found.measured_ns)),
+           ns(facts.per_step(found.all_ns))}));
+  const auto& roofline = kernel_facts(facts).roofline;
+  const auto& by_shapes = roofline.of(analysis::RooflineClass::kCompute);
+  if (roofline.has_shapes && roofline.busy_ns > 0)
+    finding.arithmetic.push_back(
+        say("the model from shapes, without the counters: {} of the kernels' time is limited by "
+            "compute, and reaches {} of the peak rate",
+            {ratio(by_shapes.time_ns, roofline.busy_ns),
+             ratio(std::llround(by_shapes.floor_ns), by_shapes.time_ns)}));
+  add_kernel_uses(facts, found.above.largest, &analysis::HardwareUse::tensor_active_ratio,
+                  "the tensor cores' cycles", &finding);
+  finding.at_stake_ns = facts.per_step(found.above.time_ns);
+  finding.at_stake_ratio = wall_share(facts, found.above.time_ns);
+  finding.try_next = {
+      "only less arithmetic makes these kernels shorter: a smaller type (FP8 where the GPU has "
+      "it), fewer operations, sparsity"};
+  finding.confidence = facts.confidence();
+  finding.sample_count = found.above.sample_count;
+  finding.sample_noun = "sample";
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule measured_tensor_rule = {
+    .id = "measured-tensor",
+    .question = "do hardware counters show the tensor cores near their peak?",
+    .meant_by = "measured tensorcore",
+    .order = 584,
+    .needs = {need::kGpuWork, need::kHardware},
+    .only_if = kernels_matter,
+    .run = measure_and_tell<measure_measured_tensor, tell_measured_tensor>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,62 @@
+#include <gtest/gtest.h>
+
+#include "lanescope/explain/rules/drawn_hardware_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+constexpr std::int64_t kSlow = 10'000;  // us between samples of the clocks
+
+// Four steps of 50 ms; the first does not count.
+Trace draw(double clock, double by_power, double by_heat, std::int64_t kernel_us = 50'000) {
+  testing::ProgramSketch program = busy_program(kernel_us);
+  return with_hardware(
+      program,
+      {constant("SM clock", "MHz", clock, kSlow),
+       constant("slowed by power limit", "0/1", by_power, kSlow),
+       constant("slowed by heat", "0/1", by_heat, kSlow), constant("power", "W", 690, kSlow),
+       constant("temperature", "C", 71, kSlow)},
+      R"("highest_sm_clock_mhz": 1980, "power_limit_watts": 700)");
+}
+
+// 1485 of 1980 MHz: a quarter of 50 ms.
+TEST(SlowedClockTest, ThePowerLimitHoldsTheClockDown) {
+  const auto finding = find_by_rule(draw(1485, 1, 0), "slowed-clock");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->verdict.pattern.find("power limit"), std::string::npos);
+  EXPECT_EQ(finding->verdict.values.at(2).integer, 1485);
+  EXPECT_EQ(finding->verdict.values.at(3).integer, 1980);
+  EXPECT_NEAR(static_cast<double>(finding->at_stake_ns), us(12'500), us(10));
+  EXPECT_GE(finding->sample_count, 5u);
+}
+
+TEST(SlowedClockTest, HeatIsNamed) {
+  const auto finding = find_by_rule(draw(1485, 0, 1), "slowed-clock");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->verdict.pattern.find("too hot"), std::string::npos);
+}
+
+TEST(SlowedClockTest, ALowClockWithoutAReasonHasNone) {
+  const auto finding = find_by_rule(draw(1200, 0, 0), "slowed-clock");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->verdict.pattern.find("neither power nor heat"), std::string::npos);
+}
+
+TEST(SlowedClockTest, IsQuietAtAUsualClock) {
+  EXPECT_EQ(state_of_rule(draw(1755, 0, 0), "slowed-clock"), RuleRun::State::kQuiet);
+}
+
+TEST(SlowedClockTest, SaysNothingOnFewSamples) {
+  EXPECT_EQ(state_of_rule(draw(1485, 1, 0, 10'000), "slowed-clock"), RuleRun::State::kNotChecked);
+}
+
+// An idle GPU lowers its clock: those samples do not count.
+TEST(SlowedClockTest, AnIdleGpuMayLowerItsClock) {
+  testing::ProgramSketch program = loop(4, 1, {.us = 100}, 100'000);
+  const Trace trace = with_hardware(program, {constant("SM clock", "MHz", 345, kSlow)},
+                                    R"("highest_sm_clock_mhz": 1980)");
+  EXPECT_FALSE(find_by_rule(trace, "slowed-clock"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain
