@@ -1,8 +1,11 @@
 // One listener for all keys: state/keys.ts says what a key means, this does it.
-import {
-  areaOfSelection, clear, family, fitSelection, follow, goWhole, mark, moveFocusLane, neighbour, nextStep, openDrawer, openInMiddle, pan, showSide,
-  startMeasure, startTour, toggleFold, togglePin, zoom,
-} from "../state/actions.ts";
+import { areaOfSelection, mark, startMeasure } from "../state/actions/areas.ts";
+import { clear } from "../state/actions/clearing.ts";
+import { family, follow, moveFocusLane, neighbour, openInMiddle } from "../state/actions/following.ts";
+import { toggleFold, togglePin } from "../state/actions/lane_choice.ts";
+import { fitSelection, goWhole, nextStep, pan, zoom } from "../state/actions/moving.ts";
+import { openDrawer, showSide } from "../state/actions/panels.ts";
+import { startTour } from "../state/actions/touring.ts";
 import { actionOf, type Action } from "../state/keys.ts";
 import type { Drawer, Store } from "../state/store.ts";
 

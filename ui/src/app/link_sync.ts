@@ -1,6 +1,11 @@
 // Keeps the URL's fragment equal to what is shown, and shows what the fragment of a link says.
 import { effect } from "@preact/signals";
-import { choose, openDrawer, search, selectArea, selectGap, selectSlice, showFinding } from "../state/actions.ts";
+import { showFinding } from "../state/actions/answering.ts";
+import { selectArea } from "../state/actions/areas.ts";
+import { choose } from "../state/actions/lane_choice.ts";
+import { openDrawer } from "../state/actions/panels.ts";
+import { search } from "../state/actions/searching.ts";
+import { selectGap, selectSlice } from "../state/actions/selecting.ts";
 import type { Drawer, Store } from "../state/store.ts";
 import { readLink, writeLink, type LinkState } from "../state/url_state.ts";
 

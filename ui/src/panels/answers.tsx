@@ -1,7 +1,8 @@
 // What the rules found, with the evidence behind each sentence.
 import { useEffect, useRef } from "preact/hooks";
 import { formatShare } from "../base/format.ts";
-import { evidenceSlices, hasSlice, selectSlice, showFinding } from "../state/actions.ts";
+import { evidenceSlices, hasSlice, showFinding } from "../state/actions/answering.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { cleanText } from "../base/text.ts";
 import { useStore } from "../state/context.ts";
 import type { Explanation, Finding } from "../api/types.ts";

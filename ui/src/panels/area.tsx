@@ -2,7 +2,9 @@
 import { none } from "../api/types.ts";
 import { formatCount, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { goTo, openDrawer, selectSlice } from "../state/actions.ts";
+import { goTo } from "../state/actions/moving.ts";
+import { openDrawer } from "../state/actions/panels.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import { KindDot } from "./common.tsx";
 import { openInPerfetto, saveRange } from "./hand_over.ts";

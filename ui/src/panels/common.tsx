@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { formatExactTime, formatTime } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { say } from "../state/actions.ts";
+import { say } from "../state/actions/say.ts";
 import { useStore } from "../state/context.ts";
 
 export function Text({ of, most }: { of: string; most?: number }) {

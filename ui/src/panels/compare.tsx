@@ -2,7 +2,8 @@
 import { none, type CompareAnswer } from "../api/types.ts";
 import { formatChange, formatCount, formatTime } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { report, say, selectSlice } from "../state/actions.ts";
+import { report, say } from "../state/actions/say.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import type { Store } from "../state/store.ts";
 import { Text } from "./common.tsx";

@@ -2,7 +2,10 @@
 import { none, type ChainLink, type EventDetails } from "../api/types.ts";
 import { formatCount, formatExactTime, formatShare, formatTime, plural } from "../base/format.ts";
 import { cleanLines, cleanText } from "../base/text.ts";
-import { areaOfSelection, fitSelection, selectGap, selectSlice, showFinding, startMeasure } from "../state/actions.ts";
+import { showFinding } from "../state/actions/answering.ts";
+import { areaOfSelection, startMeasure } from "../state/actions/areas.ts";
+import { fitSelection } from "../state/actions/moving.ts";
+import { selectGap, selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import type { TraceView } from "../state/store.ts";
 import { queueOf } from "../timeline/scene.ts";

@@ -1,6 +1,6 @@
 // Tables and views below the timeline, one at a time.
 import type { Drawer as DrawerName } from "../state/store.ts";
-import { openDrawer } from "../state/actions.ts";
+import { openDrawer } from "../state/actions/panels.ts";
 import { useStore } from "../state/context.ts";
 import { AreaPanel } from "./area.tsx";
 import { ComparePanel } from "./compare.tsx";

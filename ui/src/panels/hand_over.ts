@@ -1,5 +1,5 @@
 // What leaves the page: one HTML file, and a range for Perfetto's page. Nothing is uploaded: the browser hands the bytes over.
-import { report, say } from "../state/actions.ts";
+import { report, say } from "../state/actions/say.ts";
 import type { Store } from "../state/store.ts";
 
 const perfettoOrigin = "https://ui.perfetto.dev";

@@ -2,7 +2,9 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { MemoryAnswer } from "../api/types.ts";
 import { formatBytes, formatTime, plural } from "../base/format.ts";
-import { goTo, report, reveal } from "../state/actions.ts";
+import { reveal } from "../state/actions/lane_choice.ts";
+import { goTo } from "../state/actions/moving.ts";
+import { report } from "../state/actions/say.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, TracePicker } from "./common.tsx";
 

@@ -2,7 +2,9 @@
 import { useSignal } from "@preact/signals";
 import { none } from "../api/types.ts";
 import { formatTime } from "../base/format.ts";
-import { goTo, keepNotes, selectedRange, selectSlice } from "../state/actions.ts";
+import { keepNotes } from "../state/actions/areas.ts";
+import { goTo, selectedRange } from "../state/actions/moving.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text } from "./common.tsx";
 

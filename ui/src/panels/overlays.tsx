@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { formatCount, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { reveal } from "../state/actions.ts";
+import { reveal } from "../state/actions/lane_choice.ts";
 import { keyHelp } from "../state/keys.ts";
 import { useStore } from "../state/context.ts";
 import { Text } from "./common.tsx";

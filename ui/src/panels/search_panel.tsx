@@ -2,7 +2,9 @@
 import { none } from "../api/types.ts";
 import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { nextHit, reveal, selectSlice } from "../state/actions.ts";
+import { reveal } from "../state/actions/lane_choice.ts";
+import { nextHit } from "../state/actions/searching.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { useStore } from "../state/context.ts";
 import { VirtualTable } from "./virtual_table.tsx";
 

@@ -3,7 +3,7 @@ import { useComputed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import { plural } from "../base/format.ts";
 import { median } from "../base/numbers.ts";
-import { goToStep, nextStep, stepInView, stepLength, stepText } from "../state/actions.ts";
+import { goToStep, nextStep, stepInView, stepLength, stepText } from "../state/actions/moving.ts";
 import { useStore } from "../state/context.ts";
 
 const mostBars = 160;

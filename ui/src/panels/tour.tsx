@@ -1,6 +1,6 @@
 // The guided tour: one stop at a time, made by the engine from this trace.
 import { useEffect, useRef } from "preact/hooks";
-import { endTour, tourTo } from "../state/actions.ts";
+import { endTour, tourTo } from "../state/actions/touring.ts";
 import { useStore } from "../state/context.ts";
 import { Text } from "./common.tsx";
 

@@ -2,7 +2,9 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { formatChange, formatShare } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { canShowPart, kindOfPart, openDrawer, selectSlice, showFinding, showWallPart, type PartKind } from "../state/actions.ts";
+import { canShowPart, kindOfPart, type PartKind, showFinding, showWallPart } from "../state/actions/answering.ts";
+import { openDrawer } from "../state/actions/panels.ts";
+import { selectSlice } from "../state/actions/selecting.ts";
 import { none, type Explanation, type WallPart } from "../api/types.ts";
 import { useStore } from "../state/context.ts";
 import { Link, Text, Time } from "./common.tsx";

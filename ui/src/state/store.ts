@@ -1,4 +1,4 @@
-// All state of the page. Panels and the timeline read its signals; they change them through the functions in actions.ts.
+// All state of the page. Panels and the timeline read its signals; they change them through the functions in actions/
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import type { Engine } from "../api/engine.ts";
 import type { AreaAnswer, CompareAnswer, EventDetails, Explanation, Gap, GapsAnswer, Lane, LanePage, Meta, Note, SearchHit, TourStop, TraceMeta } from "../api/types.ts";

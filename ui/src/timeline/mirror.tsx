@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { none } from "../api/types.ts";
 import { formatCount, formatTime, plural } from "../base/format.ts";
 import { cleanText } from "../base/text.ts";
-import { openOn } from "../state/actions.ts";
+import { openOn } from "../state/actions/following.ts";
 import { useStore } from "../state/context.ts";
 import type { TraceView } from "../state/store.ts";
 

@@ -1,6 +1,9 @@
 // The mouse on the lanes: click selects, drag makes an area, Shift or the middle button drags the picture, Ctrl and the wheel
 // zoom at the pointer. Everything here has a key as well (state/keys.ts).
-import { choose, goTo, openOn, selectArea } from "../state/actions.ts";
+import { selectArea } from "../state/actions/areas.ts";
+import { openOn } from "../state/actions/following.ts";
+import { choose } from "../state/actions/lane_choice.ts";
+import { goTo } from "../state/actions/moving.ts";
 import type { LitSlice, Store, TraceView } from "../state/store.ts";
 import { panBy, spanOf, zoomAt } from "../state/window.ts";
 import { hitTest, snap, type Hit } from "./hit.ts";

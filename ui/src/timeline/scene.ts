@@ -1,6 +1,6 @@
 // Gathers what the picture of one trace depends on, from the store's signals.
 import { none, type EventDetails } from "../api/types.ts";
-import { stepText } from "../state/actions.ts";
+import { stepText } from "../state/actions/moving.ts";
 import type { Lit, LitSlice, Store, TraceView } from "../state/store.ts";
 import type { Scene } from "./draw.ts";
 import { layOut, type Layout } from "./layout.ts";
