@@ -1,4 +1,4 @@
-// `lanescope convert`: writes any trace as clean Kineto JSON.
+// `lanescope convert`: writes any trace as clean Kineto JSON, or for other tools.
 #include <fmt/format.h>
 
 #include <memory>
@@ -6,6 +6,7 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_recording.h"
+#include "lanescope/cli/save_tables.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
 #include "lanescope/format/formats.h"
@@ -14,7 +15,7 @@ namespace lanescope::cli {
 namespace {
 
 struct ConvertFlags {
-  std::string in, out;
+  std::string in, out, named_out;  // named_out: of -o
   bool force = false;
 };
 
@@ -31,42 +32,64 @@ int convert_recording(const std::string& in, const std::string& out, Output& out
   return kOk;
 }
 
+int complain_about_usage(const Error& error, Output& output) {
+  output.complain("convert: " + message_of(error));
+  return kUsage;
+}
+
+// Where to write: OUT or -o FILE.
+Result<std::string> target_of(const ConvertFlags& flags) {
+  if (flags.out.empty() == flags.named_out.empty())
+    return Error{Errc::kInvalidArgument,
+                 std::string("expected one file to write, found ") +
+                     (flags.out.empty() ? "none; lanescope convert IN OUT" : "OUT and -o")};
+  std::string target = flags.out.empty() ? flags.named_out : flags.out;
+  LANESCOPE_TRY_VOID(check_target(target, flags.force));  // before a long read
+  if (!find_other_target(target))
+    LANESCOPE_TRY_VOID(format::check_written_ending(target, other_target_endings()));
+  return target;
+}
+
 int run_convert(const ConvertFlags& flags, Output& output) {
-  if (const Result<void> free = check_target(flags.out, flags.force);
-      !free) {  // before a long read
-    output.complain("convert: " + message_of(free.error()));
-    return kUsage;
-  }
-  if (const Result<void> writable = format::check_written_ending(flags.out); !writable) {
-    output.complain("convert: " + message_of(writable.error()));
-    return kUsage;
-  }
+  const Result<std::string> target = target_of(flags);
+  if (!target) return complain_about_usage(target.error(), output);
+  const OtherTarget* const other = find_other_target(*target);
   int code = kOk;
   const std::optional<std::string> in = file_of(flags.in, output, &code);
   if (!in) return code;
-  if (const format::TraceFormat* const format = format::find_format_of_file(*in);
-      format && format->read_pieces)
-    return convert_recording(*in, flags.out, output);
-  const std::optional<Trace> trace = open_trace(*in, output, &code);
+  const format::TraceFormat* const format = format::find_format_of_file(*in);
+  if (!other && format && format->read_pieces) return convert_recording(*in, *target, output);
+  std::optional<Trace> trace = open_trace(*in, output, &code);
   if (!trace) return code;
-  return save_trace(*trace, flags.out, output);
+  return other ? save_other(*other, std::move(*trace), *target, output)
+               : save_trace(*trace, *target, output);
 }
 
 }  // namespace
 
 void add_convert_command(CommandLine& line) {
   Command command = line.command(
-      "convert",
-      "write a clean copy of a trace as Kineto JSON: sorted, escaped, only whole arrows");
+      "convert", "write a trace as clean Kineto JSON, or for SQLite, flame graphs, speedscope");
   const auto flags = std::make_shared<ConvertFlags>();
   command.argument("IN", &flags->in, kTraceArgument, {Completes::kFile});
-  command.argument("OUT", &flags->out,
-                   "file to write; packed when it ends in .gz or .zst; - prints the JSON",
-                   {Completes::kFile});
+  command
+      .argument("OUT", &flags->out,
+                "file to write; its ending chooses the format; - prints the JSON",
+                {Completes::kFile})
+      ->required(false);
+  command.text_flag("-o,--output", &flags->named_out, "FILE", "the same as OUT",
+                    {Completes::kFile});
   command.switch_flag("--force", &flags->force, "overwrite OUT");
-  command.epilogue(R"(Examples:
+  command.epilogue(R"(Endings of OUT:
+  .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows; also any other ending
+  .sqlite                    the tables and views of lanescope sql, for any program that opens SQLite
+  .folded                    folded stacks of every track: "track;outermost;...;innermost N", N ns of self time
+  .speedscope.json           every track on its time line, in ns, for https://www.speedscope.app
+
+Examples:
   lanescope convert broken.json clean.json.gz            what could be read, for Perfetto and other tools
   lanescope convert trace.json.zst - | head -c 300
+  lanescope convert trace.json.gz -o trace.sqlite && sqlite3 trace.sqlite "SELECT count(*) FROM kernel"
 
 Standard error lists what the input had lost. OUT appears only when it is complete.
 )");

@@ -136,14 +136,14 @@ const std::string& formats_text() {
   return kText;
 }
 
-Result<void> check_written_ending(std::string_view file_name) {
+Result<void> check_written_ending(std::string_view file_name, std::string_view others) {
   const TraceFormat* const format = find_format_by_ending(file_name);
   if (!format || format->write) return {};
-  return Error{Errc::kInvalidArgument, "expected a file name that ends in " +
-                                           endings_text(format_endings(Endings::kWritten)) +
-                                           ", found '" + std::string(file_name) + "', and " +
-                                           std::string(format->title) +
-                                           " is not a format that lanescope converts to"};
+  return Error{Errc::kInvalidArgument,
+               "expected a file name that ends in " +
+                   endings_text(format_endings(Endings::kWritten)) + (others.empty() ? "" : ", ") +
+                   std::string(others) + ", found '" + std::string(file_name) + "', and " +
+                   std::string(format->title) + " is not a format that lanescope converts to"};
 }
 
 Result<WriteStats> write_trace(const Trace& trace, const std::filesystem::path& path,

@@ -71,6 +71,7 @@ std::string endings_text(std::span<const std::string_view> endings);
 Result<WriteStats> write_trace(const Trace& trace, const std::filesystem::path& path,
                                const WriteOptions& options = {});
 // kInvalidArgument: lanescope reads the format of that ending, and does not write it.
-Result<void> check_written_ending(std::string_view file_name);
+// `others`: endings that the caller writes by other means, for the message: ".sqlite, .folded".
+Result<void> check_written_ending(std::string_view file_name, std::string_view others = {});
 
 }  // namespace lanescope::format

@@ -8,6 +8,7 @@
 
 #include "lanescope/report/html_escape.h"
 #include "lanescope/report/json_writer.h"
+#include "lanescope/report/stack_text.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
@@ -21,12 +22,6 @@ constexpr double kWidth = 1200, kRow = 17, kMargin = 10, kTop = 44, kLetter = 6.
 
 std::int64_t shown_weight(const PythonFlame& flame, std::int64_t weight) {
   return flame.source == FlameSource::kSamples ? weight : (weight + 500) / 1000;
-}
-
-std::string folded_name(std::string_view name) {
-  std::string out = one_line(name);
-  std::replace(out.begin(), out.end(), ';', '_');
-  return out;
 }
 
 std::string weight_text(const PythonFlame& flame, std::int64_t weight) {
@@ -169,15 +164,8 @@ std::string flame_folded(const Trace& trace, const PythonFlame& flame) {
   std::vector<std::string> lines;
   for (std::uint32_t i = 0; i < flame.nodes.size(); ++i) {
     const std::int64_t weight = shown_weight(flame, flame.nodes[i].self);
-    if (weight <= 0) continue;
-    std::vector<std::uint32_t> stack{i};
-    while (flame.nodes[stack.back()].parent != stack.back())
-      stack.push_back(flame.nodes[stack.back()].parent);
-    std::string line;
-    for (auto node = stack.rbegin(); node != stack.rend(); ++node)
-      fmt::format_to(std::back_inserter(line), "{}{}", line.empty() ? "" : ";",
-                     folded_name(trace.text(flame.nodes[*node].function)));
-    lines.push_back(fmt::format("{} {}\n", line, weight));
+    if (weight > 0)
+      lines.push_back(fmt::format("{} {}\n", folded_stack(trace, flame.nodes, i), weight));
   }
   std::sort(lines.begin(), lines.end());
   std::string out;
@@ -186,35 +174,23 @@ std::string flame_folded(const Trace& trace, const PythonFlame& flame) {
 }
 
 std::string flame_speedscope(const Trace& trace, const PythonFlame& flame) {
-  std::vector<StringId> functions;
-  for (const FlameNode& node : flame.nodes) functions.push_back(node.function);
-  std::sort(functions.begin(), functions.end());
-  functions.erase(std::unique(functions.begin(), functions.end()), functions.end());
-  std::string out =
-      "{\"$schema\": \"https://www.speedscope.app/file-format-schema.json\",\n"
-      "\"exporter\": \"lanescope\", \"shared\": {\"frames\": [\n";
-  for (std::size_t i = 0; i < functions.size(); ++i)
-    fmt::format_to(std::back_inserter(out), "{}{{\"name\": \"{}\"}}", i == 0 ? "" : ",\n",
-                   json_escaped(trace.text(functions[i])));
+  SpeedscopeFrames frames(trace.strings().size());
+  for (const FlameNode& node : flame.nodes) frames.add(node.function);
+  std::string out = frames.head(trace);
   std::string samples, weights;
   std::int64_t total = 0;
   for (std::uint32_t i = 0; i < flame.nodes.size(); ++i) {
     if (flame.nodes[i].self <= 0) continue;
-    std::vector<std::ptrdiff_t> stack;
-    for (std::uint32_t at = i;; at = flame.nodes[at].parent) {
-      stack.push_back(
-          std::lower_bound(functions.begin(), functions.end(), flame.nodes[at].function) -
-          functions.begin());
-      if (flame.nodes[at].parent == at) break;
-    }
-    std::reverse(stack.begin(), stack.end());
+    std::vector<std::uint32_t> stack;
+    for (const std::uint32_t node : stack_of(flame.nodes, i))
+      stack.push_back(frames.frame(flame.nodes[node].function));
     samples += fmt::format("{}[{}]", samples.empty() ? "" : ",\n", fmt::join(stack, ", "));
     weights += fmt::format("{}{}", weights.empty() ? "" : ", ", flame.nodes[i].self);
     total += flame.nodes[i].self;
   }
   const bool is_sampled = flame.source == FlameSource::kSamples;
   fmt::format_to(std::back_inserter(out),
-                 "\n]}},\n\"profiles\": [{{\"type\": \"sampled\", \"name\": \"{}\", \"unit\": "
+                 "\"profiles\": [{{\"type\": \"sampled\", \"name\": \"{}\", \"unit\": "
                  "\"{}\", \"startValue\": 0, \"endValue\": {},\n\"samples\": [\n{}\n],\n"
                  "\"weights\": [{}]}}]}}\n",
                  json_escaped(flame_summary(flame)), is_sampled ? "none" : "nanoseconds", total,
