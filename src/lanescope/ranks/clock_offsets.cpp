@@ -5,12 +5,16 @@
 //
 // Example: rank 1's ends are later than rank 0's by 1004, 1002 and 1003 us; the collectives took
 // 160 us after the last arrival. Offset: 1003 us, error: 160 / 8 = 20 us and a little for the spread.
+//
+// Collectives lie on the workers that own them, medians over the collectives of a rank are made on the
+// rank's home, and all workers know all clocks: each step below is one exchange there and one back.
 #include "lanescope/ranks/clock_offsets.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -29,40 +33,49 @@ constexpr std::int64_t kDriftWindowNs = 5'000'000'000;
 constexpr std::size_t kDriftSamples = 16, kMostDriftSamples = 64;
 constexpr int kRefinements = 3;
 
-struct Sample {
-  std::uint32_t collective = 0;  // index into Matching::collectives
-  std::int64_t start_ns = 0, end_ns = 0;
+// Rows on their way from the owner of a collective to the home of one of its ranks, and back.
+struct EndRow {
+  std::uint32_t rank = 0;
+  std::int64_t value_ns = 0;  // how much later than the common end it left; on the way back: median
+};
+struct DriftRow {
+  std::uint32_t rank = 0, call = 0;
+  std::int64_t end_ns = 0, reference_end_ns = 0;
+};
+struct DriftFit {
+  std::uint32_t rank = 0;
+  double drift = 0;
+  std::int64_t middle_ns = 0, shift_ns = 0;
+};
+// What one collective says about one rank.
+struct ProofRow {
+  std::uint32_t rank = 0;
+  std::int64_t most_ns = 0;      // it left after the others had arrived
+  std::int64_t least_ns = 0;     // it arrived before the others left
+  std::int64_t apart_ns = 0;     // how much later than the common end it left
+  std::int64_t together_ns = 0;  // how long all were present
+};
+struct JudgedClock {
+  std::uint32_t rank = 0;
+  RankClock clock;
 };
 
 class OffsetFinder {
  public:
-  OffsetFinder(std::span<const RankSummary> ranks, const Matching& matching)
-      : ranks_(ranks), matching_(matching), clocks_(ranks.size()), samples_(ranks.size()) {
-    for (std::uint32_t i = 0; i < matching.collectives.size(); ++i) {
-      if (!matching.collectives[i].blocking) continue;
-      for (const CollectiveMember& member : matching.collectives[i].members) {
-        const CollectiveRecord& call = ranks[member.rank].collectives[member.call];
-        samples_[member.rank].push_back({i, call.start_ns, call.end_ns});
-      }
-    }
-  }
+  OffsetFinder(const JobLayout& layout, const Matching& matching, Communicator& workers)
+      : layout_(layout), matching_(matching), workers_(workers), clocks_(layout.home.size()) {}
 
   std::vector<RankClock> run() {
     if (clocks_.empty()) return {};
     clocks_[0].known = true;
     spread();
     for (int i = 0; i < kRefinements; ++i) refine();
-    for (std::size_t rank = 0; rank < clocks_.size(); ++rank) fit_drift(rank);
-    find_presence();
-    for (std::size_t rank = 0; rank < clocks_.size(); ++rank) judge(rank);
+    fit_drifts();
+    judge();
     return std::move(clocks_);
   }
 
  private:
-  const CollectiveRecord& record(const CollectiveMember& member) const {
-    return ranks_[member.rank].collectives[member.call];
-  }
-
   // Of each collective, the median end of the members whose clocks are known.
   void find_common_ends() {
     common_.assign(matching_.collectives.size(), {});
@@ -71,33 +84,37 @@ class OffsetFinder {
       if (!matching_.collectives[i].blocking) continue;
       ends.clear();
       for (const CollectiveMember& member : matching_.collectives[i].members)
-        if (clocks_[member.rank].known)
-          ends.push_back(clocks_[member.rank].aligned(record(member).end_ns));
+        if (clocks_[member.rank].known) ends.push_back(clocks_[member.rank].aligned(member.end_ns));
       if (!ends.empty()) common_[i] = lower_median(ends);
     }
   }
 
-  std::vector<std::int64_t> differences(std::size_t rank) const {
-    std::vector<std::int64_t> out;
-    for (const Sample& sample : samples_[rank])
-      if (const auto& end = common_[sample.collective]) out.push_back(sample.end_ns - *end);
-    return out;
+  // For each rank of known or of unknown offset, the median difference to the common ends. A rank
+  // without such a collective has no row.
+  std::vector<EndRow> median_differences(bool known) {
+    find_common_ends();
+    std::vector<std::vector<EndRow>> to(workers_.workers());
+    for (std::size_t i = 0; i < common_.size(); ++i) {
+      if (!common_[i]) continue;
+      for (const CollectiveMember& member : matching_.collectives[i].members)
+        if (clocks_[member.rank].known == known)
+          to[layout_.home[member.rank]].push_back({member.rank, member.end_ns - *common_[i]});
+    }
+    std::map<std::uint32_t, std::vector<std::int64_t>> values;
+    for (const EndRow& row : exchange_rows(workers_, std::move(to)))
+      values[row.rank].push_back(row.value_ns);
+    std::vector<EndRow> medians;
+    for (auto& [rank, of_rank] : values) medians.push_back({rank, lower_median(of_rank)});
+    return share_rows(workers_, std::move(medians));
   }
 
   // From the reference to ranks that share a collective with a known one, until none is left.
   void spread() {
     for (bool grew = true; grew;) {
       grew = false;
-      find_common_ends();
-      std::vector<std::pair<std::size_t, std::int64_t>> found;
-      for (std::size_t rank = 0; rank < clocks_.size(); ++rank) {
-        if (clocks_[rank].known) continue;
-        auto values = differences(rank);
-        if (!values.empty()) found.emplace_back(rank, lower_median(std::move(values)));
-      }
-      for (const auto& [rank, shift] : found) {
-        clocks_[rank].known = true;
-        clocks_[rank].shift_ns = shift;
+      for (const EndRow& row : median_differences(false)) {
+        clocks_[row.rank].known = true;
+        clocks_[row.rank].shift_ns = row.value_ns;
         grew = true;
       }
     }
@@ -106,37 +123,57 @@ class OffsetFinder {
   // With all ranks known, each is compared with the median of all instead of with the reference
   // alone, whose own way of leaving would be in every offset.
   void refine() {
-    find_common_ends();
-    std::vector<std::int64_t> shifts(clocks_.size());
-    for (std::size_t rank = 0; rank < clocks_.size(); ++rank)
-      shifts[rank] = clocks_[rank].known && !samples_[rank].empty()
-                         ? lower_median(differences(rank))
-                         : clocks_[rank].shift_ns;
+    std::vector<std::int64_t> shifts;
+    for (const RankClock& clock : clocks_) shifts.push_back(clock.shift_ns);
+    for (const EndRow& row : median_differences(true)) shifts[row.rank] = row.value_ns;
     for (std::size_t rank = 0; rank < clocks_.size(); ++rank)
       if (clocks_[rank].known) clocks_[rank].shift_ns = shifts[rank] - shifts[0];
   }
 
+  void fit_drifts() {
+    std::vector<std::vector<DriftRow>> to(workers_.workers());
+    for (const MatchedCollective& collective : matching_.collectives) {
+      if (!collective.blocking || collective.members.front().rank != 0) continue;
+      const std::int64_t reference = collective.members.front().end_ns;
+      for (const CollectiveMember& member : collective.members)
+        if (member.rank != 0 && clocks_[member.rank].known)
+          to[layout_.home[member.rank]].push_back(
+              {member.rank, member.call, member.end_ns, reference});
+    }
+    std::map<std::uint32_t, std::vector<DriftRow>> rows;
+    for (const DriftRow& row : exchange_rows(workers_, std::move(to)))
+      rows[row.rank].push_back(row);
+    std::vector<DriftFit> fits;
+    for (auto& [rank, of_rank] : rows) {
+      std::sort(of_rank.begin(), of_rank.end(),
+                [](const DriftRow& a, const DriftRow& b) { return a.call < b.call; });
+      if (const auto fit = fit_drift(of_rank)) fits.push_back(*fit);
+    }
+    for (const DriftFit& fit : share_rows(workers_, std::move(fits))) {
+      clocks_[fit.rank].drift = fit.drift;
+      clocks_[fit.rank].middle_ns = fit.middle_ns;
+      clocks_[fit.rank].shift_ns = fit.shift_ns;
+    }
+  }
+
   // The slope of the differences over time, when it explains more than the spread around it.
-  void fit_drift(std::size_t rank) {
-    RankClock& clock = clocks_[rank];
-    const auto& samples = samples_[rank];
-    if (rank == 0 || !clock.known || samples.size() < kDriftSamples) return;
+  std::optional<DriftFit> fit_drift(const std::vector<DriftRow>& rows) const {
+    const RankClock& clock = clocks_[rows.front().rank];
+    if (rows.size() < kDriftSamples) return std::nullopt;
     std::vector<std::pair<std::int64_t, std::int64_t>> points;
-    const std::size_t each = (samples.size() + kMostDriftSamples - 1) / kMostDriftSamples;
-    for (std::size_t i = 0; i < samples.size(); i += each)
-      for (const CollectiveMember& member : matching_.collectives[samples[i].collective].members)
-        if (member.rank == 0)
-          points.emplace_back(samples[i].end_ns, samples[i].end_ns - record(member).end_ns);
-    if (points.size() < kDriftSamples) return;
+    const std::size_t each = (rows.size() + kMostDriftSamples - 1) / kMostDriftSamples;
+    for (std::size_t i = 0; i < rows.size(); i += each)
+      points.emplace_back(rows[i].end_ns, rows[i].end_ns - rows[i].reference_end_ns);
+    if (points.size() < kDriftSamples) return std::nullopt;
     const std::int64_t span = points.back().first - points.front().first;
-    if (span < kDriftWindowNs) return;
+    if (span < kDriftWindowNs) return std::nullopt;
     std::vector<double> slopes;
     for (std::size_t i = 0; i < points.size(); ++i)
       for (std::size_t j = i + 1; j < points.size(); ++j)
         if (points[j].first > points[i].first)
           slopes.push_back(static_cast<double>(points[j].second - points[i].second) /
                            static_cast<double>(points[j].first - points[i].first));
-    if (slopes.empty()) return;
+    if (slopes.empty()) return std::nullopt;
     const auto middle = slopes.begin() + static_cast<std::ptrdiff_t>(slopes.size() / 2);
     std::nth_element(slopes.begin(), middle, slopes.end());
     const double slope = *middle;
@@ -152,59 +189,82 @@ class OffsetFinder {
       before.push_back(std::abs(points[i].second - clock.shift_ns));
       after.push_back(std::abs(levels[i] - level));
     }
-    if (std::abs(slope) > 0.01 || lower_median(after) * 2 >= lower_median(before)) return;
-    clock.drift = slope;
-    clock.middle_ns = center;
-    clock.shift_ns = level;
+    if (std::abs(slope) > 0.01 || lower_median(after) * 2 >= lower_median(before))
+      return std::nullopt;
+    return DriftFit{rows.front().rank, slope, center, level};
   }
 
-  // Of each blocking collective: the last two arrivals, the first two departures.
-  struct Presence {
+  // Of a blocking collective: the last two arrivals, the first two departures.
+  struct Ends {
     std::int64_t last = kNever, last_but_one = kNever;
     std::int64_t first = kForever, first_but_one = kForever;
     static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::min();
     static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
   };
-  void find_presence() {
-    find_common_ends();
-    presence_.resize(matching_.collectives.size());
-    for (std::size_t i = 0; i < matching_.collectives.size(); ++i) {
-      Presence& presence = presence_[i];
-      for (const CollectiveMember& member : matching_.collectives[i].members) {
-        if (!clocks_[member.rank].known) continue;
-        const std::int64_t start = clocks_[member.rank].aligned(record(member).start_ns),
-                           end = clocks_[member.rank].aligned(record(member).end_ns);
-        presence.last_but_one = std::max(presence.last_but_one, std::min(presence.last, start));
-        presence.last = std::max(presence.last, start);
-        presence.first_but_one = std::min(presence.first_but_one, std::max(presence.first, end));
-        presence.first = std::min(presence.first, end);
-      }
+  Ends ends_of(const MatchedCollective& collective) const {
+    Ends ends;
+    for (const CollectiveMember& member : collective.members) {
+      const RankClock& clock = clocks_[member.rank];
+      if (!clock.known) continue;
+      const std::int64_t start = clock.aligned(member.start_ns), end = clock.aligned(member.end_ns);
+      ends.last_but_one = std::max(ends.last_but_one, std::min(ends.last, start));
+      ends.last = std::max(ends.last, start);
+      ends.first_but_one = std::min(ends.first_but_one, std::max(ends.first, end));
+      ends.first = std::min(ends.first, end);
     }
+    return ends;
   }
 
-  void judge(std::size_t rank) {
+  void judge() {
+    find_common_ends();
+    std::vector<std::vector<ProofRow>> to(workers_.workers());
+    for (std::size_t i = 0; i < common_.size(); ++i) {
+      if (!common_[i]) continue;
+      const MatchedCollective& collective = matching_.collectives[i];
+      const Ends ends = ends_of(collective);
+      for (const CollectiveMember& member : collective.members) {
+        const RankClock& clock = clocks_[member.rank];
+        if (!clock.known || member.rank == 0) continue;
+        const std::int64_t start = clock.aligned(member.start_ns),
+                           end = clock.aligned(member.end_ns);
+        const std::int64_t last = start == ends.last ? ends.last_but_one : ends.last;
+        const std::int64_t first = end == ends.first ? ends.first_but_one : ends.first;
+        if (last == Ends::kNever || first == Ends::kForever) continue;
+        to[layout_.home[member.rank]].push_back(
+            {member.rank, end - last, start - first, end - *common_[i],
+             std::max<std::int64_t>(0, ends.first - ends.last)});
+      }
+    }
+    std::map<std::uint32_t, std::vector<ProofRow>> rows;
+    for (const ProofRow& row : exchange_rows(workers_, std::move(to)))
+      rows[row.rank].push_back(row);
+    for (std::size_t rank = 0; rank < clocks_.size(); ++rank) set_offset(rank);
+    std::vector<JudgedClock> verdicts;
+    for (const auto& [rank, of_rank] : rows) verdicts.push_back({rank, judged(rank, of_rank)});
+    for (const JudgedClock& verdict : share_rows(workers_, std::move(verdicts)))
+      clocks_[verdict.rank] = verdict.clock;
+  }
+
+  void set_offset(std::size_t rank) {
     RankClock& clock = clocks_[rank];
     if (!clock.known) return;
     std::int64_t origin = 0;
-    if (__builtin_sub_overflow(ranks_[rank].origin_ns, ranks_[0].origin_ns, &origin) ||
+    if (__builtin_sub_overflow(layout_.origin_ns[rank], layout_.origin_ns[0], &origin) ||
         __builtin_add_overflow(origin, clock.shift_ns, &clock.offset_ns))
       clock.offset_ns = clock.shift_ns;
-    if (rank == 0) return;
-    std::int64_t lowest = Presence::kNever, highest = Presence::kForever;
+  }
+
+  RankClock judged(std::uint32_t rank, const std::vector<ProofRow>& rows) const {
+    RankClock clock = clocks_[rank];
+    std::int64_t lowest = Ends::kNever, highest = Ends::kForever;
     std::vector<std::int64_t> apart, together;
-    for (const Sample& sample : samples_[rank]) {
-      const Presence& presence = presence_[sample.collective];
-      const std::int64_t start = clock.aligned(sample.start_ns), end = clock.aligned(sample.end_ns);
-      const std::int64_t last = start == presence.last ? presence.last_but_one : presence.last;
-      const std::int64_t first = end == presence.first ? presence.first_but_one : presence.first;
-      if (last == Presence::kNever || first == Presence::kForever) continue;
-      highest = std::min(highest, end - last);   // it left after the others had arrived
-      lowest = std::max(lowest, start - first);  // it arrived before the others left
-      if (const auto& common = common_[sample.collective]) apart.push_back(end - *common);
-      together.push_back(std::max<std::int64_t>(0, presence.first - presence.last));
+    for (const ProofRow& row : rows) {
+      highest = std::min(highest, row.most_ns);
+      lowest = std::max(lowest, row.least_ns);
+      apart.push_back(row.apart_ns);
+      together.push_back(row.together_ns);
     }
     clock.samples = apart.size();
-    if (apart.empty()) return;
     clock.lowest_ns = clock.offset_ns + lowest;
     clock.highest_ns = clock.offset_ns + highest;
     clock.contradicts = lowest > highest;
@@ -217,14 +277,14 @@ class OffsetFinder {
                      static_cast<std::int64_t>(spread);
     if (!clock.contradicts)
       clock.error_ns = std::min(clock.error_ns, std::max({kLeastErrorNs, highest, -lowest}));
+    return clock;
   }
 
-  std::span<const RankSummary> ranks_;
+  const JobLayout& layout_;
   const Matching& matching_;
-  std::vector<RankClock> clocks_;
-  std::vector<std::vector<Sample>> samples_;
-  std::vector<Presence> presence_;
-  std::vector<std::optional<std::int64_t>> common_;
+  Communicator& workers_;
+  std::vector<RankClock> clocks_;                    // of all ranks, equal on all workers
+  std::vector<std::optional<std::int64_t>> common_;  // of the collectives that this worker owns
 };
 
 }  // namespace
@@ -236,9 +296,9 @@ std::int64_t RankClock::aligned(std::int64_t time_ns) const {
          static_cast<std::int64_t>(std::llround(drift * static_cast<double>(time_ns - middle_ns)));
 }
 
-std::vector<RankClock> compute_clock_offsets(std::span<const RankSummary> ranks,
-                                             const Matching& matching) {
-  return OffsetFinder(ranks, matching).run();
+std::vector<RankClock> compute_clock_offsets(const JobLayout& layout, const Matching& matching,
+                                             Communicator& workers) {
+  return OffsetFinder(layout, matching, workers).run();
 }
 
 }  // namespace lanescope::ranks

@@ -2,11 +2,10 @@
 // rank has arrived.
 #pragma once
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "lanescope/ranks/communicator.h"
 #include "lanescope/ranks/match_collectives.h"
-#include "lanescope/ranks/rank_summary.h"
 
 namespace lanescope::ranks {
 
@@ -26,8 +25,16 @@ struct RankClock {
   std::int64_t shift_ns = 0, middle_ns = 0;  // what aligned() subtracts at `middle_ns`
 };
 
-// The reference is the first rank. One entry a rank. O(calls log calls). Any thread.
-std::vector<RankClock> compute_clock_offsets(std::span<const RankSummary> ranks,
-                                             const Matching& matching);
+// The ranks of a job, and the worker that read the file of each: its home.
+struct JobLayout {
+  std::vector<std::uint32_t> home;      // one a rank
+  std::vector<std::int64_t> origin_ns;  // RankSummary::origin_ns
+};
+
+// The reference is the first rank. One entry a rank, on every worker, from the collectives that the
+// workers own. Every worker calls it. Ends of collectives travel from the owner of a collective to the
+// homes of its ranks; what a worker holds is O(its calls + ranks). Results do not depend on the workers.
+std::vector<RankClock> compute_clock_offsets(const JobLayout& layout, const Matching& matching,
+                                             Communicator& workers);
 
 }  // namespace lanescope::ranks

@@ -23,10 +23,10 @@ struct CollectiveRate {
   double algorithm_bandwidth = 0, bus_bandwidth = 0;
 };
 
-// By group, then total time, most first. O(calls). Any thread.
-std::vector<CollectiveRate> compute_collective_rates(std::span<const RankSummary> ranks,
-                                                     const Matching& matching,
-                                                     std::span<const RankClock> clocks);
+// On worker 0, by group, then total time, most first. Every worker calls it. O(calls).
+std::vector<CollectiveRate> compute_collective_rates(const Matching& matching,
+                                                     std::span<const RankClock> clocks,
+                                                     Communicator& workers);
 
 // Arrivals and departures of one collective on the reference's clock; valid: two clocks are known.
 struct Presence {
@@ -35,7 +35,6 @@ struct Presence {
   std::uint32_t last_rank = 0;       // who arrived last
   std::int64_t last_but_one_ns = 0;  // when the last other rank arrived
 };
-Presence presence_of(std::span<const RankSummary> ranks, const MatchedCollective& collective,
-                     std::span<const RankClock> clocks);
+Presence presence_of(const MatchedCollective& collective, std::span<const RankClock> clocks);
 
 }  // namespace lanescope::ranks

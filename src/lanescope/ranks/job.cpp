@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lanescope/analysis/steps.h"
+#include "lanescope/ranks/job_files.h"
 #include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
@@ -49,12 +50,9 @@ class JobMaker {
  public:
   explicit JobMaker(Job job) : job_(std::move(job)) {}
 
-  Job run() {
-    job_.matching = match_collectives(job_.ranks);
-    job_.clocks = compute_clock_offsets(job_.ranks, job_.matching);
-    job_.rates = compute_collective_rates(job_.ranks, job_.matching, job_.clocks);
+  Job run(const std::vector<StepWait>& waits) {
     choose_steps();
-    add_waits();
+    add_waits(waits);
     for (JobStep& step : job_.steps) finish_step(step);
     average();
     remark_matching();
@@ -132,64 +130,16 @@ class JobMaker {
     job_.steps.push_back(std::move(step));
   }
 
-  // The place of a call's step in `steps`, and of its rank in the step; null: not compared.
-  const std::pair<std::size_t, std::size_t>* place_of(const CollectiveMember& member) const {
-    const std::int32_t step = job_.ranks[member.rank].collectives[member.call].step;
-    if (step < 0) return nullptr;
-    const auto found = place_of_.find({member.rank, static_cast<std::size_t>(step)});
-    return found == place_of_.end() ? nullptr : &found->second;
-  }
-
-  // A rank that is late at one collective of a step is late, also if the others' waiting is hidden.
-  void add_lateness(const MatchedCollective& collective) {
-    std::vector<std::int64_t> starts;
-    for (const CollectiveMember& member : collective.members)
-      if (const RankClock& clock = job_.clocks[member.rank]; clock.known && !clock.contradicts)
-        starts.push_back(clock.aligned(job_.ranks[member.rank].collectives[member.call].start_ns));
-    const std::int64_t usual = analysis::lower_median(std::move(starts));
-    for (const CollectiveMember& member : collective.members) {
-      const RankClock& clock = job_.clocks[member.rank];
-      const auto* const place = place_of(member);
-      if (!place || !clock.known || clock.contradicts) continue;
-      std::int64_t& late = job_.steps[place->first].late_ns[place->second];
-      late = std::max(
-          late, clock.aligned(job_.ranks[member.rank].collectives[member.call].start_ns) - usual);
+  void add_waits(const std::vector<StepWait>& waits) {
+    for (const StepWait& wait : waits) {
+      const auto found = place_of_.find({wait.rank, static_cast<std::size_t>(wait.step)});
+      if (found == place_of_.end()) continue;
+      JobStep& step = job_.steps[found->second.first];
+      step.late_ns[found->second.second] = wait.late_ns;
+      RankTimes& times = step.times[found->second.second];
+      times.wait_ns = wait.wait_ns;
+      times.exposed_wait_ns = wait.exposed_wait_ns;
     }
-  }
-
-  void add_waits() {
-    job_.last_arrivals.assign(job_.ranks.size(), 0);
-    for (const MatchedCollective& collective : job_.matching.collectives) {
-      if (!collective.blocking && !collective.one_way) continue;
-      const Presence presence = presence_of(job_.ranks, collective, job_.clocks);
-      if (!presence.valid) continue;
-      std::int64_t error = 0;
-      for (const CollectiveMember& member : collective.members)
-        error = std::max(error, job_.clocks[member.rank].error_ns);
-      if (presence.last_arrival_ns - presence.last_but_one_ns > error)
-        ++job_.last_arrivals[presence.last_rank];
-      if (collective.blocking) add_lateness(collective);
-      for (const CollectiveMember& member : collective.members)
-        if (!collective.one_way || member.rank != collective.members.front().rank)
-          add_wait(member, presence);
-    }
-  }
-
-  // The device waits from its arrival to the last one; what then follows is the transfer. Only the
-  // total of the time in which nothing computed is known, so the transfer counts as exposed first:
-  // the wait is never overstated.
-  void add_wait(const CollectiveMember& member, const Presence& presence) {
-    const auto* const place = place_of(member);
-    const RankClock& clock = job_.clocks[member.rank];
-    if (!place || !clock.known || clock.contradicts) return;
-    RankTimes* const times = &job_.steps[place->first].times[place->second];
-    const CollectiveRecord& call = job_.ranks[member.rank].collectives[member.call];
-    const std::int64_t start = clock.aligned(call.start_ns), length = call.end_ns - call.start_ns;
-    const std::int64_t wait = std::clamp<std::int64_t>(presence.last_arrival_ns - start, 0, length);
-    const std::int64_t exposed =
-        std::clamp<std::int64_t>(call.exposed_ns - (length - wait), 0, wait);
-    times->wait_ns += wait;
-    times->exposed_wait_ns += exposed;
   }
 
   static void finish_step(JobStep& step) {
@@ -222,11 +172,9 @@ class JobMaker {
   }
 
   void remark_matching() {
-    std::vector<std::uint64_t> calls(job_.ranks.size()), matched(job_.ranks.size());
-    for (std::size_t rank = 0; rank < job_.ranks.size(); ++rank)
-      calls[rank] = job_.ranks[rank].collectives.size();
-    for (const MatchedCollective& collective : job_.matching.collectives)
-      for (const CollectiveMember& member : collective.members) ++matched[member.rank];
+    std::vector<std::uint64_t> calls;
+    for (const RankSummary& rank : job_.ranks) calls.push_back(rank.totals.calls);
+    const std::vector<std::uint64_t>& matched = job_.matching.matched;
     std::vector<char> is_other(job_.ranks.size(), 0);
     remark_other_models(calls, matched, is_other);
     for (const Mismatch& mismatch : job_.matching.mismatches)
@@ -311,8 +259,25 @@ std::uint64_t Job::steady_count() const {
 }
 
 Result<Job> build_job(std::vector<RankFile> files) {
-  LANESCOPE_TRY(Job job, make_roster(std::move(files)));
-  return JobMaker(std::move(job)).run();
+  std::vector<PlacedFile> placed;
+  for (std::size_t i = 0; i < files.size(); ++i) placed.push_back({i, std::move(files[i])});
+  SingleWorker worker;
+  return build_job(std::move(placed), worker);
+}
+
+Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers) {
+  LANESCOPE_TRY(DividedJob divided, divide_job(std::move(files), workers));
+  Job job = std::move(divided.job);
+  job.matching = match_collectives(divided.own, divided.layout.home.size(), workers);
+  divided.own.clear();
+  job.clocks = compute_clock_offsets(divided.layout, job.matching, workers);
+  job.rates = compute_collective_rates(job.matching, job.clocks, workers);
+  JobWaits waits = compute_waits(divided.layout, job.matching, job.clocks, workers);
+  if (workers.worker() != 0) return Job();
+  if (workers.workers() > 1) job.matching.collectives.clear();
+  job.last_arrivals = std::move(waits.last_arrivals);
+  job.critical = std::move(waits.critical);
+  return JobMaker(std::move(job)).run(waits.steps);
 }
 
 }  // namespace lanescope::ranks

@@ -11,6 +11,8 @@
 #include "lanescope/base/result.h"
 #include "lanescope/ranks/clock_offsets.h"
 #include "lanescope/ranks/collective_rates.h"
+#include "lanescope/ranks/communicator.h"
+#include "lanescope/ranks/job_waits.h"
 #include "lanescope/ranks/match_collectives.h"
 #include "lanescope/ranks/rank_summary.h"
 
@@ -20,6 +22,12 @@ namespace lanescope::ranks {
 struct RankFile {
   std::string file;
   std::variant<RankSummary, Error> content;
+};
+
+// A file and its place among all files of the job, whichever worker read it.
+struct PlacedFile {
+  std::uint64_t place = 0;
+  RankFile file;
 };
 
 // Something about the files that the reader must know; one line each.
@@ -65,7 +73,7 @@ struct JobStep {
 };
 
 struct Job {
-  std::vector<RankSummary> ranks;     // by rank; one file a rank
+  std::vector<RankSummary> ranks;     // by rank; one file a rank; without groups, kinds and calls
   std::vector<std::int64_t> numbers;  // rank of each
   std::optional<std::int64_t> world_size;
   std::vector<Remark> remarks;
@@ -76,12 +84,17 @@ struct Job {
   std::vector<RankTimes> times;         // one a compared rank: means of the steady ones of `steps`
   std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
   std::vector<CollectiveRate> rates;
+  std::vector<JobCollective> critical;  // that ranks waited in longest
   std::uint64_t steady_count() const;
 };
 
 // The finish step. The order of `files` does not matter: the result is the same for every order.
 // kInvalidArgument: no file has a summary; the message names the first reason. O(calls log calls).
 Result<Job> build_job(std::vector<RankFile> files);
+// The same with the files divided among workers; every worker calls it. The job is on worker 0, without
+// Matching::collectives; elsewhere it is empty. All get the same error. What travels: the summaries
+// without their calls to worker 0, each call to the worker that owns its collective.
+Result<Job> build_job(std::vector<PlacedFile> files, Communicator& workers);
 
 // The rank that a file's name says: "rank3", "rank_3", "rank-3"; a recording's name.
 std::optional<std::int64_t> rank_in_name(std::string_view path);

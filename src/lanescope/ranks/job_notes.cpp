@@ -12,7 +12,6 @@ namespace {
 constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.03,
                  kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
-constexpr std::int64_t kSmallBytes = 1 << 20;
 
 double ms(double ns) { return ns / 1e6; }
 
@@ -66,15 +65,8 @@ void note_small(const Job& job, const Means& means, JobVerdict& verdict) {
   const std::uint64_t steps = job.steady_count();
   if (steps == 0 || job.compared.empty()) return;
   const RankSummary& rank = job.ranks[job.compared.front()];
-  std::uint64_t small = 0;
-  double time = 0;
-  for (const CollectiveRecord& call : rank.collectives) {
-    if (call.step < 0 || !rank.steps[static_cast<std::size_t>(call.step)].steady) continue;
-    const std::int64_t bytes = rank.kinds[call.kind].bytes;
-    if (bytes < 0 || bytes >= kSmallBytes) continue;
-    ++small;
-    time += static_cast<double>(call.exposed_ns);
-  }
+  const std::uint64_t small = rank.totals.small_calls;
+  const auto time = static_cast<double>(rank.totals.small_exposed_ns);
   std::uint64_t own_steps = 0;
   for (const RankStep& step : rank.steps) own_steps += step.steady ? 1 : 0;
   if (own_steps == 0 || small < kManyCollectives * own_steps) return;

@@ -61,10 +61,7 @@ class Judge {
   std::string unknown_because() const {
     if (job_.ranks.size() < 2) return "there is the trace of one rank only";
     if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
-    std::uint64_t blocking = 0;
-    for (const MatchedCollective& collective : job_.matching.collectives)
-      blocking += collective.blocking || collective.one_way ? 1 : 0;
-    if (blocking == 0) return "no collective was found on more than one rank";
+    if (job_.matching.waited_count == 0) return "no collective was found on more than one rank";
     for (const std::uint32_t rank : job_.compared)
       if (!job_.clocks[rank].known || job_.clocks[rank].contradicts)
         return fmt::format("the clock of rank {} could not be aligned", job_.numbers[rank]);

@@ -3,223 +3,178 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
 #include "lanescope/ranks/align_calls.h"
+#include "lanescope/ranks/message.h"
 
 namespace lanescope::ranks {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return out;
-}
+// How a call finds its partners.
+enum class KeyKind : std::uint32_t { kPair, kSequence, kStep };
 
-bool holds(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
-enum class Shape : std::uint8_t {
-  kAll,     // every rank gives and takes the same amount, and waits for every other one
-  kRooted,  // one rank gives or takes: the others need not wait for each other
-  kUneven,  // amounts differ from rank to rank, and all wait for all
-  kSend,
-  kReceive,
-  kUnknown,
+// One call on its way to the worker that owns its key.
+struct SentCall {
+  std::uint32_t group = 0;
+  KeyKind by{};
+  std::int64_t number = 0;  // sequence number or number of the step; 0 of a pair
+  std::int64_t sequence = -1, step_number = -1;
+  CollectiveMember member;
+  auto key() const { return std::tuple(group, by, number); }
+  auto order() const { return std::tuple(group, by, number, member.rank, member.call); }
 };
 
-Shape shape_of(const CollectiveKind& kind) {
-  const std::string name = lower(kind.name);
-  if (name == "send" || name == "isend") return Shape::kSend;
-  if (name == "recv" || name == "irecv") return Shape::kReceive;
-  if (holds(name, "sendrecv") && !kind.has_metadata) return Shape::kUnknown;
-  for (const char* even : {"allreduce", "all_reduce", "allgather", "all_gather", "reducescatter",
-                           "reduce_scatter", "barrier"})
-    if (holds(name, even)) return Shape::kAll;
-  if (holds(name, "alltoall") || holds(name, "all_to_all")) return Shape::kUneven;
-  for (const char* rooted : {"broadcast", "gather", "scatter", "reduce"})
-    if (holds(name, rooted)) return Shape::kRooted;
-  return Shape::kUnknown;
+std::uint64_t mixed(const SentCall& call) {
+  std::uint64_t hash = 1469598103934665603U;
+  for (const std::uint64_t part : {std::uint64_t{call.group}, static_cast<std::uint64_t>(call.by),
+                                   static_cast<std::uint64_t>(call.number)}) {
+    hash ^= part;
+    hash *= 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29;
+  }
+  return hash;
 }
 
-// What calls of one collective have in common. Sizes of an all-to-all, and of a root, may differ.
-std::string signature(const CollectiveKind& kind) {
-  const Shape shape = shape_of(kind);
-  if (shape == Shape::kAll || shape == Shape::kUnknown)
-    return fmt::format("{}/{}/{}/{}", kind.name, kind.dtype, kind.in_elements, kind.out_elements);
-  return fmt::format("{}/{}", kind.name, kind.dtype);
-}
-
-// The same group on several ranks: equal names, and equal lists of ranks where both are known.
-using GroupKey = std::tuple<std::string, std::vector<std::int64_t>>;
-
-struct Call {
-  std::uint32_t call = 0;
-  std::uint32_t sign = 0;  // number of the signature
+// A mismatch on its way to worker 0; what is found and expected are kinds.
+struct SentMismatch {
+  std::uint32_t group = 0, rank = 0, found = 0, expected = 0;
+  std::int64_t number = 0, step = -1;
+  std::uint64_t place = 0;
 };
-struct RankCallsOfGroup {
+
+struct RankCallsOfKey {
   std::uint32_t rank = 0;
-  std::vector<Call> calls;
+  std::span<const SentCall> calls;
 };
 
 class Matcher {
  public:
-  explicit Matcher(std::span<const RankSummary> ranks) : ranks_(ranks) {}
+  Matcher(std::span<OwnRank> own, std::size_t ranks, Communicator& workers)
+      : own_(own), workers_(workers), matched_(ranks) {}
 
   Matching run() {
-    collect();
-    for (auto& [key, members] : calls_) {
-      MatchedGroup group;
-      group.name = std::get<0>(key);
-      for (const RankCallsOfGroup& member : members) group.ranks.push_back(member.rank);
-      describe(members.front(), group);
-      group_ = static_cast<std::uint32_t>(out_.groups.size());
-      out_.groups.push_back(std::move(group));
-      match_group(members);
+    table_ = make_call_table(own_, workers_);
+    std::vector<SentCall> calls = exchange_rows(workers_, sorted_by_owner());
+    std::sort(calls.begin(), calls.end(),
+              [](const SentCall& a, const SentCall& b) { return a.order() < b.order(); });
+    group_matched_.assign(table_.groups.size(), 0);
+    for (std::size_t first = 0; first < calls.size();) {
+      std::size_t end = first + 1;
+      while (end < calls.size() && calls[end].key() == calls[first].key()) ++end;
+      match_key(std::span(calls).subspan(first, end - first));
+      first = end;
     }
-    return std::move(out_);
+    return finish();
   }
 
  private:
-  const CollectiveKind& kind(std::uint32_t rank, std::uint32_t call) const {
-    return ranks_[rank].kinds[ranks_[rank].collectives[call].kind];
-  }
-  const CollectiveRecord& record(std::uint32_t rank, std::uint32_t call) const {
-    return ranks_[rank].collectives[call];
-  }
-  std::int64_t step_number(std::uint32_t rank, std::uint32_t call) const {
-    const std::int32_t step = record(rank, call).step;
-    return step < 0 ? -1 : ranks_[rank].steps[static_cast<std::size_t>(step)].number;
-  }
-
-  void collect() {
-    for (std::uint32_t rank = 0; rank < ranks_.size(); ++rank)
-      for (std::uint32_t call = 0; call < ranks_[rank].collectives.size(); ++call) {
-        const CollectiveKind& what = kind(rank, call);
-        const ProcessGroup& group = ranks_[rank].groups[what.group];
-        auto& members = calls_[{group.name, group.ranks}];
-        if (members.empty() || members.back().rank != rank) members.push_back({rank, {}});
-        const auto sign = static_cast<std::uint32_t>(
-            signs_.try_emplace(signature(what), signs_.size()).first->second);
-        members.back().calls.push_back({call, sign});
-      }
-  }
-
-  void describe(const RankCallsOfGroup& member, MatchedGroup& group) const {
-    const RankSummary& rank = ranks_[member.rank];
-    const ProcessGroup& source = rank.groups[kind(member.rank, member.calls.front().call).group];
-    group.description = source.description;
-    group.size = source.size;
-  }
-
-  void match_group(std::vector<RankCallsOfGroup>& members) {
-    std::size_t total = 0;
-    for (const RankCallsOfGroup& member : members) total += member.calls.size();
-    const std::uint64_t before = matched_;
-    match_pairs(members);
-    if (members.size() > 1) {
-      if (has_sequences(members)) {
-        out_.groups[group_].by_sequence = true;
-        match_by_sequence(members);
-      } else {
-        match_by_order(members);
-      }
+  std::vector<std::vector<SentCall>> sorted_by_owner() {
+    std::vector<std::vector<SentCall>> to(workers_.workers());
+    for (std::size_t i = 0; i < own_.size(); ++i) {
+      RankSummary& summary = own_[i].summary;
+      for (std::uint32_t call = 0; call < summary.collectives.size(); ++call)
+        if (const auto sent = sent_call(i, call)) to[mixed(*sent) % to.size()].push_back(*sent);
+      std::vector<CollectiveRecord>().swap(summary.collectives);
     }
-    out_.groups[group_].matched = matched_ - before;
-    out_.groups[group_].unmatched = total - out_.groups[group_].matched;
+    return to;
   }
 
-  // Sends and receives of a group of two belong to each other in order; in larger groups the trace
-  // does not say who the other one is. Takes them out of `members`.
-  void match_pairs(std::vector<RankCallsOfGroup>& members) {
-    std::vector<std::vector<std::uint32_t>> sends(members.size()), receives(members.size());
-    for (std::size_t i = 0; i < members.size(); ++i)
-      std::erase_if(members[i].calls, [&](const Call& call) {
-        const Shape shape = shape_of(kind(members[i].rank, call.call));
-        if (shape == Shape::kSend) sends[i].push_back(call.call);
-        if (shape == Shape::kReceive) receives[i].push_back(call.call);
-        return shape == Shape::kSend || shape == Shape::kReceive;
-      });
-    if (members.size() == 2)
-      for (const std::size_t from : {std::size_t{0}, std::size_t{1}}) {
-        const std::size_t to = 1 - from;
-        if (sends[from].size() != receives[to].size()) continue;  // some are missing: which?
-        for (std::size_t i = 0; i < sends[from].size(); ++i)
-          add({{members[from].rank, sends[from][i]}, {members[to].rank, receives[to][i]}}, true);
-      }
-    std::erase_if(members, [](const RankCallsOfGroup& member) { return member.calls.empty(); });
-  }
-
-  bool has_sequences(const std::vector<RankCallsOfGroup>& members) const {
-    for (const RankCallsOfGroup& member : members) {
-      std::set<std::int64_t> seen;
-      for (const Call& call : member.calls)
-        if (const std::int64_t number = record(member.rank, call.call).sequence;
-            number < 0 || !seen.insert(number).second)
-          return false;
+  // Nothing: it cannot have a partner.
+  std::optional<SentCall> sent_call(std::size_t own, std::uint32_t call) const {
+    const RankSummary& summary = own_[own].summary;
+    const CollectiveRecord& record = summary.collectives[call];
+    const CollectiveKind& kind = summary.kinds[record.kind];
+    SentCall sent;
+    sent.group = table_.own[own].groups[kind.group];
+    sent.sequence = record.sequence;
+    if (record.step >= 0)
+      sent.step_number = summary.steps[static_cast<std::size_t>(record.step)].number;
+    sent.member = {own_[own].index,
+                   call,
+                   table_.own[own].kinds[record.kind],
+                   record.step,
+                   record.start_ns,
+                   record.end_ns,
+                   record.exposed_ns};
+    const JobGroup& group = table_.groups[sent.group];
+    const CallShape shape = shape_of(kind);
+    if (shape == CallShape::kSend || shape == CallShape::kReceive) {
+      // In a larger group the trace does not say who the other one is.
+      if (group.ranks.size() != 2) return std::nullopt;
+      sent.by = KeyKind::kPair;
+      return sent;
     }
-    return true;
-  }
-
-  void match_by_sequence(const std::vector<RankCallsOfGroup>& members) {
-    std::map<std::int64_t, std::vector<std::pair<std::uint32_t, Call>>> by_number;
-    for (const RankCallsOfGroup& member : members)
-      for (const Call& call : member.calls)
-        by_number[record(member.rank, call.call).sequence].push_back({member.rank, call});
-    for (const auto& [number, calls] : by_number) {
-      std::map<std::uint32_t, std::size_t> votes;
-      for (const auto& [rank, call] : calls) ++votes[call.sign];
-      const std::uint32_t agreed = most(votes);
-      std::vector<CollectiveMember> same;
-      for (const auto& [rank, call] : calls) {
-        if (call.sign == agreed)
-          same.push_back({rank, call.call});
-        else
-          mismatch(rank, call.call, step_number(rank, call.call),
-                   static_cast<std::uint64_t>(number), sign_of(calls, agreed));
-      }
-      add(std::move(same), false);
-    }
-  }
-
-  std::uint32_t most(const std::map<std::uint32_t, std::size_t>& votes) const {
-    return std::max_element(votes.begin(), votes.end(),
-                            [](const auto& a, const auto& b) { return a.second < b.second; })
-        ->first;
-  }
-  std::string sign_of(const std::vector<std::pair<std::uint32_t, Call>>& calls,
-                      std::uint32_t sign) const {
-    for (const auto& [rank, call] : calls)
-      if (call.sign == sign) return kind_text(kind(rank, call.call));
-    return {};
-  }
-
-  // Step by step where steps have numbers, so that a rank which recorded other steps still fits.
-  void match_by_order(const std::vector<RankCallsOfGroup>& members) {
-    std::map<std::int64_t, std::vector<RankCallsOfGroup>> by_step;
-    for (const RankCallsOfGroup& member : members)
-      for (const Call& call : member.calls) {
-        auto& of_step = by_step[step_number(member.rank, call.call)];
-        if (of_step.empty() || of_step.back().rank != member.rank)
-          of_step.push_back({member.rank, {}});
-        of_step.back().calls.push_back(call);
-      }
+    if (group.collective_ranks < 2) return std::nullopt;
+    sent.by = group.has_sequences ? KeyKind::kSequence : KeyKind::kStep;
+    sent.number = group.has_sequences ? sent.sequence : sent.step_number;
     // Launched outside of numbered steps while others are inside: where they belong is unknown.
-    if (by_step.size() > 1) by_step.erase(-1);
-    for (const auto& [step, of_step] : by_step) match_step(step, of_step);
+    if (sent.by == KeyKind::kStep && sent.number < 0 && group.has_steps) return std::nullopt;
+    return sent;
+  }
+
+  void match_key(std::span<const SentCall> calls) {
+    switch (calls.front().by) {
+      case KeyKind::kPair:
+        return match_pairs(calls);
+      case KeyKind::kSequence:
+        return match_sequence(calls);
+      case KeyKind::kStep:
+        return match_step(calls);
+    }
+  }
+
+  CallShape shape(const SentCall& call) const { return shape_of(table_.kinds[call.member.kind]); }
+  std::uint32_t sign(const SentCall& call) const { return table_.signs[call.member.kind]; }
+
+  // Sends and receives of a group of two belong to each other in order.
+  void match_pairs(std::span<const SentCall> calls) {
+    std::vector<const SentCall*> sends[2], receives[2];
+    const std::uint32_t first = calls.front().member.rank;
+    for (const SentCall& call : calls)
+      (shape(call) == CallShape::kSend ? sends : receives)[call.member.rank == first ? 0 : 1]
+          .push_back(&call);
+    for (const std::size_t from : {std::size_t{0}, std::size_t{1}}) {
+      const auto &given = sends[from], &taken = receives[1 - from];
+      if (given.size() != taken.size()) continue;  // some are missing: which?
+      for (std::size_t i = 0; i < given.size(); ++i)
+        add(*given[i], {given[i]->member, taken[i]->member}, true);
+    }
+  }
+
+  void match_sequence(std::span<const SentCall> calls) {
+    std::map<std::uint32_t, std::size_t> votes;
+    for (const SentCall& call : calls) ++votes[sign(call)];
+    const std::uint32_t agreed =
+        std::max_element(votes.begin(), votes.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;
+        })->first;
+    const SentCall& example = *std::find_if(
+        calls.begin(), calls.end(), [&](const SentCall& call) { return sign(call) == agreed; });
+    std::vector<CollectiveMember> same;
+    for (const SentCall& call : calls)
+      if (sign(call) == agreed)
+        same.push_back(call.member);
+      else
+        mismatch(call, call.step_number, static_cast<std::uint64_t>(call.number),
+                 example.member.kind);
+    add(example, std::move(same), false);
   }
 
   // All ranks are aligned with the sequence that most of them have.
-  void match_step(std::int64_t step, const std::vector<RankCallsOfGroup>& members) {
+  void match_step(std::span<const SentCall> calls) {
+    std::vector<RankCallsOfKey> members;
+    for (std::size_t first = 0; first < calls.size();) {
+      std::size_t end = first + 1;
+      while (end < calls.size() && calls[end].member.rank == calls[first].member.rank) ++end;
+      members.push_back({calls[first].member.rank, calls.subspan(first, end - first)});
+      first = end;
+    }
     if (members.size() < 2) return;
     std::map<std::vector<std::uint32_t>, std::size_t> sequences;
-    for (const RankCallsOfGroup& member : members) ++sequences[signs(member)];
+    for (const RankCallsOfKey& member : members) ++sequences[signs(member)];
     const std::vector<std::uint32_t>& agreed =
         std::max_element(sequences.begin(), sequences.end(), [](const auto& a, const auto& b) {
           return std::pair(a.second, a.first.size()) < std::pair(b.second, b.first.size());
@@ -227,52 +182,100 @@ class Matcher {
     const auto example = std::find_if(members.begin(), members.end(),
                                       [&](const auto& member) { return signs(member) == agreed; });
     std::vector<std::vector<CollectiveMember>> places(agreed.size());
-    for (const RankCallsOfGroup& member : members) {
-      const std::vector<std::uint32_t> own = signs(member);
-      const Alignment alignment = align_calls(agreed, own);
+    for (const RankCallsOfKey& member : members) {
+      const Alignment alignment = align_calls(agreed, signs(member));
       for (const auto& [place, at] : alignment.pairs)
-        places[place].push_back({member.rank, member.calls[at].call});
+        places[place].push_back(member.calls[at].member);
       for (const auto& [place, at] : alignment.replaced)
-        mismatch(member.rank, member.calls[at].call, step, place,
-                 kind_text(kind(example->rank, example->calls[place].call)));
+        mismatch(member.calls[at], calls.front().number, place, example->calls[place].member.kind);
     }
-    for (auto& place : places) add(std::move(place), false);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      // The first member's own sequence number, where it has one.
+      if (places[i].size() < 2) continue;
+      const std::uint32_t rank = places[i].front().rank, call = places[i].front().call;
+      const auto source = std::lower_bound(calls.begin(), calls.end(), std::pair(rank, call),
+                                           [](const SentCall& a, const auto& b) {
+                                             return std::pair(a.member.rank, a.member.call) < b;
+                                           });
+      add(*source, std::move(places[i]), false);
+    }
   }
 
-  static std::vector<std::uint32_t> signs(const RankCallsOfGroup& member) {
+  std::vector<std::uint32_t> signs(const RankCallsOfKey& member) const {
     std::vector<std::uint32_t> out;
-    for (const Call& call : member.calls) out.push_back(call.sign);
+    for (const SentCall& call : member.calls) out.push_back(sign(call));
     return out;
   }
 
-  void mismatch(std::uint32_t rank, std::uint32_t call, std::int64_t step, std::uint64_t place,
-                std::string expected) {
-    ++out_.mismatch_count;
-    if (out_.mismatches.size() < kMostMismatches)
-      out_.mismatches.push_back(
-          {group_, rank, step, place, kind_text(kind(rank, call)), std::move(expected)});
+  void mismatch(const SentCall& call, std::int64_t step, std::uint64_t place,
+                std::uint32_t expected) {
+    ++mismatch_count_;
+    if (mismatches_.size() < kMostMismatches)
+      mismatches_.push_back(
+          {call.group, call.member.rank, call.member.kind, expected, call.number, step, place});
   }
 
-  void add(std::vector<CollectiveMember> members, bool one_way) {
+  void add(const SentCall& first, std::vector<CollectiveMember> members, bool one_way) {
     if (members.size() < 2) return;
-    matched_ += members.size();
+    group_matched_[first.group] += members.size();
+    for (const CollectiveMember& member : members) ++matched_[member.rank];
     MatchedCollective matched;
-    matched.group = group_;
-    const CollectiveMember first = members.front();
-    matched.sequence = record(first.rank, first.call).sequence;
-    matched.step = step_number(first.rank, first.call);
+    matched.group = first.group;
+    matched.sequence = first.sequence;
+    matched.step = first.step_number;
     matched.one_way = one_way;
-    const Shape shape = shape_of(kind(first.rank, first.call));
-    matched.blocking = !one_way && (shape == Shape::kAll || shape == Shape::kUneven);
+    const CallShape what = shape(first);
+    matched.blocking = !one_way && (what == CallShape::kAll || what == CallShape::kUneven);
+    waited_count_ += matched.blocking || matched.one_way ? 1 : 0;
     matched.members = std::move(members);
     out_.collectives.push_back(std::move(matched));
   }
 
-  std::span<const RankSummary> ranks_;
-  std::map<GroupKey, std::vector<RankCallsOfGroup>> calls_;
-  std::map<std::string, std::size_t> signs_;
-  std::uint32_t group_ = 0;
-  std::uint64_t matched_ = 0;
+  Matching finish() {
+    MessageWriter own;
+    own.put(mismatch_count_).put(waited_count_).put_rows(mismatches_);
+    own.put_rows(group_matched_).put_rows(matched_);
+    std::vector<SentMismatch> mismatches;
+    std::vector<std::uint64_t> matched_of_group(table_.groups.size());
+    out_.matched.assign(matched_.size(), 0);
+    for (const std::string& message : workers_.gather(own.finish())) {
+      MessageReader in(message);
+      out_.mismatch_count += in.get<std::uint64_t>();
+      out_.waited_count += in.get<std::uint64_t>();
+      for (const SentMismatch& each : in.get_rows<SentMismatch>()) mismatches.push_back(each);
+      add_rows(in.get_rows<std::uint64_t>(), matched_of_group);
+      add_rows(in.get_rows<std::uint64_t>(), out_.matched);
+    }
+    std::stable_sort(mismatches.begin(), mismatches.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.group, a.number) < std::pair(b.group, b.number);
+    });
+    if (mismatches.size() > kMostMismatches) mismatches.resize(kMostMismatches);
+    for (const SentMismatch& each : mismatches)
+      out_.mismatches.push_back({each.group, each.rank, each.step, each.place,
+                                 kind_text(table_.kinds[each.found]),
+                                 kind_text(table_.kinds[each.expected])});
+    for (std::size_t i = 0; i < table_.groups.size(); ++i) {
+      JobGroup& group = table_.groups[i];
+      const bool by_sequence = group.collective_ranks > 1 && group.has_sequences;
+      out_.groups.push_back({std::move(group.name), std::move(group.description), group.size,
+                             std::move(group.ranks), matched_of_group[i],
+                             group.calls - matched_of_group[i], by_sequence});
+    }
+    out_.kinds = std::move(table_.kinds);
+    return std::move(out_);
+  }
+
+  static void add_rows(const std::vector<std::uint64_t>& from, std::vector<std::uint64_t>& into) {
+    for (std::size_t i = 0; i < from.size() && i < into.size(); ++i) into[i] += from[i];
+  }
+
+  std::span<OwnRank> own_;
+  Communicator& workers_;
+  CallTable table_;
+  std::vector<std::uint64_t> matched_;        // one a rank
+  std::vector<std::uint64_t> group_matched_;  // one a group
+  std::vector<SentMismatch> mismatches_;
+  std::uint64_t mismatch_count_ = 0, waited_count_ = 0;
   Matching out_;
 };
 
@@ -284,6 +287,8 @@ std::string kind_text(const CollectiveKind& kind) {
   return fmt::format("{} of {} {}", kind.name, most, kind.dtype.empty() ? "elements" : kind.dtype);
 }
 
-Matching match_collectives(std::span<const RankSummary> ranks) { return Matcher(ranks).run(); }
+Matching match_collectives(std::span<OwnRank> own, std::size_t ranks, Communicator& workers) {
+  return Matcher(own, ranks, workers).run();
+}
 
 }  // namespace lanescope::ranks

@@ -7,13 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/ranks/call_table.h"
+#include "lanescope/ranks/communicator.h"
 #include "lanescope/ranks/rank_summary.h"
 
 namespace lanescope::ranks {
 
-// Indices into the summaries and into RankSummary::collectives of that rank.
+// One rank's part of a collective. Nanoseconds since RankSummary::origin_ns of that rank.
 struct CollectiveMember {
-  std::uint32_t rank = 0, call = 0;
+  std::uint32_t rank = 0, call = 0;  // place among the job's ranks, and in RankSummary::collectives
+  std::uint32_t kind = 0;            // index into Matching::kinds
+  std::int32_t step = -1;            // index into RankSummary::steps; -1: none
+  std::int64_t start_ns = 0, end_ns = 0, exposed_ns = 0;
 };
 
 struct MatchedCollective {
@@ -43,18 +48,24 @@ struct Mismatch {
 };
 
 struct Matching {
-  std::vector<MatchedGroup> groups;            // by name, then ranks
-  std::vector<MatchedCollective> collectives;  // by group, then order of the calls
-  std::vector<Mismatch> mismatches;            // at most kMostMismatches
+  std::vector<MatchedGroup> groups;   // by name, then ranks; counts on worker 0
+  std::vector<CollectiveKind> kinds;  // of the whole job
+  // Those that this worker owns, by group, then order of the calls. One worker alone has all.
+  std::vector<MatchedCollective> collectives;
+  // The rest is on worker 0 only.
+  std::vector<Mismatch> mismatches;  // at most kMostMismatches
   std::uint64_t mismatch_count = 0;
+  std::uint64_t waited_count = 0;      // collectives in which one rank can wait for another
+  std::vector<std::uint64_t> matched;  // one a rank: calls with a partner
 };
 inline constexpr std::size_t kMostMismatches = 16;
 
 // By process group and sequence number where every call of the group has one; else the calls of each
 // step are aligned by (collective, elements, dtype) in launch order. docs/definitions/ranks.md#matching.
-// Each file is one rank: duplicates are left out before. O(calls) where ranks agree; else at most
-// kMostAlignCells cells a rank and step. Any thread.
-Matching match_collectives(std::span<const RankSummary> ranks);
+// Every call travels to the worker that owns its key: (group, sequence number), (group, step), or the
+// group of a send. Every worker calls it. Takes the calls out of `own`. O(calls) where ranks agree; else
+// at most kMostAlignCells cells a rank and step.
+Matching match_collectives(std::span<OwnRank> own, std::size_t ranks, Communicator& workers);
 
 // "allreduce of 16,781,312 BFloat16".
 std::string kind_text(const CollectiveKind& kind);

@@ -143,7 +143,7 @@ class Merger {
 
   // From the start of the last arrival to each rank that is inside the collective at that moment.
   std::uint64_t add_arrows(const MatchedCollective& collective) {
-    const Presence presence = presence_of(job_.ranks, collective, job_.clocks);
+    const Presence presence = presence_of(collective, job_.clocks);
     if (!presence.valid || !collective.blocking) return 0;
     const Place* last = nullptr;
     for (const CollectiveMember& member : collective.members)

@@ -62,6 +62,13 @@ struct HostPart {
   std::int64_t time_ns = 0;
 };
 
+// Sums over a rank's calls, which stay when the calls themselves are given to other workers.
+struct RankCallTotals {
+  std::uint64_t calls = 0;
+  std::uint64_t small_calls = 0;      // of less than 1 MiB, in steady steps
+  std::int64_t small_exposed_ns = 0;  // of these
+};
+
 struct RankSummary {
   std::string file;
   std::optional<std::int64_t> rank, world_size;  // as distributedInfo says
@@ -79,6 +86,9 @@ struct RankSummary {
   std::vector<RankStep> steps;
   std::vector<CollectiveRecord> collectives;  // in launch order
   std::vector<HostPart> host_parts;           // most time first
+  // Set by build_job(), which takes groups, kinds and collectives out. Not in the text of a summary.
+  RankCallTotals totals;
+  std::uint64_t place = 0;  // of the file among the job's files
 };
 
 inline constexpr std::size_t kMostCollectives = 3072, kMostSteps = 128, kMostKinds = 256,

@@ -38,7 +38,9 @@ std::vector<RankFile> read_part_file(const std::string& path) {
   return *std::move(rows);
 }
 
-std::vector<RankFile> read_one(const std::string& path, const ReadRanksOptions& options) {
+}  // namespace
+
+std::vector<RankFile> read_rank_file(const std::string& path, const ReadRanksOptions& options) {
   try {
     if (file_is_part(path)) return read_part_file(path);
     Result<Trace> trace = options.read_trace(path);
@@ -66,8 +68,6 @@ std::vector<std::size_t> largest_first(const std::vector<std::string>& paths) {
   return order;
 }
 
-}  // namespace
-
 std::vector<RankFile> read_rank_files(const std::vector<std::string>& paths,
                                       const ReadRanksOptions& options) {
   const std::vector<std::size_t> order = largest_first(paths);
@@ -78,7 +78,7 @@ std::vector<RankFile> read_rank_files(const std::vector<std::string>& paths,
   const auto work = [&] {
     // Relaxed: the counter only hands out indices; join() publishes the results.
     for (std::size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < order.size();) {
-      found[order[i]] = read_one(paths[order[i]], options);
+      found[order[i]] = read_rank_file(paths[order[i]], options);
       const std::scoped_lock lock(report);
       ++done;
       if (options.progress) options.progress(done, paths.size());

@@ -18,9 +18,14 @@ struct ReadRanksOptions {
   std::function<void(std::size_t done, std::size_t total)> progress;
 };
 
+// One file: its summary, the several of a part, or the reason why there is none. Any thread.
+std::vector<RankFile> read_rank_file(const std::string& path, const ReadRanksOptions& options);
+
+// Indices into `paths`, the largest file first, so that it does not end alone.
+std::vector<std::size_t> largest_first(const std::vector<std::string>& paths);
+
 // In the order of `paths`, whatever thread read which: the result is the same for any number of
-// workers. Part files add several. The largest file goes first, so that it does not end alone. Memory:
-// one trace a worker, and the summaries. Never fails as a whole.
+// workers. Part files add several. Memory: one trace a worker, and the summaries. Never fails as a whole.
 std::vector<RankFile> read_rank_files(const std::vector<std::string>& paths,
                                       const ReadRanksOptions& options);
 

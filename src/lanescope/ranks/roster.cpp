@@ -44,10 +44,13 @@ struct Candidate {
 class Roster {
  public:
   Result<Job> run(std::vector<RankFile> files) {
-    std::sort(files.begin(), files.end(),
-              [](const RankFile& a, const RankFile& b) { return a.file < b.file; });
+    std::vector<RankFile*> by_name;
+    for (RankFile& file : files) by_name.push_back(&file);
+    std::stable_sort(by_name.begin(), by_name.end(),
+                     [](const RankFile* a, const RankFile* b) { return a->file < b->file; });
     const Error* first_error = nullptr;
-    for (RankFile& file : files) {
+    for (RankFile* const each : by_name) {
+      RankFile& file = *each;
       if (const Error* error = std::get_if<Error>(&file.content)) {
         if (!first_error) first_error = error;
         remark(RemarkKind::kUnreadable,

@@ -57,7 +57,7 @@ void write_ranks(JsonWriter& json, const Job& job) {
     json.text("host", rank.host_name).text("device", rank.device);
     const bool is_compared = compared < job.compared.size() && job.compared[compared] == i;
     json.boolean("compared", is_compared);
-    json.integer("collectives", rank.collectives.size())
+    json.integer("collectives", rank.totals.calls)
         .integer("unlinked_collectives", rank.unlinked_collectives)
         .integer("dropped_collectives", rank.dropped_collectives)
         .integer("last_arrivals", job.last_arrivals[i]);
@@ -196,7 +196,7 @@ std::string ranks_csv(const Job& job) {
     out += clock.known && !clock.contradicts
                ? fmt::format(",{},{}", clock.offset_ns, clock.error_ns)
                : std::string(",,");
-    out += fmt::format(",{},{}\n", rank.collectives.size(), job.last_arrivals[i]);
+    out += fmt::format(",{},{}\n", rank.totals.calls, job.last_arrivals[i]);
   }
   return out;
 }

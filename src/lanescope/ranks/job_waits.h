@@ -1,0 +1,43 @@
+// Who waited for whom in the matched collectives, once the clocks are known.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lanescope/ranks/clock_offsets.h"
+#include "lanescope/ranks/communicator.h"
+#include "lanescope/ranks/match_collectives.h"
+
+namespace lanescope::ranks {
+
+// What a rank waited in a step, and how late it was there. docs/definitions/ranks.md#waits.
+struct StepWait {
+  std::uint32_t rank = 0;
+  std::int32_t step = -1;    // index into RankSummary::steps
+  std::int64_t late_ns = 0;  // the largest start after the median start of all; at least 0
+  std::int64_t wait_ns = 0, exposed_wait_ns = 0;
+};
+
+// One collective that ranks waited in.
+struct JobCollective {
+  std::uint32_t group = 0, kind = 0;       // indices into Matching::groups and Matching::kinds
+  std::uint32_t last_rank = 0, ranks = 0;  // who came last; how many took part
+  std::int64_t step = -1, sequence = -1;
+  std::int64_t spread_ns = 0;        // from the first arrival to the last
+  std::int64_t together_ns = 0;      // from the last arrival to the first departure; at least 0
+  std::int64_t exposed_wait_ns = 0;  // of all ranks together
+  std::int64_t error_ns = 0;         // the largest error of its ranks' clocks
+};
+inline constexpr std::size_t kMostCritical = 16;
+
+struct JobWaits {
+  std::vector<std::uint64_t> last_arrivals;  // one a rank: collectives at which it came last, alone
+  std::vector<StepWait> steps;               // by rank and step
+  std::vector<JobCollective> critical;       // most exposed wait first; at most kMostCritical
+};
+
+// The result is on worker 0. Every worker calls it. O(calls) on each.
+JobWaits compute_waits(const JobLayout& layout, const Matching& matching,
+                       std::span<const RankClock> clocks, Communicator& workers);
+
+}  // namespace lanescope::ranks
