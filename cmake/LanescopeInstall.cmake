@@ -1,8 +1,8 @@
 # CMake install: find_package(lanescope) gives lanescope::profiler and every layer below it; the command goes to bin/.
 include(CMakePackageConfigHelpers)
 get_property(libraries GLOBAL PROPERTY LANESCOPE_LIBRARIES)
-# The command is a program, `server` is its page, `sql` answers its queries and `testing` is for our own tests: none is for programs to link.
-list(REMOVE_ITEM libraries lanescope_cli lanescope_server lanescope_sql lanescope_testing)
+# The command is a program, `ranks_mpi` is for another one, `server` is its page, `sql` answers its queries and `testing` is for our own tests: none is for programs to link.
+list(REMOVE_ITEM libraries lanescope_cli lanescope_ranks_mpi lanescope_server lanescope_sql lanescope_testing)
 # Installed shared libraries find each other wherever the prefix is moved to; the observer finds the torch it was built for.
 if(TARGET lanescope_record_cupti)
   set_target_properties(lanescope_record_cupti PROPERTIES INSTALL_RPATH "$ORIGIN")

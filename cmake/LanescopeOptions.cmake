@@ -175,6 +175,20 @@ endif()
 lanescope_optional(CUPTI "the GPU recorder (CUPTI)" "${LANESCOPE_CUPTI_INCLUDE_DIRS}" "${LANESCOPE_CUPTI_INCLUDE_DIRS}"
                    "pip install nvidia-cuda-cupti nvidia-cuda-runtime nvidia-nvtx, or install a CUDA toolkit (12.0 or newer)")
 
+# A second program, lanescope-mpi; the others never link MPI. Its C interface is enough, as a system header.
+if(NOT LANESCOPE_SANITIZE MATCHES "thread")  # Open MPI itself has races that ThreadSanitizer reports
+  find_package(MPI QUIET COMPONENTS C)
+endif()
+lanescope_optional(MPI "many machines: lanescope-mpi (MPI)" "${MPI_C_FOUND}" "${MPI_C_VERSION}"
+                   "Debian: apt-get install libopenmpi-dev openmpi-bin")
+if(LANESCOPE_WITH_MPI_FOUND)
+  add_library(lanescope_mpi_c INTERFACE)
+  target_include_directories(lanescope_mpi_c SYSTEM INTERFACE ${MPI_C_INCLUDE_DIRS})
+  # Without the C++ interface, which MPI 3 removed and Open MPI's header still declares.
+  target_compile_definitions(lanescope_mpi_c INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(lanescope_mpi_c INTERFACE MPI::MPI_C)
+endif()
+
 if(LANESCOPE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)

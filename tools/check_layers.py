@@ -21,12 +21,13 @@ MAY_USE = {
     "simulate": ["analysis"],
     "explain": ["simulate"],
     "ranks": ["explain"],
+    "ranks_mpi": ["ranks"],
     "view": ["explain"],
     "report": ["view", "ranks"],
     "profiler": ["record", "format", "report"],
     "sql": ["report"],
     "server": ["report", "view", "format"],
-    "cli": ["profiler", "format", "report", "record", "record_cupti", "sample", "server", "sql"],
+    "cli": ["profiler", "format", "report", "record", "record_cupti", "sample", "server", "sql", "ranks_mpi"],
     "testing": ["codec", "model"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]lanescope/([^/">]+)/')

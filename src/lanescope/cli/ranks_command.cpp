@@ -8,24 +8,24 @@
 
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/progress.h"
+#include "lanescope/cli/ranks_report.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/format/read_trace.h"
-#include "lanescope/ranks/job_verdict.h"
+#include "lanescope/ranks/job.h"
 #include "lanescope/ranks/part_file.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
 #include "lanescope/record/range.h"
-#include "lanescope/report/ranks_text.h"
 
 namespace lanescope::cli {
 namespace {
 
 struct RanksFlags {
   std::vector<std::string> paths;
-  std::string shard, output_path;
+  std::string shard;
   std::optional<std::int64_t> jobs;
-  bool json = false, csv = false, force = false;
+  RanksReport report;
 };
 
 struct Shard {
@@ -72,28 +72,22 @@ int run_ranks(const RanksFlags& flags, Output& output) {
                        fmt::format("--shard expects I/N with I from 0 to N - 1, such as 0/4; "
                                    "found '{}'",
                                    flags.shard));
-  if (flags.shard.empty() != flags.output_path.empty())
+  if (!flags.shard.empty() && flags.report.output_path.empty())
     return ranks_usage(output,
                        "--shard I/N and -o FILE belong together: one says which files, the other "
                        "where their summaries go");
-  if (!flags.output_path.empty())
-    if (const auto target = check_target(flags.output_path, flags.force); !target)
-      return ranks_usage(output, "-o: " + message_of(target.error()));
+  if (const int code = check_report_target(flags.report, output); code != kOk) return code;
   auto files = ranks::find_rank_files(flags.paths, format::format_endings());
   if (!files) return ranks_usage(output, message_of(files.error()));
   auto read = read_files(ranks::shard_of(*files, shard->index, shard->count), flags, output);
-  if (!flags.output_path.empty())
-    return save_text(ranks::write_part(read), flags.output_path, output);
+  if (!flags.shard.empty())
+    return save_text(ranks::write_part(read), flags.report.output_path, output);
 
   RecordFunction stage("ranks: job");
   const Result<ranks::Job> job = ranks::build_job(std::move(read));
   if (!job) return ranks_usage(output, message_of(job.error()));
-  const ranks::JobVerdict verdict = ranks::judge_job(*job);
   stage.end();
-  output.write(flags.json  ? report::ranks_json(*job, verdict)
-               : flags.csv ? report::ranks_csv(*job)
-                           : report::ranks_text(*job, verdict));
-  return kOk;
+  return print_job(*job, flags.report, output);
 }
 
 }  // namespace
@@ -106,8 +100,8 @@ void add_ranks_command(CommandLine& line) {
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
                     "parts that --shard wrote");
   CLI::Option* json =
-      command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
-  CLI::Option* csv = command.switch_flag("--csv", &flags->csv, "CSV, a line a rank");
+      command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
+  CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
   json->excludes(csv);
   command.number_flag("--jobs,-j", &flags->jobs, 1, 1024,
                       "files to read at a time (default: one a core); each needs the memory of a "
@@ -115,9 +109,10 @@ void add_ranks_command(CommandLine& line) {
   command.text_flag("--shard", &flags->shard, "I/N",
                     "read only every N-th file, from the I-th on, and write what is needed of them "
                     "to -o");
-  command.text_flag("-o,--output", &flags->output_path, "FILE",
-                    "with --shard: where to write, such as part0.lsranks", {Completes::kFile});
-  command.switch_flag("--force", &flags->force, "with -o: overwrite an existing file");
+  command.text_flag("-o,--output", &flags->report.output_path, "FILE",
+                    "where to write the answer; with --shard the summaries, such as part0.lsranks",
+                    {Completes::kFile});
+  command.switch_flag("--force", &flags->report.force, "with -o: overwrite an existing file");
   command.epilogue(R"(Examples:
   lanescope ranks traces/                                     every rank's trace in a folder
   lanescope ranks 'traces/step100_rank*.json.gz' --json

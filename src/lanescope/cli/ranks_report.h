@@ -1,0 +1,22 @@
+// What `lanescope ranks` and `lanescope-mpi ranks` print of a finished job.
+#pragma once
+#include <string>
+
+#include "lanescope/cli/output.h"
+#include "lanescope/ranks/job.h"
+
+namespace lanescope::cli {
+
+struct RanksReport {
+  bool json = false, csv = false;  // neither: text
+  std::string output_path;         // empty: standard output
+  bool force = false;              // overwrite output_path
+};
+
+// Where the answer will go can be written; one line and an exit code, if not.
+int check_report_target(const RanksReport& report, Output& output);
+
+// Judges the job and prints it. Returns the exit code.
+int print_job(const ranks::Job& job, const RanksReport& report, Output& output);
+
+}  // namespace lanescope::cli

@@ -1,0 +1,47 @@
+// Gives the files of a job to the workers one by one: who is ready gets the next one, so that a large
+// file delays nobody but the worker that reads it.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lanescope::ranks_mpi {
+
+// Worker 0 keeps the list and reads files itself; a thread of it answers the others, and while it lives
+// no other thread of worker 0 may call MPI. Every worker makes one, and calls next() until it is empty.
+class FileHandout {
+ public:
+  // `order`: the files in the order of handing out, indices into the list that all workers know.
+  FileHandout(std::uint32_t worker, std::uint32_t workers, std::vector<std::size_t> order);
+  ~FileHandout();
+  FileHandout(const FileHandout&) = delete;
+  FileHandout& operator=(const FileHandout&) = delete;
+
+  // The next file of this worker; nothing: all are given out.
+  std::optional<std::size_t> next();
+
+ private:
+  void answer_others();
+  std::int64_t take(std::uint32_t worker);
+
+  std::uint32_t worker_, workers_;
+  std::vector<std::size_t> order_;
+  std::atomic<std::size_t> given_{0};
+  std::thread answering_;  // worker 0 only
+};
+
+// While it lives: when MPI ends this process because another one was lost, it says on standard error what
+// each worker was reading. For worker 0, one a process; handles SIGTERM. `paths` must live longer.
+class LostWorkerReport {
+ public:
+  LostWorkerReport(std::uint32_t workers, const std::vector<std::string>& paths);
+  ~LostWorkerReport();
+  LostWorkerReport(const LostWorkerReport&) = delete;
+  LostWorkerReport& operator=(const LostWorkerReport&) = delete;
+};
+
+}  // namespace lanescope::ranks_mpi
