@@ -2,6 +2,7 @@
 """Does the time of `lanescope explain` grow with the trace, or faster?
 
     python3 bench/explain_scale.py trace.json.gz [--sizes 60,125,250,500,1000] [--runs 5]
+    python3 bench/explain_scale.py trace.json.gz --ask "whatif --change 'cpu 2x'"      the same for another command
 
 Makes longer traces out of a real one, as if the program had run on: all steps again and again, with times, step numbers,
 correlation ids and the other ids shifted. Each is timed and deleted before the next is made. `lanescope info`, which loads
@@ -19,6 +20,7 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -158,12 +160,14 @@ def main() -> int:
     parser.add_argument("--folder", help="where the traces are made (default: the system's folder for temporary files)")
     parser.add_argument("--most-exponent", type=float, default=1.15, help="what still counts as linear (default: %(default)s)")
     parser.add_argument("--most-beyond", type=float, help="seconds that explain may take beyond loading the smallest trace")
+    parser.add_argument("--ask", default="explain", help="the command and its options that are timed (default: %(default)s)")
     arguments = parser.parse_args()
     command = find_command()
+    asked, *options = shlex.split(arguments.ask)
     base = Repeated(arguments.trace)
     print(f"{os.path.basename(arguments.trace)}: {base.events:,} events, {base.steps or 'no'} marked steps; "
           f"medians of {arguments.runs} pairs")
-    print(f"{'MB':>8}{'events':>12}{'copies':>8}{'load s':>10}{'explain s':>11}{'beyond s':>10}{'us/event':>10}")
+    print(f"{'MB':>8}{'events':>12}{'copies':>8}{'load s':>10}{asked + ' s':>11}{'beyond s':>10}{'us/event':>10}")
     rows = []
     for wanted in (float(size) for size in arguments.sizes.split(",")):
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
@@ -172,16 +176,16 @@ def main() -> int:
             os.sync()  # what is still to be written would be timed with the first runs
             pairs = []
             for turn in range(arguments.runs):
-                order = ["info", "explain"] if turn % 2 == 0 else ["explain", "info"]
-                pairs.append({name: timed([command, name, path]) for name in order})
-        load, full = (statistics.median(pair[name] for pair in pairs) for name in ("info", "explain"))
-        beyond = statistics.median(pair["explain"] - pair["info"] for pair in pairs)
+                order = ["info", asked] if turn % 2 == 0 else [asked, "info"]
+                pairs.append({name: timed([command, name, path, *(options if name == asked else [])]) for name in order})
+        load, full = (statistics.median(pair[name] for pair in pairs) for name in ("info", asked))
+        beyond = statistics.median(pair[asked] - pair["info"] for pair in pairs)
         events = base.events * copies
         rows.append((size / 1e6, load, full, beyond))
         print(f"{size / 1e6:>8.1f}{events:>12,}{copies:>8}{load:>10.3f}{full:>11.3f}{beyond:>10.3f}"
               f"{beyond / events * 1e6:>10.3f}", flush=True)
     exponents = [slope([(row[0], row[column]) for row in rows]) for column in (1, 2, 3)]
-    print("exponent of load {:.3f}, of explain {:.3f}, of explain beyond load {:.3f}".format(*exponents))
+    print("exponent of load {:.3f}, of {asked} {:.3f}, of {asked} beyond load {:.3f}".format(*exponents, asked=asked))
     good = len(rows) < 2 or max(exponents[1:]) <= arguments.most_exponent
     if arguments.most_beyond is not None:
         good = good and rows[0][3] <= arguments.most_beyond
