@@ -21,7 +21,7 @@ from lanescope import _core, profile
 
 CPU = [lanescope.ProfilerActivity.CPU]
 TOOL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "print_python_layout.c"
-KNOWN = (3, 9) <= sys.version_info[:2] <= (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+KNOWN = (3, 9) <= sys.version_info[:2] <= (3, 15) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 needs_samples = pytest.mark.skipif(not KNOWN, reason="this Python's stacks are not sampled")
 
 

@@ -236,7 +236,7 @@ void add_sample_command(CommandLine& line) {
   lanescope sample --pid 4711 --seconds 10 --svg flame.svg
   lanescope sample --pid 4711 -o now.json.gz && lanescope view now.json.gz
 
-The process is neither stopped nor changed. It must be CPython 3.9 to 3.14; reading it needs the right to trace it (the
+The process is neither stopped nor changed. It must be CPython 3.9 to 3.15; reading it needs the right to trace it (the
 same user, or root). Without -o, --speedscope and --svg it prints folded stacks: "outermost;...;innermost samples".
 Stacks of threads that wait count as well.
 )");

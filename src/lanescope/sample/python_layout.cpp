@@ -95,17 +95,18 @@ constexpr PythonLayout kPython312 = {
 };
 
 // _Py_DebugOffsets: 8 bytes of text, then numbers of 64 bits. The places of those that are needed,
-// counted in numbers; 3.14 has more of them in between.
+// counted in numbers; later versions have more of them in between. `thread_id`: inside `thread`.
 struct DebugPlaces {
-  std::uint32_t version, interpreter, thread, frame, code, unicode;
+  std::uint32_t version, interpreter, thread, thread_id, frame, code, unicode;
 };
-constexpr DebugPlaces kPlaces313 = {0x030d, 6, 19, 28, 34, 67};
-constexpr DebugPlaces kPlaces314 = {0x030e, 6, 22, 31, 39, 77};
-constexpr std::size_t kDebugNumbers = 84;
+constexpr DebugPlaces kPlaces313 = {0x030d, 6, 19, 5, 28, 34, 67};
+constexpr DebugPlaces kPlaces314 = {0x030e, 6, 22, 5, 31, 39, 77};
+constexpr DebugPlaces kPlaces315 = {0x030f, 6, 22, 8, 39, 47, 89};
+constexpr std::size_t kDebugNumbers = 96;
 
 Error unknown_version(std::uint32_t version_hex) {
   return Error{Errc::kUnsupported,
-               fmt::format("expected Python 3.9 to 3.14, found {}.{}; its stacks are not sampled",
+               fmt::format("expected Python 3.9 to 3.15, found {}.{}; its stacks are not sampled",
                            version_hex >> 24, version_hex >> 16 & 0xff)};
 }
 
@@ -121,9 +122,9 @@ Result<PythonLayout> layout_from(const std::array<std::uint64_t, kDebugNumbers>&
   layout.threads_head = at(places.interpreter + 3);
   layout.thread_next = at(places.thread + 2);
   layout.frame = at(places.thread + 4);
-  layout.pthread = at(places.thread + 5);
-  layout.native_id = at(places.thread + 6);
-  layout.chunk = at(places.thread + 7);
+  layout.pthread = at(places.thread + places.thread_id);
+  layout.native_id = at(places.thread + places.thread_id + 1);
+  layout.chunk = at(places.thread + places.thread_id + 2);
   layout.chunk_top = layout.chunk + 8;
   layout.frame_bytes = std::min(at(places.frame), 128u);
   layout.frame_previous = at(places.frame + 1);
@@ -192,7 +193,7 @@ Result<PythonLayout> find_layout(ProcessMemory& memory, std::uint64_t runtime,
   if (!has_table) {
     if (version_hex == 0)
       return Error{Errc::kUnsupported,
-                   "expected Python 3.9 to 3.14, found an interpreter that does not say its "
+                   "expected Python 3.9 to 3.15, found an interpreter that does not say its "
                    "version; its stacks are not sampled"};
     return layout_of_version(version_hex);
   }
@@ -200,7 +201,7 @@ Result<PythonLayout> find_layout(ProcessMemory& memory, std::uint64_t runtime,
     return Error{Errc::kUnsupported,
                  "expected a Python with a GIL, found a free-threaded one; its stacks are not "
                  "sampled"};
-  for (const DebugPlaces& places : {kPlaces313, kPlaces314})
+  for (const DebugPlaces& places : {kPlaces313, kPlaces314, kPlaces315})
     if (numbers[1] >> 16 == places.version) return layout_from(numbers, places);
   return unknown_version(static_cast<std::uint32_t>(numbers[1]));
 }
