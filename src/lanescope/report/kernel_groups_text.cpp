@@ -7,12 +7,12 @@
 #include "lanescope/analysis/operator_inputs.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/hardware_use_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
 namespace lanescope::report {
 
-using analysis::HardwareUse;
 using analysis::KernelGroup;
 using analysis::WorkClass;
 using explain::Facts;
@@ -56,38 +56,6 @@ double bandwidth(const KernelGroup& group) {
          static_cast<double>(std::max<std::int64_t>(group.total_ns, 1));
 }
 
-std::string use_text(const HardwareUse& use) {
-  const auto percent = [](const std::optional<double>& ratio) {
-    return ratio ? format_percent(*ratio, 1) : std::string("-");
-  };
-  const auto rate = [](const std::optional<double>& bytes_per_second) {
-    return bytes_per_second ? fmt::format("{:.1f}", *bytes_per_second / 1e9) : std::string("-");
-  };
-  return fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", percent(use.sm_active_ratio),
-                     percent(use.tensor_active_ratio), rate(use.dram_read_bytes_per_second),
-                     rate(use.dram_write_bytes_per_second), percent(use.dram_peak_ratio),
-                     format_count(use.sample_count));
-}
-
-void write_use(JsonWriter& json, const HardwareUse& use) {
-  json.begin_object("hardware")
-      .integer("sample_count", use.sample_count)
-      .integer("sampled_ns", use.sampled_ns);
-  const auto real = [&](const char* name, const std::optional<double>& value) {
-    if (value)
-      json.real(name, *value);
-    else
-      json.null(name);
-  };
-  real("sm_active_ratio", use.sm_active_ratio);
-  real("tensor_active_ratio", use.tensor_active_ratio);
-  real("dram_read_bytes_per_second", use.dram_read_bytes_per_second);
-  real("dram_write_bytes_per_second", use.dram_write_bytes_per_second);
-  real("dram_peak_ratio", use.dram_peak_ratio);
-  real("dram_bytes_per_call", use.dram_bytes_per_call);
-  json.end_object();
-}
-
 std::int64_t busy_of(const Facts& facts) {
   return facts.wall.partition.wall_ns - facts.wall.partition.idle_ns;
 }
@@ -108,9 +76,7 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
   out += long_step_line(facts);
   out += fmt::format("\n{:>9}{:>13}{:>9}{:>12}{:>12}{:>12}{:>12}", "calls", "time", "of busy",
                      "median", "MAD", "p95", "longest");
-  if (!uses.empty())
-    out += fmt::format("{:>8}{:>8}{:>11}{:>11}{:>9}{:>9}", "SMs", "tensor", "read GB/s",
-                       "write GB/s", "of peak", "samples");
+  if (!uses.empty()) out += hardware_use_header();
   out += "  work\n";
   for (std::size_t i = 0; i < groups.size() && i < most; ++i) {
     const KernelGroup& group = groups[i];
@@ -120,7 +86,7 @@ std::string kernel_groups_text(const Facts& facts, const std::vector<KernelGroup
         format_percent(static_cast<double>(group.busy_ns), static_cast<double>(busy_of(facts))),
         format_time_ns(group.median_ns), format_time_ns(group.mad_ns), format_time_ns(group.p95_ns),
         format_time_ns(group.longest_ns));
-    if (!uses.empty()) out += use_text(uses[i]);
+    if (!uses.empty()) out += hardware_use_cells(uses[i]);
     out += "  " + one_line(names::readable_kernel_name(trace.name(group.median_call)));
     if (group.work == WorkClass::kCopy)
       out += fmt::format(", {} at {:.1f} GB/s", format_size(group.bytes), bandwidth(group));
@@ -169,7 +135,7 @@ std::string kernel_groups_json(const Facts& facts, const std::vector<KernelGroup
     json.integer("longest_ns", group.longest_ns);
     json.integer("bytes", group.bytes);
     json.integer("median_event_index", raw(group.median_call));
-    if (!uses.empty()) write_use(json, uses[i]);
+    if (!uses.empty()) write_hardware_use(json, uses[i]);
     json.end_object();
   }
   json.end_array();

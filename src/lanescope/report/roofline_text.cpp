@@ -4,8 +4,10 @@
 
 #include "lanescope/analysis/operator_inputs.h"
 #include "lanescope/analysis/roofline_rows.h"
+#include "lanescope/analysis/roofline_use.h"
 #include "lanescope/names/kernel_name.h"
 #include "lanescope/report/explain_words.h"
+#include "lanescope/report/hardware_use_text.h"
 #include "lanescope/report/json_writer.h"
 #include "lanescope/report/text_format.h"
 
@@ -75,7 +77,18 @@ const char* above_peak_text(RooflineClass kind) {
                "not this GPU's";
 }
 
-// The last column of a row.
+constexpr const char* kMeasuredColumns =
+    "\n  TFLOP/s, GB/s, limit and the column after it are the model from shapes. From \"moved\" on "
+    "the columns\n  are measured by the GPU's counters: moved is measured bytes over those of the "
+    "model, the others\n  are as in lanescope kernels. - is said on fewer than 5 samples.\n";
+
+std::string measured_cells(const RooflineRow& row, const analysis::HardwareUse& use) {
+  const auto moved = analysis::moved_ratio(row, use);
+  return fmt::format("{:>8}", moved ? fmt::format("{:.2f}x", *moved) : "-") +
+         hardware_use_cells(use);
+}
+
+// The last column of the model.
 std::string limit_cell(const Roofline& roofline, const RooflineRow& row) {
   if (!roofline.spec) return percent(row.of_best_ratio);
   return row.is_above_peak ? "> peak" : percent(row.achieved_ratio);
@@ -124,19 +137,22 @@ std::string roofline_text(const Facts& facts, const Roofline& roofline, std::siz
     return out +
            "\nNone of the operators with GPU work is one that a roofline knows "
            "(docs/definitions/kernels.md#roofline).\n";
+  const auto uses = measure_roofline_rows(*facts.trace, facts.device().timeline, roofline, rows);
+  if (!uses.empty()) out += kMeasuredColumns;
   const char* last = roofline.spec ? "achieved" : "of best";
-  out += fmt::format("\n  {}{}{:>7}{:>12}{:>12}{:>9}{:>9}  {:<8}{:>9}  kernel\n",
+  out += fmt::format("\n  {}{}{:>7}{:>12}{:>12}{:>9}{:>9}  {:<8}{:>9}{}  kernel\n",
                      pad_right("operator", kOperatorWidth + 1), pad_right("shapes", kShapesWidth),
-                     "calls", "time", "median", "TFLOP/s", "GB/s", "limit", last);
+                     "calls", "time", "median", "TFLOP/s", "GB/s", "limit", last,
+                     uses.empty() ? "" : fmt::format("{:>8}", "moved") + hardware_use_header());
   for (std::size_t i = 0; i < rows.size() && i < most; ++i) {
     const RooflineRow& row = rows[i];
     out += fmt::format(
-        "  {} {}{:>7}{:>12}{:>12}{:>9.1f}{:>9.0f}  {:<8}{:>9}  {}\n",
+        "  {} {}{:>7}{:>12}{:>12}{:>9.1f}{:>9.0f}  {:<8}{:>9}{}  {}\n",
         pad_right(shorten(one_line(facts.trace->name(row.op)), kOperatorWidth), kOperatorWidth),
         pad_right(shorten(one_line(shapes_of(facts, row.op)), kShapesWidth - 1), kShapesWidth),
         format_count(row.calls), format_time_ns(row.time_ns), format_time_ns(row.median_ns),
         row.flops_per_s / 1e12, row.bytes_per_s / 1e9, roofline_class_name(row.kind),
-        limit_cell(roofline, row),
+        limit_cell(roofline, row), uses.empty() ? "" : measured_cells(row, uses[i]),
         shorten(one_line(names::readable_kernel_name(facts.trace->name(row.kernel))),
                 kKernelWidth));
   }
@@ -170,7 +186,7 @@ void device_json(JsonWriter& json, const Facts& facts, const Roofline& roofline)
 }
 
 void row_json(JsonWriter& json, const Facts& facts, const Roofline& roofline,
-              const RooflineRow& row) {
+              const RooflineRow& row, const analysis::HardwareUse* use) {
   const analysis::OperatorWork& work = roofline.works[row.work];
   json.begin_object();
   json.text("operator", facts.trace->name(row.op));
@@ -189,6 +205,10 @@ void row_json(JsonWriter& json, const Facts& facts, const Roofline& roofline,
   ratio_or_null(json, "achieved_ratio", row.achieved_ratio);
   json.boolean("is_above_peak", row.is_above_peak);
   ratio_or_null(json, "of_best_ratio", row.of_best_ratio);
+  if (use) {
+    ratio_or_null(json, "moved_ratio", analysis::moved_ratio(row, *use));
+    write_hardware_use(json, *use);
+  }
   json.end_object();
 }
 
@@ -220,8 +240,10 @@ std::string roofline_json(const Facts& facts, const Roofline& roofline) {
   }
   json.end_object();
   json.begin_array("rows");
-  for (const RooflineRow& row : compute_roofline_rows(*facts.trace, roofline))
-    row_json(json, facts, roofline, row);
+  const auto rows = compute_roofline_rows(*facts.trace, roofline);
+  const auto uses = measure_roofline_rows(*facts.trace, facts.device().timeline, roofline, rows);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    row_json(json, facts, roofline, rows[i], uses.empty() ? nullptr : &uses[i]);
   json.end_array();
   return json.take();
 }

@@ -1,0 +1,15 @@
+// Columns of tables and members of JSON for what hardware counters say of kernels and operators.
+#pragma once
+#include <string>
+
+#include "lanescope/analysis/hardware_use.h"
+#include "lanescope/report/json_writer.h"
+
+namespace lanescope::report {
+
+std::string hardware_use_header();
+std::string hardware_use_cells(const analysis::HardwareUse& use);  // as wide as the header
+// An object "hardware"; null is what was not measured, or on too few samples.
+void write_hardware_use(JsonWriter& json, const analysis::HardwareUse& use);
+
+}  // namespace lanescope::report
