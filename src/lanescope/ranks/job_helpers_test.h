@@ -36,10 +36,17 @@ class DrawnRank {
     summary_.steps.push_back(step);
     return *this;
   }
+  // The group of the calls that follow.
+  DrawnRank& in_group(const std::string& name, std::int64_t size) {
+    for (group_ = 0; group_ < summary_.groups.size(); ++group_)
+      if (summary_.groups[group_].name == name) return *this;
+    summary_.groups.push_back({name, "", "cuda:nccl", size, {}});
+    return *this;
+  }
   DrawnRank& call(std::int64_t start, std::int64_t end, std::int64_t exposed,
                   std::int64_t elements = 1000, std::int64_t sequence = -1,
                   const std::string& name = "allreduce") {
-    CollectiveKind kind{name, "Float", elements, elements, elements * 4, 0, true};
+    CollectiveKind kind{name, "Float", elements, elements, elements * 4, group_, true};
     auto& kinds = summary_.kinds;
     std::uint32_t index = 0;
     while (index < kinds.size() && !(kinds[index] == kind)) ++index;
@@ -54,6 +61,7 @@ class DrawnRank {
 
  private:
   std::int64_t clock_;
+  std::uint32_t group_ = 0;
   RankSummary summary_;
 };
 

@@ -3,14 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include "lanescope/ranks/roster.h"
 
 namespace lanescope::ranks {
 namespace {
 
 // Start values of docs/definitions/ranks.md#notes.
 constexpr double kExposedShare = 0.10, kHiddenShare = 0.25, kNoOverlapShare = 0.03,
-                 kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02;
+                 kSmallShare = 0.02, kWaitShare = 0.02, kSlowedShare = 0.02, kSlowLink = 0.7;
+constexpr std::size_t kLeastGroups = 3;
 constexpr std::uint64_t kManyCollectives = 20, kFewSteps = 3;
 
 double ms(double ns) { return ns / 1e6; }
@@ -116,6 +123,73 @@ void note_trust(const Job& job, JobVerdict& verdict) {
         "a run without it before changing code.");
 }
 
+// Recordings of one schedule may differ by a step at their ends.
+void note_steps(const Job& job, JobVerdict& verdict) {
+  std::map<std::int64_t, std::vector<std::int64_t>> by_end;  // last step: ranks
+  std::size_t known = 0;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    const RankSummary& rank = job.ranks[i];
+    if (rank.truncated || rank.steps.empty() || rank.steps.back().number < 0) continue;
+    by_end[rank.steps.back().number].push_back(job.numbers[i]);
+    ++known;
+  }
+  const auto usual = std::max_element(
+      by_end.begin(), by_end.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  if (usual == by_end.end() || usual->second.size() * 2 <= known) return;
+  std::vector<std::int64_t> early;
+  std::int64_t last = usual->first;
+  for (const auto& [end, ranks] : by_end) {
+    if (end > usual->first - 2) continue;
+    early.insert(early.end(), ranks.begin(), ranks.end());
+    last = std::min(last, end);
+  }
+  if (early.empty()) return;
+  std::sort(early.begin(), early.end());
+  const bool one = early.size() == 1;
+  add(verdict, NoteKind::kUnequalSteps,
+      fmt::format(
+          "{} {} {} with step {}{}, most ranks end with step {}: a shorter recording, or the "
+          "process stopped. Only steps that all have are compared.",
+          one ? "Rank" : "Ranks", ranks_text(early), one ? "ends" : "end", last,
+          one ? "" : " or later", usual->first));
+}
+
+// Groups of one size that run the same collective should be equally fast.
+void note_slow_links(const Job& job, JobVerdict& verdict) {
+  std::map<std::pair<std::string, std::int64_t>, std::vector<const CollectiveRate*>> alike;
+  for (const CollectiveRate& rate : job.rates)
+    if (rate.bus_bandwidth > 0)
+      alike[{rate.kind, job.matching.groups[rate.group].size}].push_back(&rate);
+  std::set<std::uint32_t> slow;
+  double slowest = 0, usual_of_slowest = 0;
+  for (auto& [key, rates] : alike) {
+    if (rates.size() < kLeastGroups) continue;
+    std::vector<double> speeds;
+    for (const CollectiveRate* rate : rates) speeds.push_back(rate->bus_bandwidth);
+    std::sort(speeds.begin(), speeds.end());
+    const double usual = speeds[speeds.size() / 2];
+    for (const CollectiveRate* rate : rates) {
+      if (rate->bus_bandwidth >= kSlowLink * usual) continue;
+      slow.insert(rate->group);
+      if (slowest > 0 && rate->bus_bandwidth / usual >= slowest / usual_of_slowest) continue;
+      slowest = rate->bus_bandwidth;
+      usual_of_slowest = usual;
+    }
+  }
+  if (slow.empty()) return;
+  std::set<std::int64_t> ranks;
+  for (const std::uint32_t group : slow)
+    for (const std::uint32_t rank : job.matching.groups[group].ranks)
+      ranks.insert(job.numbers[rank]);
+  add(verdict, NoteKind::kSlowLink,
+      fmt::format(
+          "The network between ranks {} is slow: {:.2f} GB/s of bus bandwidth while all of a "
+          "group are present, where most groups of that size reach {:.2f} for the same "
+          "collective. Look at the link, the network card and the placement of these ranks.",
+          ranks_text({ranks.begin(), ranks.end()}), slowest / 1e9, usual_of_slowest / 1e9));
+}
+
 // Waiting for ranks without a file looks like communication.
 bool has_all_ranks(const Job& job) {
   return job.world_size && *job.world_size == static_cast<std::int64_t>(job.compared.size());
@@ -139,6 +213,10 @@ const char* note_name(NoteKind kind) {
       return "slowed-by-waits";
     case NoteKind::kShortSteps:
       return "few-steps";
+    case NoteKind::kUnequalSteps:
+      return "unequal-steps";
+    case NoteKind::kSlowLink:
+      return "slow-link";
   }
   return "";
 }
@@ -150,10 +228,12 @@ void add_job_notes(const Job& job, JobVerdict& verdict) {
     if (has_all_ranks(job)) {
       note_overlap(means, verdict);
       note_small(job, means, verdict);
+      note_slow_links(job, verdict);
     }
   }
   note_slowed(verdict);
   note_trust(job, verdict);
+  note_steps(job, verdict);
 }
 
 }  // namespace lanescope::ranks

@@ -36,6 +36,8 @@ enum class NoteKind : std::uint8_t {
   kSample,         // files of few of the job's ranks
   kSlowedByWaits,  // the others' kernels run slower next to collectives that wait
   kShortSteps,     // too few steps
+  kUnequalSteps,   // some ranks end two steps or more before the others
+  kSlowLink,       // one group is much slower than others of its size and kind
 };
 const char* note_name(NoteKind kind);
 struct JobNote {
