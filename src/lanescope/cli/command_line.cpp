@@ -263,6 +263,11 @@ int CommandLine::explain_mistake(const CLI::ParseError& error, Output& output) {
                          close.empty() ? "commands are " + joined_or(command_names())
                                        : "did you mean " + joined_or(close) + "?");
     }
+  } else if (!extra.empty() && app.get_name() == "explain" && is_file(extra.front())) {
+    what = fmt::format(
+        "expected one trace, found another one, {}. Several ranks of one job: lanescope "
+        "ranks FILES; before and after a change: lanescope diff A B",
+        extra.front());
   } else if (!extra.empty()) {
     what = fmt::format("expected no further argument, found '{}'", extra.front());
   } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {

@@ -162,7 +162,10 @@ class InfoText {
       }
       const TraceInfo::TrackRow& row = rows[i];
       std::string name = row.name;
-      if (streams && row.pid && row.tid)
+      // `lanescope merge` numbers processes of the n-th rank from (n + 1) x 100,000 and names them.
+      if (streams && row.tid && row.pid.value_or(0) >= 100'000 && row.process.starts_with("rank "))
+        name = fmt::format("{} stream {}", row.process, *row.tid);
+      else if (streams && row.pid && row.tid)
         name = fmt::format("device {} stream {}", *row.pid, *row.tid);
       else if (name.empty() && row.tid)
         name = fmt::format("thread {}", *row.tid);
