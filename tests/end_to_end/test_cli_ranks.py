@@ -9,6 +9,7 @@ import pathlib
 import random
 import shutil
 import sys
+import xml.etree.ElementTree
 
 import pytest
 
@@ -251,3 +252,47 @@ def test_damaged_parts_end_in_an_answer_or_a_message(run, tmp_path):
         assert ran.code in (0, 2), (ran.code, ran.err)
         if ran.code == 0:
             json.loads(ran.out)
+
+
+# One page: everything in it, nothing loaded, no script, names of files escaped.
+def test_a_page_shows_the_late_rank_and_loads_nothing(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "5", "--fault", "straggler-cpu", "--offset-us", "2000")
+    (folder / "rank0.json").rename(folder / "a<b>&rank0.json")
+    page = tmp_path / "job.html"
+    ran = run("ranks", str(folder), "--html", str(page))
+    assert ran.code == 0 and ran.out.startswith("wrote "), ran.err
+    text = page.read_text()
+    root = xml.etree.ElementTree.fromstring(text.replace("<!DOCTYPE html>", "", 1))
+    assert root.tag.endswith("html")
+    for title in ("Who is late, and when", "What each rank does in a step", "What the late ranks do longer",
+                  "The collectives that ranks waited in longest", "Rank by rank", "How fast the network is"):
+        assert title in text
+    assert "Rank 1 holds the others up" in text and "a&lt;b&gt;&amp;rank0.json" in text
+    assert "<script" not in text and "http://www.w3.org/" in text and text.count("http") == text.count("http://www.w3.org/") + text.count("http-equiv")
+    # The darkest cells are those of rank 1.
+    dark = [line for line in text.splitlines() if 'class="heat h8"' in line or 'class="heat h7"' in line]
+    assert dark and all("rank 1," in line for line in dark if "<title>" in line)
+    assert run("ranks", str(folder), "--html", str(page)).code == 2
+    assert run("ranks", str(folder), "--html", str(page), "--force").code == 0
+    assert run("ranks", str(folder), "--html", "-").out == text
+    assert run("ranks", str(folder), "--html", str(page), "--json").code == 2
+
+
+def test_a_page_of_many_ranks_stays_small(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "90", "--steps", "4", "--kernels", "6", "--buckets", "2", "--fault", "straggler-cpu",
+                      "--late-rank", "77")
+    text = run("ranks", str(folder), "--html", "-").out
+    assert len(text) < 400_000 and "Rank 77 holds the others up" in text and "76 to 77" in text
+
+
+def test_explain_of_several_traces_points_to_ranks(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "2")
+    line = run("explain", str(folder / "rank0.json"), str(folder / "rank1.json")).complaint()
+    assert "lanescope ranks FILES" in line and "lanescope diff A B" in line
+
+
+def test_info_of_a_merged_trace_names_the_ranks(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "2")
+    assert run("merge", str(folder), "-o", str(tmp_path / "merged.json")).code == 0
+    out = run("info", str(tmp_path / "merged.json")).out
+    assert "rank 1" in out and "device 2000" not in out

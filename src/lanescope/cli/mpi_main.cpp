@@ -139,9 +139,10 @@ int run_program(int argc, char** argv, MpiCommunicator& workers) {
       ->required();
   CLI::Option* const json = command->add_flag("--json", flags.report.json, "JSON");
   command->add_flag("--csv", flags.report.csv, "CSV, a line a rank")->excludes(json);
+  command->add_option("--html", flags.report.html_path, "write one page instead");
   command->add_option("-o,--output", flags.report.output_path,
                       "where worker 0 writes the answer (default: standard output)");
-  command->add_flag("--force", flags.report.force, "with -o: overwrite an existing file");
+  command->add_flag("--force", flags.report.force, "overwrite an existing file");
   command->add_flag("--statistics", flags.statistics,
                     "a line for each worker on standard error: files, time, bytes sent, memory");
   app.footer(

@@ -102,7 +102,12 @@ void add_ranks_command(CommandLine& line) {
   CLI::Option* json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
   CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
-  json->excludes(csv);
+  CLI::Option* html = command.text_flag("--html", &flags->report.html_path, "OUT.html",
+                                        "write one page that needs nothing else: who is late and "
+                                        "when, what each rank does, where ranks wait; - prints it",
+                                        {Completes::kFile});
+  json->excludes(csv)->excludes(html);
+  csv->excludes(html);
   command.number_flag("--jobs,-j", &flags->jobs, 1, 1024,
                       "files to read at a time (default: one a core); each needs the memory of a "
                       "trace");
@@ -112,10 +117,11 @@ void add_ranks_command(CommandLine& line) {
   command.text_flag("-o,--output", &flags->report.output_path, "FILE",
                     "where to write the answer; with --shard the summaries, such as part0.lsranks",
                     {Completes::kFile});
-  command.switch_flag("--force", &flags->report.force, "with -o: overwrite an existing file");
+  command.switch_flag("--force", &flags->report.force, "overwrite an existing file");
   command.epilogue(R"(Examples:
   lanescope ranks traces/                                     every rank's trace in a folder
   lanescope ranks 'traces/step100_rank*.json.gz' --json
+  lanescope ranks traces/ --html job.html                     a page to look at, to print, to send
   lanescope ranks traces/ --shard 0/4 -o part0.lsranks        a quarter of a large job, on each of 4 machines
   lanescope ranks part*.lsranks                               the same answer from the 4 parts
 

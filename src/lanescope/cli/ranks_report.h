@@ -9,6 +9,7 @@ namespace lanescope::cli {
 
 struct RanksReport {
   bool json = false, csv = false;  // neither: text
+  std::string html_path;           // not empty: a page, and nothing else
   std::string output_path;         // empty: standard output
   bool force = false;              // overwrite output_path
 };

@@ -46,7 +46,10 @@ class WaitFinder {
     for (const CollectiveMember& member : collective.members)
       if (!collective.one_way || member.rank != collective.members.front().rank)
         found.exposed_wait_ns += add_wait(member, presence);
-    if (found.exposed_wait_ns > 0) critical_.push_back(found);
+    if (found.exposed_wait_ns > 0) {
+      add_arrivals(collective, presence.first_arrival_ns, found);
+      critical_.push_back(found);
+    }
     if (critical_.size() >= 4 * kMostCritical) keep_critical();
   }
 
@@ -118,6 +121,21 @@ class WaitFinder {
     sum.wait_ns += wait;
     sum.exposed_wait_ns += exposed;
     return exposed;
+  }
+
+  void add_arrivals(const MatchedCollective& collective, std::int64_t first_ns,
+                    JobCollective& found) const {
+    std::vector<Arrival> all;
+    for (const CollectiveMember& member : collective.members)
+      if (const RankClock& clock = clocks_[member.rank]; clock.known && !clock.contradicts)
+        all.push_back({member.rank, clock.aligned(member.start_ns) - first_ns,
+                       clock.aligned(member.end_ns) - clock.aligned(member.start_ns)});
+    std::sort(all.begin(), all.end(), [](const Arrival& a, const Arrival& b) {
+      return std::pair(a.start_ns, a.rank) < std::pair(b.start_ns, b.rank);
+    });
+    if (all.size() > kMostArrivals) all.erase(all.begin() + 3, all.end() - (kMostArrivals - 3));
+    found.shown = static_cast<std::uint32_t>(all.size());
+    std::copy(all.begin(), all.end(), found.arrivals.begin());
   }
 
   void keep_critical() {

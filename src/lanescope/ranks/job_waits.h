@@ -1,5 +1,6 @@
 // Who waited for whom in the matched collectives, once the clocks are known.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,13 @@ struct StepWait {
   std::int64_t wait_ns = 0, exposed_wait_ns = 0;
 };
 
+// When one rank was in a collective: since the first rank's arrival.
+struct Arrival {
+  std::uint32_t rank = 0;  // place among the job's ranks
+  std::int64_t start_ns = 0, length_ns = 0;
+};
+inline constexpr std::size_t kMostArrivals = 8;
+
 // One collective that ranks waited in.
 struct JobCollective {
   std::uint32_t group = 0, kind = 0;       // indices into Matching::groups and Matching::kinds
@@ -27,6 +35,8 @@ struct JobCollective {
   std::int64_t together_ns = 0;      // from the last arrival to the first departure; at least 0
   std::int64_t exposed_wait_ns = 0;  // of all ranks together
   std::int64_t error_ns = 0;         // the largest error of its ranks' clocks
+  std::uint32_t shown = 0;           // of `arrivals`: the first three ranks and the last ones
+  std::array<Arrival, kMostArrivals> arrivals{};
 };
 inline constexpr std::size_t kMostCritical = 16;
 

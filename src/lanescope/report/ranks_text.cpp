@@ -71,23 +71,6 @@ std::string groups_text(const Job& job) {
                      format_count(all));
 }
 
-std::string header_text(const Job& job) {
-  std::set<std::string> backends;
-  for (const auto& rank : job.ranks)
-    if (!rank.backend.empty()) backends.insert(one_line(rank.backend));
-  std::string text = fmt::format("{} rank{}", job.ranks.size(), job.ranks.size() == 1 ? "" : "s");
-  if (job.world_size && *job.world_size != static_cast<std::int64_t>(job.ranks.size()))
-    text += fmt::format(" of {}", *job.world_size);
-  text += fmt::format(", {}", backends.empty() ? "backend not recorded"
-                                               : fmt::format("{}", fmt::join(backends, " and ")));
-  if (const std::string devices = devices_text(job); !devices.empty()) text += ", " + devices;
-  text += ", " + hosts_text(job) + "; " + groups_text(job);
-  const std::uint64_t steps = job.steady_count();
-  if (steps > 0 && job.compared.size() > 1)
-    text += fmt::format("; {} step{} compared", steps, steps == 1 ? "" : "s");
-  return text + ".";
-}
-
 struct Column {
   const char* title;
   std::size_t width;
@@ -214,8 +197,25 @@ std::string next_text(const Job& job, const JobVerdict& verdict) {
 
 }  // namespace
 
+std::string job_sentence(const Job& job) {
+  std::set<std::string> backends;
+  for (const auto& rank : job.ranks)
+    if (!rank.backend.empty()) backends.insert(one_line(rank.backend));
+  std::string text = fmt::format("{} rank{}", job.ranks.size(), job.ranks.size() == 1 ? "" : "s");
+  if (job.world_size && *job.world_size != static_cast<std::int64_t>(job.ranks.size()))
+    text += fmt::format(" of {}", *job.world_size);
+  text += fmt::format(", {}", backends.empty() ? "backend not recorded"
+                                               : fmt::format("{}", fmt::join(backends, " and ")));
+  if (const std::string devices = devices_text(job); !devices.empty()) text += ", " + devices;
+  text += ", " + hosts_text(job) + "; " + groups_text(job);
+  const std::uint64_t steps = job.steady_count();
+  if (steps > 0 && job.compared.size() > 1)
+    text += fmt::format("; {} step{} compared", steps, steps == 1 ? "" : "s");
+  return text + ".";
+}
+
 std::string ranks_text(const Job& job, const JobVerdict& verdict) {
-  std::string text = wrapped("", header_text(job));
+  std::string text = wrapped("", job_sentence(job));
   for (const ranks::Remark& remark : job.remarks) text += wrapped("! ", remark.text);
   text += "\n";
   for (const std::string& sentence : verdict_sentences(verdict)) text += wrapped("", sentence);

@@ -10,6 +10,8 @@ namespace lanescope::report {
 // The job in a line, what does not fit, the verdict, a line a rank (of more than 16 ranks the extremes
 // and the median), bandwidths, what to look at next.
 std::string ranks_text(const ranks::Job& job, const ranks::JobVerdict& verdict);
+// The first of these: who is in the job, and how many collective calls found their partners.
+std::string job_sentence(const ranks::Job& job);
 // Everything; docs/formats/json_output.md.
 std::string ranks_json(const ranks::Job& job, const ranks::JobVerdict& verdict);
 // A header, and a line a rank. Times are whole nanoseconds; unknown is an empty field.
