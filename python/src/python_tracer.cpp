@@ -38,9 +38,6 @@ constexpr std::size_t kMostOpen = 4096;    // frames of a thread; deeper ones ar
 constexpr std::size_t kMostAtStart = 256;  // that were open before; further out is left out
 constexpr std::size_t kNames = 4096;       // a power of two
 constexpr std::size_t kCNames = 1024;      // a power of two
-// What Python does around each event, for a recording with a budget; measured with a hook that does
-// nothing (docs/measurements/recording_and_reading.md).
-constexpr std::uint64_t kAroundEventNs = 150, kMostEventNs = 20'000;
 
 // A Python frame by its address, a call of a C function by that of its caller plus one.
 using Key = std::uintptr_t;
@@ -120,7 +117,6 @@ struct Tracer {
   std::unordered_map<PyThreadState*, std::uint64_t> hooked;  // since which tick
   PyObject* disable = nullptr;                               // sys.monitoring.DISABLE
   PyObject* module_listener = nullptr;                       // see listen_to_modules()
-  record::CostScale cost;
 };
 
 // Never destroyed: threads may run beyond main().
@@ -504,7 +500,7 @@ template <typename Event>
 [[gnu::noinline]] void note(std::uint32_t options, const Event& event) noexcept {
   try {
     std::optional<record::MeasuredCall> cost;
-    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(kLanescopeFrames, tracer().cost);
+    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(kLanescopeFrames);
     event();
   } catch (...) {  // out of memory: this one is missing
   }
@@ -739,22 +735,6 @@ py::dict frame_callbacks() {
 
 // ---- starting and ending ------------------------------------------------------------------------
 
-std::uint64_t ticks_in(std::uint64_t ns) {
-  static const double per_ns = [] {
-    timespec from{}, to{};
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    const std::uint64_t first = record::ticks();
-    double span_ns = 0;
-    do {
-      clock_gettime(CLOCK_MONOTONIC, &to);
-      span_ns = static_cast<double>(to.tv_sec - from.tv_sec) * 1e9 +
-                static_cast<double>(to.tv_nsec - from.tv_nsec);
-    } while (span_ns < 100'000);
-    return static_cast<double>(record::ticks() - first) / span_ns;
-  }();
-  return static_cast<std::uint64_t>(per_ns * static_cast<double>(ns));
-}
-
 // How many threads keep a profile hook of somebody else and so are left out. A window is open.
 // `is_new`: modules are numbered from 0 again. `import_code`: not None leaves out what it calls.
 int start_frames(const py::object& module_code, const py::object& import_code, bool is_new) {
@@ -773,8 +753,6 @@ int start_frames(const py::object& module_code, const py::object& import_code, b
     if (PyCFunction_Check(start.ptr()))
       hot.start_thread = reinterpret_cast<const PyCFunctionObject*>(start.ptr())->m_ml;
   }
-  if (record::record_options() & LANESCOPE_RECORD_MEASURE)
-    all.cost = {ticks_in(kAroundEventNs), ticks_in(kMostEventNs)};
   all.began = record::ticks();
   hot.on = true;
   int foreign = 0;

@@ -1,5 +1,6 @@
 // Measures the cost of our callbacks inside the callback: one call in 32, and it counts for those
-// between. Chosen at random, so that no rhythm of the program distorts the result.
+// between. Chosen at random, so that no rhythm of the program distorts the result. What a callback
+// cannot see of its cost is added from the scale (unseen_cost.h).
 //
 // Only for recordings with a budget (LANESCOPE_RECORD_MEASURE). A call that is not measured costs
 // one decrement of a thread's number; a measured one two reads of the tick counter.
@@ -29,7 +30,8 @@ class MeasuredCall {
   ~MeasuredCall() {
     if (!cost_) [[likely]]
       return;
-    const std::uint64_t own = std::min(ticks() - begin_, scale_.most) + scale_.around_call;
+    const std::uint64_t own =
+        std::min(ticks() - begin_, scale_.most) + scale_.unseen[kind_] + more_;
     const std::uint64_t stands_for = std::uint64_t{cost_->interval} + 1;
     add(cost_->ticks[kind_], own * stands_for);
     if (kind_ == kLanescopeOperators) add(cost_->calls, stands_for);
@@ -37,6 +39,8 @@ class MeasuredCall {
     cost_->interval = cost_->countdown = cost_->seed >> 26;  // 0 to 63
   }
   bool is_measured() const noexcept { return cost_ != nullptr; }
+  // Ticks that this call costs in addition, outside of what it measures.
+  void add_unseen(std::uint64_t ticks) noexcept { more_ += ticks; }
   MeasuredCall(const MeasuredCall&) = delete;
   MeasuredCall& operator=(const MeasuredCall&) = delete;
 
@@ -48,7 +52,7 @@ class MeasuredCall {
   const CostScale& scale_;
   const LanescopeCostKind kind_;
   LanescopeCost* cost_ = nullptr;
-  std::uint64_t begin_ = 0;
+  std::uint64_t begin_ = 0, more_ = 0;
 };
 
 // A step keeps its range in every pause: times refer to it.

@@ -12,7 +12,7 @@
 // Changes whenever LanescopeWriter, Record or the functions below change. Compare with
 // lanescope_record_abi() first: LANESCOPE_RECORD_ABI is the version of the header, the function
 // returns that of the loaded library.
-#define LANESCOPE_RECORD_ABI 6u
+#define LANESCOPE_RECORD_ABI 7u
 
 #define LANESCOPE_ACTIVITY_CPU 1u
 #define LANESCOPE_ACTIVITY_CUDA 2u
@@ -66,8 +66,8 @@ struct LanescopeCost {
 
 // In ticks; set before the first call is measured.
 struct LanescopeCostScale {
-  // What the caller adds around a call that it would not make without us.
-  std::uint64_t around_call;
+  // By LanescopeCostKind: what a call costs outside of what it measures (unseen_cost.h).
+  std::uint64_t unseen[kLanescopeCostKinds];
   // A call that seems to take longer was interrupted.
   std::uint64_t most;
 };

@@ -7,6 +7,7 @@
 
 #include "lanescope/record/active_recorder.h"
 #include "lanescope/record/record_abi.h"
+#include "lanescope/record/unseen_cost.h"
 
 namespace lanescope::record {
 namespace {
@@ -48,8 +49,13 @@ CostSum ActiveRecorder::sum_cost() {
 void ActiveRecorder::make_budget(const RecorderOptions& options) {
   // Once, before anything is measured. A call that takes longer than 20 us was interrupted.
   constexpr std::uint64_t kMostCallsPerSecond = 50'000;
-  if (lanescope_cost_scale.most == ~std::uint64_t{0})
-    lanescope_cost_scale.most = spool_->file().header().ticks_per_second / kMostCallsPerSecond;
+  if (lanescope_cost_scale.most == ~std::uint64_t{0}) {
+    const std::uint64_t rate = spool_->file().header().ticks_per_second;
+    for (int kind = 0; kind < kLanescopeCostKinds; ++kind)
+      lanescope_cost_scale.unseen[kind] =
+          unseen_ns(static_cast<LanescopeCostKind>(kind)) * rate / CostBudget::kSecond;
+    lanescope_cost_scale.most = rate / kMostCallsPerSecond;
+  }
   budget_.emplace(options.budget_ratio,
                   (options.options & (LANESCOPE_RECORD_SHAPES | LANESCOPE_RECORD_FLOPS)) != 0,
                   (options.options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES)) != 0);

@@ -33,14 +33,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
 #include "lanescope/codec/op_details.h"
@@ -52,6 +50,7 @@
 #include "lanescope/record_torch/op_inputs.h"
 #include "lanescope/record_torch/op_stacks.h"
 #include "lanescope/record_torch/op_tensors.h"
+#include "lanescope/record_torch/torch_cost.h"
 
 static_assert(TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 4),
               "the lanescope observer needs torch 2.4 or newer");
@@ -79,7 +78,6 @@ constexpr uint32_t kDetailOptions = kInputOptions | LANESCOPE_RECORD_OVERLOAD_NA
 // depends on them.
 std::atomic<uint32_t> observed_options{0};
 std::atomic<bool> announce_wanted{false};
-record::CostScale cost_scale;  // written before the first callback that measures is added
 constinit record::OperatorLengths operator_lengths;  // learned from the calls that are measured
 std::atomic<bool> announcing{false};                 // wanted, and a window is open
 
@@ -315,7 +313,9 @@ struct MaybeMeasured<true> : record::MeasuredCall {
   explicit MaybeMeasured(const at::RecordFunction& fn) noexcept
       : MeasuredCall(
             fn.scope() == at::RecordScope::USER_SCOPE ? kLanescopeRanges : kLanescopeOperators,
-            cost_scale) {}
+            torch_cost.scale) {
+    if (fn.scope() == at::RecordScope::BACKWARD_FUNCTION) add_unseen(torch_cost.of_node);
+  }
 };
 
 // A range of the program in a pause that leaves them out.
@@ -335,7 +335,7 @@ bool is_left_out(const at::RecordFunction& fn, std::uint32_t name) {
 template <bool kDetailed, bool kMeasured>
 std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   if (!record::is_recording()) return nullptr;
-  const MaybeMeasured<kMeasured> cost(fn);
+  MaybeMeasured<kMeasured> cost(fn);
   record::RangeInfo info;
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
   if constexpr (kMeasured) {
@@ -345,6 +345,9 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
     }
   }
   const uint32_t options = kDetailed ? observed_options.load(std::memory_order_relaxed) : 0;
+  if constexpr (kDetailed && kMeasured) {
+    if ((options & kInputOptions) != 0) cost.add_unseen(torch_cost.of_inputs);
+  }
   const bool with_stack = (options & LANESCOPE_RECORD_STACK) != 0;
   StackOfRange found;
   if constexpr (kDetailed) {
@@ -473,59 +476,6 @@ void say(char* line, size_t size, const char* text) {
   if (line && size != 0) std::snprintf(line, size, "%s", text);
 }
 
-// The ticks that torch needs around an empty callback, half of it for begin and half for end.
-// Nothing if others have callbacks: then torch does that work anyway.
-std::uint64_t measure_around_call() {
-  if (at::hasCallbacks()) return 0;
-  constexpr int kBatches = 5, kCalls = 200;
-  const auto batch = [] {
-    const std::uint64_t begin = record::ticks();
-    for (int call = 0; call < kCalls; ++call) {
-      at::RecordFunction function(at::RecordScope::FUNCTION);
-      if (function.isActive()) function.before("lanescope measures torch");
-    }
-    return record::ticks() - begin;
-  };
-  std::uint64_t without = ~std::uint64_t{0}, with = without;
-  for (int round = 0; round < kBatches; ++round) without = std::min(without, batch());
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(
-      [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
-      [](const at::RecordFunction&, at::ObserverContext*) {}));
-  for (int round = 0; round < kBatches; ++round) with = std::min(with, batch());
-  at::removeCallback(handle);
-  return with > without ? (with - without) / kCalls / 2 : 0;
-}
-
-// Once per process, while none of our callbacks is there; takes well under a millisecond.
-void measure_cost_scale() {
-  static bool done = false;  // guarded by observer().mutex
-  if (std::exchange(done, true)) return;
-  constexpr auto kSpin = std::chrono::microseconds(100);
-  constexpr std::uint64_t kMostOverSpin = 5;      // a call of more than 20 us was interrupted
-  constexpr std::uint64_t kLongestOverSpin = 10;  // 1 ms is long for an operator
-  const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t begin = record::ticks();
-  while (std::chrono::steady_clock::now() - start < kSpin) {
-  }
-  const std::uint64_t spun = record::ticks() - begin;
-  cost_scale.most = spun / kMostOverSpin;
-  operator_lengths.set_longest(spun * kLongestOverSpin);
-  cost_scale.around_call = measure_around_call();
-}
-
-// All but the two that only a torch built for tracing its own features has. torch sorts the
-// callbacks by scope anew around each node of a backward pass, and each scope costs some 90
-// instructions then.
-std::unordered_set<at::RecordScope> scopes_of_programs() {
-  std::unordered_set<at::RecordScope> scopes;
-  for (int number = 0; number < static_cast<int>(at::RecordScope::NUM_SCOPES); ++number) {
-    const auto scope = static_cast<at::RecordScope>(number);
-    if (scope != at::RecordScope::KERNEL_FUNCTION_DTYPE && scope != at::RecordScope::BUILD_FEATURE)
-      scopes.insert(scope);
-  }
-  return scopes;
-}
-
 // With `observer().mutex` held.
 void add_callback(uint32_t options) {
   const bool measured = (options & LANESCOPE_RECORD_MEASURE) != 0;
@@ -557,7 +507,7 @@ int start(void*, uint32_t options, char* line, size_t size) {
     }
     if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
     observer().handle = at::INVALID_CALLBACK_HANDLE;
-    if (options & LANESCOPE_RECORD_MEASURE) measure_cost_scale();
+    if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
     observed_options.store(options, std::memory_order_relaxed);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     held_tensors().open(wants_tensors(options));
@@ -599,7 +549,7 @@ void change(void*, uint32_t options) {
     observed_options.store(options, std::memory_order_relaxed);
     if (observer().handle != at::INVALID_CALLBACK_HANDLE) at::removeCallback(observer().handle);
     observer().handle = at::INVALID_CALLBACK_HANDLE;
-    if (options & LANESCOPE_RECORD_MEASURE) measure_cost_scale();
+    if (options & LANESCOPE_RECORD_MEASURE) measure_torch_cost(&operator_lengths);
     thread_state()->set_enabled(true, (options & kInputOptions) != 0);
     add_callback(options);
   } catch (...) {  // out of memory: no operators until the next change

@@ -1,0 +1,112 @@
+// What torch does because a callback of ours is there, measured once in each process: recordings
+// with a budget add it to what the callbacks see of themselves (record/cost_meter.h).
+//
+// Part of torch_observer.cpp (compiled with it, against the user's torch). Takes a millisecond or two.
+#pragma once
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <unordered_set>
+#include <utility>
+
+#include "lanescope/record/cost_meter.h"
+#include "lanescope/record/operator_lengths.h"
+#include "lanescope/record/tick_clock.h"
+#include "lanescope/record/unseen_cost.h"
+
+namespace lanescope::record_torch {
+
+struct TorchCost {
+  record::CostScale scale;
+  // In addition, of a call for a node of a backward pass, in ticks: torch gives the thread another
+  // list of callbacks before each node and after it, and sorts them by scope each time. Then its texts.
+  std::uint64_t of_node = 0;
+  std::uint64_t of_inputs = 0;  // in addition, of an operator's begin with inputs
+};
+inline TorchCost torch_cost;  // written before the first callback that measures is added
+
+// All but the two that only a torch built for tracing its own features has. torch sorts the
+// callbacks by scope anew around each node of a backward pass, and each scope costs some 90
+// instructions then.
+inline std::unordered_set<at::RecordScope> scopes_of_programs() {
+  std::unordered_set<at::RecordScope> scopes;
+  for (int number = 0; number < static_cast<int>(at::RecordScope::NUM_SCOPES); ++number) {
+    const auto scope = static_cast<at::RecordScope>(number);
+    if (scope != at::RecordScope::KERNEL_FUNCTION_DTYPE && scope != at::RecordScope::BUILD_FEATURE)
+      scopes.insert(scope);
+  }
+  return scopes;
+}
+
+// The shortest of five batches of `work`, in ticks.
+template <typename Work>
+std::uint64_t shortest_batch(const Work& work) {
+  constexpr int kBatches = 5;
+  std::uint64_t shortest = ~std::uint64_t{0};
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const std::uint64_t begin = record::ticks();
+    work();
+    shortest = std::min(shortest, record::ticks() - begin);
+  }
+  return shortest;
+}
+
+// What torch needs around an empty callback, half of it for begin and half for end; and for a
+// node of a backward pass, as above, half of it for each of its two calls. Nothing if others have
+// callbacks: then torch does that work anyway.
+inline void measure_callbacks(TorchCost* found) {
+  if (at::hasCallbacks()) return;
+  constexpr std::uint64_t kCalls = 200;
+  const auto operators = [] {
+    for (std::uint64_t call = 0; call < kCalls; ++call) {
+      at::RecordFunction function(at::RecordScope::FUNCTION);
+      if (function.isActive()) function.before("lanescope measures torch");
+    }
+  };
+  const auto nodes = [] {
+    const at::RecordFunctionTLS list = at::get_record_function_tls_();
+    for (std::uint64_t change = 0; change < 2 * kCalls; ++change)
+      at::set_record_function_tls_(list);
+  };
+  const std::uint64_t bare_operators = shortest_batch(operators),
+                      bare_nodes = shortest_batch(nodes);
+  at::RecordFunctionCallback empty(
+      [](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
+      [](const at::RecordFunction&, at::ObserverContext*) {});
+  const auto handle = at::addGlobalCallback(empty.scopes(scopes_of_programs()));
+  const std::uint64_t with_operators = shortest_batch(operators),
+                      with_nodes = shortest_batch(nodes);
+  at::removeCallback(handle);
+  const auto half_of_one = [](std::uint64_t with, std::uint64_t without) {
+    return with > without ? (with - without) / kCalls / 2 : 0;
+  };
+  const std::uint64_t around_call = half_of_one(with_operators, bare_operators);
+  found->scale.unseen[kLanescopeOperators] += around_call;
+  found->scale.unseen[kLanescopeRanges] += around_call;
+  found->of_node += half_of_one(with_nodes, bare_nodes);
+}
+
+// Once per process, while none of our callbacks is there. The caller lets one thread in here at a
+// time.
+inline void measure_torch_cost(record::OperatorLengths* lengths) {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  constexpr std::uint64_t kSpinNs = 100'000;
+  constexpr std::uint64_t kLongestOverSpin = 10;  // 1 ms is long for an operator
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t begin = record::ticks();
+  while (std::chrono::steady_clock::now() - start < std::chrono::nanoseconds(kSpinNs)) {
+  }
+  const std::uint64_t spun = record::ticks() - begin;
+  const auto in_ticks = [spun](std::uint64_t ns) { return ns * spun / kSpinNs; };
+  lengths->set_longest(spun * kLongestOverSpin);
+  torch_cost.of_node = in_ticks(record::kUnseenNodeNs);
+  torch_cost.of_inputs = in_ticks(record::kUnseenInputsNs);
+  torch_cost.scale = lanescope_cost_scale;  // set before a source starts to measure
+  measure_callbacks(&torch_cost);
+}
+
+}  // namespace lanescope::record_torch
