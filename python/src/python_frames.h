@@ -32,7 +32,7 @@ const void* lanescope_innermost_frame(const void** instruction);
 // The instruction that frame is at.
 const void* lanescope_frame_instruction(const void* frame);
 
-// For python_tracer.cpp, with the GIL: as lanescope_innermost_frame(), of a thread that is known to
+// For recorded frames, with the GIL: as lanescope_innermost_frame(), of a thread that is known to
 // be one of the home interpreter's; the frame that a profile hook is called with (a PyFrameObject);
 // the frame around one; the code object; the first argument, borrowed, or null.
 const void* lanescope_current_frame(void);

@@ -1,0 +1,109 @@
+// What a hook does when a function is called or returns: notes it in the thread's frames and in the
+// recording.
+//
+// Nearly every event is about the frame that was expected, with a name that is known, in a thread
+// that is known. These functions note it and say so; else they change nothing and return false, and
+// the event goes to the functions below.
+#pragma once
+#include <optional>
+
+#include "frame_names.h"
+#include "frame_stack.h"
+#include "lanescope/record/cost_meter.h"
+#include "lanescope/record/thread_writer.h"
+#include "python_frames.h"
+
+namespace lanescope::python::frames {
+
+// ---- the common events, in short
+
+inline bool are_all_frames_wanted(std::uint32_t options) {
+  return (options & (LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MEASURE)) == LANESCOPE_RECORD_STACK;
+}
+
+// `caller`: the key of what must be open innermost, or that plus one when `or_its_c_call`.
+inline bool begin_known(Key key, Key caller, bool or_its_c_call, std::uint32_t name) {
+  ThreadFrames* const thread = thread_frames;
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!thread || !writer) [[unlikely]]
+    return false;
+  const std::uint32_t count = thread->count;
+  if (count - 1 >= kMostOpen - 1 || (thread->lost | thread->import) != 0) [[unlikely]]
+    return false;  // none is open, or no more can be
+  const Key last = thread->open[count - 1].key;
+  if ((or_its_c_call ? frame_of_key(last) : last) != caller) [[unlikely]]
+    return false;
+  record::RecordingScope inside(writer);
+  if (inside.window() != thread->window) [[unlikely]]
+    return false;
+  record::RangeInfo info;
+  info.name = name;
+  info.scope = spool::kFrameScope;
+  info.forward_thread = count + 1;
+  const record::RangeToken token = record::begin_range(writer, inside, info);
+  thread->open[count] = {key, token.sequence, token.index};
+  thread->count = count + 1;
+  return true;
+}
+
+inline bool note_call(const void* frame_object, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  LanescopeCall call;
+  lanescope_read_call(frame_object, &call);
+  if (call.at.code == hot.module_code || call.at.code == hot.import_code) [[unlikely]]
+    return false;
+  const KnownFrame& known = place_of_frame(call.at);
+  if (!is_known(known, call.at) || known.name == 0) [[unlikely]]
+    return false;
+  return begin_known(key_of(call.frame), key_of(call.outer), true, known.name);
+}
+
+inline bool note_c_call(const void* caller, const PyMethodDef* definition, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  const KnownFunction& known = place_of_function(definition);
+  if (!is_known(known, definition)) [[unlikely]]
+    return false;
+  return begin_known(key_of_c_call(caller), key_of(caller), false, known.name);
+}
+
+// Of a frame or of the call of a C function.
+inline bool note_return(Key key, std::uint32_t options) {
+  if (!are_all_frames_wanted(options) || !hot.on) [[unlikely]]
+    return false;
+  const std::uint64_t now = record::ticks();
+  ThreadFrames* const thread = thread_frames;
+  LanescopeWriter* const writer = lanescope_thread_writer;
+  if (!thread || !writer || thread->count == 0 || thread->last().key != key ||
+      key == thread->import) [[unlikely]]
+    return false;
+  const OpenFrame open = thread->last();
+  record::RecordingScope inside(writer);
+  if (inside.window() != thread->window) [[unlikely]]
+    return false;
+  --thread->count;
+  record::end_range(writer, inside, {open.sequence, open.index}, now);
+  return true;
+}
+
+// ---- all events. `frame` is called, returns, or calls the C function `definition` of `self`.
+
+void on_call(const void* frame, std::uint32_t options);
+void on_return(const void* frame, std::uint32_t options);
+void on_c_call(const void* caller, const PyMethodDef* definition, PyObject* self,
+               std::uint32_t options);
+void on_c_return(const void* caller, std::uint32_t options);
+
+// The hooks are C: nothing leaves them.
+template <typename Event>
+[[gnu::noinline]] void note(std::uint32_t options, const Event& event) noexcept {
+  try {
+    std::optional<record::MeasuredCall> cost;
+    if (options & LANESCOPE_RECORD_MEASURE) cost.emplace(kLanescopeFrames);
+    event();
+  } catch (...) {  // out of memory: this one is missing
+  }
+}
+
+}  // namespace lanescope::python::frames

@@ -1,0 +1,139 @@
+#include "frame_stack.h"
+
+#include <utility>
+
+#include "frame_modules.h"
+#include "frame_names.h"
+#include "python_frames.h"
+
+namespace lanescope::python::frames {
+namespace {
+
+std::uint64_t frames_began = 0;  // ticks; with the GIL
+__thread bool thread_is_ending __attribute__((tls_model("initial-exec"))) = false;
+
+struct FreeThreadFrames {
+  ~FreeThreadFrames() {
+    thread_is_ending = true;
+    delete std::exchange(thread_frames, nullptr);
+  }
+};
+
+[[gnu::noinline]] ThreadFrames* make_thread_frames() {
+  if (thread_is_ending) return nullptr;
+  static thread_local FreeThreadFrames at_thread_end;
+  static_cast<void>(&at_thread_end);
+  return thread_frames = new ThreadFrames;
+}
+
+[[gnu::noinline]] void count_too_deep(ThreadFrames& thread) {
+  ++thread.lost;
+  if (LanescopeWriter* writer = record::thread_writer()) {
+    record::RecordingScope inside(writer);
+    if (inside.ok()) inside.count(&spool::ThreadSlot::depth_overflow);
+  }
+}
+
+// What was open when the window began: `innermost` and all around it.
+[[gnu::noinline]] void begin_window(ThreadFrames& thread, std::uint32_t window,
+                                    const void* innermost, std::uint32_t options) {
+  thread.window = window;
+  thread.lost = 0;
+  thread.import = 0;
+  thread.count = 0;
+  std::uint64_t began = frames_began;
+  const auto& hooked = hooked_threads();
+  if (const auto since = hooked.find(PyThreadState_Get()); since != hooked.end())
+    began = since->second;
+  const void* frames[kMostAtStart];
+  std::size_t count = 0;
+  for (; innermost && count < kMostAtStart; innermost = lanescope_outer_frame(innermost))
+    frames[count++] = innermost;
+  while (count-- > 0 && thread.import == 0) push_frame(thread, frames[count], options, began);
+}
+
+}  // namespace
+
+void set_frames_began(std::uint64_t ticks) { frames_began = ticks; }
+
+// Never destroyed: threads may run beyond main().
+std::unordered_map<PyThreadState*, std::uint64_t>& hooked_threads() {
+  static auto* instance = new std::unordered_map<PyThreadState*, std::uint64_t>;
+  return *instance;
+}
+
+void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began) {
+  if (thread.count == kMostOpen) [[unlikely]]
+    return count_too_deep(thread);
+  info.scope = spool::kFrameScope;
+  info.forward_thread = thread.count + 1;
+  const record::RangeToken token = record::begin_range(info, began);
+  thread.open[thread.count++] = {key, token.sequence, token.index};
+}
+
+void pop_to(ThreadFrames& thread, std::uint32_t count) {
+  const std::uint64_t now = record::ticks();
+  for (; thread.count > count; --thread.count) {
+    const OpenFrame& open = thread.last();
+    record::end_range({open.sequence, open.index}, now);
+    if (open.key == thread.import) thread.import = 0;
+  }
+  thread.lost = 0;
+}
+
+void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
+                std::uint64_t began) {
+  const void* const code = lanescope_frame_code(frame);
+  record::RangeInfo info;
+  if (code == hot.module_code) {
+    auto* const self = static_cast<PyObject*>(const_cast<void*>(lanescope_first_argument(frame)));
+    if (self) {
+      const NamedModule module = module_of(self);
+      info.name = module.name;
+      info.flags = spool::kModuleFrame;
+      info.sequence_number = module.number;
+    }
+  } else if (!(options & LANESCOPE_RECORD_STACK)) {
+    return;
+  }
+  if (info.name == 0) info.name = name_of(frame);
+  if (info.name == 0) return;
+  push(thread, key_of(frame), info, began);
+  if (code == hot.import_code && thread.count != 0 && thread.last().key == key_of(frame))
+    thread.import = key_of(frame);
+}
+
+ThreadFrames* ready(std::uint32_t options, const void* known) {
+  if (!(options & kFrameOptions)) return nullptr;
+  const std::uint32_t window = lanescope_recording.load(std::memory_order_relaxed);
+  if (window == 0 || !hot.on) return nullptr;
+  ThreadFrames* thread = thread_frames;
+  if (!thread) [[unlikely]]
+    thread = make_thread_frames();
+  if (thread && thread->window != window) [[unlikely]]
+    begin_window(*thread, window, known, options);
+  return thread;
+}
+
+void match_caller(ThreadFrames& thread, const void* caller) {
+  if (thread.count == 0 || frame_of_key(thread.last().key) == key_of(caller)) return;
+  const auto at = find_open(thread, [&](Key key) { return frame_of_key(key) == key_of(caller); });
+  if (at) pop_to(thread, *at + 1);
+}
+
+void leave(ThreadFrames& thread, Key key) {
+  if (thread.count == 0) return;
+  if (thread.last().key == key) {
+    const OpenFrame& open = thread.open[--thread.count];
+    if (key == thread.import) thread.import = 0;
+    return record::end_range({open.sequence, open.index});
+  }
+  if (thread.lost != 0) {
+    --thread.lost;
+    return;
+  }
+  if (const auto at = find_open(thread, [key](Key open) { return open == key; }))
+    pop_to(thread, *at);
+}
+
+}  // namespace lanescope::python::frames

@@ -1,0 +1,70 @@
+// The open Python frames of a thread: a stack of (frame, range).
+//
+// Frames come and go out of order where greenlets switch, and events may be missing where another
+// profiler takes the hook away; so each event says which frame it is about, and what lies above it
+// ends with it. The first event of a thread in a window writes the frames that were open already,
+// as having begun with the window. All of it with the GIL, and only for the calling thread.
+#pragma once
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "lanescope/record/thread_writer.h"
+
+namespace lanescope::python::frames {
+
+constexpr std::uint32_t kFrameOptions = LANESCOPE_RECORD_STACK | LANESCOPE_RECORD_MODULES;
+constexpr std::size_t kMostOpen = 4096;    // frames of a thread; deeper ones are counted
+constexpr std::size_t kMostAtStart = 256;  // that were open before; further out is left out
+
+// A Python frame by its address, a call of a C function by that of its caller plus one.
+using Key = std::uintptr_t;
+inline Key key_of(const void* frame) { return reinterpret_cast<Key>(frame); }
+inline Key key_of_c_call(const void* caller) { return key_of(caller) | 1; }
+inline Key frame_of_key(Key key) { return key & ~Key{1}; }
+
+struct OpenFrame {
+  Key key;
+  std::uint32_t sequence, index;  // of the range's token
+};
+
+struct ThreadFrames {
+  std::uint32_t window = ~std::uint32_t{0};  // that `open` belongs to; at first none
+  std::uint32_t count = 0;                   // of `open`
+  std::size_t lost = 0;                      // open ones beyond kMostOpen
+  Key import = 0;             // the outermost open import, when what it runs is left out
+  OpenFrame open[kMostOpen];  // not set at first, so that unused pages take no memory
+  OpenFrame& last() { return open[count - 1]; }
+};
+
+inline __thread ThreadFrames* thread_frames __attribute__((tls_model("initial-exec"))) = nullptr;
+
+// The last place whose key `is` says; nothing when there is none.
+template <typename Is>
+std::optional<std::uint32_t> find_open(const ThreadFrames& thread, const Is& is) {
+  for (std::uint32_t at = thread.count; at-- > 0;)
+    if (is(thread.open[at].key)) return at;
+  return std::nullopt;
+}
+
+// Begins a frame that is called now, or that was open already (`began`, in ticks). Too deep: counted.
+void push(ThreadFrames& thread, Key key, record::RangeInfo info, std::uint64_t began = 0);
+void push_frame(ThreadFrames& thread, const void* frame, std::uint32_t options,
+                std::uint64_t began = 0);
+// Ends what lies above `count` frames.
+void pop_to(ThreadFrames& thread, std::uint32_t count);
+// Ends the frame or C call with that key, and what lies above it. Not there: nothing.
+void leave(ThreadFrames& thread, Key key);
+// Ends what lies above `caller`. Not there: nothing, it is another greenlet's.
+void match_caller(ThreadFrames& thread, const void* caller);
+// This thread's frames when an event about one of them is to be noted, else null. `known`: what is
+// open already, should this be the thread's first event of the window.
+ThreadFrames* ready(std::uint32_t options, const void* known);
+// Since which tick this thread has frames, for its first event of the window.
+void set_frames_began(std::uint64_t ticks);
+std::unordered_map<PyThreadState*, std::uint64_t>& hooked_threads();
+
+}  // namespace lanescope::python::frames

@@ -1,0 +1,143 @@
+// From Python 3.12 on: callbacks of sys.monitoring, of all threads.
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "frame_events.h"
+#include "frame_hooks.h"
+
+#if PY_VERSION_HEX >= 0x030c0000
+
+namespace lanescope::python::frames {
+namespace {
+
+PyObject* disable = nullptr;  // sys.monitoring.DISABLE; with the GIL
+
+// What a callback gives back: when nobody wants frames any more, Python need not call again here.
+[[gnu::noinline]] PyObject* answer(std::uint32_t options, bool may_disable) {
+  PyObject* const result =
+      may_disable && disable && record::is_recording() && !(options & kFrameOptions) ? disable
+                                                                                     : Py_None;
+  return Py_NewRef(result);
+}
+
+template <bool kMayDisable>
+PyObject* on_call_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  if (note_call(nullptr, options)) [[likely]]
+    Py_RETURN_NONE;
+  if (options & kFrameOptions)
+    note(options, [options] { on_call(lanescope_current_frame(), options); });
+  return answer(options, kMayDisable);
+}
+
+template <bool kMayDisable>
+PyObject* on_return_event(PyObject*, PyObject* const*, std::size_t, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  const void* const frame = lanescope_current_frame();
+  if (note_return(key_of(frame), options)) [[likely]]
+    Py_RETURN_NONE;
+  if (options & kFrameOptions) note(options, [=] { on_return(frame, options); });
+  return answer(options, kMayDisable);
+}
+
+// Of what can be called only these are C functions, as for a profile hook. PyCFunction_Check() would
+// ask for each Python function whether one of all its type's bases is that of C functions; but
+// such a base would be on the way of tp_base.
+const PyMethodDef* c_function(PyObject* const* args, std::size_t count, PyObject** self) {
+  if (PyVectorcall_NARGS(count) < 4) return nullptr;
+  PyObject* const callable = args[2];
+  PyTypeObject* const type = Py_TYPE(callable);
+  if (type == &PyFunction_Type || type == &PyMethod_Type) return nullptr;
+  if (type == &PyMethodDescr_Type) {
+    *self = args[3];
+    return reinterpret_cast<const PyMethodDescrObject*>(callable)->d_method;
+  }
+  const PyTypeObject* base = type;
+  while (base && base != &PyCFunction_Type) base = base->tp_base;
+  if (!base) return nullptr;
+  const auto* function = reinterpret_cast<const PyCFunctionObject*>(callable);
+  *self = function->m_self;
+  return function->m_ml;
+}
+
+PyObject* on_c_call_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  PyObject* self = nullptr;
+  const PyMethodDef* const definition = c_function(args, count, &self);
+  if (definition) {
+    const void* const caller = lanescope_current_frame();
+    if (note_c_call(caller, definition, options)) [[likely]]
+      Py_RETURN_NONE;
+    if (options & kFrameOptions)
+      note(options, [=] { on_c_call(caller, definition, self, options); });
+  } else if (options & kFrameOptions) {
+    Py_RETURN_NONE;
+  }
+  return answer(options, true);
+}
+
+PyObject* on_c_return_event(PyObject*, PyObject* const* args, std::size_t count, PyObject*) {
+  const std::uint32_t options = record::record_options();
+  const void* const caller = lanescope_current_frame();
+  // Another callable has no open call of this caller, so it need not be looked at first.
+  if (!note_return(key_of_c_call(caller), options) && (options & kFrameOptions)) [[unlikely]] {
+    PyObject* self = nullptr;
+    if (c_function(args, count, &self)) note(options, [=] { on_c_return(caller, options); });
+  }
+  Py_RETURN_NONE;
+}
+
+// What sys.monitoring calls. An object with a function of its own: Python's built-in functions
+// check each call.
+struct Callback {
+  PyObject_HEAD vectorcallfunc function;
+};
+
+PyTypeObject* callback_type() {
+  static PyMemberDef members[] = {
+      {"__vectorcalloffset__", Py_T_PYSSIZET, offsetof(Callback, function), Py_READONLY, nullptr},
+      {nullptr, 0, 0, 0, nullptr}};
+  static PyType_Slot slots[] = {{Py_tp_members, members},
+                                {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                                {0, nullptr}};
+  static PyType_Spec spec{
+      "lanescope._core.FrameCallback", sizeof(Callback), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static auto* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!type) throw py::error_already_set();
+  return type;
+}
+
+}  // namespace
+
+void hook_all_threads(int*) {}
+int unhook_all_threads() { return 0; }
+
+py::dict frame_callbacks() {
+  static const std::array<std::pair<const char*, vectorcallfunc>, 9> callbacks{{
+      {"PY_START", on_call_event<true>},
+      {"PY_RESUME", on_call_event<true>},
+      {"PY_THROW", on_call_event<false>},
+      {"PY_RETURN", on_return_event<true>},
+      {"PY_YIELD", on_return_event<true>},
+      {"PY_UNWIND", on_return_event<false>},
+      {"CALL", on_c_call_event},
+      {"C_RETURN", on_c_return_event},
+      {"C_RAISE", on_c_return_event},
+  }};
+  py::dict made;
+  for (const auto& [name, function] : callbacks) {
+    auto callback = py::reinterpret_steal<py::object>(PyType_GenericAlloc(callback_type(), 0));
+    if (!callback) throw py::error_already_set();
+    reinterpret_cast<Callback*>(callback.ptr())->function = function;
+    made[name] = callback;
+  }
+  disable =
+      py::object(py::module_::import("sys").attr("monitoring").attr("DISABLE")).release().ptr();
+  return made;
+}
+
+}  // namespace lanescope::python::frames
+
+#endif
