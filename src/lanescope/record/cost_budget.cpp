@@ -142,6 +142,12 @@ bool CostBudget::is_in_debt(const Rate& rate) const {
   return owed_ns_ > kFirstDebt * debt_unit_ns() && beyond_ns > kDebtOfLevel * debt_unit_ns();
 }
 
+// In a pause of operators.
+bool CostBudget::has_too_many_ranges(const Rate& rate) const {
+  if (rate.span_ns >= kLongSpan && rate.ranges_share > kMostRanges * ratio_) return true;
+  return is_too_much(rate) && rate.ranges_share > rate.share / 2;
+}
+
 // What is saved up before a part is recorded. At the start it is little: a recording may end at
 // any time.
 double CostBudget::burst_ns() const {
@@ -199,8 +205,7 @@ void CostBudget::pause(bool on, std::int64_t wall_ns) {
 std::optional<CostBudget::Change> CostBudget::update_in_pause(const std::optional<Rate>& rate,
                                                               Change change, std::int64_t wall_ns) {
   // Ranges of the program go on in a pause of operators.
-  if (thinning_ == Thinning::kOperatorsInParts && rate && is_too_much(*rate) &&
-      rate->ranges_share > rate->share / 2) {
+  if (thinning_ == Thinning::kOperatorsInParts && rate && has_too_many_ranges(*rate)) {
     pause(false, wall_ns);
     change.after = Thinning::kRangesInParts;
     change_thinning(change.after, *rate, wall_ns);

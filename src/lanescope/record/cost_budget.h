@@ -71,6 +71,9 @@ class CostBudget {
   static constexpr double kFirstDebt = 1;      // above so many units the next level begins, ...
   static constexpr double kDebtOfLevel = 0.5;  // ... if the level itself added so many
   static constexpr double kMostDebt = 2.5;     // and above so many, operators pause
+  // Ranges that in a pause of operators take more than this part of the budget for a second pause,
+  // too: else nothing would be left for operators.
+  static constexpr double kMostRanges = 0.5;
   static constexpr double kMargin = 0.6;  // record more again below this part of the budget, ...
   // ... that low for this long. Twice as long after each time.
   static constexpr std::int64_t kLeastCalm = kSecond, kMostCalm = 10 * kSecond;
@@ -150,6 +153,7 @@ class CostBudget {
   bool fits(const Rate& rate) const;
   bool is_too_much(const Rate& rate) const;
   bool is_in_debt(const Rate& rate) const;
+  bool has_too_many_ranges(const Rate& rate) const;
   double debt_unit_ns() const;
   double burst_ns() const;
   std::optional<Change> update_in_pause(const std::optional<Rate>& rate, Change change,

@@ -373,6 +373,30 @@ TEST(CostBudgetTest, RangesOfTheProgramPauseWhenTheyAloneAreTooMuch) {
   EXPECT_EQ(program.budget.thinning(), Thinning::kNothing);
 }
 
+// 0.9 % for ranges would leave 0.1 % for operators: pauses of 35 s after parts of 10 ms.
+TEST(CostBudgetTest, RangesPauseWhenTheyLeaveNothingForOperators) {
+  Program program(0.01, false, false);
+  program.calls_per_s = 1'000'000;  // 30 %
+  program.ranges_ns_per_s = 0.009e9;
+  program.run(1'009);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  program.run(10);  // a second after the pause began, in the first 12 ms
+  EXPECT_EQ(program.budget.thinning(), Thinning::kRangesInParts);
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kRangesInParts);
+  EXPECT_LT(program.budget.share(), 0.0101);
+  EXPECT_GT(program.budget.share_of(program.budget.spent().cost_ns), 0.008);
+}
+
+TEST(CostBudgetTest, RangesThatTakeLessThanHalfOfTheBudgetStay) {
+  Program program(0.01, false, false);
+  program.calls_per_s = 1'000'000;
+  program.ranges_ns_per_s = 0.0045e9;
+  program.run(60'000);
+  EXPECT_EQ(program.budget.thinning(), Thinning::kOperatorsInParts);
+  EXPECT_LT(program.budget.share(), 0.0101);
+}
+
 TEST(CostBudgetTest, WhatCannotGoIsCountedAndOnlyOperatorsPause) {
   Program program(0.01, false, false);
   program.memory_ns_per_s = 0.02e9;

@@ -55,6 +55,14 @@ class MeasuredCall {
   std::uint64_t begin_ = 0, more_ = 0;
 };
 
+// Adds what was spent outside of all calls that could be measured.
+inline void add_cost(LanescopeCostKind kind, std::uint64_t ticks) noexcept {
+  if (LanescopeWriter* writer = thread_writer()) {
+    std::atomic<std::uint64_t>& sum = writer->cost.ticks[kind];
+    sum.store(sum.load(std::memory_order_relaxed) + ticks, std::memory_order_relaxed);
+  }
+}
+
 // A step keeps its range in every pause: times refer to it.
 inline bool is_step_name(std::string_view name) noexcept {
   return name.starts_with("ProfilerStep#");

@@ -24,7 +24,8 @@ struct TorchCost {
   // In addition, of a call for a node of a backward pass, in ticks: torch gives the thread another
   // list of callbacks before each node and after it, and sorts them by scope each time. Then its texts.
   std::uint64_t of_node = 0;
-  std::uint64_t of_inputs = 0;  // in addition, of an operator's begin with inputs
+  std::uint64_t of_paused_node = 0;  // of a node, when torch has only a callback for ranges
+  std::uint64_t of_inputs = 0;       // in addition, of an operator's begin with inputs
 };
 inline TorchCost torch_cost;  // written before the first callback that measures is added
 
@@ -87,6 +88,9 @@ inline void measure_callbacks(TorchCost* found) {
   found->scale.unseen[kLanescopeOperators] += around_call;
   found->scale.unseen[kLanescopeRanges] += around_call;
   found->of_node += half_of_one(with_nodes, bare_nodes);
+  const auto for_ranges = at::addGlobalCallback(empty.scopes({at::RecordScope::USER_SCOPE}));
+  found->of_paused_node = 2 * half_of_one(shortest_batch(nodes), bare_nodes);
+  at::removeCallback(for_ranges);
 }
 
 // Once per process, while none of our callbacks is there. The caller lets one thread in here at a

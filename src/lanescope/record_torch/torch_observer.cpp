@@ -24,6 +24,7 @@
 
 #include "lanescope/record_torch/torch_observer.h"
 
+#include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -318,6 +319,17 @@ struct MaybeMeasured<true> : record::MeasuredCall {
   }
 };
 
+// In a pause of operators torch still sorts our callback for ranges around each node of a backward
+// pass. Nothing of ours runs then, so the next range of the thread counts the nodes: each has been
+// numbered in the forward pass.
+void count_paused_nodes() {
+  static thread_local std::uint64_t last = at::sequence_number::peek();
+  const std::uint64_t now = at::sequence_number::peek();
+  const std::uint64_t nodes = now - std::exchange(last, now);
+  if (observed_options.load(std::memory_order_relaxed) & LANESCOPE_RECORD_PAUSED)
+    record::add_cost(kLanescopeRanges, nodes * torch_cost.of_paused_node);
+}
+
 // A range of the program in a pause that leaves them out.
 bool is_paused_range(const at::RecordFunction& fn) {
   return fn.scope() == at::RecordScope::USER_SCOPE &&
@@ -339,6 +351,7 @@ std::unique_ptr<at::ObserverContext> on_begin(const at::RecordFunction& fn) {
   record::RangeInfo info;
   info.handle = reinterpret_cast<std::uintptr_t>(&fn);
   if constexpr (kMeasured) {
+    if (fn.scope() == at::RecordScope::USER_SCOPE) count_paused_nodes();
     if (is_paused_range(fn)) [[unlikely]] {
       record::leave_out_nested(info.handle, &LanescopeCost::left_out_ranges);
       return nullptr;
@@ -485,7 +498,10 @@ void add_callback(uint32_t options) {
                : (detailed ? on_begin<true, false> : on_begin<false, false>),
       measured ? on_end<true> : on_end<false>);
   callback.needsInputs((options & kInputOptions) != 0);
-  // Steps and record_function stay: they are few, and times refer to them.
+  // Steps and record_function stay: they are few, and times refer to them. When the budget has no
+  // room for them either, nothing is left of us, because torch sorts even one callback by scope around
+  // each node of a backward pass. Steps are there all the same: they come without torch.
+  if (options & LANESCOPE_RECORD_PAUSED_RANGES) return;
   if (options & LANESCOPE_RECORD_PAUSED)
     callback.scopes({at::RecordScope::USER_SCOPE});
   else
