@@ -26,6 +26,12 @@ int main(void) {
   show("code_first_line", offsetof(PyCodeObject, co_firstlineno));
   show("ascii_header", sizeof(PyASCIIObject));
   show("text_header", sizeof(PyCompactUnicodeObject));
+  show("gc_collecting", offsetof(PyInterpreterState, gc.collecting));
+#if PY_VERSION_HEX >= 0x030c0000
+  show("gil_holder", offsetof(PyInterpreterState, _gil.last_holder));
+#else
+  show("gil_holder", offsetof(_PyRuntimeState, ceval.gil.last_holder));
+#endif
 #if PY_VERSION_HEX >= 0x030b0000
   show("threads_head", offsetof(PyInterpreterState, threads.head));
   show("native_id", offsetof(PyThreadState, native_thread_id));

@@ -74,6 +74,8 @@ py::dict layout_of_this_python() {
   add("code_bytecode", layout->code_bytecode);
   add("ascii_header", layout->ascii_header);
   add("text_header", layout->text_header);
+  add("gil_holder", layout->gil_holder);
+  add("gc_collecting", layout->gc_collecting);
   return out;
 }
 

@@ -91,6 +91,34 @@ def test_a_process_that_runs_is_sampled_from_outside(run, tmp_path):
         child.wait()
 
 
+def test_threads_that_wait_for_the_lock_are_counted(run, tmp_path):
+    code = """
+import threading
+def holds():
+    while True:
+        sum(range(1000))
+for _ in range(2):
+    threading.Thread(target=holds, daemon=True).start()
+print("ready", flush=True)
+holds()
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        ran = run("sample", "--pid", str(child.pid), "--seconds", "3", "-o", "now.json")
+        if "right to trace" in ran.err:
+            pytest.skip("needs the right to trace a child process")
+        assert ran.code == 0, ran.err
+        lock = json.loads((tmp_path / "now.json").read_text())["lanescope_python_lock"]
+        # Three threads that always want it: one has it, the others wait. A busy machine may stop any of them.
+        assert lock["held"] > lock["times"] / 2 and lock["waited"] > lock["times"] / 2, lock
+        assert lock["waited"] <= lock["waiting"] <= 3 * lock["waited"], lock
+        assert "threads waited for it in about" in ran.err and "<string>(3): holds" in ran.err, ran.err
+    finally:
+        child.kill()
+        child.wait()
+
+
 def test_what_cannot_be_sampled_is_one_line(run):
     assert "expected --pid" in run("sample").complaint()
     gone = subprocess.Popen(["true"])

@@ -13,12 +13,15 @@
 
 #include "lanescope/analysis/python_flame.h"
 #include "lanescope/cli/command_line.h"
+#include "lanescope/cli/lock_shares.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/spool/sample_slices.h"
 #include "lanescope/report/flame_text.h"
 #include "lanescope/sample/find_python.h"
+#include "lanescope/sample/gil_reader.h"
 #include "lanescope/sample/stack_reader.h"
 #include "lanescope/sample/stack_sampler.h"
+#include "lanescope/sample/waiter_count.h"
 
 namespace lanescope::cli {
 namespace {
@@ -44,6 +47,7 @@ struct Sampled {
   std::map<std::uint64_t, std::vector<Run>> threads;
   std::size_t runs = 0;
   std::uint64_t times = 0, due = 0, torn = 0, lost = 0;
+  LockShares lock;
   bool is_full = false;
 };
 
@@ -51,8 +55,8 @@ volatile std::sig_atomic_t stop_requested = 0;
 
 class OutsideSampler {
  public:
-  OutsideSampler(sample::StackReader& reader, std::int64_t per_second)
-      : reader_(reader), period_(1'000'000'000 / per_second) {}
+  OutsideSampler(sample::StackReader& reader, sample::GilReader& lock, std::int64_t per_second)
+      : reader_(reader), lock_(lock), period_(1'000'000'000 / per_second) {}
 
   Sampled run(pid_t pid, std::int64_t seconds) {
     const auto began = Clock::now();
@@ -76,7 +80,10 @@ class OutsideSampler {
  private:
   void take(std::int64_t now_ns) {
     ++out_.times;
-    for (const sample::SampledStack& stack : reader_.sample()) {
+    const auto lock = lock_.read();
+    const std::vector<sample::SampledStack>& stacks = reader_.sample();
+    out_.lock.add(lock, stacks, reader_);
+    for (const sample::SampledStack& stack : stacks) {
       if (stack.frames.empty()) continue;
       const std::size_t number = number_of(stack);
       std::vector<Run>& runs = out_.threads[stack.thread];
@@ -107,6 +114,7 @@ class OutsideSampler {
   }
 
   sample::StackReader& reader_;
+  sample::GilReader& lock_;
   const std::chrono::nanoseconds period_;
   std::uint64_t random_ = 0x9e3779b97f4a7c15u;
   Sampled out_;
@@ -122,6 +130,7 @@ Result<Trace> trace_of(const Sampled& sampled, pid_t pid, std::int64_t period_ns
   Scalar process;
   process.number = pid;
   builder.set_process_name(process, builder.intern("python"));
+  builder.add_metadata("lanescope_python_lock", sampled.lock.json());
   for (const auto& [thread, runs] : sampled.threads) {
     slices.begin_thread(process, static_cast<std::int64_t>(thread), "");
     for (const Run& run : runs)
@@ -161,12 +170,18 @@ int write_results(const SampleFlags& flags, const Trace& trace, Output& output) 
   return code;
 }
 
-Result<std::uint64_t> find_interpreter(sample::RunningProcess& memory, pid_t pid,
-                                       sample::PythonLayout* layout) {
+struct Interpreter {
+  sample::PythonLayout layout;
+  std::uint64_t runtime = 0, address = 0;
+};
+
+Result<Interpreter> find_interpreter(sample::RunningProcess& memory, pid_t pid) {
   LANESCOPE_TRY(const sample::FoundPython found, sample::find_python(pid, memory));
-  LANESCOPE_TRY(*layout, sample::find_layout(memory, found.runtime, found.version_hex));
-  const std::uint64_t interpreter = sample::first_interpreter(memory, *layout, found.runtime);
-  if (interpreter == 0)
+  Interpreter interpreter;
+  interpreter.runtime = found.runtime;
+  LANESCOPE_TRY(interpreter.layout, sample::find_layout(memory, found.runtime, found.version_hex));
+  interpreter.address = sample::first_interpreter(memory, interpreter.layout, found.runtime);
+  if (interpreter.address == 0)
     return Error{Errc::kUnavailable,
                  fmt::format("expected a Python that has started, found none yet in process {}; "
                              "try again",
@@ -185,15 +200,17 @@ int run_sample(const SampleFlags& flags, Output& output) {
     return kUsage;
   }
   sample::RunningProcess memory(pid);
-  sample::PythonLayout layout;
-  const Result<std::uint64_t> interpreter = find_interpreter(memory, pid, &layout);
+  const Result<Interpreter> interpreter = find_interpreter(memory, pid);
   if (!interpreter) {
     output.complain("sample: " + message_of(interpreter.error()));
     return kFailed;
   }
   std::signal(SIGINT, [](int) { stop_requested = 1; });
-  sample::StackReader reader(memory, layout, *interpreter, 0);
-  OutsideSampler sampler(reader, flags.rate.value_or(1000));
+  const sample::PythonLayout& layout = interpreter->layout;
+  sample::StackReader reader(memory, layout, interpreter->address, 0);
+  sample::GilReader lock(memory, layout, interpreter->runtime, interpreter->address,
+                         sample::find_waiter_count(pid));
+  OutsideSampler sampler(reader, lock, flags.rate.value_or(1000));
   const Sampled sampled = sampler.run(pid, flags.seconds.value_or(10));
   std::signal(SIGINT, SIG_DFL);
   output.note(fmt::format(
@@ -201,6 +218,7 @@ int run_sample(const SampleFlags& flags, Output& output) {
       "Python {}.{}",
       sampled.times, sampled.due, sampled.threads.size(), sampled.torn, sampled.lost,
       layout.version >> 8, layout.version & 0xff));
+  for (const std::string& line : sampled.lock.lines()) output.note(line);
   if (sampled.is_full)
     output.complain(
         "sample: ended early, because there is no memory for more changes of stacks; "

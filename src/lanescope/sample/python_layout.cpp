@@ -30,6 +30,9 @@ constexpr PythonLayout kPython39 = {
     .lines = LineTable::kLnotab,
     .ascii_header = 48,
     .text_header = 72,
+    .gil_in_runtime = true,
+    .gil_holder = 360,
+    .gc_collecting = 816,
 };
 
 constexpr PythonLayout python310() {
@@ -65,6 +68,9 @@ constexpr PythonLayout kPython311 = {
     .code_bytecode = 184,
     .ascii_header = 48,
     .text_header = 72,
+    .gil_in_runtime = true,
+    .gil_holder = 368,
+    .gc_collecting = 848,
 };
 
 constexpr PythonLayout kPython312 = {
@@ -92,16 +98,20 @@ constexpr PythonLayout kPython312 = {
     .code_bytecode = 192,
     .ascii_header = 40,
     .text_header = 56,
+    .gil_holder = 1048,
+    .gc_collecting = 312,
 };
 
 // _Py_DebugOffsets: 8 bytes of text, then numbers of 64 bits. The places of those that are needed,
-// counted in numbers; later versions have more of them in between. `thread_id`: inside `thread`.
+// counted in numbers; later versions have more of them in between. `gc` and `gil_holder` are inside
+// `interpreter`, `thread_id` is inside `thread`.
 struct DebugPlaces {
-  std::uint32_t version, interpreter, thread, thread_id, frame, code, unicode;
+  std::uint32_t version, interpreter, gc, gil_holder, thread, thread_id, frame, code, unicode,
+      collecting;
 };
-constexpr DebugPlaces kPlaces313 = {0x030d, 6, 19, 5, 28, 34, 67};
-constexpr DebugPlaces kPlaces314 = {0x030e, 6, 22, 5, 31, 39, 77};
-constexpr DebugPlaces kPlaces315 = {0x030f, 6, 22, 8, 39, 47, 89};
+constexpr DebugPlaces kPlaces313 = {0x030d, 6, 4, 12, 19, 5, 28, 34, 67, 72};
+constexpr DebugPlaces kPlaces314 = {0x030e, 6, 5, 13, 22, 5, 31, 39, 77, 82};
+constexpr DebugPlaces kPlaces315 = {0x030f, 6, 5, 13, 22, 8, 39, 47, 89, 95};
 constexpr std::size_t kDebugNumbers = 96;
 
 Error unknown_version(std::uint32_t version_hex) {
@@ -139,6 +149,8 @@ Result<PythonLayout> layout_from(const std::array<std::uint64_t, kDebugNumbers>&
   layout.code_bytecode = at(places.code + 9);
   layout.ascii_header = at(places.unicode + 3);
   layout.text_header = layout.ascii_header + 16;
+  layout.gil_holder = at(places.interpreter + places.gil_holder);
+  layout.gc_collecting = at(places.interpreter + places.gc) + at(places.collecting);
   const auto fits = [](std::initializer_list<std::uint32_t> offsets, std::uint32_t limit) {
     return std::all_of(offsets.begin(), offsets.end(),
                        [limit](std::uint32_t offset) { return offset <= limit; });

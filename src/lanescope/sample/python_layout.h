@@ -44,6 +44,11 @@ struct PythonLayout {
   // Of a str: the bytes of its header, when it is ASCII and when it is not.
   std::uint32_t ascii_header = 0, text_header = 0;
 
+  // The lock of the interpreter, from its field `last_holder` on: in _PyRuntime or in the
+  // interpreter's state. Whether garbage is being collected: in the interpreter's state.
+  bool gil_in_runtime = false;
+  std::uint32_t gil_holder = 0, gc_collecting = 0;
+
   // How much of these structures is read.
   std::uint32_t thread_bytes() const;
   std::uint32_t code_bytes() const;

@@ -303,6 +303,7 @@ struct StackReader::Impl {
     SampledStack& stack = thread.stack;
     stack.frames.clear();
     stack.thread = thread.id;
+    stack.state = thread.state;
     stack.is_cut = thread.is_cut;
     for (const RawFrame& raw : thread.raw) {
       SampledFrame frame;

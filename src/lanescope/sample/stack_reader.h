@@ -35,6 +35,7 @@ struct SampledFrame {
 
 struct SampledStack {
   std::uint64_t thread = 0;          // OS thread id
+  std::uint64_t state = 0;           // address of the interpreter's state of the thread
   std::vector<SampledFrame> frames;  // innermost first; empty: the thread runs no Python code
   bool is_cut = false;               // there are more than kMostFrames
 };

@@ -276,52 +276,25 @@ TEST(PythonLayoutTest, LaterTablesHaveMoreNumbersInBetween) {
   struct Row {
     std::uint64_t version;
     std::map<int, std::uint64_t> numbers;
-    std::uint32_t native_id, chunk;
+    std::uint32_t native_id, chunk, gil_holder, gc_collecting;
   };
-  const Row rows[] = {{0x030e0af0,
-                       {{5, 808},
-                        {8, 7272},
-                        {9, 7344},
-                        {24, 8},
-                        {26, 72},
-                        {27, 152},
-                        {28, 160},
-                        {29, 232},
-                        {31, 88},
-                        {32, 8},
-                        {33, 0},
-                        {34, 56},
-                        {36, 74},
-                        {40, 112},
-                        {41, 120},
-                        {43, 136},
-                        {44, 68},
-                        {48, 208},
-                        {80, 40}},
-                       160,
-                       232},
-                      {0x030f02f0,
-                       {{5, 936},
-                        {8, 7264},
-                        {9, 7336},
-                        {24, 8},
-                        {26, 72},
-                        {30, 176},
-                        {31, 184},
-                        {32, 256},
-                        {39, 88},
-                        {40, 8},
-                        {41, 0},
-                        {42, 56},
-                        {44, 74},
-                        {48, 112},
-                        {49, 120},
-                        {51, 136},
-                        {52, 68},
-                        {56, 208},
-                        {92, 40}},
-                       184,
-                       256}};
+  const Row rows[] = {
+      {0x030e0af0,
+       {{5, 808},  {8, 7272}, {9, 7344}, {11, 7408}, {19, 7792}, {82, 192}, {24, 8},  {26, 72},
+        {27, 152}, {28, 160}, {29, 232}, {31, 88},   {32, 8},    {33, 0},   {34, 56}, {36, 74},
+        {40, 112}, {41, 120}, {43, 136}, {44, 68},   {48, 208},  {80, 40}},
+       160,
+       232,
+       7792,
+       7600},
+      {0x030f02f0,
+       {{5, 936},  {8, 7264}, {9, 7336}, {11, 7400}, {19, 7744}, {95, 112}, {24, 8},  {26, 72},
+        {30, 176}, {31, 184}, {32, 256}, {39, 88},   {40, 8},    {41, 0},   {42, 56}, {44, 74},
+        {48, 112}, {49, 120}, {51, 136}, {52, 68},   {56, 208},  {92, 40}},
+       184,
+       256,
+       7744,
+       7512}};
   for (const Row& row : rows) {
     DrawnMemory memory;
     memory.fill(0x1000, 1024);
@@ -335,6 +308,8 @@ TEST(PythonLayoutTest, LaterTablesHaveMoreNumbersInBetween) {
     EXPECT_EQ(layout->frame, 72u);
     EXPECT_EQ(layout->native_id, row.native_id);
     EXPECT_EQ(layout->chunk, row.chunk);
+    EXPECT_EQ(layout->gil_holder, row.gil_holder);
+    EXPECT_EQ(layout->gc_collecting, row.gc_collecting);
     EXPECT_EQ(layout->frame_instruction, 56u);
     EXPECT_EQ(layout->frame_owner, 74u);
     EXPECT_EQ(layout->code_lines, 136u);
