@@ -191,25 +191,36 @@ bool is_profiler_overhead(const Trace& trace, SliceId slice) {
 }
 
 TrackId main_launch_thread(const Trace& trace, const LaunchLinks& links) {
+  // A backward pass launches more than its forward pass, from a thread that only does what the
+  // program's thread asks for.
   struct Count {
-    std::uint64_t launches = 0;
+    std::uint64_t own_launches = 0, launches = 0;
     std::int64_t first_ns = 0;
   };
   std::vector<Count> counts(trace.tracks().size());
-  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
-    const SliceId id{i};
-    if (!is_api_call(trace.kind(id)) || !launches_work(trace, links, id)) continue;
-    Count& count = counts[raw(trace.slices().track[i])];
-    if (count.launches++ == 0) count.first_ns = trace.start_ns(id);
+  for (std::uint32_t track = 0; track < counts.size(); ++track) {
+    const Track& row = trace.tracks()[track];
+    Count& count = counts[track];
+    std::optional<std::int64_t> node_end_ns;
+    for (std::uint32_t i = row.first_slice; i < row.first_slice + row.slice_count; ++i) {
+      const SliceId id{i};
+      if (trace.name(id).starts_with("autograd::engine::evaluate_function")) {
+        node_end_ns = std::max(trace.end_ns(id), node_end_ns.value_or(trace.end_ns(id)));
+        continue;
+      }
+      if (!is_api_call(trace.kind(id)) || !launches_work(trace, links, id)) continue;
+      if (count.launches++ == 0) count.first_ns = trace.start_ns(id);
+      if (!node_end_ns || trace.start_ns(id) >= *node_end_ns) ++count.own_launches;
+    }
   }
   TrackId best = kNone<TrackId>;
-  for (std::uint32_t i = 0; i < counts.size(); ++i) {
-    if (counts[i].launches == 0) continue;
-    if (best == kNone<TrackId> || counts[i].launches > counts[raw(best)].launches ||
-        (counts[i].launches == counts[raw(best)].launches &&
-         counts[i].first_ns < counts[raw(best)].first_ns))
+  const auto rank = [&](std::uint32_t track) {
+    const Count& count = counts[track];
+    return std::tuple(count.own_launches, count.launches, -count.first_ns);
+  };
+  for (std::uint32_t i = 0; i < counts.size(); ++i)
+    if (counts[i].launches > 0 && (best == kNone<TrackId> || rank(i) > rank(raw(best))))
       best = TrackId{i};
-  }
   return best;
 }
 

@@ -112,6 +112,28 @@ TEST(GapsTest, WorkOfAnotherStreamFillsTheGap) {
   EXPECT_TRUE(gaps_of(trace, {10, 50}).gaps.empty());
 }
 
+// Three launches of a backward pass, in nodes of thread 200; one of the program's own thread.
+TEST(MainLaunchThreadTest, IsTheProgramsAndNotThatOfTheBackwardPass) {
+  const auto first_event = [](bool has_forward) {
+    Sketch sketch;
+    if (has_forward)
+      sketch.runtime("cudaLaunchKernel", 10, 5, {.tid = 100, .correlation = 1})
+          .kernel("forward", 20, 5, {.correlation = 1});
+    for (std::int64_t i = 0; i < 3; ++i)
+      sketch.op("autograd::engine::evaluate_function: MmBackward0", 100 + 20 * i, 15, {.tid = 200})
+          .runtime("cudaLaunchKernel", 105 + 20 * i, 5, {.tid = 200, .correlation = 2 + i})
+          .kernel("grad", 115 + 20 * i, 5, {.correlation = 2 + i});
+    const Trace trace = sketch.trace();
+    const TrackId main = main_launch_thread(trace, compute_launch_links(trace));
+    return std::string(trace.name(SliceId{trace.tracks()[raw(main)].first_slice}));
+  };
+  EXPECT_EQ(first_event(true), "cudaLaunchKernel");
+  // Of threads that launch in nodes only, one of them.
+  EXPECT_EQ(first_event(false), "autograd::engine::evaluate_function: MmBackward0");
+  const Trace empty;
+  EXPECT_EQ(main_launch_thread(empty, compute_launch_links(empty)), kNone<TrackId>);
+}
+
 // A [0, 100), B [10, 50) inside it; then nothing.
 TEST(HostTimelineTest, TheInnermostSliceOwnsTheMoment) {
   const Trace trace = Sketch().op("A", 0, 100).op("B", 10, 40).trace();
