@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include <utility>
 
 #include "lanescope/analysis/slice_nesting.h"
+#include "lanescope/base/wide.h"
 #include "lanescope/model/api_calls.h"
 
 namespace lanescope::analysis {
@@ -122,6 +124,20 @@ class Periods {
   const std::vector<Piece>& pieces_;
 };
 
+// Would iterations that are all as long as the middle one hold half of the time? Otherwise they are
+// rounds of a loop inside of real iterations, which lie between some of them. The first may be
+// start-up, and one may be a checkpoint.
+bool hold_the_time(const std::vector<std::int64_t>& bounds) {
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 1; i + 1 < bounds.size(); ++i) lengths.push_back(bounds[i + 1] - bounds[i]);
+  if (lengths.size() < kFewestIterations) return true;
+  std::sort(lengths.begin(), lengths.end());
+  lengths.pop_back();
+  const std::int64_t total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  const auto count = static_cast<std::int64_t>(lengths.size());
+  return wide(lengths[lengths.size() / 2]) * count * 2 >= total;
+}
+
 // Optimizer steps say most surely what an iteration is, waits least.
 enum class Rank : std::uint8_t { kOptimizer, kRange, kLoader, kWait };
 
@@ -223,6 +239,7 @@ class Finder {
     // is unknown: asking for one more may only have ended the loop.
     if (candidate.rank == Rank::kRange) bounds.push_back(trace_.end_ns(marks.back()));
     if (!periods_.repeat(bounds)) return std::nullopt;
+    if (candidate.rank == Rank::kWait && !hold_the_time(bounds)) return std::nullopt;
     Iterations found;
     found.kind = by_start                        ? IterationMark::kRangeStart
                  : candidate.rank == Rank::kWait ? IterationMark::kWait

@@ -85,6 +85,25 @@ TEST(IterationsTest, AWaitInEveryRoundCutsWhatRepeats) {
   EXPECT_EQ(found->ranges[3].end_ns, 455);
 }
 
+// An optimizer that reads a value for each tensor: 12 waits close together in each of three steps.
+TEST(IterationsTest, WaitsCloseTogetherInsideOfLongerStepsAreNoIterations) {
+  Program program;
+  for (int step = 0; step < 3; ++step)
+    for (int i = 0; i < 12; ++i)
+      program.round(5000 * step + 100 * i).wait(5000 * step + 100 * i + 50);
+  EXPECT_FALSE(program.find());
+}
+
+// The same loop with one long pause, as for a checkpoint.
+TEST(IterationsTest, OneLongIterationLeavesTheOthersWhatTheyAre) {
+  Program program;
+  for (int i = 0; i < 12; ++i) {
+    const int at = 100 * i + (i >= 6 ? 5000 : 0);
+    program.round(at).wait(at + 50);
+  }
+  EXPECT_TRUE(program.find());
+}
+
 // XLA measures kernels while it compiles: equal launches, and a wait after each round.
 TEST(IterationsTest, RoundsOfXlasSearchForKernelsAreNoIterations) {
   Program program;
