@@ -25,9 +25,10 @@ bool is_general(const Finding& finding) {
 
 bool is_predicted(const Finding& finding) { return finding.gain.state == Gain::State::kPredicted; }
 
-// What orders costs.
-std::int64_t gain_ns(const Finding& finding) {
-  return is_predicted(finding) ? finding.gain.gain_ns : finding.at_stake_ns;
+// What orders costs: the gain that is shown.
+std::int64_t gain_ns(const Explanation& explanation, const Finding& finding) {
+  if (is_predicted(finding)) return finding.gain.gain_ns;
+  return explanation.gains ? explanation.gains->at_most_ns(finding) : finding.at_stake_ns;
 }
 
 bool is_cost(const Explanation& explanation, const Finding& finding) {
@@ -70,8 +71,9 @@ std::vector<std::size_t> candidates_of(const Explanation& explanation) {
                                                                : 2;
     };
     const Finding &left = findings[a], &right = findings[b];
-    return rank(left) != rank(right) ? rank(left) < rank(right)
-                                     : rank(left) == 2 && gain_ns(left) > gain_ns(right);
+    return rank(left) != rank(right)
+               ? rank(left) < rank(right)
+               : rank(left) == 2 && gain_ns(explanation, left) > gain_ns(explanation, right);
   };
   std::stable_sort(found.begin(), found.end(), comes_before);
   return found;
@@ -112,6 +114,19 @@ bool is_fixed_by_another(const Explanation& explanation, const std::vector<std::
   });
 }
 
+// Launches in general, where another candidate says which launches, and what to do about them.
+bool is_told_by_launches(const Explanation& explanation, const std::vector<std::size_t>& candidates,
+                         const Finding& finding) {
+  if (!is_general(finding)) return false;
+  return std::any_of(candidates.begin(), candidates.end(), [&](std::size_t other) {
+    const Finding& its = explanation.findings[other];
+    const Rule* rule = find_rule(its.rule);
+    return rule && !is_general(its) &&
+           (rule->fix == Fix::kCudaGraph || rule->same_time_as == Fix::kCudaGraph) &&
+           gain_ns(explanation, its) * 4 >= gain_ns(explanation, finding);
+  });
+}
+
 // Of findings about a whole step: what holds most of its work, from a few pieces.
 Sentence place_of_most_work(const Facts& facts) {
   constexpr std::size_t kPieces = 9;
@@ -134,11 +149,13 @@ Sentence place_of_most_work(const Facts& facts) {
 
 Sentence place_of(const Facts& facts, const Finding& finding) {
   // What the CPU did meanwhile is no cause: an operator of it would mislead.
-  const PlaceDetail detail =
-      finding.kind == FindingKind::kBound ? PlaceDetail::kNoOperators : PlaceDetail::kOperators;
+  const bool is_bound = finding.kind == FindingKind::kBound;
+  const PlaceDetail detail = is_bound ? PlaceDetail::kNoOperators : PlaceDetail::kOperators;
   for (const Evidence& evidence : finding.evidence) {
+    if (evidence.slice == kNone<SliceId>) continue;
     Sentence place = user_code(facts, evidence.slice, detail);
-    if (!place.pattern.empty()) return place;
+    // The first event has most of the cost: where it has no place, that of others would mislead.
+    if (!is_bound || !place.pattern.empty()) return place;
   }
   if (!finding.evidence.empty() || !facts.main_device) return {};
   return place_of_most_work(facts);
@@ -197,7 +214,9 @@ std::vector<Suggestion> do_first(const Facts& facts, const Explanation& explanat
   const std::vector<std::size_t> candidates = candidates_of(explanation);
   for (const std::size_t index : candidates) {
     const Finding& finding = explanation.findings[index];
-    if (is_fixed_by_another(explanation, candidates, finding)) continue;
+    if (is_fixed_by_another(explanation, candidates, finding) ||
+        is_told_by_launches(explanation, candidates, finding))
+      continue;
     Suggestion next;
     next.finding = index;
     next.action = action_of(finding);

@@ -117,6 +117,33 @@ TEST_F(DoFirstTest, WhatHappenedOnceIsOneWhereTheRuleSaysWhatToChange) {
   EXPECT_EQ(chosen().size(), 1u);
 }
 
+// Copies of input have no place of their own. That of the few copies inside an operator is not theirs.
+TEST(PlaceOfFindingTest, IsThatOfTheFirstEventOnly) {
+  ProgramSketch program;
+  program.step().launch({.us = 90, .op = "aten::copy_"}).launch({.us = 1, .op = "aten::mm"}).end();
+  const Trace trace = program.trace();
+  const Facts facts = *gather_facts(trace);
+  const auto& work = facts.device().timeline.work;
+  Explanation all;
+  all.findings = {cost("a", 9'000, 0.09, "do a")};
+  all.findings[0].evidence = {{kNone<SliceId>, say("only a sentence")},
+                              {work.at(0).slice, say("most of the cost")},
+                              {work.at(1).slice, say("little of it")}};
+  EXPECT_TRUE(do_first(facts, all).at(0).place.pattern.empty());
+  std::swap(all.findings[0].evidence[1], all.findings[0].evidence[2]);
+  EXPECT_EQ(do_first(facts, all).at(0).place.values.at(0).text, "aten::mm");
+}
+
+// "The CPU launches too slowly" beside "1,000 kernels, 90 % of them short" says one thing twice.
+TEST_F(DoFirstTest, TheBoundIsLeftOutWhereItsLaunchesAreTold) {
+  all_.findings = {cost("bound", 80'000, 0.8, "do bound"),
+                   cost("tiny-kernels", 30'000, 0.3, "a larger batch")};
+  all_.findings[0].kind = FindingKind::kBound;
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"tiny-kernels"}));
+  all_.findings[1].at_stake_ns = 10'000;  // an eighth: most of it is something else
+  EXPECT_EQ(chosen(), (std::vector<std::string>{"bound", "tiny-kernels"}));
+}
+
 TEST_F(DoFirstTest, ShortFormsReplaceVerdictAndAdvice) {
   all_.findings = {cost("a", 9'000, 0.09, "keep it short, please")};
   auto first = do_first(facts_, all_);
