@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/base/wide.h"
 #include "lanescope/explain/do_first.h"
 #include "lanescope/explain/rule.h"
 #include "lanescope/explain/step_path.h"
@@ -38,6 +39,23 @@ double factor_without(std::int64_t saved_ns, std::int64_t total_ns) {
                     kMostFactor);
 }
 
+std::int64_t mean_of_path_ns(const simulate::CriticalPath& path) {
+  return path.total_ns / static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
+}
+
+// Is the mean of the steps more than a tenth above their median?
+bool are_uneven(const simulate::Simulation& simulation) {
+  return wide(mean_of_path_ns(simulation.recorded.path)) * 10 >
+         wide(simulation.recorded.step_ns) * 11;
+}
+
+void use_mean(const simulate::Simulation& simulation, std::int64_t unprofiled_ns, StepBase& base) {
+  const double longer = static_cast<double>(unprofiled_ns) /
+                        static_cast<double>(std::max<std::int64_t>(1, base.step_ns));
+  base = {mean_of_path_ns(simulation.recorded.path), unprofiled_ns,
+          static_cast<std::int64_t>(static_cast<double>(base.error_ns) * longer)};
+}
+
 // Recording slows the CPU and not the GPU. A step that only this makes CPU-bound is told as what it is
 // without it, both in the headline and in the finding that it comes from.
 void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
@@ -52,10 +70,10 @@ void correct_cpu_bound(const GainModel& gains, Explanation& explanation) {
                  {ns(base.step_ns), ns(base.error_ns)}));
     return;
   }
-  const Sentence start =
-      say("GPU-bound without the profiler: a step then takes about {}, of which the GPU works {}. "
-          "With it, of the ",
-          {ns(base.step_ns), ns(std::min(busy_ns, base.step_ns))});
+  const Sentence start = say(
+      "GPU-bound without the profiler: a step then takes about {} +- {}, of which the GPU works "
+      "{}. With it, of the ",
+      {ns(base.step_ns), ns(base.error_ns), ns(std::min(busy_ns, base.step_ns))});
   const auto correct = [&](Sentence& sentence) {
     if (!sentence.pattern.starts_with(kBegin)) return;
     sentence.pattern.replace(0, kBegin.size(), start.pattern);
@@ -104,6 +122,7 @@ std::shared_ptr<const GainModel> GainModel::of(const Facts& facts) {
   if (!simulation.explains_step()) return nullptr;
   model->base_ = {simulation.recorded.step_ns, simulation.unprofiled.outcome.step_ns,
                   simulation.unprofiled.error_ns()};
+  if (are_uneven(simulation)) use_mean(simulation, model->mean_step_ns(), model->base_);
   const simulate::CriticalPath& path = simulation.recorded.path;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(path.steps, 1));
   model->host_path_ns_ = (path.of(PathKind::kHost) + path.of(PathKind::kCall)) / steps;
@@ -136,7 +155,8 @@ std::int64_t GainModel::at_most_ns(const Finding& finding) const {
 }
 
 std::optional<std::string> GainModel::change_for(const Finding& finding) const {
-  if (finding.kind != FindingKind::kCost) return std::nullopt;
+  // Of uneven steps a replay says what the middle one takes, and a gain is that of all.
+  if (finding.kind != FindingKind::kCost || are_uneven(simulation_)) return std::nullopt;
   const auto faster = [&](const char* what, std::int64_t total_ns) {
     return fmt::format("{} {:.4f}x", what, factor_without(finding.at_stake_ns, total_ns));
   };

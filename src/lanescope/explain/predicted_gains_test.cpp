@@ -96,6 +96,22 @@ TEST(PredictedGains, NoneIsLongerThanTheStepWithoutTheProfiler) {
   }
 }
 
+// Steady steps of 100, 300, 100, 300, 100 us: their median is 100, and what they take is 180 each.
+TEST(PredictedGains, OfUnevenStepsTheMeanIsTheStep) {
+  ProgramSketch program;
+  for (const std::int64_t kernel_us : {100, 100, 300, 100, 300, 100})
+    program.step().kernel("gemm", kernel_us).pass(1).end();
+  const Trace trace = program.trace();
+  const auto facts = gather_facts(trace);
+  Explanation explanation;
+  explanation.findings = {cost("slow-gemm", 150'000, 180'000)};
+  predict_gains(*facts, explanation);
+  ASSERT_TRUE(explanation.gains);
+  EXPECT_EQ(explanation.gains->base().recorded_ns, 180'000);
+  EXPECT_EQ(explanation.gains->at_most_ns(explanation.findings[0]), 150'000);
+  EXPECT_EQ(explanation.findings[0].gain.state, Gain::State::kNone);
+}
+
 TEST(PredictedGains, ATraceWithoutGpuWorkHasNone) {
   ProgramSketch program;
   program.steps(3, [](ProgramSketch& p) { p.cpu_op("aten::mm", 100); });
@@ -151,7 +167,7 @@ TEST(PredictedGains, SaysWhenOnlyRecordingMakesAStepCpuBound) {
       continue;
     }
     EXPECT_TRUE(explanation->headline.pattern.starts_with("GPU-bound without the profiler"));
-    EXPECT_EQ(explanation->headline.values.at(1).integer, 10 * 35'000);
+    EXPECT_EQ(explanation->headline.values.at(2).integer, 10 * 35'000);
     EXPECT_EQ(explanation->findings.at(0).verdict.pattern, explanation->headline.pattern);
   }
 }

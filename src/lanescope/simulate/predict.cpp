@@ -118,7 +118,7 @@ bool Prediction::is_unsure() const {
   return spread > 0.4 || (spread > 0.02 && low_ratio * 2 < high_ratio);
 }
 
-std::int64_t Unprofiled::error_ns() const { return (longest_ns - shortest_ns) / 2; }
+std::int64_t Unprofiled::error_ns() const { return std::abs(longest_ns - shortest_ns) / 2; }
 
 bool Simulation::explains_step() const { return std::abs(identity.slack_ratio()) < 0.1; }
 
