@@ -186,7 +186,7 @@ Sentence launch_text(const Facts& facts, const Owner& owner) {
   const char* pattern =
       work.copies == work.launches ? "launching: {} [copy|copies] of {}, {} of the CPU for each"
       : work.copies > 0 ? "launching: {} kernels and copies of {}, {} of the CPU for each"
-                        : "launching: {} [kernel|kernels] of {}, {} of the CPU for each";
+                        : "launching: {} [kernel|kernels] of {}, {} of the CPU for [it|each]";
   return say(facts, pattern,
              {count(a_step(facts, work.launches)), ns(mean(work.gpu_ns, work.launches)),
               ns(mean(owner.cpu_ns(), work.launches))});
@@ -310,6 +310,21 @@ const rules::OperatorAdvice* known_part(const Facts& facts, const Owner& owner) 
 
 // Calls that take longer have work of their own: one call for all would not be shorter.
 constexpr std::int64_t kLongestBatchedNs = 500'000;
+
+bool has_category(const Trace& trace, CategoryKind kind) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [&](const Category& each) { return each.kind == kind; });
+}
+
+// Was with_stack on? Its frames are events, or texts of the operators.
+bool has_stacks(const Trace& trace) {
+  if (has_category(trace, CategoryKind::kPythonFunction)) return true;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i)
+    if (trace.kind(SliceId{i}) == CategoryKind::kCpuOp &&
+        trace.slice_args(SliceId{i}).text(ArgKey::kCallStack))
+      return true;
+  return false;
+}
 
 // May the program call this loop's rounds at once? Nodes of the backward pass are not its calls.
 bool could_be_batched(const Facts& facts, const Owner& owner) {
@@ -452,13 +467,18 @@ Sentence owner_sentence(const Facts& facts, const Owner& owner) {
 }
 
 std::string record_more(const Facts& facts, const Owner& owner) {
+  // Only torch.profiler and lanescope record operators, and stacks with them.
+  const bool may_have_stacks = has_category(*facts.trace, CategoryKind::kCpuOp);
   switch (mechanism_of(owner)) {
     case Mechanism::kCode:
-      if (owner.around_kind == OwnerKind::kLine) return {};
+      if (owner.kind == OwnerKind::kLine || owner.around_kind == OwnerKind::kLine) return {};
+      if (has_stacks(*facts.trace)) return "mark parts of it with record_function";
+      if (!may_have_stacks) return "mark parts of it with ranges (record_function, NVTX)";
       return "record with_stack=True to see which lines of Python these are, or mark parts of it "
              "with record_function";
     case Mechanism::kCpuWork:
     case Mechanism::kLaunching:
+      if (has_stacks(*facts.trace) || !may_have_stacks) return {};
       return "record with_stack=True to see which lines make these calls";
     case Mechanism::kGpuWork:
       if (facts.main_device && !kernel_facts(facts).roofline.has_shapes)

@@ -212,6 +212,36 @@ TEST(OwnersTest, WithoutGpuWorkTheThreadOfTheStepsIsThePath) {
 
 // Ten times a step 58 us of recorded CPU time, half of it the profiler's, and a kernel. Where kernels of 35 us
 // decide the step without the profiler, they own it: 350 us in each of five steady steps.
+// Launches every 100 us of kernels that take 98: the path is the CPU's, and hidden behind them.
+TEST(OwnersTest, ACpuThatIsHiddenBehindTheGpuOwnsNothing) {
+  for (const std::int64_t kernel_us : {98, 40}) {
+    ProgramSketch program;
+    program.steps(6, [&](ProgramSketch& p) {
+      for (int i = 0; i < 10; ++i) p.pass(90).launch({.us = kernel_us});
+    });
+    const Told told(program);
+    if (kernel_us == 98)
+      EXPECT_EQ(told.mechanism(), Mechanism::kGpuWork);
+    else
+      EXPECT_NE(told.mechanism(), Mechanism::kGpuWork);
+  }
+}
+
+// Frames are in the trace already: no advice to record them.
+TEST(OwnersTest, StacksThatAreRecordedAreNotAskedFor) {
+  for (const bool has_frames : {false, true}) {
+    ProgramSketch program;
+    program.steps(4, [](ProgramSketch& p) { p.cpu_op("aten::conv2d", 900).pass(20); });
+    if (has_frames)
+      program.sketch().slice("python_function", "train.py(3): <module>", us(1000), us(3800));
+    const Told told(program);
+    const Sentence advice = advice_text(told.facts, told.first());
+    const std::string all =
+        advice.pattern + (advice.values.empty() ? "" : advice.values.at(0).text);
+    EXPECT_EQ(all.find("with_stack") != std::string::npos, !has_frames);
+  }
+}
+
 TEST(OwnersTest, WhatOnlyRecordingDelaysBelongsToTheGpuWork) {
   for (const std::int64_t kernel_us : {35, 10}) {
     ProgramSketch program;

@@ -111,6 +111,22 @@ bool only_recording_delays(const Facts& facts, const simulate::StepGraph& graph)
          is_gpu_bound(part.busy_ns(), simulate::steps_without_profiler_ns(graph));
 }
 
+// A CPU that is just as slow as the GPU can hold all of the path, although the GPU hardly waits: less
+// work on the CPU would gain nothing then.
+bool is_hidden_by_gpu(const Facts& facts, const std::vector<PathPiece>& pieces) {
+  const auto& part = facts.wall.partition;
+  if (part.idle_ns * 20 > part.wall_ns) return false;
+  std::int64_t gpu_ns = 0, all_ns = 0;
+  for (const PathPiece& piece : pieces) {
+    const std::int64_t length_ns = piece.end_ns - piece.start_ns;
+    all_ns += length_ns;
+    if (piece.kind == PathKind::kCompute || piece.kind == PathKind::kCopy ||
+        piece.kind == PathKind::kCommunication)
+      gpu_ns += length_ns;
+  }
+  return gpu_ns * 2 < all_ns;
+}
+
 StepPath path_of_graph(const Facts& facts) {
   std::vector<const analysis::DeviceTimeline*> devices;
   for (const DeviceFacts& device : facts.devices) devices.push_back(&device.timeline);
@@ -127,6 +143,10 @@ StepPath path_of_graph(const Facts& facts) {
   }
   std::vector<PathPiece> pieces =
       simulate::critical_pieces(graph, graph.edges, simulate::replay(graph, graph.edges));
+  if (is_hidden_by_gpu(facts, pieces)) {
+    path.pieces = pieces_of_gpu(facts);
+    return path;
+  }
   std::reverse(pieces.begin(), pieces.end());
   leave_out_edge_gap(facts, pieces);
   for (const PathPiece& piece : pieces) add_piece(facts, piece, path.pieces);

@@ -9,9 +9,9 @@
 
 namespace lanescope::explain {
 
-// Does the GPU's work decide a step without the profiler, of which it works `busy_ns`? Of programs
-// whose steps were also timed without one, the GPU worked 94 % or more where this holds, and 75 % in
-// the one with most below it (0.78).
+// Does the GPU's work decide a step without the profiler, of which it works `busy_ns`? The step is an
+// estimate, and half of such estimates are 15 % or more off (docs/measurements/whatif.md): one of which
+// the GPU works 85 % or more cannot be told from one that is GPU work only.
 inline bool is_gpu_bound(std::int64_t busy_ns, std::int64_t step_ns) {
   return static_cast<double>(busy_ns) >= 0.85 * static_cast<double>(step_ns);
 }
