@@ -345,11 +345,8 @@ std::string wall_subject(const Facts& facts) {
 std::vector<std::string> damage_lines(const Explanation& explanation, bool markdown) {
   std::vector<std::string> lines;
   for (const Finding& finding : explanation.findings)
-    if (has_property(finding, &explain::Rule::warns_of_loss))
-      lines.push_back(fmt::format(
-          "Warning: {}",
-          rounded_sentence(finding.brief.pattern.empty() ? finding.verdict : finding.brief,
-                           markdown)));
+    if (has_property(finding, &explain::Rule::warns_of_loss) && !finding.brief.pattern.empty())
+      lines.push_back(fmt::format("Warning: {}", rounded_sentence(finding.brief, markdown)));
   return lines;
 }
 

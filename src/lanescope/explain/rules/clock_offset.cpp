@@ -60,6 +60,13 @@ std::optional<EarlyWork> measure_clock_offset(const Facts& facts) {
                    .worst = most->work};
 }
 
+// Half of the early work is early by a twentieth of a step or more, and a tenth of all work is early:
+// what is told of idle times and waits is wrong.
+bool is_large(const Facts& facts, const EarlyWork& found) {
+  return found.early_count * 10 >= found.pairs &&
+         found.median_ns >= facts.per_step(facts.steady_wall_ns()) / 20;
+}
+
 Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
   Finding finding;
   finding.kind = FindingKind::kTrust;
@@ -87,6 +94,11 @@ Finding tell_clock_offset(const Facts& facts, const EarlyWork& found) {
       "CPU and GPU that differ by less than this",
       "record again with a newer driver or torch; suspending the machine or changing its clock can "
       "cause this"};
+  if (is_large(facts, found)) {
+    finding.brief =
+        say("the clocks of CPU and GPU disagree by {} and more: idle times and waits are wrong",
+            {ns(found.median_ns)});
+  }
   finding.confidence = found.early_count >= 20 ? Confidence::kHigh : Confidence::kMedium;
   finding.sample_count = found.pairs;
   finding.sample_noun = "pair";
@@ -102,6 +114,7 @@ extern constinit const Rule clock_offset_rule = {
     .order = 260,
     .needs = {need::kGpuWork, need::kLaunchCalls},
     .run = measure_and_tell<measure_clock_offset, tell_clock_offset>,
+    .warns_of_loss = true,
 };
 
 }  // namespace lanescope::explain::rules

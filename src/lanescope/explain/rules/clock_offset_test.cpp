@@ -30,6 +30,13 @@ TEST(ClockOffsetTest, SpeaksWhenKernelsBeginBeforeTheirLaunch) {
   EXPECT_THAT(finding->arithmetic.at(1).values.at(2).text, HasSubstr("about the same"));
 }
 
+// The recording takes 0.9 ms: 30 us of it are 3 %, 60 us are 7 %.
+TEST(ClockOffsetTest, WarnsOnTheFirstScreenFromATwentiethOfAStep) {
+  EXPECT_TRUE(find_by_rule(shifted(-30'000), "clock-offset")->brief.pattern.empty());
+  const auto finding = find_by_rule(shifted(-60'000), "clock-offset");
+  EXPECT_EQ(finding->brief.values.at(0).integer, 60'000);
+}
+
 TEST(ClockOffsetTest, IsQuietAboutRoundingAndAboutTwoOddPairs) {
   EXPECT_FALSE(find_by_rule(shifted(-1'000), "clock-offset"));
   EXPECT_FALSE(find_by_rule(shifted(-30'000, 2), "clock-offset"));
