@@ -6,7 +6,6 @@
 // output has another shape than the input. Without recorded shapes two calls of
 // aten::select directly before each product are a hint, and the finding says so.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,12 +39,7 @@ bool picks_by_index(std::string_view op) {
   return op == "aten::select" || op == "aten::slice" || op == "aten::narrow" || op == "aten::index";
 }
 
-bool is_view_only(std::string_view op) {
-  static constexpr std::array kViews = {"aten::t",         "aten::view",      "aten::reshape",
-                                        "aten::transpose", "aten::unsqueeze", "aten::squeeze",
-                                        "aten::expand",    "aten::permute"};
-  return picks_by_index(op) || std::find(kViews.begin(), kViews.end(), op) != kViews.end();
-}
+bool is_view_only(std::string_view op) { return is_view(op) || picks_by_index(op); }
 
 using Shape = std::vector<std::int64_t>;
 
