@@ -98,6 +98,16 @@ std::optional<JsonValue> TensorArguments::value(std::size_t index) const {
   return parse_json(concrete_.items[index].text);
 }
 
+std::optional<double> TensorArguments::number(std::size_t index) const {
+  if (index >= concrete_.items.size()) return std::nullopt;
+  const std::string& text = concrete_.items[index].text;
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(number))
+    return std::nullopt;
+  return number;
+}
+
 std::optional<bool> TensorArguments::flag(std::size_t index) const {
   if (index >= concrete_.items.size()) return std::nullopt;
   const std::string& text = concrete_.items[index].text;

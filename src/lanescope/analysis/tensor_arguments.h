@@ -45,6 +45,8 @@ class TensorArguments {
   // Argument `index`, when it is a tensor of numbers.
   std::optional<Tensor> tensor(std::size_t index) const;
   std::optional<JsonValue> value(std::size_t index) const;
+  // "0." and "0.5", which torch writes and JSON does not allow.
+  std::optional<double> number(std::size_t index) const;
   // Written as Python's True and False.
   std::optional<bool> flag(std::size_t index) const;
   // "[True, False, True]".

@@ -37,6 +37,13 @@ TEST(CostlyOperatorTest, CountsTheWorkOfTheOperator) {
   EXPECT_EQ(finding->at_stake_ns, us(300));
 }
 
+// What torch's own operator does inside is nothing that the program can change.
+TEST(CostlyOperatorTest, IsQuietAboutTheRepeatOfInstanceNorm) {
+  EXPECT_TRUE(find_by_rule(step_with("aten::repeat", 300), "costly-operator"));
+  EXPECT_FALSE(find_by_rule(step_with("aten::repeat", 300, "copy", "aten::instance_norm"),
+                            "costly-operator"));
+}
+
 TEST(CostlyOperatorTest, IsQuietWhenItIsASmallPart) {
   EXPECT_TRUE(find_by_rule(step_with("aten::randperm", 12), "costly-operator"));
   EXPECT_FALSE(find_by_rule(step_with("aten::randperm", 7), "costly-operator"));

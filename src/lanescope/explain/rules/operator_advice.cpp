@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "lanescope/explain/rules/operator_inputs.h"
+
 namespace lanescope::explain::rules {
 
 namespace {
@@ -183,7 +185,8 @@ constexpr std::array kAdvice = {
                    "once an epoch",
                    kTorch},
     OperatorAdvice{
-        "aten::repeat", "", "", 1, "copies its input as often as it repeats it",
+        // instance_norm repeats its own weights.
+        "aten::repeat", "", "aten::instance_norm", 1, "copies its input as often as it repeats it",
         "Use expand() or broadcasting, which repeat without copying",
         "expand() and broadcasting read the same memory again; only what writes into the "
         "result needs copies",
@@ -218,16 +221,7 @@ const OperatorAdvice* advice_for_call(const Facts& facts, SliceId op) {
   std::optional<TensorArguments> inputs;
   for (; row != kAdvice.end() && row->op == name; ++row) {
     if (!row->fits) return row;
-    if (!inputs) {
-      const ArgsView args = trace.slice_args(op);
-      const auto text = [&](ArgKey key) {
-        const auto found = args.text(key);
-        return found ? trace.text(*found) : std::string_view{};
-      };
-      inputs.emplace(analysis::OperatorCall{name, text(ArgKey::kInputDims),
-                                            text(ArgKey::kInputType), text(ArgKey::kInputStrides),
-                                            text(ArgKey::kConcreteInputs)});
-    }
+    if (!inputs) inputs.emplace(operator_inputs(trace, op));
     if (row->fits(*inputs)) return row;
   }
   return nullptr;
