@@ -116,7 +116,9 @@ Sentence user_code(const Facts& facts, SliceId slice, PlaceDetail detail) {
   for (SliceId up = slice; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)]) {
     if (trace.kind(up) == CategoryKind::kUserAnnotation && is_own_range(trace.name(up)))
       return say("in range {}", {name(trace.name(up))});
-    if (trace.kind(up) == CategoryKind::kCpuOp && !trace.name(up).starts_with("ProfilerStep"))
+    // Old traces have ranges among the operators.
+    if (trace.kind(up) == CategoryKind::kCpuOp && !trace.name(up).starts_with("ProfilerStep") &&
+        !trace.name(up).starts_with("enumerate(DataLoader)"))
       op = up;  // the outermost: what the program called
   }
   if (op == kNone<SliceId> || detail == PlaceDetail::kNoOperators || !names_a_place(trace.name(op)))

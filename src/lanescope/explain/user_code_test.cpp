@@ -77,6 +77,21 @@ TEST(UserCodeTest, OperatorsOfTheBackwardPassLoseTheirPrefix) {
   EXPECT_EQ(place_of(sketch, "aten::mm"), "in MmBackward0, backward pass");
 }
 
+// torch before 1.11 writes the loader's range as an operator.
+TEST(UserCodeTest, TheLoaderOfOldTracesIsNoOperator) {
+  Sketch sketch;
+  sketch.op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 500)
+      .op("aten::stack", 60, 100);
+  EXPECT_EQ(place_of(sketch, "aten::stack"), "in aten::stack");
+}
+
+// The frames of modules in a recorded stack are no lines.
+TEST(UserCodeTest, AModuleInAStackIsNoLine) {
+  Sketch sketch;
+  sketch.op("aten::linear", 0, 500, {.call_stack = "nn.Module: Linear_0;net/model.py(7): forward"});
+  EXPECT_EQ(place_of(sketch, "aten::linear"), "at net/model.py:7 forward");
+}
+
 TEST(UserCodeTest, OperatorsThatOccurEverywhereTellNoPlace) {
   Sketch sketch;
   sketch.op("aten::to", 50, 500).op("aten::copy_", 60, 100);

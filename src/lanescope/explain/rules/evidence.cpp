@@ -6,6 +6,7 @@
 
 #include "lanescope/base/wide.h"
 #include "lanescope/explain/sentences.h"
+#include "lanescope/explain/user_code.h"
 
 namespace lanescope::explain::rules {
 
@@ -16,7 +17,7 @@ std::string line_of_stack(std::string_view stack) {
   while (!stack.empty()) {
     const std::size_t end = stack.find_first_of(";\n");
     const std::string_view line = stack.substr(0, end);
-    if (!line.empty() && !is_of_library(line)) return std::string(line);
+    if (!line.empty() && !is_of_library(line) && !is_module_frame(line)) return std::string(line);
     if (end == std::string_view::npos) break;
     stack.remove_prefix(end + 1);
   }

@@ -38,8 +38,13 @@ const char* cause_text(IdleCause cause) {
   return "";
 }
 
+bool has_operators(const Trace& trace) {
+  return std::any_of(trace.categories().begin(), trace.categories().end(),
+                     [](const Category& each) { return each.kind == CategoryKind::kCpuOp; });
+}
+
 // What helps against most of the idle time depends on why it is.
-const char* advice(IdleCause cause) {
+const char* advice(IdleCause cause, bool has_operators) {
   switch (cause) {
     case IdleCause::kLaunchLatency:
     case IdleCause::kBetweenQueued:
@@ -52,14 +57,17 @@ const char* advice(IdleCause cause) {
     case IdleCause::kProfiler:
       return "do not optimise it: a run without the profiler does not have these gaps";
     case IdleCause::kUnknown:
-      return "record the CPU's side too (ProfilerActivity.CPU): the launch calls show why";
+      return has_operators
+                 ? "record the launch calls too, which torch.profiler does with "
+                   "ProfilerActivity.CUDA: they show why"
+                 : "record the CPU's side too (ProfilerActivity.CPU): the launch calls show why";
     default:
       return "look at these times in the trace: shorten what the CPU did there, or move it out of "
              "the step";
   }
 }
 
-void add_first_screen(IdleCause cause, Finding& finding) {
+void add_first_screen(IdleCause cause, bool has_operators, Finding& finding) {
   switch (cause) {
     case IdleCause::kAfterSync:
       finding.brief = say("The GPU is idle after the CPU waited for it");
@@ -80,11 +88,14 @@ void add_first_screen(IdleCause cause, Finding& finding) {
       return;
     case IdleCause::kUnknown:
       finding.brief = say("The GPU is idle, and the trace does not show why");
-      finding.action = say("Record the CPU's side too: ProfilerActivity.CPU");
+      finding.action =
+          has_operators ? say("Record the launch calls (category cuda_runtime) too: they show why")
+                        : say("Record the CPU's side too: ProfilerActivity.CPU");
       return;
     default:
       finding.brief = say("The GPU waits for the CPU to launch its next work");
-      finding.action = say("Do less on the CPU there, or launch more at once: torch.compile");
+      finding.action =
+          say("Do less on the CPU between launches, or launch more at once: torch.compile");
   }
 }
 
@@ -160,8 +171,8 @@ Finding tell_gpu_idle(const Facts& facts, const IdleGpu& found) {
         {longest->next_work, say("the longest gap, {}, ends with {}",
                                  {ns(longest->end_ns - longest->start_ns),
                                   kernel(facts.trace->name(longest->next_work))})});
-  finding.try_next = {advice(cause)};
-  add_first_screen(cause, finding);
+  finding.try_next = {advice(cause, has_operators(*facts.trace))};
+  add_first_screen(cause, has_operators(*facts.trace), finding);
   if (cause == IdleCause::kHostLate || cause == IdleCause::kAfterSync) {
     const std::vector<HostShare> shares = host_shares(facts, host_late_stretches(facts));
     add_host_evidence(facts, shares, finding);

@@ -39,6 +39,21 @@ TEST(GpuIdleTest, IsCoveredByHostBoundButSpeaksWhenAsked) {
   EXPECT_EQ(run->covered_by, "host-bound");
 }
 
+// Kernels of 100 us and pauses of 100, without launch calls: what is missing depends on the rest.
+TEST(GpuIdleTest, AsksForWhatIsMissing) {
+  for (const bool has_operators : {false, true}) {
+    testing::Sketch sketch;
+    for (std::int64_t i = 0; i < 10; ++i) {
+      sketch.kernel("gemm", us(200) * i, us(100));
+      if (has_operators) sketch.op("aten::mm", us(200) * i, us(20));
+    }
+    const auto finding = find_by_rule(sketch.trace(), "gpu-idle");
+    ASSERT_TRUE(finding);
+    EXPECT_THAT(finding->action.pattern,
+                ::testing::HasSubstr(has_operators ? "launch calls" : "ProfilerActivity.CPU"));
+  }
+}
+
 TEST(GpuIdleTest, IsQuietBelowTenPercent) {
   EXPECT_FALSE(find_by_rule(with_pause(2).trace(), "gpu-idle"));
 }

@@ -66,6 +66,7 @@ Finding tell_low_occupancy(const Facts& facts, const LowOccupancy& measured) {
            ratio(std::llround(longest_shape.occupancy->theoretical_ratio * 1000), 1000),
            ratio(std::llround(longest->call->achieved_ratio() * 1000), 1000)}));
   rate_finding(facts, found, finding);
+  finding.explains.push_back({"no-roof", finding.at_stake_ns});
   finding.evidence.push_back(
       {longest->slice, say("the longest, {}", {kernel(facts.trace->name(longest->slice))})});
   const std::string_view limit = longest_shape.occupancy->limit;

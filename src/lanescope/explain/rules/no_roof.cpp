@@ -1,5 +1,8 @@
 // The GPU is busy nearly all the time and reaches little of what it can do.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "lanescope/base/wide.h"
@@ -21,10 +24,25 @@ bool computes_nearly_always(const Facts& facts) {
 // Calls that take longer have enough work: their kernels are slow in another way.
 constexpr std::int64_t kLongCallNs = 100'000;
 
+// Operators that read whole tensors in order, whatever their kernels: not strided or scattered.
+const char* dense_name(analysis::OperatorKind kind) {
+  switch (kind) {
+    case analysis::OperatorKind::kGemm:
+      return "matrix products";
+    case analysis::OperatorKind::kConvolution:
+      return "convolutions";
+    case analysis::OperatorKind::kAttention:
+      return "attention";
+    default:
+      return nullptr;
+  }
+}
+
 struct NoRoof {
   Savings found;
   double floor_ns = 0;
   bool is_of_long_calls = false;  // more than half of what is above the floors
+  const char* dense = nullptr;    // more than half of it is of these: "convolutions"
   SliceId worst = kNone<SliceId>;
 };
 
@@ -35,6 +53,7 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   double floor_ns = 0;
   const analysis::RooflineCall* worst = nullptr;
   double worst_lost = 0, lost_ns = 0, lost_in_long_ns = 0;
+  std::map<const char*, double> lost_in_dense_ns;
   for (const auto& call : roofline.calls) {
     if (call.kind == RooflineClass::kUnrated) continue;
     const double floor = call.achieved_ratio() * static_cast<double>(call.time_ns);
@@ -44,6 +63,8 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
     const double lost = static_cast<double>(call.time_ns) - floor;
     lost_ns += lost;
     if (call.time_ns >= kLongCallNs) lost_in_long_ns += lost;
+    if (const char* dense = dense_name(roofline.works[call.work].kind))
+      lost_in_dense_ns[dense] += lost;
     if (!worst || lost > worst_lost) {
       worst = &call;
       worst_lost = lost;
@@ -55,11 +76,14 @@ Measurement<NoRoof> measure_no_roof(const Facts& facts) {
   if (!worst || wide(found.time_ns()) * 10 < wide(roofline.busy_ns) * 7)
     return NotChecked{kNeedsOperators};
   if (floor_ns >= 0.3 * static_cast<double>(found.time_ns())) return Quiet{};
-  return NoRoof{std::move(found), floor_ns, lost_in_long_ns * 2 > lost_ns, worst->kernel};
+  const char* dense = nullptr;
+  for (const auto& [label, lost] : lost_in_dense_ns)
+    if (lost * 2 > lost_ns) dense = label;
+  return NoRoof{std::move(found), floor_ns, lost_in_long_ns * 2 > lost_ns, dense, worst->kernel};
 }
 
 Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
-  const auto& [found, floor_ns, is_of_long_calls, worst] = measured;
+  const auto& [found, floor_ns, is_of_long_calls, dense, worst] = measured;
   const auto& part = facts.wall.partition;
   const auto& roofline = kernel_facts(facts).roofline;
   Finding finding;
@@ -74,7 +98,13 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
   finding.evidence.push_back(longest_of(facts, worst));
   const bool is_eager = launch_mode_of(facts) == LaunchMode::kEager;
   const char* singles = "see the rules few-blocks, slow-gemm and conv-layout for single kernels";
-  if (is_of_long_calls)
+  if (dense)
+    finding.try_next = {
+        fmt::format("most of it is lost in {}: lanescope roofline shows each shape; of a slow one "
+                    "look at its kernels, layout and types",
+                    dense),
+        singles};
+  else if (is_of_long_calls)
     finding.try_next = {
         "most of it is lost in calls of 100 us and more, which have enough work: look for strided "
         "or scattered reads, additions into few places, and operators that make more than is used",
@@ -86,7 +116,8 @@ Finding tell_no_roof(const Facts& facts, const NoRoof& measured) {
                         singles};
   finding.brief = say("The GPU is busy, but computes at {} of what it can do",
                       {ratio(std::llround(floor_ns), found.time_ns())});
-  finding.action = is_of_long_calls
+  finding.action = dense ? say("See which {} are slow: lanescope roofline TRACE", {text(dense)})
+                   : is_of_long_calls
                        ? say("Look for strided or scattered reads, and results that are too large")
                    : is_eager ? say("Give each kernel more work: a larger batch, torch.compile")
                               : say("Give each kernel more work: a larger batch");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/analysis/gaps.h"
+#include "lanescope/explain/rules/autograd_pairs.h"
 #include "lanescope/explain/rules/cpu_waits.h"
 #include "lanescope/explain/rules/evidence.h"
 #include "lanescope/explain/rules/program_calls.h"
@@ -181,14 +182,23 @@ std::optional<PythonHoles> measure_python_hole(const Facts& facts) {
   return found;
 }
 
+// "autograd::engine::evaluate_function: MmBackward0" -> "MmBackward0".
+std::string_view node_or_event(const Trace& trace, SliceId slice) {
+  std::string_view label = trace.name(slice);
+  if (label.starts_with(kEvaluateNode)) label.remove_prefix(std::string_view(kEvaluateNode).size());
+  return label;
+}
+
 Sentence words_of(const Facts& facts, const Place& place) {
-  const auto label = [&](SliceId slice) { return name(facts.trace->name(slice)); };
+  const auto label = [&](SliceId slice) { return name(node_or_event(*facts.trace, slice)); };
   if (place.inside_before && place.inside_after && place.before == place.after)
     return say("inside {}", {label(place.before)});
   if (place.inside_before)
     return say("inside {}, before {}", {label(place.before), label(place.after)});
   if (place.inside_after)
     return say("inside {}, after {}", {label(place.after), label(place.before)});
+  if (facts.trace->name(place.before) == facts.trace->name(place.after))
+    return say("between one {} and the next", {label(place.before)});
   return say("between {} and {}", {label(place.before), label(place.after)});
 }
 

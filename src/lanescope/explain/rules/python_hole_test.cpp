@@ -34,6 +34,21 @@ TEST(PythonHoleTest, NamesTheRangesAroundIt) {
   EXPECT_EQ(finding->at_stake_ns, us(504));
 }
 
+// Two nodes of one name with Python between them: their name once, without the engine's prefix.
+TEST(PythonHoleTest, NamesNodesByTheirOperator) {
+  constexpr char kNode[] = "autograd::engine::evaluate_function: MmBackward0";
+  ProgramSketch program;
+  for (int step = 0; step < 4; ++step) {
+    program.step().begin_op(kNode).kernel("gemm", 100).wait().end().pass(600);
+    program.begin_op(kNode).kernel("gemm", 50).wait().end().end();
+  }
+  const auto finding = find_by_rule(program.trace(), "python-hole");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.pattern,
+            "Code without events between one {} and the next: the GPU waits for it");
+  EXPECT_EQ(finding->brief.values.at(0).text, "MmBackward0");
+}
+
 TEST(PythonHoleTest, IsQuietAboutShortPauses) {
   EXPECT_FALSE(find_by_rule(drawn_hole(190), "python-hole"));
 }

@@ -167,8 +167,12 @@ Sentence against_forward(const Facts& facts, const std::string& label, const Slo
         {name(label), ns(facts.per_step(part.backward_ns)), ratio(part.backward_ns, wall_ns)});
   return say(
       facts,
-      "The backward part of {} takes {} times as long as its forward part: {} against {} "
-      "[per step] ({} of the time)",
+      facts.main_device
+          ? "The backward part of {} takes {} times as much GPU time as its forward part: {} "
+            "against "
+            "{} [per step] ({} of the time)"
+          : "The backward part of {} takes {} times as long as its forward part: {} against {} "
+            "[per step] ({} of the time)",
       {name(label), factor(part.backward_ns, part.forward_ns), ns(facts.per_step(part.backward_ns)),
        ns(facts.per_step(part.forward_ns)), ratio(part.backward_ns, wall_ns)});
 }
@@ -245,7 +249,9 @@ Finding tell_slow_backward(const Facts& facts, const SlowBackward& found) {
   finding.brief =
       part.forward_ns == 0
           ? say("The backward part of {} is costly, its forward part is a view", {name(label)})
-          : say("The backward part of {} takes {} times its forward part",
+          : say(facts.main_device
+                    ? "The backward part of {} takes {} times the GPU time of its forward"
+                    : "The backward part of {} takes {} times its forward part",
                 {name(label), factor(part.backward_ns, part.forward_ns)});
   return finding;
 }

@@ -49,6 +49,24 @@ TEST(UnfusedNormTest, TakesTheCastsAndTheWeightWithIt) {
   EXPECT_EQ(trace.dur_ns(finding->evidence[0].slice), 2'000);
 }
 
+// Each kind with its own number of runs: the time of one is not told as that of the other.
+TEST(UnfusedNormTest, NamesEachKindOnTheFirstScreen) {
+  const auto finding =
+      find_by_rule(after_matmul({elementwise("aten::pow", 20), elementwise("aten::mean", 20),
+                                 elementwise("aten::add", 2), elementwise("aten::rsqrt", 2),
+                                 elementwise("aten::mul", 20), elementwise("aten::neg", 10),
+                                 elementwise("aten::cat", 20), elementwise("aten::mul", 20),
+                                 elementwise("aten::add", 20)})
+                       .trace(),
+                   "unfused-norm");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->brief.pattern.substr(0, 14), "{} x{}, {} x{}");
+  EXPECT_EQ(finding->brief.values.at(0).text, "rotary embedding");
+  EXPECT_EQ(finding->brief.values.at(2).text, "RMSNorm");
+  EXPECT_EQ(finding->action.values.at(0).text,
+            "Use a fused rotary kernel, torch.nn.RMSNorm / F.rms_norm");
+}
+
 TEST(UnfusedNormTest, IsQuietWhenAnotherOperatorIsBetweenOrItIsFused) {
   EXPECT_FALSE(
       find_by_rule(after_matmul({elementwise("aten::pow", 20), elementwise("aten::mean", 20),
