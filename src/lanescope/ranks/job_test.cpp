@@ -195,6 +195,27 @@ TEST(JobTest, NamesOfFilesAndFoldersSayTheRank) {
   EXPECT_EQ(rank_in_name("trace.json"), std::nullopt);
 }
 
+// Five ranks; 3 and 4, as if on one slow host, compute 240 us longer and come at the same moment. Which of
+// the two is last is never certain, and yet the others wait for them.
+TEST(JobTest, RanksThatAreLateTogetherHoldTheOthersUp) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 5; ++number) {
+    DrawnRank rank(number, 5);
+    const std::int64_t work = number >= 3 ? 840 : 600;
+    for (std::int64_t i = 0; i < 4; ++i)
+      rank.step(i, i * 1000, work, 0, 1000 - work)
+          .call(i * 1000 + work, i * 1000 + 1000, 1000 - work);
+    files.push_back(rank.file());
+  }
+  const Result<Job> job = build_job(std::move(files));
+  ASSERT_TRUE(job);
+  const JobVerdict verdict = judge_job(*job);
+  EXPECT_EQ(verdict.kind, VerdictKind::kStraggler);
+  EXPECT_EQ(verdict.ranks, (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(verdict.late_ns, 240'000);
+  EXPECT_EQ(job->last_arrivals, std::vector<std::uint64_t>(5));
+}
+
 bool has(const JobVerdict& verdict, NoteKind kind, std::string_view part) {
   return std::any_of(verdict.notes.begin(), verdict.notes.end(), [&](const JobNote& note) {
     return note.kind == kind && note.text.find(part) != std::string::npos;

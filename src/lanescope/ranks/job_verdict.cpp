@@ -168,7 +168,9 @@ class Judge {
         wait += job_.times[i].wait_ns;
     }
     const auto others = static_cast<std::int64_t>(job_.times.size() - late.size());
-    return last * 2 > all && wait * 4 > late_ns * others;
+    // Late ranks that come together, such as those of one host, leave open which of them was last.
+    const bool is_last = last * 2 > all || (all == 0 && late.size() > 1);
+    return is_last && wait * 4 > late_ns * others;
   }
 
   void find_since(const std::set<std::size_t>& late) {
