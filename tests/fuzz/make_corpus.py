@@ -3,6 +3,8 @@
 
 usage: make_corpus.py      writes over what it made before; files named found_* are left alone
 
+corpus/ranks is not made here: its rows are what `lanescope ranks --shard 0/1` writes of small jobs of tools/draw_job.py.
+
 Everything is small: an input of 2 KB is tried a thousand times a second, one of 200 KB ten times.
 """
 import gzip
