@@ -75,7 +75,8 @@ class StringSink final : public ByteSink {
 
 }  // namespace
 
-Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path) {
+Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path,
+                                              unsigned withheld) {
   const std::string name = path.string();
   struct stat info {};
   const bool exists = ::stat(name.c_str(), &info) == 0;
@@ -88,11 +89,11 @@ Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path)
       exists && !direct ? std::filesystem::canonical(path, no_link).string() : name;
   const std::string final_name = no_link ? name : target;
   const std::string partial =
-      direct ? std::string() : final_name + ".partial-" + std::to_string(::getpid());
+      direct ? std::string() : final_name + ".partial-" + std::to_string(::gettid());
   const int fd = ::open(direct ? name.c_str() : partial.c_str(),
-                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666 & ~withheld);
   if (fd < 0) return system_error("write", name, errno);
-  if (exists && !direct) static_cast<void>(::fchmod(fd, info.st_mode & 07777));
+  if (exists && !direct) static_cast<void>(::fchmod(fd, info.st_mode & 07777 & ~withheld));
   return std::unique_ptr<ByteSink>(std::make_unique<FileSink>(fd, final_name, partial));
 }
 

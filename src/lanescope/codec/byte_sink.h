@@ -21,10 +21,13 @@ class ByteSink {
   virtual std::uint64_t written_bytes() const = 0;  // on disk, after packing
 };
 
-// Writes "<path>.partial-<pid>" next to `path` and renames it in finish(): a reader never sees half
-// a file, and after a full disk the old file is still there. A path that is not a regular file (a
-// pipe, /dev/stdout) is written directly. kIo: the system's reason.
-Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path);
+// Writes "<path>.partial-<number>" next to `path` and renames it in finish(): a reader never sees
+// half a file, and after a full disk the old file is still there. The number is the thread's, which
+// is the process's for its first thread, so several may write one path, and the last one stays. A
+// path that is not a regular file (a pipe, /dev/stdout) is written directly. `withheld`: permission
+// bits that the file does not get. kIo: the system's reason.
+Result<std::unique_ptr<ByteSink>> create_file(const std::filesystem::path& path,
+                                              unsigned withheld = 0);
 std::unique_ptr<ByteSink> string_sink(std::string& out);
 
 // From the end of the name: ".gz" or ".zst", in upper or lower case; everything else is plain.

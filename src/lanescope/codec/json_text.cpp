@@ -1,8 +1,12 @@
 #include "lanescope/codec/json_text.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 
 namespace lanescope::codec {
+bool is_utf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;

@@ -12,6 +12,9 @@ void append_escaped_json(std::string& out, std::string_view text);
 // The text with U+FFFD for each byte that is not UTF-8. Sets `replaced` if there was one.
 std::string valid_utf8(std::string_view text, bool* replaced = nullptr);
 
+// Whether all of it is UTF-8. Cost: several GB/s.
+bool is_utf8(std::string_view text);
+
 // The text without the blanks of JSON (space, tab, line ends) at its two ends.
 std::string_view without_blanks_around(std::string_view json);
 

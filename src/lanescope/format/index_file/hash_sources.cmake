@@ -1,0 +1,15 @@
+# Writes OUT: a header with a hash of all SOURCES that decide what a Trace holds (base, model, codec, format). An index file
+# of other sources is not used. Run at build time: cmake -DFOLDERS=... -DOUT=... -P hash_sources.cmake
+set(all "")
+foreach(folder IN LISTS FOLDERS)
+  file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${folder} ${folder}/*.h ${folder}/*.cpp)
+  list(SORT files)
+  foreach(file IN LISTS files)
+    if(NOT file MATCHES "_test\\.(h|cpp)$")
+      file(SHA256 ${folder}/${file} hash)
+      string(APPEND all "${file} ${hash}\n")
+    endif()
+  endforeach()
+endforeach()
+string(SHA256 hash "${all}")
+file(CONFIGURE OUTPUT ${OUT} CONTENT "#define LANESCOPE_SOURCES_HASH \"${hash}\"\n")

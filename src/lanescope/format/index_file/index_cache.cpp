@@ -1,0 +1,151 @@
+#include "lanescope/format/index_file/index_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "lanescope/base/string_pool.h"
+#include "lanescope/codec/byte_sink.h"
+
+namespace lanescope::format {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr char kIndexes[] = "indexes", kChecked[] = "checked";
+constexpr std::size_t kMostNameBytes = 100;
+
+std::optional<fs::path> cache_folder() {
+  // As the XDG base directory specification says: a relative path is ignored.
+  const auto from = [](const char* variable) -> std::optional<fs::path> {
+    const char* const text = std::getenv(variable);
+    if (!text || text[0] != '/') return std::nullopt;
+    return fs::path(text);
+  };
+  if (const auto cache = from("XDG_CACHE_HOME")) return *cache / "lanescope";
+  if (const auto home = from("HOME")) return *home / ".cache" / "lanescope";
+  return std::nullopt;
+}
+
+bool is_private_folder(const fs::path& folder) {
+  struct stat info {};
+  return ::lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+         info.st_uid == ::geteuid() && (info.st_mode & (S_IWGRP | S_IWOTH)) == 0 &&
+         ::access(folder.c_str(), W_OK) == 0;
+}
+
+bool make_private_folder(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return false;
+  return is_private_folder(folder);
+}
+
+std::string absolute_text(const fs::path& path) {
+  std::error_code failed;
+  const fs::path real = fs::weakly_canonical(path, failed);
+  return failed ? fs::absolute(path, failed).string() : real.string();
+}
+
+// One number for each start of the machine.
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+// Empty: the machine does not say when it started, so nothing is remembered.
+std::string record_text(const IndexFile& file) {
+  const std::string boot = boot_id();
+  if (boot.empty()) return "";
+  const IndexFileState& state = file.state;
+  return fmt::format("lanescope checked this index 1\n{} {:016x} {} {} {} {} {}\n", boot,
+                     index_build(), state.device, state.inode, state.bytes, state.changed_ns,
+                     state.status_changed_ns);
+}
+
+struct CachedIndex {
+  fs::path path;
+  std::uint64_t bytes;
+  fs::file_time_type written;
+};
+
+}  // namespace
+
+std::optional<IndexCache> IndexCache::of_user() {
+  const auto folder = cache_folder();
+  return folder ? std::optional<IndexCache>(*folder) : std::nullopt;
+}
+
+bool IndexCache::make() const {
+  std::error_code failed;
+  fs::create_directories(folder_.parent_path(), failed);
+  return make_private_folder(folder_) && make_private_folder(folder_ / kIndexes) &&
+         make_private_folder(folder_ / kChecked);
+}
+
+fs::path IndexCache::index_of(const fs::path& trace) const {
+  const std::string name = trace.filename().string();
+  const std::size_t cut = name.size() - std::min(name.size(), kMostNameBytes);
+  return folder_ / kIndexes /
+         fmt::format("{:016x}-{}{}", hash_bytes(absolute_text(trace)), name.substr(cut),
+                     kIndexEnding);
+}
+
+fs::path IndexCache::record_of(const fs::path& index) const {
+  return folder_ / kChecked / fmt::format("{:016x}", hash_bytes(absolute_text(index)));
+}
+
+bool IndexCache::was_checked(const fs::path& index, const IndexFile& file) const {
+  if (!file.is_ours || !is_private_folder(folder_) || !is_private_folder(folder_ / kChecked))
+    return false;
+  std::ifstream record(record_of(index), std::ios::binary);
+  const std::string found{std::istreambuf_iterator<char>(record), {}};
+  return !found.empty() && found == record_text(file);
+}
+
+void IndexCache::remember_checked(const fs::path& index, const IndexFile& file) const {
+  const std::string text = file.is_ours ? record_text(file) : "";
+  if (text.empty() || !make()) return;
+  const auto sink = codec::create_file(record_of(index));
+  if (sink && (*sink)->write(text)) static_cast<void>((*sink)->finish());
+}
+
+bool IndexCache::has_room(std::uint64_t bytes) const {
+  struct statvfs info {};
+  if (::statvfs(folder_.c_str(), &info) != 0) return false;
+  return bytes <= static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize / 2;
+}
+
+void IndexCache::make_room(std::uint64_t most_bytes, const fs::path& keep) const {
+  std::vector<CachedIndex> indexes;
+  std::error_code failed;
+  std::uint64_t total = 0;
+  for (fs::directory_iterator at(folder_ / kIndexes, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code gone;
+    const std::uint64_t bytes = fs::file_size(at->path(), gone);
+    const auto written = gone ? fs::file_time_type() : fs::last_write_time(at->path(), gone);
+    if (gone) continue;
+    total += bytes;
+    if (at->path() != keep && at->path().extension() == kIndexEnding)
+      indexes.push_back({at->path(), bytes, written});
+  }
+  std::sort(indexes.begin(), indexes.end(),
+            [](const CachedIndex& a, const CachedIndex& b) { return a.written < b.written; });
+  for (const CachedIndex& index : indexes) {
+    if (total <= most_bytes) return;
+    std::error_code gone;
+    fs::remove(index.path, gone);
+    fs::remove(record_of(index.path), gone);
+    total -= index.bytes;
+  }
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,42 @@
+// The user's cache folder: automatic indexes lie in it, and what was checked is remembered there.
+// All of it may be removed at any time.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "lanescope/format/index_file/index_bytes.h"
+
+namespace lanescope::format {
+
+// $XDG_CACHE_HOME/lanescope, or ~/.cache/lanescope.
+class IndexCache {
+ public:
+  // Of this user. Nothing: the environment names no place. Nothing is made yet.
+  static std::optional<IndexCache> of_user();
+  explicit IndexCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // Makes the folder, for this user only, where it is missing. False: it cannot be written, or
+  // others may write it; then nothing is cached, and every index is checked each time.
+  bool make() const;
+
+  // Where the automatic index of a trace belongs: by the absolute path of the trace.
+  std::filesystem::path index_of(const std::filesystem::path& trace) const;
+
+  // Whether exactly this file, in this state, was checked by this build since the machine started.
+  // Only files that are ours count. Power loss and offline changes end with a start.
+  bool was_checked(const std::filesystem::path& index, const IndexFile& file) const;
+  void remember_checked(const std::filesystem::path& index, const IndexFile& file) const;
+
+  // Whether there is room for an index of that size: at most half of what is free.
+  bool has_room(std::uint64_t bytes) const;
+  // Removes the oldest indexes until all of them take at most `most_bytes`; `keep` stays.
+  void make_room(std::uint64_t most_bytes, const std::filesystem::path& keep) const;
+
+ private:
+  std::filesystem::path record_of(const std::filesystem::path& index) const;
+  std::filesystem::path folder_;
+};
+
+}  // namespace lanescope::format

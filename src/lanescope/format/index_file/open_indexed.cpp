@@ -1,0 +1,142 @@
+#include "lanescope/format/index_file/open_indexed.h"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "lanescope/format/index_file/index_source.h"
+#include "lanescope/format/index_file/write_index.h"
+
+namespace lanescope::format {
+namespace {
+namespace fs = std::filesystem;
+
+// One that fits `source`; `*is_index`: there is an index file, be it outdated or damaged.
+std::optional<Trace> open_one(const fs::path& path, const IndexSource& source,
+                              const std::optional<IndexCache>& cache, bool* is_one = nullptr) {
+  auto file = open_index_file(path);
+  if (!file) return std::nullopt;
+  const std::string_view head(reinterpret_cast<const char*>(file->bytes.bytes.data()),
+                              sizeof(IndexHeader));
+  if (is_one) *is_one = is_index(head) && file->is_ours;
+  const bool is_known = cache && cache->was_checked(path, *file);
+  auto trace = read_index(file->bytes, source, is_known ? IndexCheck::kHeader : IndexCheck::kAll);
+  if (!trace) return std::nullopt;
+  if (cache && !is_known) cache->remember_checked(path, *file);
+  return std::move(*trace);
+}
+
+// Our own file, just written of a Trace in memory, holds what it promises.
+void remember_written(const fs::path& path, const std::optional<IndexCache>& cache) {
+  if (!cache) return;
+  if (const auto file = open_index_file(path)) cache->remember_checked(path, *file);
+}
+
+bool is_unchanged(const fs::path& path, const IndexSource& source) {
+  const auto now = describe_source(path);
+  return now && *now == source;
+}
+
+bool write_one(const Trace& trace, const IndexSource& source, const fs::path& path,
+               const std::optional<IndexCache>& cache) {
+  if (!write_index(trace, source, path)) return false;
+  remember_written(path, cache);
+  return true;
+}
+
+void write_automatic(const fs::path& path, const Trace& trace, const IndexSource& source,
+                     const IndexOptions& options, bool is_beside) {
+  if (!is_unchanged(path, source)) return;
+  if (is_beside && write_one(trace, source, index_path_of(path), options.cache)) return;
+  const std::uint64_t about = trace.memory_bytes();
+  if (!options.cache || trace.import_stats().unpacked_bytes < options.write_from_bytes ||
+      about > options.most_cache_bytes || !options.cache->make() || !options.cache->has_room(about))
+    return;
+  const fs::path cached = options.cache->index_of(path);
+  if (write_one(trace, source, cached, options.cache))
+    options.cache->make_room(options.most_cache_bytes, cached);
+}
+
+bool has_usual_limits(const ReadOptions& options) {
+  const ReadOptions usual;
+  return options.max_event_bytes == usual.max_event_bytes &&
+         options.max_expansion_ratio == usual.max_expansion_ratio;
+}
+
+std::optional<Trace> open_any(const fs::path& path, const IndexSource& source,
+                              const IndexOptions& options, bool* is_beside) {
+  if (auto trace = open_one(index_path_of(path), source, options.cache, is_beside)) return trace;
+  if (!options.cache) return std::nullopt;
+  return open_one(options.cache->index_of(path), source, options.cache);
+}
+
+}  // namespace
+
+fs::path index_path_of(const fs::path& trace) {
+  fs::path index = trace;
+  index += kIndexEnding;
+  return index;
+}
+
+Result<IndexOptions> index_options_from_environment() {
+  const char* const text = std::getenv("LANESCOPE_INDEX");
+  const std::string_view word = text ? text : "";
+  IndexOptions options;
+  if (word == "off")
+    options.use = IndexUse::kOff;
+  else if (word == "read")
+    options.use = IndexUse::kRead;
+  else if (!word.empty() && word != "auto")
+    return Error{Errc::kInvalidArgument,
+                 "LANESCOPE_INDEX: expected off, read or auto, found '" + std::string(word) + "'"};
+  if (options.use != IndexUse::kOff) options.cache = IndexCache::of_user();
+  return options;
+}
+
+std::optional<Trace> open_by_index(const fs::path& path, const IndexOptions& options) {
+  const auto source = describe_source(path);
+  if (!source || !*source) return std::nullopt;
+  return open_any(path, **source, options, nullptr);
+}
+
+Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options,
+                           const IndexOptions& index) {
+  if (index.use == IndexUse::kOff || !has_usual_limits(options)) return read_trace(path, options);
+  const auto source = describe_source(path);
+  if (!source || !*source) return read_trace(path, options);
+  bool is_beside = false;
+  if (auto trace = open_any(path, **source, index, &is_beside)) return std::move(*trace);
+  LANESCOPE_TRY(Trace trace, read_trace(path, options));
+  if (index.use == IndexUse::kAutomatic) write_automatic(path, trace, **source, index, is_beside);
+  return trace;
+}
+
+Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options) {
+  LANESCOPE_TRY(const IndexOptions index, index_options_from_environment());
+  return open_indexed(path, options, index);
+}
+
+Result<MadeIndex> make_index(const fs::path& path, const ReadOptions& options,
+                             const IndexOptions& index, const std::optional<fs::path>& into) {
+  LANESCOPE_TRY(const auto source, describe_source(path));
+  std::error_code failed;
+  if (!source)
+    return Error{Errc::kUnsupported,
+                 path.string() + ": expected a trace that is a file, found " +
+                     (fs::is_regular_file(path, failed)
+                          ? "a recording; convert it to .json first, and index that"
+                          : "something else")};
+  LANESCOPE_TRY(const Trace trace, read_trace(path, options));
+  if (!is_unchanged(path, *source))
+    return Error{Errc::kUnavailable, path.string() + " changed while it was read; try again"};
+  MadeIndex made;
+  made.path = into.value_or(index_path_of(path));
+  LANESCOPE_TRY(made.bytes, write_index(trace, *source, made.path));
+  remember_written(made.path, index.cache);
+  made.trace_bytes = source->bytes;
+  made.slices = trace.slices().size();
+  return made;
+}
+
+}  // namespace lanescope::format
