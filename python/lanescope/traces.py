@@ -18,6 +18,9 @@ def read_trace(path: PathLike, *, progress: Optional[Callable[[int, int], Any]] 
     A directory means the one recording in it, also of a killed process. ``progress`` is called with bytes read and the
     file's size (0: unknown). Damage is repaired or skipped and counted in ``Trace.import_stats``. Raises IoError,
     CorruptInputError, UnsupportedError or LimitError.
+
+    An index of the trace is used where there is one, and one of a large trace is written into the user's cache folder;
+    ``LANESCOPE_INDEX=off`` in the environment prevents both (docs/decisions/index_file.md).
     """
     return _core.read_trace(os.fspath(path), progress)
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "bindings.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
-#include "lanescope/format/read_trace.h"
 
 namespace lanescope::python {
 namespace {
@@ -23,7 +23,7 @@ std::shared_ptr<Trace> read(const std::string& path, const py::object& progress)
     };
   }
   return std::make_shared<Trace>(
-      value_or_raise(without_gil([&] { return format::read_trace(path, options); })));
+      value_or_raise(without_gil([&] { return format::open_indexed(path, options); })));
 }
 
 void write(const Trace& trace, const std::string& path) {

@@ -4,7 +4,7 @@
 
 #include "bindings.h"
 #include "lanescope/format/formats.h"
-#include "lanescope/format/read_trace.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job_verdict.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
@@ -22,7 +22,9 @@ Result<RanksAnswer> answer_about_ranks(const std::vector<std::string>& paths, st
                 ranks::find_rank_files(paths, format::format_endings()));
   ranks::ReadRanksOptions options;
   options.workers = workers;
-  options.read_trace = [](const std::string& path) { return format::read_trace(path); };
+  options.read_trace = [](const std::string& path) {
+    return format::open_indexed(path, {}, format::IndexUse::kRead);
+  };
   LANESCOPE_TRY(const ranks::Job job, ranks::build_job(ranks::read_rank_files(files, options)));
   const ranks::JobVerdict verdict = ranks::judge_job(job);
   return RanksAnswer{report::ranks_json(job, verdict), report::ranks_text(job, verdict)};

@@ -12,7 +12,7 @@ import pytest
 from conftest import SOURCE, clean_environment
 
 GOLDEN = SOURCE / "tests" / "golden" / "cli"
-COMMANDS = ["table", "explain", "view", "whatif", "diff", "check", "ranks", "merge", "kernels", "roofline", "tree", "sql", "info", "memory", "describe", "convert", "record", "recover",
+COMMANDS = ["table", "explain", "view", "whatif", "diff", "check", "ranks", "merge", "kernels", "roofline", "tree", "sql", "info", "memory", "describe", "convert", "index", "record", "recover",
             "clean", "doctor", "completion", "version", "help", "flame", "sample"]
 
 

@@ -149,6 +149,7 @@ CommandLine::CommandLine() : app_(kOneSentence, "lanescope") {
   add_flame_command(*this);
   add_describe_command(*this);
   add_convert_command(*this);
+  add_index_command(*this);
   add_record_command(*this);
   add_sample_command(*this);
   add_recover_command(*this);

@@ -112,6 +112,7 @@ void add_memory_command(CommandLine& line);
 void add_flame_command(CommandLine& line);
 void add_describe_command(CommandLine& line);
 void add_convert_command(CommandLine& line);
+void add_index_command(CommandLine& line);
 void add_record_command(CommandLine& line);
 void add_sample_command(CommandLine& line);
 void add_recover_command(CommandLine& line);

@@ -12,6 +12,7 @@
 
 #include "lanescope/codec/counter_file.h"
 #include "lanescope/format/formats.h"
+#include "lanescope/format/index_file/index_layout.h"
 #include "lanescope/record/leftovers.h"
 #include "lanescope/record/recording_name.h"
 
@@ -52,11 +53,12 @@ bool is_counters(std::string_view name) {
          name.substr(0, name.size() - counters::kEnding.size()).ends_with(".lspool");
 }
 
-bool is_trace_or_table(std::string_view name) {
+bool is_result_name(std::string_view name) {
   const auto is_ending = [&](std::string_view ending) { return name.ends_with(ending); };
   const auto traces = format::format_endings(format::Endings::kWritten);
   constexpr std::string_view kTables[] = {".txt", ".html", ".svg"};
-  return std::any_of(traces.begin(), traces.end(), is_ending) ||
+  return name.ends_with(format::kIndexEnding) ||
+         std::any_of(traces.begin(), traces.end(), is_ending) ||
          std::any_of(std::begin(kTables), std::end(kTables), is_ending);
 }
 
@@ -83,7 +85,7 @@ Found inspect_file(const fs::path& path) {
     found.pid = parts->pid;
   }
   if (const auto pid = number_after(name, ".partial-")) {
-    if (!is_trace_or_table(name.substr(0, name.rfind(".partial-")))) return {};
+    if (!is_result_name(name.substr(0, name.rfind(".partial-")))) return {};
     found.kind = Kind::kHalfWritten;
     found.pid = *pid;
     return found;

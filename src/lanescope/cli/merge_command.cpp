@@ -8,7 +8,7 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
-#include "lanescope/format/read_trace.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/merge_traces.h"
 #include "lanescope/ranks/rank_files.h"
 #include "lanescope/ranks/read_ranks.h"
@@ -28,7 +28,9 @@ int wrong_use(Output& output, const std::string& message) {
   return kUsage;
 }
 
-Result<Trace> read_rank_trace(const std::string& path) { return format::read_trace(path); }
+Result<Trace> read_rank_trace(const std::string& path) {
+  return format::open_indexed(path, {}, format::IndexUse::kRead);
+}
 
 int run_merge(const MergeFlags& flags, Output& output) {
   if (flags.paths.empty() || flags.output_path.empty())

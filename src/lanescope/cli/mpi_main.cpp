@@ -17,7 +17,7 @@
 #include "lanescope/cli/output.h"
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/format/formats.h"
-#include "lanescope/format/read_trace.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
 #include "lanescope/ranks/message.h"
 #include "lanescope/ranks/rank_files.h"
@@ -76,7 +76,9 @@ constexpr std::uint64_t kMostRows = std::uint64_t{1} << 32;
 std::vector<ranks::PlacedFile> read_own_files(const std::vector<std::string>& files,
                                               MpiCommunicator& workers, std::size_t& count) {
   ranks::ReadRanksOptions options;
-  options.read_trace = [](const std::string& path) { return format::read_trace(path); };
+  options.read_trace = [](const std::string& path) {
+    return format::open_indexed(path, {}, format::IndexUse::kRead);
+  };
   std::vector<ranks::PlacedFile> own;
   const auto order =
       workers.worker() == 0 ? ranks::largest_first(files) : std::vector<std::size_t>{};

@@ -15,6 +15,7 @@
 #include "lanescope/cli/newest_trace.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/format/read_trace.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/thinning_text.h"
@@ -39,22 +40,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 std::string in_folder(const fs::path& folder, const std::string& name) {
   return folder == "." ? name : (folder / name).string();
-}
-
-Error missing_file(const std::string& path) {
-  const fs::path parent =
-      fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
-  std::error_code failed;
-  if (!fs::is_directory(parent, failed)) {
-    return {Errc::kIo, fmt::format("expected a trace file, found no folder '{}'", parent.string())};
-  }
-  const std::string name = fs::path(path).filename().string();
-  std::vector<std::string> close;
-  for (const std::string& match : close_matches(name, names_in(parent))) {
-    close.push_back(fmt::format("'{}'", in_folder(parent, match)));
-  }
-  return {Errc::kIo, fmt::format("expected a trace file, found no '{}'{}", path,
-                                 close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
 }
 
 // Sockets cannot be opened again through /dev/stdin, so read them into memory.
@@ -95,7 +80,7 @@ Result<Trace> read(const std::string& path, const format::ReadOptions& options) 
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (status.type() == fs::file_type::not_found) return missing_file(path);
-  return format::read_trace(path, options);
+  return format::open_indexed(path, options);
 }
 
 // "the JSON ends before its last bracket (at byte 812), ... (3 times, first at byte 55)"; "" when
@@ -120,6 +105,22 @@ std::string list_issues(const ImportStats& stats, Severity severity) {
 }
 
 }  // namespace
+
+Error missing_file(const std::string& path) {
+  const fs::path parent =
+      fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  std::error_code failed;
+  if (!fs::is_directory(parent, failed)) {
+    return {Errc::kIo, fmt::format("expected a trace file, found no folder '{}'", parent.string())};
+  }
+  const std::string name = fs::path(path).filename().string();
+  std::vector<std::string> close;
+  for (const std::string& match : close_matches(name, names_in(parent))) {
+    close.push_back(fmt::format("'{}'", in_folder(parent, match)));
+  }
+  return {Errc::kIo, fmt::format("expected a trace file, found no '{}'{}", path,
+                                 close.empty() ? "" : "; did you mean " + joined_or(close) + "?")};
+}
 
 std::vector<std::string> damage_lines(const ImportStats& stats, const std::string& path) {
   std::vector<std::string> lines;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lanescope/base/result.h"
 #include "lanescope/cli/output.h"
 #include "lanescope/model/trace.h"
 
@@ -16,6 +17,9 @@ enum class Damage : std::uint8_t { kPrinted, kShownByCaller };
 // The file to open for `path`: for a folder the newest trace in it, named in a line on standard
 // error (newest_trace.h); else `path`. Nothing: the folder has no trace, and one line said so.
 std::optional<std::string> file_of(const std::string& path, Output& output, int* code);
+
+// Where no file is: which names in its folder are close.
+Error missing_file(const std::string& path);
 
 // `path` "-" is standard input; a folder means the newest trace in it, named in a line on standard
 // error (newest_trace.h). On failure, one line is printed, and `*code` is the exit code. On

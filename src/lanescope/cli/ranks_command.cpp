@@ -11,7 +11,7 @@
 #include "lanescope/cli/ranks_report.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
-#include "lanescope/format/read_trace.h"
+#include "lanescope/format/index_file/open_indexed.h"
 #include "lanescope/ranks/job.h"
 #include "lanescope/ranks/part_file.h"
 #include "lanescope/ranks/rank_files.h"
@@ -56,7 +56,9 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
   ranks::ReadRanksOptions options;
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   options.workers = flags.jobs ? static_cast<std::size_t>(*flags.jobs) : cores;
-  options.read_trace = [](const std::string& path) { return format::read_trace(path); };
+  options.read_trace = [](const std::string& path) {
+    return format::open_indexed(path, {}, format::IndexUse::kRead);
+  };
   options.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
   return ranks::read_rank_files(files, options);
 }

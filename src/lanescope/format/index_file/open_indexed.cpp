@@ -1,5 +1,6 @@
 #include "lanescope/format/index_file/open_indexed.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -112,8 +113,9 @@ Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options,
   return trace;
 }
 
-Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options) {
-  LANESCOPE_TRY(const IndexOptions index, index_options_from_environment());
+Result<Trace> open_indexed(const fs::path& path, const ReadOptions& options, IndexUse at_most) {
+  LANESCOPE_TRY(IndexOptions index, index_options_from_environment());
+  index.use = std::min(index.use, at_most);
   return open_indexed(path, options, index);
 }
 

@@ -45,8 +45,10 @@ std::optional<Trace> open_by_index(const std::filesystem::path& path, const Inde
 // their own are always read. Any thread.
 Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options,
                            const IndexOptions& index);
-// With index_options_from_environment().
-Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options = {});
+// With index_options_from_environment(), and `at_most` that use: commands that read the many traces
+// of a job write no index, because together they would push each other out of the cache.
+Result<Trace> open_indexed(const std::filesystem::path& path, const ReadOptions& options = {},
+                           IndexUse at_most = IndexUse::kAutomatic);
 
 // Reads the trace and writes its index, whatever its size; with `into`, there, else next to it.
 struct MadeIndex {

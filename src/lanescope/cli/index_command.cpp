@@ -1,0 +1,101 @@
+// `lanescope index`: writes a trace's index file, so that the next question starts at once.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "lanescope/cli/command_line.h"
+#include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/progress.h"
+#include "lanescope/cli/text.h"
+#include "lanescope/format/index_file/open_indexed.h"
+#include "lanescope/record/range.h"
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::cli {
+namespace {
+
+struct IndexFlags {
+  std::string path;
+  bool cache = false, json = false;
+};
+
+int wrong(Output& output, const Error& error, int code) {
+  output.complain("index: " + message_of(error));
+  return code;
+}
+
+Result<format::MadeIndex> make(const std::string& path, bool in_cache, Output& output) {
+  RecordFunction stage("index: read and write");
+  LANESCOPE_TRY(const format::IndexOptions options, format::index_options_from_environment());
+  std::optional<std::filesystem::path> into;
+  if (in_cache) {
+    const auto cache = format::IndexCache::of_user();
+    if (!cache || !cache->make())
+      return Error{Errc::kUnavailable,
+                   "--cache: expected a cache folder that only you can write: $XDG_CACHE_HOME or "
+                   "~/.cache; found none"};
+    into = cache->index_of(path);
+  }
+  ProgressLine line(output, "reading " + std::filesystem::path(path).filename().string());
+  format::ReadOptions read;
+  read.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
+  return format::make_index(path, read, options, into);
+}
+
+int run_index(const IndexFlags& flags, Output& output) {
+  if (flags.path == "-")
+    return wrong(output,
+                 {Errc::kInvalidArgument,
+                  "expected a trace in a file, found standard input, which has no index"},
+                 kUsage);
+  int code = kOk;
+  const std::optional<std::string> path = file_of(flags.path, output, &code);
+  if (!path) return code;
+  if (std::error_code failed; !std::filesystem::exists(*path, failed))
+    return wrong(output, missing_file(*path), kUsage);
+  auto made = make(*path, flags.cache, output);
+  if (!made) {
+    const bool is_output = made.error().message.starts_with("cannot write");
+    if (is_output && !flags.cache)
+      made.error().message += "; lanescope index --cache puts it into your cache folder";
+    return wrong(output, made.error(), is_output ? kFailed : kUsage);
+  }
+  if (flags.json) {
+    report::JsonWriter json("index");
+    json.text("index", made->path.string()).integer("index_bytes", made->bytes);
+    json.text("trace", *path).integer("trace_bytes", made->trace_bytes);
+    json.integer("slice_count", made->slices);
+    output.write(json.take());
+    return kOk;
+  }
+  output.write(fmt::format("wrote {}: {} slices, {}; it is used as long as {} stays as it is\n",
+                           made->path.string(), with_commas(made->slices),
+                           report::format_size(static_cast<std::int64_t>(made->bytes)),
+                           std::filesystem::path(*path).filename().string()));
+  return kOk;
+}
+
+}  // namespace
+
+void add_index_command(CommandLine& line) {
+  Command command =
+      line.command("index", "write an index next to a trace, so that it opens in milliseconds");
+  const auto flags = std::make_shared<IndexFlags>();
+  command.argument("TRACE", &flags->path, "trace to index; a folder means its newest trace",
+                   {Completes::kFile});
+  command.switch_flag("--cache", &flags->cache, "put it into your cache folder instead");
+  command.switch_flag("--json", &flags->json, "write JSON");
+  command.epilogue(R"(Examples:
+  lanescope index trace.json.gz            writes trace.json.gz.lanescope
+  lanescope index trace.json.gz --cache    writes into ~/.cache/lanescope
+
+Every command that reads TRACE uses its index, and reads TRACE itself once it has changed. Traces of
+256 MB of text or more are indexed in your cache folder when they are first read. With
+LANESCOPE_INDEX=read no command writes an index, with LANESCOPE_INDEX=off none uses one. An index can
+be removed at any time.
+)");
+  command.runs([flags](Output& output) -> int { return run_index(*flags, output); });
+}
+
+}  // namespace lanescope::cli

@@ -1,0 +1,134 @@
+"""`lanescope index`, and that commands answer the same with an index and without."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import DATA
+
+TRACE = DATA / "h200_mlp_train" / "trace.json.gz"
+READING = [("info",), ("table",), ("explain",), ("tree", "--row-limit", "20"), ("kernels",), ("memory",)]
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    """A copy of a real trace, and an empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("LANESCOPE_INDEX", raising=False)
+    (tmp_path / "traces").mkdir()
+    path = tmp_path / "traces" / "trace.json.gz"
+    shutil.copy(TRACE, path)
+    return path
+
+
+def answers(run, trace):
+    """What each command prints, but for the memory that columns take: vectors have spare room, an index has none."""
+    return [(ran.code, re.sub("in memory .*", "", ran.out), ran.err) for ran in (run(*command, trace) for command in READING)]
+
+
+def test_every_command_answers_the_same_with_an_index(run, trace, monkeypatch):
+    before = answers(run, trace)
+    assert before[0][0] == 0
+    ran = run("index", trace)
+    index = trace.parent / "trace.json.gz.lanescope"
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"wrote {index}: ") and "it is used as long as trace.json.gz stays as it is" in ran.out
+    assert answers(run, trace) == before
+    assert run("info", trace.parent).code == 0  # its newest trace, not the index in it
+    monkeypatch.setenv("LANESCOPE_INDEX", "off")
+    assert answers(run, trace) == before
+
+
+def test_the_trace_itself_is_not_read_again(run, trace, monkeypatch):
+    path = trace.with_name("plain.json")
+    text = gzip.decompress(trace.read_bytes())
+    path.write_bytes(text)
+    assert run("index", path).code == 0
+    before = run("table", path).out
+    # Damage in the middle that neither size, time nor fingerprint tells.
+    time_ns = path.stat().st_mtime_ns
+    middle = len(text) // 2
+    path.write_bytes(text[:middle] + b"{" * 5000 + text[middle + 5000 :])
+    os.utime(path, ns=(time_ns, time_ns))
+    assert run("table", path).out == before
+    monkeypatch.setenv("LANESCOPE_INDEX", "off")
+    assert run("table", path).out != before
+
+
+def test_json_says_what_was_written(run, trace):
+    found = json.loads(run("index", "--json", trace).out)
+    assert found["slice_count"] > 0
+    assert found["index_bytes"] == os.path.getsize(found["index"])
+    assert found["trace_bytes"] == trace.stat().st_size
+    assert found["trace"] == str(trace)
+
+
+def test_an_outdated_index_is_noticed_and_written_again(run, trace):
+    path = trace.with_name("small.json")
+    event = {"ph": "X", "cat": "cpu_op", "name": "first", "pid": 1, "tid": 1, "ts": 1, "dur": 1}
+    path.write_text(json.dumps({"traceEvents": [event]}))
+    assert run("index", path).code == 0
+    path.write_text(json.dumps({"traceEvents": [event, {**event, "name": "second", "ts": 5}]}))
+    assert "second" in run("table", "--style", "lanescope", path).out
+    index = path.with_name("small.json.lanescope")
+    whole = index.read_bytes()
+    assert b"second" in whole
+    # Cut, changed, empty, another file: read as if it were not there, and only our own indexes are replaced.
+    for damaged in (whole[:-64], whole[:3000], whole.replace(b"second", b"third!"), b"", b"LSINDEX\n", b"notes of mine" * 100):
+        index.write_bytes(damaged)
+        ran = run("table", path)
+        assert (ran.code, ran.err) == (0, "") and "second" in ran.out
+    assert index.read_bytes() == b"notes of mine" * 100
+
+
+def test_the_cache_folder_is_used_on_request(run, trace, tmp_path):
+    assert run("index", "--cache", trace).code == 0
+    assert os.listdir(trace.parent) == ["trace.json.gz"]
+    (index,) = (tmp_path / "cache" / "lanescope" / "indexes").iterdir()
+    assert index.name.endswith("-trace.json.gz.lanescope")
+    assert index.stat().st_mode & 0o022 == 0
+    assert (tmp_path / "cache" / "lanescope").stat().st_mode & 0o777 == 0o700
+    assert run("info", trace).code == 0
+
+
+def test_small_traces_leave_nothing_behind(run, trace, tmp_path):
+    assert run("info", trace).code == 0
+    assert os.listdir(trace.parent) == ["trace.json.gz"]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_errors_say_what_to_do(run, trace, tmp_path, monkeypatch):
+    ran = run("index", trace.with_name("trace.json"))
+    assert ran.code == 2 and ran.complaint().endswith(f"found no '{trace.with_name('trace.json')}'; did you mean '{trace}'?")
+    ran = run("index", "-")
+    assert ran.code == 2 and "found standard input, which has no index" in ran.complaint()
+    index = trace.with_name("trace.json.gz.lanescope")
+    assert run("index", trace).code == 0
+    copy = trace.with_name("copy")
+    shutil.move(index, copy)
+    ran = run("info", copy)
+    assert ran.code == 2 and "an index of lanescope; give the trace that it is of" in ran.complaint()
+    index.mkdir()  # cannot be written, also by root
+    ran = run("index", trace)
+    assert ran.code == 1 and ran.complaint().endswith("; lanescope index --cache puts it into your cache folder")
+    monkeypatch.setenv("LANESCOPE_INDEX", "no")
+    assert run("info", trace).complaint() == "lanescope: LANESCOPE_INDEX: expected off, read or auto, found 'no'"
+
+
+def test_a_killed_writer_leaves_a_file_that_clean_lists(run, trace):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    partial = trace.with_name(f"trace.json.gz.lanescope.partial-{process.pid}")
+    partial.write_bytes(gzip.decompress(trace.read_bytes())[:1000])
+    assert run("info", trace).code == 0
+    ran = run("clean", trace.parent, "--any-host", "--yes")
+    assert "half-written file" in ran.out and "removed 1 file" in ran.out
+    assert os.listdir(trace.parent) == ["trace.json.gz"]
