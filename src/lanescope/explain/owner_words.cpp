@@ -41,16 +41,23 @@ SliceId cpu_slice(const Facts& facts, SliceId slice) {
              : slice;
 }
 
+// "a loop of 64", "3 loops of 64", "40 loops of about 386": loops of the same calls may differ in
+// their rounds.
+Sentence rounds_text(const Facts& facts, const Owner& owner) {
+  const std::uint64_t loops = std::max<std::uint64_t>(1, owner.loops);
+  const std::uint64_t runs = a_step(facts, loops), rounds = owner.rounds / loops;
+  if (runs == 1) return say("a loop of {}", {count(rounds)});
+  return say(owner.rounds % loops == 0 ? "{} loops of {}" : "{} loops of about {}",
+             {count(runs), count(rounds)});
+}
+
 Sentence loop_text(const Facts& facts, const Owner& owner) {
-  const std::uint64_t rounds = owner.rounds / std::max<std::uint64_t>(1, owner.loops);
+  Sentence text = rounds_text(facts, owner);
   if (owner.cell_size == 1 && !owner.cell.empty()) {
-    const std::uint64_t runs = a_step(facts, owner.loops);
-    return runs == 1
-               ? say("a loop of {} x {}", {count(rounds), name(owner.cell.front())})
-               : say("{} loops of {} x {}", {count(runs), count(rounds), name(owner.cell.front())});
+    append(text, say(" x {}", {name(owner.cell.front())}));
+    return text;
   }
-  Sentence text = say(facts, "a loop of {} rounds of {} [call|calls] (",
-                      {count(rounds), count(owner.cell_size)});
+  append(text, say(facts, " rounds of {} [call|calls] (", {count(owner.cell_size)}));
   // What takes most of a round, not what happens to come first.
   std::size_t named = 0;
   for (const OwnerPart& part : owner.parts) {
