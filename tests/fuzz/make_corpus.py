@@ -12,7 +12,9 @@ import hashlib
 import json
 import pathlib
 import re
+import sqlite3
 import struct
+import tempfile
 
 HERE = pathlib.Path(__file__).parent
 TESTS = HERE.parent
@@ -116,6 +118,33 @@ def trimmed(path, count):
     return json.dumps({**head, "traceEvents": [short(event) for event in unique]}, separators=(",", ":"))
 
 
+def nsys_exports():
+    """SQLite files with pages of 512 bytes, so that an input stays small."""
+    kernel = "CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT, correlationId INT, demangledName INT)"
+    runtime = "CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, correlationId INT, nameId INT)"
+    strings = "StringIds(id INT, value TEXT)"
+    ranges = "NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, globalTid INT)"
+    inside = {
+        "kernels": [(strings, [(1, "gemm"), (2, "cudaLaunchKernel_v7000")]), (kernel, [(10, 20, 0, 7, 3, 1), (25, None, 0, 7, 4, 9)]),
+                    (runtime, [(5, 9, 5 << 24 | 6, 3, 2)])],
+        "ranges": [(ranges, [(1, 9, 59, "step", 5 << 24 | 6), (2, None, 60, "open", 6), (3, None, 34, b"\xff".decode("latin1"), 6)])],
+        "copies": [("CUPTI_ACTIVITY_KIND_MEMCPY(start INT, end INT, deviceId INT, streamId INT, bytes INT, copyKind INT, srcKind INT)",
+                    [(1, 5, 0, 7, 64, 1, 0)]), ("ENUM_CUDA_MEM_KIND(id INT, label TEXT)", [(0, "Pageable")])],
+    }
+    for name, tables in inside.items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "x.sqlite"
+            database = sqlite3.connect(path)
+            database.execute("PRAGMA page_size = 512")
+            for table, rows in tables:
+                database.execute(f"CREATE TABLE {table}")
+                for row in rows:
+                    database.execute(f"INSERT INTO {table.split('(')[0]} VALUES ({', '.join('?' * len(row))})", row)
+            database.commit()
+            database.close()
+            yield name, path.read_bytes()
+
+
 def folded(spool):
     """spool_text.h: flags, then the used start of each chunk with its size before it."""
     blocks = [spool[:512].rstrip(b"\0")]
@@ -159,6 +188,8 @@ def main():
         keep("view_request", f"question{i}", text)
     for i, text in enumerate(QUERIES):
         keep("sql", f"query{i}", text)
+    for name, content in nsys_exports():
+        keep("nsys", name, content)
     # One of each: an operator with a tensor, a list, scalars and keywords; a node of a stack; both.
     operator = b"\x02\x05float\x02\x80\x01\x80\x01\x02\x80\x01\x02" b"\x03\x01\x01\x04\x01\x02" b"\x05\x04\x07\x08\x09\x01a\x01\x06"
     keywords = b"\x0b\x03dim\x05\x02\x01k\x0a\x02\x01a\x01b"

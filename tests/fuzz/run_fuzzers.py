@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 # Bytes of an input: beyond, each try costs more than it finds.
 LONGEST = {"read_trace": 4096, "explain": 8192, "packed_trace": 4096, "spool": 16384, "names": 1024, "op_details": 2048,
-           "json_mend": 4096, "budget": 2048, "view_request": 1024, "sql": 1024, "ranks": 8192}
+           "json_mend": 4096, "budget": 2048, "view_request": 1024, "sql": 1024, "ranks": 8192, "nsys": 8192}
 STATISTICS = re.compile(r"^stat::(\w+):\s+(\d+)", re.MULTILINE)
 
 

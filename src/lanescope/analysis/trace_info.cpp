@@ -62,6 +62,10 @@ void find_producer(const Trace& trace, TraceInfo& info) {
   if (has_metadata_prefix(trace, "lanescope")) {
     info.producer = "lanescope";
     evidence.push_back("metadata of lanescope's own");
+  } else if (const std::string writer = metadata_text(trace, "recordedBy");
+             writer == "Nsight Systems" || writer == "Perfetto") {  // says the format's reader
+    info.producer = writer;
+    evidence.push_back("the format of the file");
   } else if (has_process_named(trace, "Ascend Hardware") || has_process_named(trace, "CANN")) {
     info.producer = "Ascend PyTorch Profiler";
     evidence.push_back("processes named CANN or Ascend Hardware");

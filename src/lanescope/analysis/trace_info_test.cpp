@@ -54,6 +54,14 @@ TEST(TraceInfoTest, DevicesThatAreKnownHaveTheirMakersPeaksAndTheFilesOwnNumbers
   EXPECT_FALSE(info.devices[2].memory_bandwidth_bytes_per_s);
 }
 
+TEST(TraceInfoTest, TheReaderOfAnotherFormatSaysWhoWroteTheFile) {
+  const TraceInfo info = compute_trace_info(
+      std::move(Sketch().metadata("recordedBy", "\"Nsight Systems\"").runtime("cuInit", 0, 10))
+          .trace());
+  EXPECT_EQ(info.producer, "Nsight Systems");
+  EXPECT_EQ(info.producer_evidence, std::vector<std::string>{"the format of the file"});
+}
+
 // main [0, 100) calls step [10, 60), which calls leaf [20, 30); another thread is in work [50, 90).
 TEST(TraceInfoTest, PythonFramesInsideOthersCountOnceInTheirTotal) {
   Sketch sketch;

@@ -15,7 +15,7 @@ namespace lanescope::cli {
 namespace {
 
 struct ConvertFlags {
-  std::string in, out, named_out;  // named_out: of -o
+  std::string in, out, named_out, tool;  // named_out: of -o
   bool force = false;
 };
 
@@ -45,8 +45,14 @@ Result<std::string> target_of(const ConvertFlags& flags) {
                      (flags.out.empty() ? "none; lanescope convert IN OUT" : "OUT and -o")};
   std::string target = flags.out.empty() ? flags.named_out : flags.out;
   LANESCOPE_TRY_VOID(check_target(target, flags.force));  // before a long read
-  if (!find_other_target(target))
+  if (find_other_target(target)) {
+    if (!flags.tool.empty())
+      return Error{Errc::kInvalidArgument, "expected --for " + flags.tool +
+                                               " with a .json or .pftrace file, found '" + target +
+                                               "'"};
+  } else {
     LANESCOPE_TRY_VOID(format::check_written_ending(target, other_target_endings()));
+  }
   return target;
 }
 
@@ -58,18 +64,24 @@ int run_convert(const ConvertFlags& flags, Output& output) {
   const std::optional<std::string> in = file_of(flags.in, output, &code);
   if (!in) return code;
   const format::TraceFormat* const format = format::find_format_of_file(*in);
-  if (!other && format && format->read_pieces) return convert_recording(*in, *target, output);
+  const format::TraceFormat* const written = format::find_format_by_ending(*target);
+  const bool is_json = !other && (!written || written->name == "kineto-json");
+  const bool is_for_perfetto = flags.tool == "perfetto";
+  if (is_json && !is_for_perfetto && format && format->read_pieces)
+    return convert_recording(*in, *target, output);
   std::optional<Trace> trace = open_trace(*in, output, &code);
   if (!trace) return code;
-  return other ? save_other(*other, std::move(*trace), *target, output)
-               : save_trace(*trace, *target, output);
+  if (other) return save_other(*other, std::move(*trace), *target, output);
+  format::WriteOptions options;
+  options.moves_overlaps = is_for_perfetto;
+  return save_trace(*trace, *target, output, std::move(options));
 }
 
 }  // namespace
 
 void add_convert_command(CommandLine& line) {
   Command command = line.command(
-      "convert", "write a trace as clean Kineto JSON, or for SQLite, flame graphs, speedscope");
+      "convert", "write a trace as clean JSON, or for Perfetto, SQLite, flame graphs, speedscope");
   const auto flags = std::make_shared<ConvertFlags>();
   command.argument("IN", &flags->in, kTraceArgument, {Completes::kFile});
   command
@@ -79,9 +91,13 @@ void add_convert_command(CommandLine& line) {
       ->required(false);
   command.text_flag("-o,--output", &flags->named_out, "FILE", "the same as OUT",
                     {Completes::kFile});
+  command.choice_flag("--for", &flags->tool, {"perfetto"},
+                      "move slices that overlap others without nesting to tracks of their own; "
+                      "Perfetto drops them from JSON");
   command.switch_flag("--force", &flags->force, "overwrite OUT");
   command.epilogue(R"(Endings of OUT:
   .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows; also any other ending
+  .pftrace                   Perfetto's own format: smaller than JSON; overlapping slices are kept
   .sqlite                    the tables and views of lanescope sql, for any program that opens SQLite
   .folded                    folded stacks of every track: "track;outermost;...;innermost N", N ns of self time
   .speedscope.json           every track on its time line, in ns, for https://www.speedscope.app
@@ -89,6 +105,8 @@ void add_convert_command(CommandLine& line) {
 Examples:
   lanescope convert broken.json clean.json.gz            what could be read, for Perfetto and other tools
   lanescope convert trace.json.zst - | head -c 300
+  lanescope convert trace.json.gz -o trace.pftrace       then open it at https://ui.perfetto.dev
+  lanescope convert trace.json.gz clean.json.gz --for perfetto
   lanescope convert trace.json.gz -o trace.sqlite && sqlite3 trace.sqlite "SELECT count(*) FROM kernel"
 
 Standard error lists what the input had lost. OUT appears only when it is complete.

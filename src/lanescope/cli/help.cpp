@@ -91,9 +91,9 @@ std::string root_help(const CLI::App& app) {
     commands.push_back({sub->get_name(), sub->get_description()});
   for (const CLI::Option* option : app.get_options({}))
     flags.push_back({flag_left(option), option->get_description()});
-  const std::string inputs =
-      fmt::format("Reads traces of torch.profiler, Kineto and lanescope: {}, .lspool.\n",
-                  format::endings_text(format::trace_formats().front().endings));
+  const std::string inputs = fmt::format(
+      "Reads traces of torch.profiler, Kineto, lanescope, Perfetto and Nsight Systems:\n{}.\n",
+      format::endings_text(format::format_endings()));
   return fmt::format("{}\n\n{}\n{}\nCommands:\n{}\nFlags:\n{}{}{}", app.get_description(),
                      kFirstSteps, inputs, two_columns(commands), two_columns(flags), kRootEpilogue,
                      kExitCodes);

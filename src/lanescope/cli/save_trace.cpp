@@ -44,16 +44,16 @@ Result<void> check_target(const std::string& path, bool force) {
   return {};
 }
 
-int save_trace(const Trace& trace, const std::string& path, Output& output) {
+int save_trace(const Trace& trace, const std::string& path, Output& output,
+               format::WriteOptions options) {
   RecordFunction stage("write trace");
   if (path == "-") {
-    output.write(format::kineto_json_text(trace));
+    output.write(format::kineto_json_text(trace, options));
     return kOk;
   }
   const Result<format::WriteStats> written = [&] {
     ProgressLine line(output, "writing " + fs::path(path).filename().string(),
                       ProgressUnit::kEvents);
-    format::WriteOptions options;
     options.progress = [&](std::uint64_t done, std::uint64_t total) { line.update(done, total); };
     return format::write_trace(trace, path, options);
   }();
@@ -71,6 +71,9 @@ void print_written(const format::WriteStats& written, const std::string& path, O
       fmt::format("wrote {}: {} events, {}{}\n", path, with_commas(written.events),
                   megabytes(written.file_bytes),
                   packed ? fmt::format(" ({} of JSON)", megabytes(written.text_bytes)) : ""));
+  if (written.moved_slices > 0)
+    output.write(fmt::format("{} slices that overlap others are on tracks of their own\n",
+                             with_commas(written.moved_slices)));
 }
 
 int save_text(const std::string& text, const std::string& path, Output& output) {

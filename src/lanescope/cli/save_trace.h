@@ -15,9 +15,10 @@ namespace lanescope::cli {
 // not exist. "-" is always fine.
 Result<void> check_target(const std::string& path, bool force);
 
-// Writes Kineto JSON; "-" is standard output. Returns the exit code: kOk after "wrote ...", kFailed
+// Writes the format that the ending means, Kineto JSON by default; "-" is standard output. Returns the exit code: kOk after "wrote ...", kFailed
 // after one line with the reason.
-int save_trace(const Trace& trace, const std::string& path, Output& output);
+int save_trace(const Trace& trace, const std::string& path, Output& output,
+               format::WriteOptions options = {});
 
 // "wrote trace.json.gz: 1,234 events, 1.2 MB (10.1 MB of JSON)".
 void print_written(const format::WriteStats& written, const std::string& path, Output& output);

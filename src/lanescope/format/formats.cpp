@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "lanescope/format/kineto_json/read_kineto_json.h"
+#include "lanescope/format/perfetto/read_pftrace.h"
+#include "lanescope/format/perfetto/write_pftrace.h"
 #if LANESCOPE_HAS_SQL
 #include "lanescope/format/nsys_sqlite/read_nsys_sqlite.h"
 #endif
@@ -17,6 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kJsonEndings{".json", ".json.gz", ".json.zst"};
 constexpr std::array<std::string_view, 1> kRecordingEndings{".lspool"};
+constexpr std::array<std::string_view, 2> kPerfettoEndings{".pftrace", ".perfetto-trace"};
 
 Result<Trace> read_json(const TraceInput& input, const ReadOptions& options) {
   return read_kineto_json(input.source, input.name, options);
@@ -42,6 +45,10 @@ Result<ImportStats> read_recording_pieces(const std::filesystem::path& path,
   return read_spool_pieces(path, rows_per_piece, sink);
 }
 
+Result<Trace> read_perfetto(const TraceInput& input, const ReadOptions& options) {
+  return read_pftrace(input.source, options);
+}
+
 #if LANESCOPE_HAS_SQL
 constexpr std::array<std::string_view, 1> kNsysEndings{".sqlite"};
 
@@ -62,6 +69,8 @@ constexpr std::array kFormats{std::to_array<TraceFormat>({
        kRecordingEndings,     &is_spool,
        &read_recording,       nullptr,
        &read_recording_pieces},
+      {"perfetto",     "a Perfetto trace", kPerfettoEndings, &is_pftrace,
+       &read_perfetto, &write_pftrace,     nullptr},
 #if LANESCOPE_HAS_SQL
       {"nsys-sqlite", "an SQLite export of Nsight Systems",
        kNsysEndings,  &is_sqlite,
@@ -138,7 +147,14 @@ const std::string& formats_text() {
 
 Result<void> check_written_ending(std::string_view file_name, std::string_view others) {
   const TraceFormat* const format = find_format_by_ending(file_name);
-  if (!format || format->write) return {};
+  if (format && format->write) return {};
+  for (const std::string_view packing : {".gz", ".zst"})
+    if (!format && file_name.ends_with(packing) &&
+        find_format_by_ending(file_name.substr(0, file_name.size() - packing.size())))
+      return Error{Errc::kInvalidArgument, "expected a file name without " + std::string(packing) +
+                                               ", found '" + std::string(file_name) +
+                                               "'; only JSON is packed while it is written"};
+  if (!format) return {};
   return Error{Errc::kInvalidArgument,
                "expected a file name that ends in " +
                    endings_text(format_endings(Endings::kWritten)) + (others.empty() ? "" : ", ") +

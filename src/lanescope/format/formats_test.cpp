@@ -60,6 +60,7 @@ TEST(FormatsTest, TheBytesDecideTheFormat) {
   for (const char* json : {"{", "[", " \n\t{\"a\"", "\xef\xbb\xbf[", "[{\"ph\"", "[[{", "[["})
     EXPECT_EQ(name_of(json), "kineto-json") << json;
   EXPECT_EQ(name_of(kRecordingHead), "lanescope-recording");
+  EXPECT_EQ(name_of(std::string_view("\x0a\x04\x40\x05\x50\x01", 6)), "perfetto");
   for (const char* other : {"", " ", "x", "[[1", "[ [ -2", "[[], []]", "(", "\"text\""})
     EXPECT_EQ(name_of(other), "none") << other;
 }
@@ -73,16 +74,19 @@ TEST(FormatsTest, NoTwoFormatsDetectOneFile) {
 }
 
 TEST(FormatsTest, MessagesListEveryFormatWithItsEndings) {
-  if (trace_formats().size() == 3) {
+  if (trace_formats().size() == 4) {
     EXPECT_EQ(formats_text(),
               "a PyTorch or Chrome trace (.json, .json.gz, .json.zst), a lanescope recording "
-              "(.lspool) or an SQLite export of Nsight Systems (.sqlite)");
-    EXPECT_THAT(format_endings(),
-                ElementsAre(".json", ".json.gz", ".json.zst", ".lspool", ".sqlite"));
+              "(.lspool), a Perfetto trace (.pftrace, .perfetto-trace) or an SQLite export of "
+              "Nsight Systems (.sqlite)");
+    EXPECT_THAT(format_endings(), ElementsAre(".json", ".json.gz", ".json.zst", ".lspool",
+                                              ".pftrace", ".perfetto-trace", ".sqlite"));
   } else {  // built without SQLite
-    EXPECT_THAT(format_endings(), ElementsAre(".json", ".json.gz", ".json.zst", ".lspool"));
+    EXPECT_THAT(format_endings(), ElementsAre(".json", ".json.gz", ".json.zst", ".lspool",
+                                              ".pftrace", ".perfetto-trace"));
   }
-  EXPECT_THAT(format_endings(Endings::kWritten), ElementsAre(".json", ".json.gz", ".json.zst"));
+  EXPECT_THAT(format_endings(Endings::kWritten),
+              ElementsAre(".json", ".json.gz", ".json.zst", ".pftrace", ".perfetto-trace"));
   const auto error = read_trace_bytes("no trace");
   ASSERT_FALSE(error);
   EXPECT_THAT(error.error().message, HasSubstr(formats_text()));
@@ -119,7 +123,7 @@ TEST(FormatsTest, WritingFollowsTheEndingAndRefusesWhatIsOnlyRead) {
   testing::Sketch sketch;
   sketch.op("aten::mm", 0, 5);
   const Trace trace = sketch.trace();
-  for (const char* name : {"out.json", "out.json.gz", "out.unknown"}) {
+  for (const char* name : {"out.json", "out.json.gz", "out.unknown", "out.pftrace"}) {
     const fs::path path = formats_folder() / name;
     const auto written = write_trace(trace, path);
     ASSERT_TRUE(written) << name << ": " << written.error().message;
@@ -131,8 +135,11 @@ TEST(FormatsTest, WritingFollowsTheEndingAndRefusesWhatIsOnlyRead) {
   const auto refused = write_trace(trace, recording);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::kInvalidArgument);
-  EXPECT_THAT(refused.error().message, HasSubstr(".json, .json.gz, .json.zst, found 'out.lspool'"));
+  EXPECT_THAT(refused.error().message, HasSubstr(".pftrace, .perfetto-trace, found 'out.lspool'"));
   EXPECT_FALSE(fs::exists(recording));
+  const auto packed = write_trace(trace, formats_folder() / "out.pftrace.gz");
+  ASSERT_FALSE(packed);
+  EXPECT_THAT(packed.error().message, HasSubstr("a file name without .gz"));
 }
 
 }  // namespace

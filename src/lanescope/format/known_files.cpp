@@ -21,8 +21,6 @@ constexpr const char* kNsight =
     "packed, or record the program with torch.profiler or lanescope record";
 constexpr const char* kRocm =
     "on ROCm, record with torch.profiler: lanescope reads the trace that it exports";
-constexpr const char* kPerfetto =
-    "open it at ui.perfetto.dev; for lanescope, give the JSON that the profiler exported";
 
 struct Magic {
   std::size_t at;
@@ -81,14 +79,49 @@ std::optional<KnownFile> zip_archive(std::string_view head) {
   return KnownFile{"a zip archive", kUnpack};
 }
 
+// The first tables that the schema names, as far as the head has it: "users, orders". They are a
+// stranger's, so only plain names are shown.
+std::string table_names(std::string_view head) {
+  constexpr std::string_view kCreate = "CREATE TABLE ";
+  constexpr std::size_t kMostTables = 5, kLongest = 40;
+  std::string names;
+  std::size_t count = 0;
+  for (std::size_t at = head.find(kCreate); at != std::string_view::npos && count < kMostTables;
+       at = head.find(kCreate, at)) {
+    at += kCreate.size();
+    std::string_view name = head.substr(at, kLongest + 2);
+    if (!name.empty() && (name[0] == '"' || name[0] == '\'' || name[0] == '`'))
+      name.remove_prefix(1);
+    const auto is_plain = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    const auto length = static_cast<std::size_t>(
+        std::find_if_not(name.begin(), name.end(), is_plain) - name.begin());
+    if (length == 0 || length > kLongest) continue;
+    names.append(names.empty() ? "" : ", ").append(name.substr(0, length));
+    ++count;
+  }
+  return names;
+}
+
 // The schema names the tables; that of a large export is not on the first page.
 std::optional<KnownFile> sqlite_database(std::string_view head) {
   if (!head.starts_with(std::string_view("SQLite format 3\0", 16))) return std::nullopt;
   if (contains(head, "rocpd_")) return KnownFile{"an SQLite database of rocprof (rocpd)", kRocm};
   if (contains(head, "CUPTI_ACTIVITY_KIND") || contains(head, "NSYS"))
     return KnownFile{"an SQLite database of Nsight Systems", kNsight};
-  return KnownFile{"an SQLite database (an export of Nsight Systems or of another profiler)",
-                   kRecordAgain};
+  if (contains(head, "CANN_API") || contains(head, "RANK_DEVICE_MAP"))
+    return KnownFile{"an SQLite database of the Ascend PyTorch Profiler (.db)",
+                     "give the trace_view.json of the same recording"};
+  if (contains(head, "CREATE TABLE \"stack_frame\"") || contains(head, "CREATE TABLE stack_frame"))
+    return KnownFile{"an SQLite database that lanescope convert wrote (tables of a trace)",
+                     "ask it with sqlite3; for lanescope, give the trace that it was made from"};
+  const std::string tables = table_names(head);
+  return KnownFile{
+      tables.empty()
+          ? "an SQLite database that is not known to be a profiler's"
+          : "an SQLite database that is not known to be a profiler's (tables " + tables + ")",
+      "lanescope reads those that nsys export --type sqlite writes; " + std::string(kRecordAgain)};
 }
 
 std::optional<KnownFile> pickle(std::string_view head) {
@@ -115,45 +148,11 @@ std::optional<std::uint64_t> take_varint(std::string_view* text) {
   return std::nullopt;
 }
 
-// Removes one field; 0: this is no field. A field may go on after the end of the head.
-std::uint64_t take_field(std::string_view* text) {
-  const auto tag = take_varint(text);
-  if (!tag || *tag >> 3 == 0 || *tag >> 3 > 100'000) return 0;
-  std::uint64_t length = (*tag & 7) == 1 ? 8 : (*tag & 7) == 5 ? 4 : 0;
-  if ((*tag & 7) == 0 && !take_varint(text)) return 0;
-  if ((*tag & 7) == 2) {
-    const auto size = take_varint(text);
-    if (!size || *size > std::uint64_t{1} << 40) return 0;
-    length = *size;
-  }
-  if ((*tag & 7) == 3 || (*tag & 7) == 4 || (*tag & 7) > 5) return 0;
-  text->remove_prefix(static_cast<std::size_t>(std::min<std::uint64_t>(length, text->size())));
-  return *tag >> 3;
-}
-
 // A tag of field 1 or 2 with a length, and bytes that no text has.
 bool looks_like_protobuf(std::string_view head) {
   const std::string_view first = head.substr(0, 64);
   return head.size() > 2 && (head[0] == '\x0a' || head[0] == '\x12') &&
          std::any_of(first.begin(), first.end(), is_control);
-}
-
-// A Perfetto trace is a list of packets (field 1), each a message. A packet has at least a
-// timestamp (8) or a sequence id (10) next to its content.
-bool is_perfetto(std::string_view head) {
-  if (!head.starts_with('\x0a') || !looks_like_protobuf(head)) return false;
-  head.remove_prefix(1);
-  const auto size = take_varint(&head);
-  if (!size || *size == 0) return false;
-  std::string_view packet =
-      head.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(*size, head.size())));
-  bool is_packet = false;
-  while (!packet.empty()) {
-    const std::uint64_t field = take_field(&packet);
-    if (field == 0) return false;
-    is_packet = is_packet || field == 8 || field == 10;
-  }
-  return is_packet;
 }
 
 // An XSpace is a list of planes (field 1) with a name (field 2) such as "/host:CPU".
@@ -176,15 +175,12 @@ std::optional<KnownFile> protobuf(std::string_view head) {
   if (is_xplane(head))
     return KnownFile{"an XPlane of JAX or TensorFlow (.xplane.pb, protobuf)",
                      "give the trace.json.gz that is next to it, if there is one"};
-  if (is_perfetto(head)) return KnownFile{"a Perfetto trace (.pftrace, protobuf)", kPerfetto};
   if (is_chakra(head))
     return KnownFile{"a Chakra execution trace (.et, protobuf; it has no times of its own)",
                      kRecordAgain};
   if (looks_like_protobuf(head))
-    return KnownFile{
-        "binary data that looks like protobuf (a Perfetto .pftrace, or an XPlane of JAX or "
-        "TensorFlow)",
-        kGiveTrace};
+    return KnownFile{"binary data that looks like protobuf, and not like a Perfetto trace",
+                     kGiveTrace};
   if (contains(head.substr(0, 64), "brain.Event:"))
     return KnownFile{"an event file of TensorBoard (tfevents)", kGiveTrace};
   return std::nullopt;
@@ -195,7 +191,8 @@ std::optional<KnownFile> by_name(std::string_view name) {
   if (ends(".nsys-rep") || ends(".qdrep") || ends(".qdstrm"))
     return KnownFile{"a report of Nsight Systems (by its name)", kNsight};
   if (ends(".pftrace") || ends(".perfetto-trace"))
-    return KnownFile{"a Perfetto trace (by its name)", kPerfetto};
+    return KnownFile{"a file with the name of a Perfetto trace that does not begin like one",
+                     "record it again, or give the JSON that the profiler exported"};
   return std::nullopt;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,6 +24,7 @@
 #include "lanescope/format/kineto_json/event_order.h"
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/json_output.h"
+#include "lanescope/format/kineto_json/sub_tracks.h"
 #include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -58,6 +60,7 @@ class Writer {
     }
     for (const Track& track : trace.tracks()) tracks_.push_back(track_fragment(track));
     for (const Metadata& entry : trace.metadata()) last_metadata_[raw(entry.key)] = &entry;
+    if (options.moves_overlaps) add_sub_tracks();
   }
 
   void begin() {
@@ -81,6 +84,7 @@ class Writer {
   Result<WriteStats> end() {
     WriteStats stats;
     stats.events = output_.events;
+    if (sub_tracks_) stats.moved_slices = sub_tracks_->moved_count();
     if (output_.events > 0)
       text_.raw().erase(text_.raw().size() - 2, 1);  // the comma after the last event
     text_.add(']');
@@ -105,6 +109,39 @@ class Writer {
       append_scalar(fragment, track.tid);
     }
     return fragment;
+  }
+  void add_sub_tracks() {
+    sub_tracks_.emplace(trace_);
+    for (const SubTracks::Row& row : sub_tracks_->rows()) {
+      Track track = trace_.track(row.track);
+      track.tid = {false, row.tid, kNone<StringId>};
+      sub_places_.push_back(track_fragment(track));
+    }
+  }
+  void write_sub_labels() {
+    if (!sub_tracks_) return;
+    for (std::size_t i = 0; i < sub_places_.size(); ++i) {
+      const SubTracks::Row& row = sub_tracks_->rows()[i];
+      const Track& track = trace_.track(row.track);
+      text_.flush_if_full();
+      begin_label("thread_name", sub_places_[i], "name");
+      text_.add('"');
+      if (track.name == kNone<StringId>) {
+        text_.add(track.kind == TrackKind::kStream ? "stream " : "thread ");
+        codec::append_escaped_json(text_.raw(), scalar_text(track.tid));
+      } else {
+        add_string_body(track.name);
+      }
+      text_.add(" (overlaps ");
+      text_.add_integer(row.number);
+      text_.add(")\"}");
+      end_event();
+      if (track.sort_index)
+        write_label("thread_sort_index", sub_places_[i], "sort_index", track.sort_index);
+    }
+  }
+  std::string scalar_text(const Scalar& scalar) const {
+    return scalar.is_text ? std::string(trace_.text(scalar.text)) : std::to_string(scalar.number);
   }
   void append_scalar(std::string& out, const Scalar& scalar) const {
     if (!scalar.is_text) {
@@ -304,6 +341,7 @@ class Writer {
       if (placed) write_label("thread_sort_index", place, "sort_index", placed->sort_index);
       named = placed = nullptr;
     }
+    write_sub_labels();
     for (const StringId event : trace_.other_metadata_events()) {
       text_.flush_if_full();
       text_.add(trace_.text(event));
@@ -351,7 +389,8 @@ class Writer {
   void write_slice(std::uint32_t i) {
     const SliceColumns& slices = trace_.slices();
     begin_event('X', category(slices.category[i]), slices.name[i]);
-    text_.add(place(slices.track[i]));
+    const auto row = sub_tracks_ ? sub_tracks_->row_of(i) : std::nullopt;
+    text_.add(row ? sub_places_[*row] : place(slices.track[i]));
     add_time(",\"ts\":", slices.start_ns[i]);
     add_time(",\"dur\":", slices.dur_ns[i]);
     write_args(slices.args[i]);
@@ -415,8 +454,11 @@ class Writer {
     begin_event(phase, category(flow.category), flow.name);
     text_.add(",\"id\":");
     append_scalar(text_.raw(), flow.id);
-    text_.add(place(phase == 's' ? flow.from_track : flow.to_track));
-    add_time(",\"ts\":", phase == 's' ? flow.from_ns : flow.to_ns);
+    const TrackId track = phase == 's' ? flow.from_track : flow.to_track;
+    const std::int64_t ns = phase == 's' ? flow.from_ns : flow.to_ns;
+    const auto row = sub_tracks_ ? sub_tracks_->row_at(trace_, track, ns) : std::nullopt;
+    text_.add(row ? sub_places_[*row] : place(track));
+    add_time(",\"ts\":", ns);
     if (phase != 's' && flow.binds_enclosing) text_.add(",\"bp\":\"e\"");
     end_event();
   }
@@ -485,6 +527,8 @@ class Writer {
   std::vector<std::string> categories_, tracks_;  // ,"cat":"..." and ,"pid":...,"tid":...
   std::unordered_map<std::uint32_t, const Metadata*> last_metadata_;  // by StringId of the key
   std::vector<std::uint8_t> string_state_, json_state_;
+  std::optional<SubTracks> sub_tracks_;
+  std::vector<std::string> sub_places_;  // of its rows
   StringId tensors_;  // the key of identities of tensors; kNone: no event has them
 };
 

@@ -16,13 +16,17 @@ namespace lanescope::format {
 struct WriteOptions {
   int compression_level = 0;  // 0: the default for the packing in the name
   std::string trace_name;     // the "traceName" entry; empty: as the Trace has it, if it has one
+  // Slices that overlap others of their thread or stream without nesting go to threads of their own.
+  // Only for a trace as a whole.
+  bool moves_overlaps = false;
   std::function<void(std::uint64_t done_events, std::uint64_t total_events)> progress;
 };
 
 struct WriteStats {
   std::uint64_t events = 0;
-  std::uint64_t text_bytes = 0;  // JSON
-  std::uint64_t file_bytes = 0;  // after packing
+  std::uint64_t text_bytes = 0;    // JSON
+  std::uint64_t file_bytes = 0;    // after packing
+  std::uint64_t moved_slices = 0;  // WriteOptions::moves_overlaps
 };
 
 // Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lanescope/codec/json_text.h"
 #include "lanescope/model/trace_builder.h"
 
 namespace lanescope::format {
@@ -78,13 +79,21 @@ class Reader {
   void read_texts() {
     rows("StringIds", {"id", "value"}, [&](const SqliteRow& row) {
       if (const auto id = row.integer(0))
-        texts_.try_emplace(*id, builder_.intern(row.text(1).value_or("")));
+        texts_.try_emplace(*id, clean_text(row.text(1).value_or("")));
     });
+  }
+  // SQLite keeps any bytes as text.
+  StringId clean_text(std::string_view text) {
+    bool replaced = false;
+    const std::string clean = codec::valid_utf8(text, &replaced);
+    if (replaced) builder_.stats().count(ImportIssue::kInvalidUtf8);
+    return builder_.intern(clean);
   }
   Labels labels(const char* table) {
     Labels found;
     rows(table, {"id", "label"}, [&](const SqliteRow& row) {
-      if (row.integer(0) && row.text(1)) found.try_emplace(*row.integer(0), *row.text(1));
+      if (row.integer(0) && row.text(1))
+        found.try_emplace(*row.integer(0), codec::valid_utf8(*row.text(1)));
     });
     return found;
   }
@@ -257,7 +266,7 @@ class Reader {
            std::int64_t dur = 0;
            if (!start || !thread || (end && __builtin_sub_overflow(*end, *start, &dur)))
              return lose();
-           const StringId name = row.text(3) ? builder_.intern(*row.text(3)) : text(row.integer(4));
+           const StringId name = row.text(3) ? clean_text(*row.text(3)) : text(row.integer(4));
            const CategoryId category = builder_.category("user_annotation");
            last = std::max(last, end.value_or(*start));
            const TrackId track =
@@ -301,7 +310,7 @@ class Reader {
     rows("PROCESSES", {"pid", "name"}, [&](const SqliteRow& row) {
       const auto found = processes.find(row.integer(0).value_or(-1));
       if (found != processes.end() && row.text(1))
-        builder_.set_process_name(found->second, builder_.intern(*row.text(1)));
+        builder_.set_process_name(found->second, clean_text(*row.text(1)));
     });
   }
 

@@ -1,0 +1,37 @@
+// Further threads for the slices that overlap others of their track without nesting, for programs
+// that drop such slices: Perfetto's importer of JSON does.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lanescope/model/trace.h"
+
+namespace lanescope::format {
+
+class SubTracks {
+ public:
+  struct Row {
+    TrackId track{};
+    std::uint32_t number = 0;  // from 1; 0 would be the track itself
+    std::int64_t tid = 0;      // that no thread or stream of the process has
+  };
+  // Looks at threads and streams. O(slices log slices); memory: 8 bytes a moved slice, and for a
+  // moment 12 bytes a slice of the largest track.
+  explicit SubTracks(const Trace& trace);
+
+  std::span<const Row> rows() const { return rows_; }
+  std::size_t moved_count() const { return moved_.size(); }
+  // The place in rows() of a slice that moves. Nothing: it stays.
+  std::optional<std::uint32_t> row_of(std::uint32_t slice) const;
+  // The same for the slice of the track that begins then: where an arrow ends.
+  std::optional<std::uint32_t> row_at(const Trace& trace, TrackId track, std::int64_t ns) const;
+
+ private:
+  std::vector<Row> rows_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> moved_;  // slice, row; in order of the slice
+};
+
+}  // namespace lanescope::format

@@ -1,0 +1,44 @@
+// What a Perfetto trace says once for the packets that follow on the same sequence: numbers for
+// texts, defaults, clocks. A packet may clear it.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lanescope/codec/protobuf_wire.h"
+#include "lanescope/format/perfetto/fields.h"
+#include "lanescope/model/trace_builder.h"
+
+namespace lanescope::format {
+
+struct GpuSpecification {
+  StringId name = kNone<StringId>;
+  bool is_compute = false;
+};
+
+using TextByIid = std::unordered_map<std::uint64_t, StringId>;
+
+struct LegacyThread {
+  std::int64_t pid = 0, tid = 0;
+  StringId name = kNone<StringId>;
+};
+
+struct SequenceState {
+  TextByIid names, categories, annotation_names, texts;
+  std::unordered_map<std::uint64_t, GpuSpecification> gpu_specifications;
+  std::unordered_map<std::uint64_t, std::int64_t> counters;  // running values, by track uuid
+  std::uint64_t default_clock = 0;                           // 0: none
+  std::optional<std::uint64_t> default_track;
+  std::vector<std::uint64_t> extra_tracks, extra_double_tracks;
+  std::optional<LegacyThread> thread;
+  std::int64_t legacy_us = 0;  // of timestamp_delta_us
+};
+
+// Adds what an InternedData message defines.
+void intern(std::string_view message, SequenceState& state, TraceBuilder& builder);
+// TracePacketDefaults: replaces what was there.
+void set_defaults(std::string_view message, SequenceState& state);
+
+}  // namespace lanescope::format

@@ -1,0 +1,277 @@
+// Idea: packets need no order in the file, because Perfetto sorts them, so each track is written on
+// its own and nothing is kept. Within a track, begins and ends are in order of time.
+#include "lanescope/format/perfetto/write_pftrace.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lanescope/codec/json_mend.h"
+#include "lanescope/format/perfetto/fields.h"
+#include "lanescope/format/perfetto/flow_places.h"
+#include "lanescope/format/perfetto/packet_output.h"
+#include "lanescope/format/perfetto/write_tracks.h"
+#include "lanescope/format/spool/tensor_identities.h"
+#include "lanescope/model/nested_rows.h"
+
+namespace lanescope::format {
+namespace {
+
+using codec::WireWriter;
+
+// The first time that a packet will have. Perfetto's times are not negative.
+std::int64_t first_ns(const Trace& trace) {
+  std::int64_t first = 0;
+  for (const std::int64_t ns : trace.slices().start_ns) first = std::min(first, ns);
+  for (const std::int64_t ns : trace.instants().time_ns) first = std::min(first, ns);
+  for (const std::int64_t ns : trace.counters().time_ns) first = std::min(first, ns);
+  return first;
+}
+
+class PftraceWriter {
+ public:
+  PftraceWriter(const Trace& trace, const WriteOptions& options, codec::ByteSink& sink)
+      : trace_(trace),
+        options_(options),
+        out_(trace, sink),
+        tracks_(trace, out_),
+        flows_(trace),
+        shift_(first_ns(trace)),
+        tensors_(trace.strings().find(kTensorIdentities)) {}
+
+  Result<WriteStats> write() {
+    write_clock();
+    write_own_trace();
+    tracks_.write();
+    for (std::uint32_t i = 0; i < trace_.tracks().size() && !out_.failed(); ++i)
+      write_slices(TrackId{i});
+    for (std::uint32_t i = 0; i < trace_.instants().size() && !out_.failed(); ++i) write_instant(i);
+    for (std::uint32_t i = 0; i < trace_.counters().size() && !out_.failed(); ++i) write_value(i);
+    WriteStats stats;
+    stats.events = events_;
+    stats.text_bytes = stats.file_bytes = out_.bytes();
+    LANESCOPE_TRY_VOID(out_.finish());
+    return stats;
+  }
+
+ private:
+  std::uint64_t wire_time(std::int64_t ns) const {
+    return static_cast<std::uint64_t>(ns) - static_cast<std::uint64_t>(shift_);
+  }
+
+  // Without the clock of the day, Perfetto still shows times since the first event.
+  void write_clock() {
+    std::string snapshot;
+    const auto add = [&](std::uint64_t clock, std::uint64_t time) {
+      std::string text;
+      WireWriter(text).integer(pftrace::kClockId, clock);
+      WireWriter(text).integer(pftrace::kClockTime, time);
+      WireWriter(snapshot).bytes(pftrace::kClocks, text);
+    };
+    std::int64_t day_ns = 0;
+    add(pftrace::kBootTime, 0);
+    if (trace_.base_time_ns() > 0 &&
+        !__builtin_add_overflow(trace_.base_time_ns(), shift_, &day_ns) && day_ns > 0)
+      add(pftrace::kRealtime, static_cast<std::uint64_t>(day_ns));
+    WireWriter(snapshot).integer(pftrace::kPrimaryClock, pftrace::kBootTime);
+    std::string packet;
+    WireWriter(packet).integer(pftrace::kTimestamp, 0);
+    WireWriter(packet).bytes(pftrace::kClockSnapshot, snapshot);
+    out_.packet(packet);
+  }
+
+  void own(pftrace::OwnTrace field, const std::string& content) {
+    std::string message, packet;
+    WireWriter(message).bytes(field, content);
+    WireWriter(packet).bytes(pftrace::kOwnField, message);
+    out_.packet(packet);
+  }
+  void write_own_trace() {
+    std::string values, packet;
+    WireWriter(values).signed_integer(pftrace::kOwnBaseTime, trace_.base_time_ns());
+    WireWriter(values).signed_integer(pftrace::kOwnShift, shift_);
+    WireWriter(packet).bytes(pftrace::kOwnField, values);
+    out_.packet(packet);
+    for (const Metadata& entry : trace_.metadata()) {
+      std::string pair;
+      WireWriter(pair).bytes(pftrace::kOwnKey, trace_.text(entry.key));
+      WireWriter(pair).bytes(pftrace::kOwnValue, trace_.text(entry.json));
+      own(pftrace::kOwnMetadata, pair);
+    }
+    for (const StringId event : trace_.other_metadata_events())
+      own(pftrace::kOwnMetadataEvent, std::string(trace_.text(event)));
+    for (const FlowKind& kind : flows_.kinds()) write_flow_kind(kind);
+    for (const SpelledFlow& spelled : flows_.spelled()) write_flow(spelled);
+  }
+  void write_flow_kind(const FlowKind& kind) {
+    std::string text;
+    const StringId category = trace_.categories()[raw(kind.category)].text;
+    if (kind.name != kNone<StringId>)
+      WireWriter(text).bytes(pftrace::kOwnFlowName, trace_.text(kind.name));
+    if (category != kNone<StringId>)
+      WireWriter(text).bytes(pftrace::kOwnFlowCategory, trace_.text(category));
+    if (kind.binds_enclosing) WireWriter(text).integer(pftrace::kOwnFlowBinds, 1);
+    own(pftrace::kOwnFlowKind, text);
+  }
+  void write_flow(const SpelledFlow& spelled) {
+    const Flow& flow = trace_.flows()[spelled.flow];
+    std::string text;
+    WireWriter writer(text);
+    writer.integer(pftrace::kOwnWireId, spelled.wire_id);
+    writer.integer(pftrace::kOwnFromTrack, tracks_.uuid(flow.from_track));
+    writer.signed_integer(pftrace::kOwnFromNs, flow.from_ns);
+    writer.integer(pftrace::kOwnToTrack, tracks_.uuid(flow.to_track));
+    writer.signed_integer(pftrace::kOwnToNs, flow.to_ns);
+    writer.integer(pftrace::kOwnFlowKindIndex, spelled.kind);
+    if (flow.id.is_text)
+      writer.bytes(pftrace::kOwnFlowIdText, trace_.text(flow.id.text));
+    else
+      writer.signed_integer(pftrace::kOwnFlowId, flow.id.number);
+    own(pftrace::kOwnFlow, text);
+  }
+
+  void write_slices(TrackId track) {
+    const NestedRows rows = find_nested_rows(trace_, trace_.track(track));
+    for (std::size_t row = 0; row < rows.row_count() && !out_.failed(); ++row) {
+      const std::uint64_t uuid = row == 0 ? tracks_.uuid(track) : tracks_.add_row(track, row);
+      for_each_edge(
+          trace_, rows.row(row), [&](SliceId slice) { write_begin(slice, uuid); },
+          [&](SliceId slice) { write_end(slice, uuid); });
+    }
+  }
+  void write_begin(SliceId slice, std::uint64_t uuid) {
+    const SliceColumns& slices = trace_.slices();
+    const std::uint32_t i = raw(slice);
+    begin_event(pftrace::kSliceBegin, uuid);
+    add_labels(slices.name[i], slices.category[i]);
+    add_args(slices.args[i]);
+    for (const FlowEnd& end : flows_.ends_of(i))
+      WireWriter(event_).fixed64(end.is_end ? pftrace::kEndingFlows : pftrace::kFlows, end.wire_id);
+    end_event(slices.start_ns[i]);
+    if (options_.progress && events_ % 65536 == 0) options_.progress(events_, slices.size());
+    ++events_;
+  }
+  void write_end(SliceId slice, std::uint64_t uuid) {
+    begin_event(pftrace::kSliceEnd, uuid);
+    end_event(trace_.end_ns(slice));
+  }
+  void write_instant(std::uint32_t i) {
+    const InstantColumns& instants = trace_.instants();
+    begin_event(pftrace::kInstant, tracks_.uuid(instants.track[i]));
+    add_labels(instants.name[i], instants.category[i]);
+    add_args(instants.args[i]);
+    if (instants.scope[i] != 't') {
+      std::string scope;
+      WireWriter(scope).integer(pftrace::kOwnScope, static_cast<unsigned char>(instants.scope[i]));
+      WireWriter(event_).bytes(pftrace::kOwnField, scope);
+    }
+    end_event(instants.time_ns[i]);
+    ++events_;
+  }
+  void write_value(std::uint32_t i) {
+    const CounterColumns& counters = trace_.counters();
+    begin_event(pftrace::kCounter, tracks_.uuid(counters.track[i]));
+    WireWriter(event_).real(pftrace::kDoubleValue, counters.value[i]);
+    end_event(counters.time_ns[i]);
+    ++events_;
+  }
+
+  void begin_event(std::uint64_t type, std::uint64_t uuid) {
+    event_.clear();
+    WireWriter(event_).integer(pftrace::kType, type);
+    WireWriter(event_).integer(pftrace::kTrackUuid, uuid);
+  }
+  void end_event(std::int64_t ns) {
+    packet_.clear();
+    WireWriter(packet_).integer(pftrace::kTimestamp, wire_time(ns));
+    WireWriter(packet_).bytes(pftrace::kTrackEvent, event_);
+    out_.packet(packet_);
+  }
+  void add_labels(StringId name, CategoryId category) {
+    const StringId text = trace_.categories()[raw(category)].text;
+    if (text != kNone<StringId>)
+      WireWriter(event_).integer(pftrace::kCategoryIids, out_.iid(pftrace::kEventCategories, text));
+    if (name != kNone<StringId>)
+      WireWriter(event_).integer(pftrace::kNameIid, out_.iid(pftrace::kEventNames, name));
+  }
+
+  void add_args(ArgsId id) {
+    const ArgsView args = trace_.args(id);
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (args.field(i).key == tensors_) continue;  // as in JSON: they mean nothing in a file
+      annotation_.clear();
+      WireWriter(annotation_)
+          .integer(pftrace::kAnnotationNameIid,
+                   out_.iid(pftrace::kAnnotationNames, args.field(i).key));
+      add_value(args, args.field(i));
+      WireWriter(event_).bytes(pftrace::kAnnotations, annotation_);
+    }
+  }
+  void add_value(const ArgsView& args, const ArgField& field) {
+    WireWriter writer(annotation_);
+    const std::uint64_t bits = args.bits(field);
+    switch (field.type) {
+      case ArgType::kNull:
+        return writer.bytes(pftrace::kJson, "null");
+      case ArgType::kFalse:
+        return writer.integer(pftrace::kBool, 0);
+      case ArgType::kTrue:
+        return writer.integer(pftrace::kBool, 1);
+      case ArgType::kInt32:
+      case ArgType::kInt64:
+        return writer.signed_integer(pftrace::kInt, args.integer(&field).value_or(0));
+      case ArgType::kUint64:
+        return writer.integer(pftrace::kUint, bits);
+      case ArgType::kDouble:
+        return writer.fixed64(pftrace::kDouble, bits);
+      case ArgType::kString:
+        return writer.integer(pftrace::kStringIid, out_.iid(pftrace::kAnnotationTexts, text(bits)));
+      case ArgType::kJson:
+        return add_json(text(bits));
+    }
+  }
+  // As in the JSON file: what is not JSON is a text.
+  void add_json(StringId id) {
+    if (json_.empty()) json_.resize(trace_.strings().size());
+    std::uint8_t& state = json_[raw(id)];
+    if (state == 0) state = codec::is_strict_json(trace_.text(id)) ? 1 : 2;
+    if (state == 1)
+      WireWriter(annotation_).bytes(pftrace::kJson, trace_.text(id));
+    else
+      WireWriter(annotation_).integer(pftrace::kStringIid, out_.iid(pftrace::kAnnotationTexts, id));
+  }
+  static StringId text(std::uint64_t bits) { return StringId{static_cast<std::uint32_t>(bits)}; }
+
+  const Trace& trace_;
+  const WriteOptions& options_;
+  PacketOutput out_;
+  TrackWriter tracks_;
+  FlowPlaces flows_;
+  std::int64_t shift_;
+  StringId tensors_;  // kNone: no event has them
+  std::uint64_t events_ = 0;
+  std::vector<std::uint8_t> json_;  // by text: 0 not looked at, 1 JSON, 2 not
+  std::string packet_, event_, annotation_;
+};
+
+}  // namespace
+
+Result<WriteStats> write_pftrace(const Trace& trace, const std::filesystem::path& path,
+                                 const WriteOptions& options) {
+  LANESCOPE_TRY(auto file, codec::create_file(path));
+  LANESCOPE_TRY(WriteStats stats, PftraceWriter(trace, options, *file).write());
+  LANESCOPE_TRY_VOID(file->finish());
+  stats.file_bytes = file->written_bytes();
+  return stats;
+}
+
+std::string pftrace_bytes(const Trace& trace) {
+  std::string bytes;
+  const auto sink = codec::string_sink(bytes);
+  const auto written = PftraceWriter(trace, {}, *sink).write();
+  (void)written;  // a string takes everything
+  return bytes;
+}
+
+}  // namespace lanescope::format

@@ -1,0 +1,110 @@
+#include "lanescope/format/perfetto/write_pftrace.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "lanescope/format/kineto_json/write_kineto_json.h"
+#include "lanescope/format/perfetto/read_pftrace.h"
+#include "lanescope/format/read_trace.h"
+#include "lanescope/testing/real_traces.h"
+#include "lanescope/testing/sketch.h"
+#include "lanescope/testing/trace_text.h"
+
+namespace lanescope::format {
+namespace {
+
+using testing::Sketch;
+using testing::trace_text;
+
+// What a trace says after a round trip, next to what it said.
+void expect_round_trip(const Trace& trace) {
+  const std::string bytes = pftrace_bytes(trace);
+  EXPECT_TRUE(is_pftrace(std::string_view(bytes).substr(0, 4096)));
+  const auto again = read_trace_bytes(bytes);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(trace_text(trace), trace_text(*again));
+  EXPECT_FALSE(again->import_stats().lost_anything());
+  EXPECT_EQ(pftrace_bytes(*again), bytes) << "written again, it is the same file";
+}
+
+Trace json(const std::string& text) {
+  auto trace = read_trace_bytes(text);
+  EXPECT_TRUE(trace.has_value()) << trace.error().message;
+  return std::move(*trace);
+}
+
+TEST(WritePftraceTest, OverlapsZeroDurationsAndDevicesComeBack) {
+  expect_round_trip(
+      std::move(Sketch()
+                    .op("aten::mm", 1000, 50, {.external_id = 3, .input_dims = "[[4, 4], []]"})
+                    .op("aten::mm", 1000, 50)
+                    .op("crosses", 1040, 60)
+                    .runtime("cudaLaunchKernel", 1010, 10, {.correlation = 9})
+                    .op("point", 1100, 0)
+                    .kernel("gemm", 1030, 40, {.correlation = 9})
+                    .kernel("late", 1060, 40, {.device = 1, .stream = 20})
+                    .kernel("over", 1050, 40)
+                    .memory(1005, -512))
+          .trace());
+}
+
+// Of every type, with numbers at the edges of it.
+TEST(WritePftraceTest, ArgumentsKeepTheirTypes) {
+  expect_round_trip(json(R"([{"ph":"X","cat":"c","name":"n","pid":1,"tid":2,"ts":1,"dur":2,"args":{
+    "a":null,"b":true,"c":false,"d":-5,"e":2147483648,"f":18446744073709551615,"g":0.1,"h":1e999,
+    "i":"text \u00e9 \"","j":[1,{"k":[]}],"l":{},"m":"","n":-9223372036854775808,"n":"again"}}])"));
+}
+
+TEST(WritePftraceTest, PlacesThatPerfettoDoesNotHaveComeBack) {
+  expect_round_trip(json(R"({"traceEvents":[
+    {"ph":"X","name":"no cat","pid":"Spans","tid":"t","ts":-5.5,"dur":2},
+    {"ph":"X","cat":"","name":"","pid":-1,"tid":99999999999,"ts":3,"dur":2},
+    {"ph":"b","cat":"a","id":"0x1","name":"n","pid":1,"tid":1,"ts":3},
+    {"ph":"e","cat":"a","id":"0x1","name":"n","pid":1,"tid":1,"ts":8},
+    {"ph":"C","name":"c","pid":1,"ts":5,"args":{"v":1.5,"w":2}},
+    {"ph":"i","s":"g","name":"mark","pid":1,"tid":1,"ts":1,"args":{"a":1}},
+    {"ph":"i","s":"p","name":"mark","pid":1,"tid":1,"ts":1},
+    {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"worker"}},
+    {"ph":"M","name":"thread_sort_index","pid":1,"tid":2,"args":{"sort_index":-50000000000}},
+    {"ph":"X","name":"x","pid":1,"tid":2,"ts":3,"dur":2},
+    {"ph":"M","name":"process_name","pid":1,"args":{"name":"python3"}},
+    {"ph":"M","name":"process_labels","pid":1,"args":{"labels":"CPU"}},
+    {"ph":"M","name":"other","pid":1,"args":{"x":1}}],
+    "displayTimeUnit":"ms","baseTimeNanoseconds":1700000000000000000,"own":{"a":[1]}})"));
+}
+
+TEST(WritePftraceTest, ArrowsComeBackWhereverTheirEndsAre) {
+  expect_round_trip(json(R"([
+    {"ph":"X","cat":"cpu_op","name":"op","pid":5,"tid":5,"ts":0,"dur":9},
+    {"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":2,"dur":3},
+    {"ph":"X","cat":"kernel","name":"l","pid":0,"tid":7,"ts":6,"dur":3},
+    {"ph":"s","id":1,"cat":"ac2g","name":"ac2g","pid":5,"tid":5,"ts":0},
+    {"ph":"f","id":1,"cat":"ac2g","name":"ac2g","pid":0,"tid":7,"ts":2,"bp":"e"},
+    {"ph":"f","id":1,"cat":"ac2g","name":"ac2g","pid":0,"tid":7,"ts":6,"bp":"e"},
+    {"ph":"s","id":2,"cat":"fwdbwd","name":"x","pid":5,"tid":5,"ts":3},
+    {"ph":"f","id":2,"cat":"fwdbwd","name":"x","pid":0,"tid":7,"ts":5.5},
+    {"ph":"s","id":"text","name":"x","pid":5,"tid":5,"ts":0},
+    {"ph":"f","id":"text","name":"x","pid":0,"tid":7,"ts":2}])"));
+}
+
+TEST(WritePftraceTest, AnEmptyTraceComesBack) { expect_round_trip(json(R"({"traceEvents":[]})")); }
+
+TEST(WritePftraceTest, TheTracesOfTheRepositoryComeBackAndAreSmallerThanTheirJson) {
+  const auto paths = testing::json_traces(testing::shipped_traces());
+  for (std::size_t i = 0; i < paths.size(); i += 6) {  // all of them take a minute
+    const auto& path = paths[i];
+    SCOPED_TRACE(path.string());
+    auto trace = read_trace(path);
+    if (!trace) continue;  // some are damaged on purpose
+    const std::string bytes = pftrace_bytes(*trace);
+    const auto again = read_trace_bytes(bytes);
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    EXPECT_TRUE(trace_text(*trace) == trace_text(*again));
+    EXPECT_TRUE(trace->slices().size() <= 100 || bytes.size() < kineto_json_text(*trace).size());
+  }
+}
+
+}  // namespace
+}  // namespace lanescope::format
