@@ -164,13 +164,14 @@ def main():
         if not old.name.startswith("found_"):
             old.unlink()
     for name, text in SKETCHES.items():
-        for target in ("read_trace", "explain", "json_mend"):
+        for target in ("read_trace", "explain", "json_mend", "index"):
             keep(target, name + ".json", text)
         packed = gzip.compress(text[:60].encode(), mtime=0) + gzip.compress(text[60:].encode(), mtime=0)
         keep("packed_trace", name + ".json.gz", packed)
     traces = sorted((TESTS / "data").glob("*/trace.json*"))
     for path in traces:
-        keep("read_trace", path.parent.name + ".json", trimmed(path, 10))
+        for target in ("read_trace", "index"):
+            keep(target, path.parent.name + ".json", trimmed(path, 10))
         keep("explain", path.parent.name + ".json", trimmed(path, 30))
     for path in sorted((TESTS / "data" / "faults").glob("*.bad.*.json.gz"))[::6]:
         keep("explain", path.name.replace(".json.gz", ".json"), trimmed(path, 30))
