@@ -110,6 +110,8 @@ std::string summary(const SavedRecording& saved) {
       "chunks have changed since they were closed");
   add(ImportIssue::kTruncatedFile, "chunk is cut off", "chunks are cut off");
   add(ImportIssue::kDroppedRecords, "record had found no room", "records had found no room");
+  add(ImportIssue::kLostSamples, "stretch lacks samples of the GPU's counters",
+      "stretches lack samples of the GPU's counters");
   return text;
 }
 

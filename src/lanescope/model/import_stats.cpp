@@ -50,6 +50,8 @@ constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
     {"launched-before-window", Severity::kNote,
      "device work inside a window was launched before it; it is marked"},
     {"launch-unknown", Severity::kNote, "the API call that started device work was not recorded"},
+    {"lost-samples", Severity::kLost,
+     "samples of the GPU's counters are missing here, or had impossible times"},
 }};
 static_assert(kIssues.back().name != nullptr, "each ImportIssue needs its row here, in order");
 

@@ -50,6 +50,7 @@ enum class ImportIssue : std::uint8_t {
   kOutOfWindow,           // device work outside every recorded window
   kLaunchedBeforeWindow,  // device work in a window that was launched before it
   kLaunchUnknown,         // device work in a window whose API call was not recorded
+  kLostSamples,           // stretches without samples of hardware counters, and refused samples
   kCount
 };
 inline constexpr std::size_t kImportIssueCount = static_cast<std::size_t>(ImportIssue::kCount);

@@ -190,7 +190,7 @@ class CounterRows {
   }
 
   void count_losses(const Device& device) {
-    count(ImportIssue::kDroppedRecords, device.losses.gaps + device.losses.refused);
+    count(ImportIssue::kLostSamples, device.losses.gaps + device.losses.refused);
   }
   void count(ImportIssue issue, std::uint64_t times) {
     if (times != 0) builder_.stats().count(issue, std::nullopt, times);

@@ -177,6 +177,22 @@ TEST(CounterRowsTest, BeginsOfKernelsCorrectTheClock) {
   EXPECT_EQ(of_pieces.size(), rows.size());
 }
 
+// The recorder had room for its records: only samples are missing.
+TEST(CounterRowsTest, GapsAndRefusedSamplesAreLostSamples) {
+  SpoolSketch sketch;
+  sketch.window(10'000, 20'000);
+  CounterSketch counters;
+  counters.sample(10'400, 50, 3000);
+  counters.anchor(10'900, kReadingTicks);
+  std::string payload;
+  put(&payload, counters::Losses{.overflows = 1, .refused = 2, .gaps = 3, .gap_ns = 700});
+  counters.block(counters::BlockKind::kLosses, 0, payload);
+  const Trace trace = read_with(sketch.bytes(), counters.bytes());
+  EXPECT_EQ(issue_count(trace, ImportIssue::kLostSamples), 5u);
+  EXPECT_EQ(issue_count(trace, ImportIssue::kDroppedRecords), 0u);
+  EXPECT_THAT(hardware_of(trace), HasSubstr(R"("gaps": 3, "gap_ns": 700)"));
+}
+
 TEST(CounterRowsTest, WhatIsNoCounterFileIsCounted) {
   SpoolSketch sketch;
   sketch.window(10'000, 20'000);
