@@ -72,11 +72,39 @@ void compare_with_nsys_facts(dom::object facts, const Result<Trace>& result) {
   EXPECT_EQ(dur_by_category(trace)["kernel"], std::int64_t{facts["kernel"]["sum_ns"]});
 }
 
+void compare_with_perfetto_facts(dom::object facts, const Result<Trace>& result) {
+  ASSERT_TRUE(result) << result.error().message;
+  const Trace& trace = *result;
+  const auto number = [](auto found) {
+    std::uint64_t count = 0;
+    return found.get(count) ? 0 : count;
+  };
+  const auto of_type = [&](const char* type) { return number(facts["track_event_types"][type]); };
+  EXPECT_EQ(trace.import_stats().input_bytes, number(facts["bytes"]));
+  EXPECT_EQ(trace.import_stats()[ImportIssue::kEventLost].count, 0u);
+  // Slices may carry values of counters, too.
+  EXPECT_GE(trace.counters().size(), of_type("TYPE_COUNTER"));
+  // Facts count events of Chrome's old forms, not what each of them is.
+  const std::uint64_t legacy = number(facts["legacy_events"]);
+  if (legacy != 0) {
+    EXPECT_GT(trace.slices().size() + trace.instants().size(), 0u);
+    EXPECT_LE(trace.slices().size() + trace.instants().size(), legacy);
+    return;
+  }
+  EXPECT_EQ(trace.slices().size(),
+            of_type("TYPE_SLICE_BEGIN") + number(facts["gpu_render_stage_events"]));
+  EXPECT_EQ(trace.instants().size(), of_type("TYPE_INSTANT"));
+}
+
 void compare_with_facts(const std::string& name, dom::object facts, const Result<Trace>& result) {
   SCOPED_TRACE(name);
   const std::string_view kind = facts["kind"];
   if (kind == "sqlite" && name.starts_with("nsys")) {
     compare_with_nsys_facts(facts, result);
+    return;
+  }
+  if (kind == "perfetto") {
+    compare_with_perfetto_facts(facts, result);
     return;
   }
   bool not_a_trace = kind != "json" || !facts["not_a_trace"].error();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,9 @@ using ::testing::HasSubstr;
 
 // The bytes of a database that these statements make.
 std::string database_of(const std::string& sql) {
-  const std::string path = ::testing::TempDir() + "/lanescope_nsys_test.sqlite";
+  // Tests run at the same time, each in a process of its own.
+  const std::string path =
+      ::testing::TempDir() + "/lanescope_nsys_test_" + std::to_string(getpid()) + ".sqlite";
   std::filesystem::remove(path);
   sqlite3* database = nullptr;
   sqlite3_open(path.c_str(), &database);
