@@ -23,7 +23,7 @@ DDP4 = DATA / "ddp4" / "straggler"
 def find_mpi_binary() -> "pathlib.Path | None":
     named = os.environ.get("LANESCOPE_MPI_BINARY")
     beside = find_binary().with_name("lanescope-mpi")
-    built = [*([pathlib.Path(named)] if named else []), beside, *sorted(SOURCE.glob("build/*/src/lanescope/cli/lanescope-mpi"))]
+    built = [*([pathlib.Path(named)] if named else []), beside, SOURCE / "build/release/src/lanescope/cli/lanescope-mpi"]
     return next((path for path in built if path.exists()), None)
 
 
