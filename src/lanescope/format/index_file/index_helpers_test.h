@@ -50,6 +50,7 @@ inline IndexHead head_of(std::string_view text) {
   std::memcpy(&head.header, text.data(), sizeof(head.header));
   const std::size_t room = (text.size() - sizeof(head.header)) / sizeof(IndexSection);
   head.sections.resize(std::min<std::size_t>({head.header.section_count, room, 64}));
+  if (head.sections.empty()) return head;  // memcpy takes no null pointer
   std::memcpy(head.sections.data(), text.data() + sizeof(head.header),
               head.sections.size() * sizeof(IndexSection));
   return head;
@@ -74,8 +75,9 @@ inline void seal(std::string& text) {
         std::string_view(text).substr(section.offset, section.row_count * section.row_bytes));
   }
   std::memcpy(text.data(), &head.header, sizeof(head.header));
-  std::memcpy(text.data() + sizeof(head.header), head.sections.data(),
-              head.sections.size() * sizeof(IndexSection));
+  if (!head.sections.empty())
+    std::memcpy(text.data() + sizeof(head.header), head.sections.data(),
+                head.sections.size() * sizeof(IndexSection));
   const IndexHeadChecksum sum = hash_bytes(std::string_view(text).substr(0, sum_at));
   std::memcpy(text.data() + sum_at, &sum, sizeof(sum));
 }

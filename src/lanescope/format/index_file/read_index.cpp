@@ -83,7 +83,8 @@ class IndexReader {
         std::string_view::npos)
       return damaged("a damaged header");
     sections_.resize(count);
-    std::memcpy(sections_.data(), bytes_.data() + sizeof(header_), count * sizeof(IndexSection));
+    if (count != 0)  // memcpy takes no null pointer
+      std::memcpy(sections_.data(), bytes_.data() + sizeof(header_), count * sizeof(IndexSection));
     std::uint64_t at = first;
     for (const IndexSection& section : sections_) {
       const std::uint64_t room = bytes_.size() - at;
