@@ -14,6 +14,7 @@ import pathlib
 import re
 import sqlite3
 import struct
+import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
@@ -145,6 +146,16 @@ def nsys_exports():
             yield name, path.read_bytes()
 
 
+def as_pftrace(text):
+    """The trace as lanescope's own release build writes it for Perfetto."""
+    lanescope = TESTS.parent / "build" / "release" / "src" / "lanescope" / "cli" / "lanescope"
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = pathlib.Path(folder) / "x.json", pathlib.Path(folder) / "x.pftrace"
+        source.write_text(text if isinstance(text, str) else text.decode())
+        subprocess.run([lanescope, "convert", source, "-o", made], check=True, capture_output=True)
+        return made.read_bytes()
+
+
 def folded(spool):
     """spool_text.h: flags, then the used start of each chunk with its size before it."""
     blocks = [spool[:512].rstrip(b"\0")]
@@ -191,6 +202,8 @@ def main():
         keep("sql", f"query{i}", text)
     for name, content in nsys_exports():
         keep("nsys", name, content)
+    for name, text in SKETCHES.items():
+        keep("pftrace", name, as_pftrace(text))
     # One of each: an operator with a tensor, a list, scalars and keywords; a node of a stack; both.
     operator = b"\x02\x05float\x02\x80\x01\x80\x01\x02\x80\x01\x02" b"\x03\x01\x01\x04\x01\x02" b"\x05\x04\x07\x08\x09\x01a\x01\x06"
     keywords = b"\x0b\x03dim\x05\x02\x01k\x0a\x02\x01a\x01b"

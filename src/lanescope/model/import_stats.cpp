@@ -5,7 +5,7 @@ namespace {
 
 // In the order of ImportIssue.
 constexpr std::array<ImportIssueInfo, kImportIssueCount> kIssues{{
-    {"truncated-file", Severity::kLost, "the file ends in the middle of its JSON"},
+    {"truncated-file", Severity::kLost, "the file is cut off"},
     {"truncated-stream", Severity::kLost, "the compressed stream is cut or damaged"},
     {"trailing-bytes", Severity::kNote, "bytes follow the end of the trace"},
     {"second-document", Severity::kLost,

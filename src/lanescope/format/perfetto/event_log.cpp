@@ -1,6 +1,7 @@
 #include "lanescope/format/perfetto/event_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -62,6 +63,10 @@ void EventLog::finish(TrackSlots& slots, TraceBuilder& builder) {
   }
   std::vector<std::optional<TrackId>> counters(count);
   for (const Value& value : values_) {
+    if (!std::isfinite(value.value)) {  // JSON has no such number, and means have no sense with it
+      builder.stats().count(ImportIssue::kFieldLost);
+      continue;
+    }
     std::optional<TrackId>& track = counters[value.slot];
     if (!track) track = slots.counter(value.slot);
     builder.add_counter(*track, value.ns, value.value);

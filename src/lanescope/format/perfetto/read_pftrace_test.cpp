@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -162,6 +163,10 @@ TEST(ReadPftraceTest, CountersMayCountOnAndHaveAUnit) {
   ASSERT_EQ(trace.counters().size(), 1u);
   EXPECT_EQ(trace.counters().value[0], 0.5);
   EXPECT_EQ(trace.text(trace.track(trace.counters().track[0]).name), "counter 2");
+  const Trace no_number = read(trace_of({packet(1).message(
+      pftrace::kTrackEvent, value(3).real(pftrace::kDoubleValue, std::nan("")))}));
+  EXPECT_EQ(no_number.counters().size(), 0u);
+  EXPECT_EQ(no_number.import_stats()[ImportIssue::kFieldLost].count, 1u);
   EXPECT_THAT(text, HasSubstr("counter 0/0 'bytes' '' 1 " +
                               std::to_string(std::bit_cast<std::uint64_t>(3000.0))));
   EXPECT_THAT(text, HasSubstr("counter 0/0 'bytes' '' 2 " +
