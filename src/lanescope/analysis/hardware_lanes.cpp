@@ -7,18 +7,6 @@
 namespace lanescope::analysis {
 namespace {
 
-std::optional<JsonValue> description_of(const Trace& trace, std::int64_t device) {
-  for (const Metadata& entry : trace.metadata()) {
-    if (trace.text(entry.key) != "lanescope_hardware") continue;
-    const auto list = parse_json(trace.text(entry.json));
-    if (!list || !list->is_array()) continue;
-    for (const JsonValue& item : list->items)
-      if (const JsonValue* number = item.find("device"); number && number->integer == device)
-        return item;
-  }
-  return std::nullopt;
-}
-
 double positive(const JsonValue& description, std::string_view key) {
   const JsonValue* value = description.find(key);
   return value && value->kind == JsonValue::Kind::kNumber && value->number > 0 ? value->number : 0;
@@ -31,13 +19,25 @@ std::int64_t length_of(const JsonValue& description, std::string_view key) {
 
 }  // namespace
 
+std::optional<JsonValue> hardware_description(const Trace& trace, std::int64_t device) {
+  for (const Metadata& entry : trace.metadata()) {
+    if (trace.text(entry.key) != "lanescope_hardware") continue;
+    const auto list = parse_json(trace.text(entry.json));
+    if (!list || !list->is_array()) continue;
+    for (const JsonValue& item : list->items)
+      if (const JsonValue* number = item.find("device"); number && number->integer == device)
+        return item;
+  }
+  return std::nullopt;
+}
+
 const HardwareSeries* HardwareLanes::find(std::string_view name) const {
   const auto found = series.find(name);
   return found == series.end() ? nullptr : &found->second;
 }
 
 std::optional<HardwareLanes> find_hardware_lanes(const Trace& trace, std::int64_t device) {
-  const auto description = description_of(trace, device);
+  const auto description = hardware_description(trace, device);
   if (!description) return std::nullopt;
   HardwareLanes lanes;
   lanes.interval_ns = length_of(*description, "interval_ns");

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lanescope/base/json_value.h"
 #include "lanescope/model/trace.h"
 
 namespace lanescope::analysis {
@@ -29,6 +30,9 @@ struct HardwareLanes {
   // Null: the trace has no such series.
   const HardwareSeries* find(std::string_view name) const;
 };
+
+// What the recorder wrote of that device: its object in lanescope_hardware of the metadata.
+std::optional<JsonValue> hardware_description(const Trace& trace, std::int64_t device);
 
 // Nothing: the trace has no samples of that device (lanescope_hardware in its metadata). O(counters).
 std::optional<HardwareLanes> find_hardware_lanes(const Trace& trace, std::int64_t device);

@@ -4,25 +4,13 @@
 #include <map>
 #include <string_view>
 
+#include "lanescope/analysis/hardware_lanes.h"
 #include "lanescope/base/json_value.h"
 
 namespace lanescope::analysis {
 namespace {
 
 constexpr double kLeastCovered = 0.5;
-
-// The object of the device in lanescope_hardware.
-std::optional<JsonValue> description_of(const Trace& trace, std::int64_t device) {
-  for (const Metadata& entry : trace.metadata()) {
-    if (trace.text(entry.key) != "lanescope_hardware") continue;
-    const auto list = parse_json(trace.text(entry.json));
-    if (!list || !list->is_array()) continue;
-    for (const JsonValue& item : list->items)
-      if (const JsonValue* number = item.find("device"); number && number->integer == device)
-        return item;
-  }
-  return std::nullopt;
-}
 
 struct SeriesPlace {
   std::string_view name, unit;
@@ -109,7 +97,7 @@ HardwareUse use_of(const Sums& sums, const HardwareSamples& samples) {
 }  // namespace
 
 std::optional<HardwareSamples> find_hardware_samples(const Trace& trace, std::int64_t device) {
-  const auto description = description_of(trace, device);
+  const auto description = hardware_description(trace, device);
   if (!description) return std::nullopt;
   HardwareSamples samples;
   const JsonValue *interval = description->find("interval_ns"),
