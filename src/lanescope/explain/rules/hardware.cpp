@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/arithmetic.h"
 #include "lanescope/explain/sentences.h"
 
@@ -46,6 +47,27 @@ KernelsAbove kernels_above(const MeasuredKernels& measured, UseNumber number, do
 bool has_enough_samples(const MeasuredKernels& measured) {
   return measured.sample_count >= kFewestVerdictSamples &&
          measured.measured_ns >= measured.all_ns / 2;
+}
+
+Measurement<MeasuredLimit> measure_limit(const Facts& facts, UseNumber number, double limit) {
+  const auto measured = measure_kernels(facts);
+  if (!measured) return NotChecked{need::kRecordHardware};
+  if (!has_enough_samples(*measured)) return NotChecked{need::kMoreSamples};
+  const auto above = kernels_above(*measured, number, limit);
+  if (above.time_ns * 2 < measured->measured_ns || above.sample_count < kFewestVerdictSamples)
+    return Quiet{};
+  return MeasuredLimit{above, measured->measured_ns, measured->all_ns};
+}
+
+Finding limit_finding(const Facts& facts, const MeasuredLimit& found) {
+  Finding finding;
+  finding.kind = FindingKind::kWhere;
+  finding.at_stake_ns = facts.per_step(found.above.time_ns);
+  finding.at_stake_ratio = wall_share(facts, found.above.time_ns);
+  finding.confidence = facts.confidence();
+  finding.sample_count = found.above.sample_count;
+  finding.sample_noun = "sample";
+  return finding;
 }
 
 void add_kernel_uses(const Facts& facts, const std::vector<KernelUse>& kernels, UseNumber number,

@@ -47,6 +47,16 @@ KernelsAbove kernels_above(const MeasuredKernels& measured, UseNumber number, do
 // Half of the kernels' time or more has numbers, and these are from enough samples.
 bool has_enough_samples(const MeasuredKernels& measured);
 
+// Kernels that a measured limit holds: they have half or more of the measured time, in enough
+// samples. For the rules about one limit each.
+struct MeasuredLimit {
+  KernelsAbove above;
+  std::int64_t measured_ns = 0, all_ns = 0;
+};
+Measurement<MeasuredLimit> measure_limit(const Facts& facts, UseNumber number, double limit);
+// A finding with what such rules have in common; its texts and evidence are the rule's own.
+Finding limit_finding(const Facts& facts, const MeasuredLimit& found);
+
 // Adds the kernels as evidence: "{} of {}: {} of the peak from {} samples".
 void add_kernel_uses(const Facts& facts, const std::vector<KernelUse>& kernels, UseNumber number,
                      const char* of_what, Finding* finding);

@@ -1,6 +1,5 @@
 // Hardware counters say that most kernels move bytes nearly as fast as the GPU's memory can.
 #include <cmath>
-#include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/hardware.h"
@@ -12,26 +11,14 @@ namespace {
 
 constexpr double kNearPeak = 0.6;
 
-struct MeasuredMemory {
-  KernelsAbove above;
-  std::int64_t measured_ns = 0, all_ns = 0;
-};
-
-Measurement<MeasuredMemory> measure_measured_memory(const Facts& facts) {
-  const auto measured = measure_kernels(facts);
-  if (!measured) return NotChecked{need::kRecordHardware};
-  if (!has_enough_samples(*measured)) return NotChecked{need::kMoreSamples};
-  const auto above = kernels_above(*measured, &analysis::HardwareUse::dram_peak_ratio, kNearPeak);
-  if (above.time_ns * 2 < measured->measured_ns || above.sample_count < kFewestVerdictSamples)
-    return Quiet{};
-  return MeasuredMemory{above, measured->measured_ns, measured->all_ns};
+Measurement<MeasuredLimit> measure_measured_memory(const Facts& facts) {
+  return measure_limit(facts, &analysis::HardwareUse::dram_peak_ratio, kNearPeak);
 }
 
-Finding tell_measured_memory(const Facts& facts, const MeasuredMemory& found) {
+Finding tell_measured_memory(const Facts& facts, const MeasuredLimit& found) {
   const Value share = ratio(found.above.time_ns, found.all_ns),
               mean = ratio(std::llround(found.above.mean * 1000), 1000);
-  Finding finding;
-  finding.kind = FindingKind::kWhere;
+  Finding finding = limit_finding(facts, found);
   finding.verdict =
       say("Measured: kernels with about {} of the kernels' time read and write the GPU's memory at "
           "{} of its peak; they are limited by memory.",
@@ -52,14 +39,9 @@ Finding tell_measured_memory(const Facts& facts, const MeasuredMemory& found) {
              ratio(std::llround(by_shapes.floor_ns), by_shapes.time_ns)}));
   add_kernel_uses(facts, found.above.largest, &analysis::HardwareUse::dram_peak_ratio,
                   "the memory's peak", &finding);
-  finding.at_stake_ns = facts.per_step(found.above.time_ns);
-  finding.at_stake_ratio = wall_share(facts, found.above.time_ns);
   finding.try_next = {
       "move fewer bytes: fusion, a smaller type, a larger batch where weights are read again and "
       "again"};
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.above.sample_count;
-  finding.sample_noun = "sample";
   return finding;
 }
 

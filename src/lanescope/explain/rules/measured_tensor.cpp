@@ -1,6 +1,5 @@
 // Hardware counters say that most kernels keep the tensor cores busy.
 #include <cmath>
-#include <optional>
 
 #include "lanescope/explain/kernel_facts.h"
 #include "lanescope/explain/rules/hardware.h"
@@ -12,24 +11,12 @@ namespace {
 
 constexpr double kBusy = 0.6;
 
-struct MeasuredTensor {
-  KernelsAbove above;
-  std::int64_t measured_ns = 0, all_ns = 0;
-};
-
-Measurement<MeasuredTensor> measure_measured_tensor(const Facts& facts) {
-  const auto measured = measure_kernels(facts);
-  if (!measured) return NotChecked{need::kRecordHardware};
-  if (!has_enough_samples(*measured)) return NotChecked{need::kMoreSamples};
-  const auto above = kernels_above(*measured, &analysis::HardwareUse::tensor_active_ratio, kBusy);
-  if (above.time_ns * 2 < measured->measured_ns || above.sample_count < kFewestVerdictSamples)
-    return Quiet{};
-  return MeasuredTensor{above, measured->measured_ns, measured->all_ns};
+Measurement<MeasuredLimit> measure_measured_tensor(const Facts& facts) {
+  return measure_limit(facts, &analysis::HardwareUse::tensor_active_ratio, kBusy);
 }
 
-Finding tell_measured_tensor(const Facts& facts, const MeasuredTensor& found) {
-  Finding finding;
-  finding.kind = FindingKind::kWhere;
+Finding tell_measured_tensor(const Facts& facts, const MeasuredLimit& found) {
+  Finding finding = limit_finding(facts, found);
   finding.verdict =
       say("Measured: kernels with about {} of the kernels' time keep the tensor cores busy for {} "
           "of their cycles; they are limited by the tensor cores.",
@@ -51,14 +38,9 @@ Finding tell_measured_tensor(const Facts& facts, const MeasuredTensor& found) {
              ratio(std::llround(by_shapes.floor_ns), by_shapes.time_ns)}));
   add_kernel_uses(facts, found.above.largest, &analysis::HardwareUse::tensor_active_ratio,
                   "the tensor cores' cycles", &finding);
-  finding.at_stake_ns = facts.per_step(found.above.time_ns);
-  finding.at_stake_ratio = wall_share(facts, found.above.time_ns);
   finding.try_next = {
       "only less arithmetic makes these kernels shorter: a smaller type (FP8 where the GPU has "
       "it), fewer operations, sparsity"};
-  finding.confidence = facts.confidence();
-  finding.sample_count = found.above.sample_count;
-  finding.sample_noun = "sample";
   return finding;
 }
 
