@@ -28,7 +28,7 @@ def nanoseconds(us):
 
 
 class Decoded:
-    """The events of a file by track, with the texts of interned data in place of their numbers."""
+    """The events of a file by track, with texts instead of the numbers of interned texts."""
 
     def __init__(self, path):
         self.tracks, self.slices, self.flows = {}, [], []
