@@ -13,6 +13,12 @@ format::ReadOptions small_reads() {
   return options;
 }
 
+Result<Trace> read_or_error(const std::uint8_t* data, std::size_t size) {
+  Result<Trace> trace = format::read_trace_bytes(view(data, size), small_reads());
+  require(trace || !trace.error().message.empty(), "an error says what was found");
+  return trace;
+}
+
 void check_round_trip(const Trace& trace) {
   require(trace.memory_bytes() < (8u << 20) + 200 * trace.import_stats().unpacked_bytes,
           "memory fits the input");

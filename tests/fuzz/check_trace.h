@@ -10,6 +10,9 @@ namespace lanescope::fuzz {
 // Buffers that fit the inputs: clearing large ones is most of the time of a run otherwise.
 format::ReadOptions small_reads();
 
+// Reads bytes of any format. An error has a message.
+Result<Trace> read_or_error(const std::uint8_t* data, std::size_t size);
+
 // Its memory fits its input; it can be written; what was written is read without loss, says the
 // same, and is written again byte for byte.
 void check_round_trip(const Trace& trace);

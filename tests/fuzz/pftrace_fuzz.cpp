@@ -7,11 +7,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lanescope;
-  const auto trace = format::read_trace_bytes(fuzz::view(data, size), fuzz::small_reads());
-  if (!trace) {
-    fuzz::require(!trace.error().message.empty(), "an error says what was found");
-    return 0;
-  }
+  const auto trace = fuzz::read_or_error(data, size);
+  if (!trace) return 0;
   fuzz::require(trace->memory_bytes() < (8u << 20) + 200 * trace->import_stats().unpacked_bytes,
                 "memory fits the input");
   const std::string written = format::kineto_json_text(*trace);
