@@ -227,6 +227,25 @@ def test_what_stays_is_measured_in_processes_that_take_turns(tmp_path):
     assert len({len(times) for times in result["before_us"]}) == 1 and len(result["before_us"]) == len(result["names"]) == 4
 
 
+def test_rules_that_find_nothing_fail_the_check(tmp_path, monkeypatch):
+    """Without a GPU no rule finds anything: what must be found is then wrong, and what must not be found is right."""
+    monkeypatch.setenv("LANESCOPE_COMMAND", lanescope_command())
+    done = run("hardware_rules.py", "--device", "cpu", "--small", "--seconds", "0.1", "--cases", "pinned_copies,pauses_alone",
+               "--out", str(tmp_path))
+    assert done.returncode == 1, done.stdout
+    assert "WRONG full-link" in done.stdout and "1 states are not as expected" in done.stdout
+    assert (tmp_path / "pauses_alone.explain.json").exists() and not list(tmp_path.glob("*.lspool"))
+
+
+def test_cost_of_hardware_lanes_says_what_was_not_sampled(tmp_path):
+    done = run("hardware_cost.py", "--device", "cpu", "--seconds", "1", "--period", "0.1", "--variants", "100us", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert "not sampled: " in done.stdout and re.search(r"^nothing +\d+ ", done.stdout, re.M)
+    periods = json.loads((tmp_path / "hardware_cost.json").read_text())["periods"]
+    assert {period["variant"] for period in periods} == {"nothing", "100us"}
+    assert not re.search(r"^100us ", done.stdout, re.M)  # a period that was not sampled counts for nothing
+
+
 def test_leaving_says_that_there_is_no_gpu():
     import torch
 
