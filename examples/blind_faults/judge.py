@@ -11,15 +11,20 @@ docs/measurements/blind_faults.md.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import re
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
 
-from expectations import EXPECTED  # noqa: E402
+
+def load(folder):
+    """What is expected of the pairs of a folder of examples, and which of them were never read."""
+    sys.path.insert(0, os.path.join(HERE, "..", folder))
+    module = importlib.import_module("expectations")
+    return module.EXPECTED, getattr(module, "BLIND", frozenset())
 
 
 def explain(command, path, *flags):
@@ -31,28 +36,30 @@ def explain(command, path, *flags):
 
 def found(expected, text):
     """Cause and fix: told, partly (the owner alone), not."""
-    owner = re.search(expected.owner, text)
+    owner = re.search(getattr(expected, "owner", expected.cause), text)
     cause = "told" if owner and re.search(expected.cause, text) else "partly" if owner else "not"
     return cause, "told" if re.search(expected.fix, text) else "not"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--set", default="blind_faults", help="folder of examples (default: %(default)s)")
     parser.add_argument("--traces", required=True, help="folder that record.py wrote")
     parser.add_argument("--lanescope", default="lanescope", help="the command")
     parser.add_argument("--show", help="one pair: what is expected, and both texts")
     args = parser.parse_args()
-    for name, expected in EXPECTED.items():
+    all_expected, blind = load(args.set)
+    for name, expected in all_expected.items():
         paths = {path.split(".")[1]: os.path.join(args.traces, path) for path in sorted(os.listdir(args.traces))
                  if path.startswith(name + ".") and path.endswith(".json.gz")}
         if args.show and args.show != name:
             continue
         if args.show:
-            print(f"cause: {expected.mechanism}\nfix: {expected.remedy}\nshare: {expected.share}\n")
+            print(f"cause: {expected.mechanism}\nfix: {expected.remedy}\n")
             for path in paths.values():
                 subprocess.run([args.lanescope, "explain", path], check=False)
             continue
-        line = f"{name:28}"
+        line = f"{name:28}{' blind' if name in blind else ''}"
         if "bad" in paths:
             screen, whole = explain(args.lanescope, paths["bad"]), explain(args.lanescope, paths["bad"], "--full")
             line += " cause {:7} fix {:5}".format(*found(expected, screen)) + " all: {:7} {:5}".format(*found(expected, whole))

@@ -52,10 +52,11 @@ def load(folder):
     return common.PAIRS, getattr(common, "VARIANTS", ("bad", "good"))
 
 
-def record(step, setting, recorder, path):
+def record(step, setting, recorder, path, stacks):
     module = importlib.import_module("lanescope" if recorder == "lanescope" else "torch.profiler")
     names = ("CPU", "CUDA") if setting.device == "cuda" else ("CPU",)
     prof = module.profile(activities=[getattr(module.ProfilerActivity, name) for name in names], record_shapes=True,
+                          with_stack=stacks,
                           schedule=module.schedule(wait=1, warmup=2, active=ACTIVE, repeat=1))
     prof.start()
     for number in range(3 + ACTIVE):
@@ -82,7 +83,7 @@ def time_and_record(job, function, good, args):
             step()
             row = measure(step, setting, args.seconds, 0)
         path = os.path.join(args.out, f"{job}.{args.recorder}.json.gz")
-        record(step, setting, args.recorder, path)
+        record(step, setting, args.recorder, path, args.stacks)
     return {**row, "results": results, "bytes": os.path.getsize(path)}
 
 
@@ -155,6 +156,7 @@ def main():
     add("--device", default="cuda", choices=("cuda", "cpu"))
     add("--small", action="store_true", help="sizes for a quick run on a CPU")
     add("--middle", action="store_true", help="sizes between the small and the full ones, for a CPU")
+    add("--stacks", action="store_true", help="record Python stacks too (with_stack)")
     add("--no-timing", action="store_true", help="traces only")
     add("--seconds", type=float, default=0.4, help="of timing per program (default: %(default)s)")
     add("--jobs", type=int, default=4, help="processes that prepare themselves at the same time (default: %(default)s); 0: none")
