@@ -52,6 +52,12 @@ Result<std::string> target_of(const ConvertFlags& flags) {
                                                "'"};
   } else {
     LANESCOPE_TRY_VOID(format::check_written_ending(target, other_target_endings()));
+    if (target != "-" && !target.starts_with("/dev/") && !format::find_format_by_ending(target))
+      return Error{
+          Errc::kInvalidArgument,
+          fmt::format("expected a file name that ends in {}, {}, found '{}'",
+                      format::endings_text(format::format_endings(format::Endings::kWritten)),
+                      other_target_endings(), target)};
   }
   return target;
 }
@@ -96,7 +102,7 @@ void add_convert_command(CommandLine& line) {
                       "Perfetto drops them from JSON");
   command.switch_flag("--force", &flags->force, "overwrite OUT");
   command.epilogue(R"(Endings of OUT:
-  .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows; also any other ending
+  .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows
   .pftrace                   Perfetto's own format: smaller than JSON; overlapping slices are kept
   .sqlite                    the tables and views of lanescope sql, for any program that opens SQLite
   .folded                    folded stacks of every track: "track;outermost;...;innermost N", N ns of self time

@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "lanescope/cli/text.h"
 #include "lanescope/format/formats.h"
@@ -51,6 +52,27 @@ Candidates candidates_in(const fs::path& folder) {
     candidate.changed = std::max(candidate.changed, changed);
   }
   return found;
+}
+
+const std::string& newest_of(const Candidates& all) {
+  return std::max_element(all.begin(), all.end(),
+                          [](const auto& a, const auto& b) {
+                            return std::pair(a.second.changed, a.first) <
+                                   std::pair(b.second.changed, b.first);
+                          })
+      ->first;
+}
+
+std::string passed_over_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNames = 3;
+  if (names.empty()) return "";
+  std::string text = names.size() == 1
+                         ? std::string("; passed over a newer file that is no trace: ")
+                         : fmt::format("; passed over {} newer files that are no traces: ",
+                                       with_commas(names.size()));
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNames); ++i)
+    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", names[i]);
+  return names.size() > kMostNames ? text + ", ..." : text;
 }
 
 struct RankedName {
@@ -113,17 +135,20 @@ std::string ranks_text(const std::map<std::uint32_t, std::string>& ranks) {
 }  // namespace
 
 Result<NewestTrace> newest_trace_in(const std::string& folder) {
-  const Candidates all = candidates_in(folder);
+  Candidates all = candidates_in(folder);
   if (all.empty())
     return Error{Errc::kInvalidArgument,
                  fmt::format("expected a trace file, found a folder without one: '{}'", folder)};
-  std::string chosen =
-      std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-        return std::pair(a.second.changed, a.first) < std::pair(b.second.changed, b.first);
-      })->first;
   const auto path_of = [&](const std::string& base) {
     return (fs::path(folder) / (base + std::string(trace_endings()[all.at(base).ending]))).string();
   };
+  std::vector<std::string> passed_over;
+  std::string chosen = newest_of(all);
+  while (all.size() > 1 && !format::may_be_trace(path_of(chosen))) {
+    passed_over.push_back(fs::path(path_of(chosen)).filename().string());
+    all.erase(chosen);
+    chosen = newest_of(all);
+  }
   std::string about_ranks;
   if (const auto ranks = ranks_of_run(all, chosen); ranks.size() > 1) {
     chosen = ranks.begin()->second;
@@ -133,11 +158,11 @@ Result<NewestTrace> newest_trace_in(const std::string& folder) {
         ranks.begin()->first, ranks_text(ranks), path_of(std::next(ranks.begin())->second));
   }
   const std::string path = path_of(chosen);
-  return NewestTrace{path, fmt::format("opened '{}', {} in '{}'{}", path,
+  return NewestTrace{path, fmt::format("opened '{}', {} in '{}'{}{}", path,
                                        all.size() == 1 ? std::string("the only trace")
                                                        : fmt::format("the newest of {} traces",
                                                                      with_commas(all.size())),
-                                       folder, about_ranks)};
+                                       folder, passed_over_text(passed_over), about_ranks)};
 }
 
 }  // namespace lanescope::cli

@@ -14,7 +14,8 @@ struct NewestTrace {
 // From the files with an ending of format/formats.h in the folder, not in subfolders.
 // Files with one name are one trace; JSON is preferred to its .lspool. Newest: by the
 // time of the last change, then by name. If the newest run has several ranks, takes the
-// lowest. kInvalidArgument: none.
+// lowest. Newer files that are no traces by their first bytes (format::may_be_trace) are passed over
+// and named in `line`. kInvalidArgument: none.
 Result<NewestTrace> newest_trace_in(const std::string& folder);
 
 }  // namespace lanescope::cli

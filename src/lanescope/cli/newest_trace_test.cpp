@@ -25,8 +25,9 @@ class NewestTraceTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   // Later ones are newer by a second.
-  void add(const std::string& name) {
-    std::ofstream(folder_ / name) << "{}";
+  void add(const std::string& name) { add(name, R"({"traceEvents": []})"); }
+  void add(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
     fs::last_write_time(folder_ / name, start_ + std::chrono::seconds(++files_));
   }
   NewestTrace newest() {
@@ -66,6 +67,26 @@ TEST_F(NewestTraceTest, AFinishedTraceWinsOverItsRecording) {
   EXPECT_THAT(newest().line, HasSubstr("the newest of 2 traces"));
   add("killed.lspool");
   EXPECT_EQ(newest().path, in_folder("killed.lspool"));
+}
+
+TEST_F(NewestTraceTest, PassesOverNewerFilesThatAreNoTraces) {
+  add("run.json");
+  add("flame.speedscope.json",
+      R"({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []})");
+  add("tables.sqlite", std::string("SQLite format 3\0", 16));
+  add("config.json", R"({"lr": 0.1})");
+  EXPECT_EQ(newest().path, in_folder("run.json"));
+  EXPECT_THAT(newest().line,
+              EndsWith("; passed over 3 newer files that are no traces: 'config.json', "
+                       "'tables.sqlite', 'flame.speedscope.json'"));
+  add("newer.json");
+  EXPECT_THAT(newest().line, ::testing::Not(HasSubstr("passed over")));
+}
+
+// The message about the one that is there says what it is.
+TEST_F(NewestTraceTest, TheOnlyFileIsTakenEvenIfItIsNoTrace) {
+  add("config.json", R"({"lr": 0.1})");
+  EXPECT_EQ(newest().path, in_folder("config.json"));
 }
 
 TEST_F(NewestTraceTest, TheLowestRankOfTheNewestRun) {

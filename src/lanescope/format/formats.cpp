@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/format/kineto_json/read_kineto_json.h"
+#include "lanescope/format/known_files.h"
 #include "lanescope/format/perfetto/read_pftrace.h"
 #include "lanescope/format/perfetto/write_pftrace.h"
 #if LANESCOPE_HAS_SQL
@@ -52,12 +53,24 @@ Result<Trace> read_perfetto(const TraceInput& input, const ReadOptions& options)
 #if LANESCOPE_HAS_SQL
 constexpr std::array<std::string_view, 1> kNsysEndings{".sqlite"};
 
+// Says whose database it is by its tables, which may be far from the file's first bytes.
+Error other_sqlite(const SqliteFile& file, std::string_view name) {
+  std::string head("SQLite format 3\0", 16);
+  for (const std::string& table : file.table_names()) head += "CREATE TABLE " + table + '\n';
+  const KnownFile known = known_file(head, name);
+  return {Errc::kUnsupported,
+          std::string(name) + ": expected " + formats_text() + ", found " + known.found + "; " +
+              known.advice,
+          0};
+}
+
 // An error without a message: read_trace names the file.
 Result<Trace> read_sqlite(const TraceInput& input, const ReadOptions& /*options*/) {
   if (!input.path && input.bytes.empty()) return Error{Errc::kUnsupported, "", 0};
   const auto file =
       input.path ? SqliteFile::open(*input.path) : SqliteFile::open_bytes(input.bytes);
-  if (!file || !is_nsys_export(**file)) return Error{Errc::kUnsupported, "", 0};
+  if (!file) return Error{Errc::kUnsupported, "", 0};
+  if (!is_nsys_export(**file)) return other_sqlite(**file, input.name);
   return read_nsys_sqlite(**file, input.source.total_bytes());
 }
 #endif
@@ -79,6 +92,35 @@ constexpr std::array kFormats{std::to_array<TraceFormat>({
 #endif
 })};
 
+// The first kFormatHeadBytes, unpacked; fewer if the file is shorter. Empty: it cannot be read.
+std::string head_of_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return {};
+  auto file = codec::open_file(path);
+  if (!file) return {};
+  const auto unpacked = codec::open_unpacked(std::move(*file));
+  if (!unpacked) return {};
+  std::string head(kFormatHeadBytes, '\0');
+  std::size_t filled = 0;
+  while (filled < head.size()) {
+    const auto count = (*unpacked)->read(std::span(head).subspan(filled));
+    if (!count || *count == 0) break;
+    filled += *count;
+  }
+  head.resize(filled);
+  return head;
+}
+
+// `head`: as head_of_file(), of a file that looks like JSON.
+bool is_other_json(std::string_view head) {
+  const auto has = [&](std::string_view text) { return head.find(text) != std::string_view::npos; };
+  if (has("speedscope.app/file-format-schema")) return true;
+  const std::size_t first = head.find_first_of("{[");
+  const bool is_whole = head.size() < kFormatHeadBytes;
+  return is_whole && first != std::string_view::npos && head[first] == '{' &&
+         !has("\"traceEvents\"");
+}
+
 }  // namespace
 
 std::span<const TraceFormat> trace_formats() { return kFormats; }
@@ -90,20 +132,20 @@ const TraceFormat* find_format(std::string_view head) {
 }
 
 const TraceFormat* find_format_of_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return nullptr;
-  auto file = codec::open_file(path);
-  if (!file) return nullptr;
-  const auto unpacked = codec::open_unpacked(std::move(*file));
-  if (!unpacked) return nullptr;
-  std::string head(kFormatHeadBytes, '\0');
-  std::size_t filled = 0;
-  while (filled < head.size()) {
-    const auto count = (*unpacked)->read(std::span(head).subspan(filled));
-    if (!count || *count == 0) break;
-    filled += *count;
+  return find_format(head_of_file(path));
+}
+
+bool may_be_trace(const std::filesystem::path& path) {
+  const std::string head = head_of_file(path);
+  const TraceFormat* const format = find_format(head);
+  if (!format) return false;
+#if LANESCOPE_HAS_SQL
+  if (is_sqlite(head)) {
+    const auto file = SqliteFile::open(path);
+    return file && is_nsys_export(**file);
   }
-  return find_format(std::string_view(head).substr(0, filled));
+#endif
+  return format->detects != &looks_like_kineto_json || !is_other_json(head);
 }
 
 const TraceFormat* find_format_by_ending(std::string_view file_name) {

@@ -36,6 +36,11 @@ class OpenedFile final : public SqliteFile {
   explicit OpenedFile(sqlite3* database) : database_(database) {}
 
   Result<void> start(std::string_view name);
+  std::vector<std::string> table_names() const override {
+    std::vector<std::string> names;
+    for (const auto& [table, columns] : columns_) names.push_back(table);
+    return names;
+  }
   bool has_table(std::string_view name) const override {
     return columns_.find(name) != columns_.end();
   }
