@@ -296,3 +296,64 @@ def test_info_of_a_merged_trace_names_the_ranks(run, tmp_path):
     assert run("merge", str(folder), "-o", str(tmp_path / "merged.json")).code == 0
     out = run("info", str(tmp_path / "merged.json")).out
     assert "rank 1" in out and "device 2000" not in out
+
+
+def test_diff_of_two_jobs_names_the_rank_and_the_part(run, tmp_path):
+    healthy, _ = drawn(tmp_path / "a")
+    late, truth = drawn(tmp_path / "b", "--fault", "straggler-cpu")
+    out = json.loads(run("ranks", "diff", str(healthy), str(late), "--json").out)
+    assert [rank["rank"] for rank in out["ranks"] if rank["own_changed"]] == [truth["late_rank"]]
+    changed = {part["part"] for part in out["parts"] if part["changed"]}
+    assert "cpu_idle" in changed and "compute" not in changed
+    parts = sum(part["b_ns"] - part["a_ns"] for part in out["parts"])
+    assert parts == out["b_step_ns"] - out["a_step_ns"] == pytest.approx(truth["late_us"] * 1000, rel=0.1)
+    text = run("ranks", "diff", str(healthy), str(late)).out
+    assert f"rank {truth['late_rank']}, own time" in text and "longer in B" in text
+    rows = list(csv.DictReader(io.StringIO(run("ranks", "diff", str(healthy), str(late), "--csv").out)))
+    assert [row["own_changed"] for row in rows] == ["0", "1", "0", "0"]
+    same = json.loads(run("ranks", "diff", str(healthy), str(healthy), "--json").out)
+    assert not any(part["changed"] for part in same["parts"]) and same["collective_changes"] == 0
+
+
+def test_diff_names_collectives_that_changed(run, tmp_path):
+    healthy, _ = drawn(tmp_path / "a")
+    one, _ = drawn(tmp_path / "b", "--fault", "one-bucket")
+    changes = json.loads(run("ranks", "diff", str(healthy), str(one), "--json").out)["collectives"]
+    assert any(each["count_changed"] for each in changes)
+
+
+def test_check_keeps_every_rank_to_its_limits(run, tmp_path):
+    folder, truth = drawn(tmp_path, "--fault", "straggler-cpu")
+    budget = tmp_path / "job.toml"
+    budget.write_text('[at_most]\nown_spread = "500 us"\nmissing_ranks = 0\n[at_least]\nranks = 4\n'
+                      '[verdict]\nmust_not_be = ["straggler"]\n')
+    ran = run("ranks", "check", str(folder), "--budget", str(budget), "--json")
+    assert ran.code == 1
+    out = json.loads(ran.out)
+    assert [line["state"] for line in out["lines"]] == ["broken", "kept", "kept", "broken"]
+    text = run("ranks", "check", str(folder), "--budget", str(budget)).out
+    assert text.startswith("The budget is broken: 2 of 4 lines not kept.") and "Rank 1 holds the others up" in text
+    budget.write_text('[at_most]\nlate = "50 %"\nwaits = "90 %"\n')
+    assert run("ranks", "check", str(folder), "--budget", str(budget)).code == 0
+    (folder / "rank2.json").write_text("no trace")
+    ran = run("ranks", "check", str(folder), "--budget", str(budget))
+    assert ran.code == 1 and "MISSING" in ran.out and "damage" in ran.out
+    assert "did you mean waits" in bad_budget(run, tmp_path, folder, '[at_most]\nwaits_ = "1 ms"\n')
+    assert "--budget FILE" in run("ranks", "check", str(folder)).complaint()
+    assert "two jobs" in run("ranks", "diff", str(folder)).complaint()
+    assert run("ranks", str(folder), "--budget", str(budget)).code == 2
+
+
+def bad_budget(run, tmp_path, folder, text):
+    (tmp_path / "bad.toml").write_text(text)
+    return run("ranks", "check", str(folder), "--budget", str(tmp_path / "bad.toml")).complaint()
+
+
+def test_the_table_has_every_rank(run, tmp_path):
+    folder, _ = drawn(tmp_path, "--ranks", "20", "--steps", "4", "--kernels", "4", "--buckets", "2", "--fault", "straggler-cpu",
+                      "--late-rank", "7")
+    lines = run("ranks", "table", str(folder)).out.splitlines()
+    assert [line.split()[0] for line in lines[1:21]] == [str(rank) for rank in range(20)]
+    lines = run("ranks", "table", str(folder), "--sort-by", "own", "--row-limit", "2").out.splitlines()
+    assert lines[1].split()[0] == "7" and lines[3] == "(18 more ranks)"
+    assert "--sort-by expects" in run("ranks", "table", str(folder), "--sort-by", "speed").complaint()

@@ -24,6 +24,9 @@ std::string mutate_budget(std::string_view text, lanescope::fuzz::Random& random
         mutated.insert(at, random.text({"[at_most]\n",
                                         "[at_least]\n",
                                         "[rules]\n",
+                                        "[verdict]\n",
+                                        "waits = \"5 %\"\n",
+                                        "must_not_be = [\"straggler\"]\n",
                                         "per = \"step\"\n",
                                         "per = \"recording\"\n",
                                         "allow_damage = true\n",
@@ -78,6 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   else
     fuzz::require(!budget->limits.empty() || !budget->quiet_rules.empty(),
                   "a budget asks something");
+  if (const auto of_job = cli::parse_job_budget(text, "the budget"); !of_job)
+    fuzz::require(of_job.error().message.starts_with("the budget"), "a message names the file",
+                  of_job.error().message);
   if (const auto ns = parse_duration_ns(text))
     fuzz::require(*ns >= 1'000'000 && *ns <= 1'000'000'000'000'000'000,
                   "a duration is within its limits");

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "lanescope/cli/text.h"
@@ -45,9 +47,34 @@ std::string did_you_mean(std::string_view key, const std::vector<std::string>& k
                        : fmt::format("; did you mean {}?", joined_or(close));
 }
 
+// What a budget of a trace and one of a job do not share.
+struct BudgetWords {
+  std::span<const explain::Measure> measures;
+  std::vector<std::string> top;  // keys of the file's top level
+  std::string_view list;         // the table with must_not_fire or must_not_be
+  std::string_view list_key;
+  std::string_view list_thing;  // "rules, such as [\"host-sync\"]"
+};
+
+BudgetWords trace_words() {
+  return {explain::all_measures(),
+          {"per", "allow_damage", "at_most", "at_least", "rules"},
+          "rules",
+          "must_not_fire",
+          "rules in quotes, such as [\"host-sync\"]"};
+}
+
+BudgetWords job_words() {
+  return {ranks::job_measures(),
+          {"allow_damage", "at_most", "at_least", "verdict"},
+          "verdict",
+          "must_not_be",
+          "verdicts in quotes, such as [\"straggler\"]"};
+}
+
 class BudgetReader {
  public:
-  explicit BudgetReader(std::string_view name) : name_(name) {}
+  BudgetReader(std::string_view name, BudgetWords words) : name_(name), words_(std::move(words)) {}
 
   Result<Budget> run(const toml::table& root) {
     for (const auto& [key, node] : root) {
@@ -55,9 +82,9 @@ class BudgetReader {
     }
     if (budget_.limits.empty() && budget_.quiet_rules.empty())
       return Error{Errc::kInvalidArgument,
-                   fmt::format("{}: expected a limit under [at_most] or [at_least], or rules under "
-                               "[rules]; found none",
-                               name_)};
+                   fmt::format("{}: expected a limit under [at_most] or [at_least], or {} under "
+                               "[{}]; found none",
+                               name_, words_.list_key, words_.list)};
     // A TOML table is ordered by name, but a report should have the order of the file.
     std::stable_sort(budget_.limits.begin(), budget_.limits.end(),
                      [](const Limit& a, const Limit& b) { return a.line < b.line; });
@@ -71,6 +98,9 @@ class BudgetReader {
   }
 
   Result<void> top(std::string_view key, const toml::node& node) {
+    if (std::find(words_.top.begin(), words_.top.end(), key) == words_.top.end())
+      return wrong(node,
+                   fmt::format("there is no key '{}' here{}", key, did_you_mean(key, words_.top)));
     if (key == "per") {
       const auto value = node.value<std::string>();
       if (!value || (*value != "step" && *value != "recording"))
@@ -84,21 +114,18 @@ class BudgetReader {
       return {};
     }
     const toml::table* table = node.as_table();
-    if (key != "at_most" && key != "at_least" && key != "rules")
-      return wrong(
-          node,
-          fmt::format("there is no key '{}' here{}", key,
-                      did_you_mean(key, {"per", "allow_damage", "at_most", "at_least", "rules"})));
     if (table == nullptr) return wrong(node, fmt::format("{} expects a table: [{}]", key, key));
-    return key == "rules" ? rules(*table) : limits(*table, key == "at_most");
+    return key == words_.list ? names(*table) : limits(*table, key == "at_most");
   }
 
   Result<void> limits(const toml::table& table, bool at_most) {
     std::vector<std::string> known;
-    for (const explain::Measure& each : explain::all_measures()) known.emplace_back(each.key);
+    for (const explain::Measure& each : words_.measures) known.emplace_back(each.key);
     for (const auto& [key, node] : table) {
-      const explain::Measure* measure = explain::find_measure(key.str());
-      if (measure == nullptr)
+      const auto measure =
+          std::find_if(words_.measures.begin(), words_.measures.end(),
+                       [&](const explain::Measure& each) { return each.key == key.str(); });
+      if (measure == words_.measures.end())
         return wrong(node, fmt::format("there is no measure '{}'{}", key.str().substr(0, 100),
                                        did_you_mean(key.str(), known)));
       std::string text;
@@ -116,23 +143,30 @@ class BudgetReader {
     return {};
   }
 
-  Result<void> rules(const toml::table& table) {
+  Result<void> names(const toml::table& table) {
+    const bool of_rules = words_.list == "rules";
     std::vector<std::string> known;
-    for (const explain::Rule* each : explain::all_rules()) known.emplace_back(each->id);
+    if (of_rules)
+      for (const explain::Rule* each : explain::all_rules()) known.emplace_back(each->id);
+    else
+      known = ranks::job_verdict_names();
     for (const auto& [key, node] : table) {
-      if (key.str() != "must_not_fire")
+      if (key.str() != words_.list_key)
         return wrong(node, fmt::format("there is no key '{}' here{}", key.str().substr(0, 100),
-                                       did_you_mean(key.str(), {"must_not_fire"})));
+                                       did_you_mean(key.str(), {std::string(words_.list_key)})));
       const toml::array* list = node.as_array();
       if (list == nullptr)
-        return wrong(node, "must_not_fire expects a list of rules, such as [\"host-sync\"]");
+        return wrong(node,
+                     fmt::format("{} expects a list of {}", words_.list_key, words_.list_thing));
       for (const toml::node& each : *list) {
         const auto id = each.value<std::string>();
         if (!id || !each.is_string())
-          return wrong(each, "must_not_fire expects rules in quotes, such as \"host-sync\"");
+          return wrong(each, fmt::format("{} expects {}", words_.list_key, words_.list_thing));
         if (std::find(known.begin(), known.end(), *id) == known.end())
-          return wrong(each, fmt::format("there is no rule '{}' (lanescope explain --list){}",
-                                         id->substr(0, 100), did_you_mean(*id, known)));
+          return wrong(
+              each, fmt::format("there is no {} '{}'{}{}", of_rules ? "rule" : "verdict",
+                                id->substr(0, 100), of_rules ? " (lanescope explain --list)" : "",
+                                did_you_mean(*id, known)));
         if (std::find(budget_.quiet_rules.begin(), budget_.quiet_rules.end(), *id) ==
             budget_.quiet_rules.end())
           budget_.quiet_rules.push_back(*id);
@@ -142,7 +176,8 @@ class BudgetReader {
   }
 
   std::string_view name_;
-  Budget budget_;
+  BudgetWords words_;
+  Budget budget_;  // of a job: quiet_rules are its verdicts
 };
 
 // The line of the first character beyond ASCII outside of strings and comments. No budget needs one,
@@ -180,9 +215,7 @@ std::optional<int> find_non_ascii(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<explain::Budget> parse_budget(std::string_view text, std::string_view name) {
+Result<Budget> parse_words(std::string_view text, std::string_view name, BudgetWords words) {
   if (const auto line = find_non_ascii(text))
     return Error{
         Errc::kInvalidArgument,
@@ -190,7 +223,7 @@ Result<explain::Budget> parse_budget(std::string_view text, std::string_view nam
                     *line)};
   try {
     const toml::table root = toml::parse(text);
-    return BudgetReader(name).run(root);
+    return BudgetReader(name, std::move(words)).run(root);
   } catch (const toml::parse_error& error) {
     return Error{Errc::kInvalidArgument,
                  fmt::format("{}, line {}: expected TOML; {}", name, error.source().begin.line,
@@ -201,17 +234,38 @@ Result<explain::Budget> parse_budget(std::string_view text, std::string_view nam
   }
 }
 
+}  // namespace
+
+Result<explain::Budget> parse_budget(std::string_view text, std::string_view name) {
+  return parse_words(text, name, trace_words());
+}
+
+Result<ranks::JobBudget> parse_job_budget(std::string_view text, std::string_view name) {
+  LANESCOPE_TRY(Budget budget, parse_words(text, name, job_words()));
+  return ranks::JobBudget{budget.allow_damage, std::move(budget.limits),
+                          std::move(budget.quiet_rules)};
+}
+
 #else
 
-Result<explain::Budget> parse_budget(std::string_view, std::string_view) {
-  return Error{Errc::kUnavailable,
-               "this lanescope was built without toml++ and reads no budgets; on Debian: apt-get "
-               "install libtomlplusplus-dev, then build again"};
+namespace {
+Error without_toml() {
+  return {Errc::kUnavailable,
+          "this lanescope was built without toml++ and reads no budgets; on Debian: apt-get "
+          "install libtomlplusplus-dev, then build again"};
+}
+}  // namespace
+
+Result<explain::Budget> parse_budget(std::string_view, std::string_view) { return without_toml(); }
+Result<ranks::JobBudget> parse_job_budget(std::string_view, std::string_view) {
+  return without_toml();
 }
 
 #endif
 
-Result<explain::Budget> read_budget(const std::string& path) {
+namespace {
+
+Result<std::string> read_budget_text(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{1} << 20;
   errno = 0;
   std::ifstream in(path, std::ios::binary);
@@ -224,7 +278,19 @@ Result<explain::Budget> read_budget(const std::string& path) {
   if (text.size() > kMostBytes)
     return Error{Errc::kLimit,
                  fmt::format("expected a budget file of at most 1 MiB, '{}' is larger", path)};
+  return text;
+}
+
+}  // namespace
+
+Result<explain::Budget> read_budget(const std::string& path) {
+  LANESCOPE_TRY(const std::string text, read_budget_text(path));
   return parse_budget(text, path);
+}
+
+Result<ranks::JobBudget> read_job_budget(const std::string& path) {
+  LANESCOPE_TRY(const std::string text, read_budget_text(path));
+  return parse_job_budget(text, path);
 }
 
 }  // namespace lanescope::cli

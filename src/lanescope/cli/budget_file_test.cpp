@@ -83,5 +83,25 @@ TEST_F(BudgetFileTest, HostileTextIsRefusedInWords) {
   EXPECT_NE(message(std::string("\0\xff\xfe", 3)), "no error");
 }
 
+TEST_F(BudgetFileTest, ABudgetOfAJobHasItsOwnMeasuresAndVerdicts) {
+  const auto budget = parse_job_budget(
+      "[at_most]\nwaits = \"5 %\"\nmissing_ranks = 0\n[verdict]\nmust_not_be = [\"straggler\"]\n",
+      "b.toml");
+  ASSERT_TRUE(budget) << budget.error().message;
+  ASSERT_EQ(budget->limits.size(), 2u);
+  EXPECT_STREQ(budget->limits[0].measure->key, "waits");
+  EXPECT_TRUE(budget->limits[0].is_share);
+  EXPECT_EQ(budget->must_not_be, std::vector<std::string>{"straggler"});
+  const auto message_for = [](std::string_view text) {
+    return parse_job_budget(text, "b.toml").error().message;
+  };
+  EXPECT_NE(message_for("[at_most]\nwaits_ = \"1 ms\"\n").find("did you mean waits?"),
+            std::string::npos);
+  EXPECT_NE(message_for("[verdict]\nmust_not_be = [\"slow\"]\n").find("there is no verdict 'slow'"),
+            std::string::npos);
+  EXPECT_NE(message_for("per = \"step\"\n").find("there is no key 'per' here"), std::string::npos);
+  EXPECT_NE(message_for("").find("must_not_be under [verdict]; found none"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lanescope::cli

@@ -6,9 +6,11 @@
 #include <memory>
 #include <thread>
 
+#include "lanescope/cli/budget_file.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/progress.h"
 #include "lanescope/cli/ranks_report.h"
+#include "lanescope/cli/ranks_tasks.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/format/formats.h"
 #include "lanescope/format/index_file/open_indexed.h"
@@ -25,6 +27,7 @@ struct RanksFlags {
   std::vector<std::string> paths;
   std::string shard;
   std::optional<std::int64_t> jobs;
+  RanksTaskFlags task;
   RanksReport report;
 };
 
@@ -63,8 +66,65 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
   return ranks::read_rank_files(files, options);
 }
 
+// The job of these paths, or the exit code after one line.
+std::optional<ranks::Job> read_job(const std::vector<std::string>& paths, const RanksFlags& flags,
+                                   Output& output, int* code) {
+  *code = kUsage;
+  auto files = ranks::find_rank_files(paths, format::format_endings());
+  if (!files) {
+    ranks_usage(output, message_of(files.error()));
+    return std::nullopt;
+  }
+  auto read = read_files(*files, flags, output);
+  RecordFunction stage("ranks: job");
+  Result<ranks::Job> job = ranks::build_job(std::move(read));
+  if (!job) {
+    ranks_usage(output, message_of(job.error()));
+    return std::nullopt;
+  }
+  *code = kOk;
+  return *std::move(job);
+}
+
+int write_shard(const Shard& shard, const RanksFlags& flags, Output& output) {
+  const auto files = ranks::find_rank_files(flags.paths, format::format_endings());
+  if (!files) return ranks_usage(output, message_of(files.error()));
+  const auto read = read_files(ranks::shard_of(*files, shard.index, shard.count), flags, output);
+  return save_text(ranks::write_part(read), flags.report.output_path, output);
+}
+
+int run_task(RanksTask task, const std::vector<std::string>& paths, const RanksFlags& flags,
+             Output& output) {
+  ranks::JobBudget budget;
+  if (task == RanksTask::kCheck) {  // before a long read
+    auto read = read_job_budget(flags.task.budget);
+    if (!read) {
+      output.complain("ranks: --budget: " + message_of(read.error()));
+      return read.error().code == Errc::kUnavailable ? kFailed : kUsage;
+    }
+    budget = *std::move(read);
+  }
+  int code = kOk;
+  const bool is_diff = task == RanksTask::kDiff;
+  const auto first = is_diff ? std::vector<std::string>{paths.front()} : paths;
+  const std::optional<ranks::Job> job = read_job(first, flags, output, &code);
+  if (!job) return code;
+  if (is_diff) {
+    const std::optional<ranks::Job> other = read_job({paths.back()}, flags, output, &code);
+    return other ? print_ranks_diff(*job, *other, paths.front(), paths.back(), flags.report, output)
+                 : code;
+  }
+  if (task == RanksTask::kTable) return print_ranks_table(*job, flags.task, flags.report, output);
+  if (task == RanksTask::kCheck)
+    return print_ranks_check(*job, paths.front(), budget, flags.task.budget, flags.report, output);
+  return print_job(*job, flags.report, output);
+}
+
 int run_ranks(const RanksFlags& flags, Output& output) {
-  if (flags.paths.empty())
+  std::vector<std::string> paths = flags.paths;
+  const RanksTask task = paths.empty() ? RanksTask::kReport : ranks_task(paths.front());
+  if (task != RanksTask::kReport) paths.erase(paths.begin());
+  if (paths.empty())
     return ranks_usage(output,
                        "expected a folder, a pattern or files of a job's ranks, found nothing; "
                        "see lanescope ranks --help");
@@ -78,18 +138,14 @@ int run_ranks(const RanksFlags& flags, Output& output) {
     return ranks_usage(output,
                        "--shard I/N and -o FILE belong together: one says which files, the other "
                        "where their summaries go");
+  if (!flags.shard.empty() && task != RanksTask::kReport)
+    return ranks_usage(output, "--shard takes paths only: write parts first, then ask about them");
+  if (const std::string mistake = ranks_task_mistake(task, paths, flags.task, flags.report);
+      !mistake.empty())
+    return ranks_usage(output, mistake);
   if (const int code = check_report_target(flags.report, output); code != kOk) return code;
-  auto files = ranks::find_rank_files(flags.paths, format::format_endings());
-  if (!files) return ranks_usage(output, message_of(files.error()));
-  auto read = read_files(ranks::shard_of(*files, shard->index, shard->count), flags, output);
-  if (!flags.shard.empty())
-    return save_text(ranks::write_part(read), flags.report.output_path, output);
-
-  RecordFunction stage("ranks: job");
-  const Result<ranks::Job> job = ranks::build_job(std::move(read));
-  if (!job) return ranks_usage(output, message_of(job.error()));
-  stage.end();
-  return print_job(*job, flags.report, output);
+  return flags.shard.empty() ? run_task(task, paths, flags, output)
+                             : write_shard(*shard, flags, output);
 }
 
 }  // namespace
@@ -100,7 +156,7 @@ void add_ranks_command(CommandLine& line) {
   const auto flags = std::make_shared<RanksFlags>();
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
-                    "parts that --shard wrote");
+                    "parts that --shard wrote; before them may stand table, diff or check");
   CLI::Option* json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
   CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
@@ -120,12 +176,26 @@ void add_ranks_command(CommandLine& line) {
                     "where to write the answer; with --shard the summaries, such as part0.lsranks",
                     {Completes::kFile});
   command.switch_flag("--force", &flags->report.force, "overwrite an existing file");
-  command.epilogue(R"(Examples:
+  command.text_flag("--budget", &flags->task.budget, "FILE",
+                    "with check: limits that every rank must keep: docs/formats/budget.md",
+                    {Completes::kFile});
+  command.text_flag("--sort-by", &flags->task.sort_by, "COLUMN",
+                    "with table: own, waits, step, ... most first (default: by rank)");
+  command.number_flag("--row-limit", &flags->task.row_limit, 1, 1'000'000,
+                      "with table: show that many ranks (default: all)");
+  command.epilogue(R"(Words before PATHS:
+  table JOB                 every rank in a line
+  diff JOB_A JOB_B          what changed from A to B: parts of the step, ranks, collectives
+  check JOB --budget FILE   does every rank keep its limits? Exit code 1 if not
+
+Examples:
   lanescope ranks traces/                                     every rank's trace in a folder
   lanescope ranks 'traces/step100_rank*.json.gz' --json
   lanescope ranks traces/ --html job.html                     a page to look at, to print, to send
   lanescope ranks traces/ --shard 0/4 -o part0.lsranks        a quarter of a large job, on each of 4 machines
   lanescope ranks part*.lsranks                               the same answer from the 4 parts
+  lanescope ranks diff monday/ today/                         why is a step slower, and on which ranks?
+  lanescope ranks check traces/ --budget job.toml             for CI
 
 What the numbers mean: docs/definitions/ranks.md. A file that cannot be read is named, and the others count.
 )");

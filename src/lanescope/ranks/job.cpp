@@ -253,6 +253,16 @@ std::int64_t RankTimes::idle_ns() const {
   return std::accumulate(idle.begin(), idle.end(), std::int64_t{0});
 }
 
+std::int64_t RankTimes::cpu_idle_ns() const {
+  std::int64_t sum = 0;
+  for (const analysis::IdleCause cause :
+       {analysis::IdleCause::kHostLate, analysis::IdleCause::kAfterSync,
+        analysis::IdleCause::kLaunchLatency, analysis::IdleCause::kBeforeFirstWork,
+        analysis::IdleCause::kAfterLastWork})
+    sum += idle[static_cast<std::size_t>(cause)];
+  return sum;
+}
+
 std::uint64_t Job::steady_count() const {
   return static_cast<std::uint64_t>(
       std::count_if(steps.begin(), steps.end(), [](const JobStep& step) { return step.steady; }));

@@ -59,6 +59,7 @@ struct RankTimes {
   std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
   std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
   std::int64_t idle_ns() const;
+  std::int64_t cpu_idle_ns() const;  // the part of it in which the device waited for its CPU
   // What communication cost without waiting for others.
   std::int64_t exposed_transfer_ns() const { return exposed_ns - exposed_wait_ns; }
 };

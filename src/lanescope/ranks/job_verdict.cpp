@@ -22,21 +22,9 @@ namespace {
 
 using analysis::lower_median;
 
-using analysis::IdleCause;
-
 constexpr double kShareOfStep = 0.03;
 constexpr double kLateSteps = 0.75;  // of the steps, in which a straggler is late
 constexpr std::int64_t kLeastNs = 50'000;
-
-std::int64_t idle_of(const RankTimes& times, IdleCause cause) {
-  return times.idle[static_cast<std::size_t>(cause)];
-}
-
-std::int64_t host_idle(const RankTimes& times) {
-  return idle_of(times, IdleCause::kHostLate) + idle_of(times, IdleCause::kAfterSync) +
-         idle_of(times, IdleCause::kLaunchLatency) + idle_of(times, IdleCause::kBeforeFirstWork) +
-         idle_of(times, IdleCause::kAfterLastWork);
-}
 
 bool is_input(const std::string& name) { return name.find("DataLoader") != std::string::npos; }
 
@@ -78,9 +66,7 @@ class Judge {
     }
     verdict_.step_ns = std::accumulate(walls.begin(), walls.end(), std::int64_t{0}) /
                        static_cast<std::int64_t>(walls.size());
-    verdict_.threshold_ns =
-        std::max({kLeastNs, verdict_.error_ns,
-                  static_cast<std::int64_t>(kShareOfStep * static_cast<double>(verdict_.step_ns))});
+    verdict_.threshold_ns = std::max(verdict_.error_ns, least_difference_ns(verdict_.step_ns));
     verdict_.steps = job_.steady_count();
     average_lateness();
   }
@@ -200,10 +186,10 @@ class Judge {
     const LateCause host = is_input(verdict_.host_part) ? LateCause::kInput : LateCause::kHost;
     verdict_.causes = {
         {LateCause::kCompute, longer([](const RankTimes& t) { return t.compute_ns; })},
-        {host, longer(host_idle)},
+        {host, longer([](const RankTimes& t) { return t.cpu_idle_ns(); })},
         {LateCause::kCopies, longer([](const RankTimes& t) { return t.copy_ns; })},
         {LateCause::kOtherIdle,
-         longer([](const RankTimes& t) { return t.idle_ns() - host_idle(t); })}};
+         longer([](const RankTimes& t) { return t.idle_ns() - t.cpu_idle_ns(); })}};
     std::stable_sort(
         verdict_.causes.begin(), verdict_.causes.end(),
         [](const CausePart& a, const CausePart& b) { return a.longer_ns > b.longer_ns; });
@@ -338,6 +324,10 @@ const char* cause_name(LateCause cause) {
       return "other-idle";
   }
   return "";
+}
+
+std::int64_t least_difference_ns(std::int64_t step_ns) {
+  return std::max(kLeastNs, static_cast<std::int64_t>(kShareOfStep * static_cast<double>(step_ns)));
 }
 
 JobVerdict judge_job(const Job& job) { return Judge(job).run(); }

@@ -67,6 +67,9 @@ struct JobVerdict {
   std::vector<JobNote> notes;
 };
 
+// What counts as a difference at all: 3 % of a step, at least 50 us.
+std::int64_t least_difference_ns(std::int64_t step_ns);
+
 // Any thread. O(ranks steps).
 JobVerdict judge_job(const Job& job);
 

@@ -71,13 +71,13 @@ std::string groups_text(const Job& job) {
                      format_count(all));
 }
 
-struct Column {
+struct RankColumn {
   const char* title;
   std::size_t width;
 };
-constexpr Column kColumns[] = {{"rank", 6},    {"step", 10},  {"own", 10},      {"compute", 10},
-                               {"idle", 10},   {"copies", 9}, {"transfer", 10}, {"waits", 10},
-                               {"hidden", 10}, {"clock", 20}};
+constexpr RankColumn kColumns[] = {{"rank", 6},    {"step", 10},  {"own", 10},      {"compute", 10},
+                                   {"idle", 10},   {"copies", 9}, {"transfer", 10}, {"waits", 10},
+                                   {"hidden", 10}, {"clock", 20}};
 
 std::string row_text(const std::vector<std::string>& cells) {
   std::string text;
@@ -130,11 +130,21 @@ RankTimes median_times(const Job& job) {
   return job.times[rows[rows.size() / 2]];
 }
 
+std::string titles_text() {
+  std::vector<std::string> titles;
+  for (const RankColumn& column : kColumns) titles.emplace_back(column.title);
+  return row_text(titles);
+}
+
+std::string rank_row(const Job& job, std::size_t row) {
+  const std::uint32_t rank = job.compared[row];
+  return row_text(cells_of(std::to_string(job.numbers[rank]), job.times[row],
+                           clock_text(job.clocks[rank], rank == 0)));
+}
+
 std::string table_text(const Job& job) {
   if (job.compared.empty()) return {};
-  std::vector<std::string> titles;
-  for (const Column& column : kColumns) titles.emplace_back(column.title);
-  std::string text = row_text(titles);
+  std::string text = titles_text();
   const std::vector<std::size_t> rows = shown_rows(job);
   const bool all = rows.size() == job.compared.size();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -142,9 +152,7 @@ std::string table_text(const Job& job) {
       text +=
           row_text(cells_of("median", median_times(job),
                             fmt::format("({} ranks left out)", job.compared.size() - rows.size())));
-    const std::uint32_t rank = job.compared[rows[i]];
-    text += row_text(cells_of(std::to_string(job.numbers[rank]), job.times[rows[i]],
-                              clock_text(job.clocks[rank], rank == 0)));
+    text += rank_row(job, rows[i]);
   }
   if (!all)
     text += fmt::format(
@@ -195,7 +203,40 @@ std::string next_text(const Job& job, const JobVerdict& verdict) {
   return text;
 }
 
+std::int64_t sort_key(const RankTimes& times, const std::string& column) {
+  if (column == "step") return times.wall_ns;
+  if (column == "own") return times.own_ns;
+  if (column == "compute") return times.compute_ns;
+  if (column == "idle") return times.idle_ns();
+  if (column == "copies") return times.copy_ns;
+  if (column == "transfer") return times.exposed_transfer_ns();
+  if (column == "waits") return times.exposed_wait_ns;
+  if (column == "hidden") return times.hidden_ns;
+  return 0;
+}
+
 }  // namespace
+
+std::string ranks_table(const Job& job, const RanksTableOptions& options) {
+  std::vector<std::size_t> rows(job.compared.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  std::stable_sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) {
+    return sort_key(job.times[a], options.sort_by) > sort_key(job.times[b], options.sort_by);
+  });
+  const std::size_t left_out = options.row_limit > 0 && rows.size() > options.row_limit
+                                   ? rows.size() - options.row_limit
+                                   : 0;
+  rows.resize(rows.size() - left_out);
+  std::string text = titles_text();
+  for (const std::size_t row : rows) text += rank_row(job, row);
+  if (left_out > 0) text += fmt::format("({} more rank{})\n", left_out, left_out == 1 ? "" : "s");
+  if (job.ranks.size() > job.compared.size())
+    text += fmt::format("(not compared: {}; lanescope ranks says why)\n",
+                        job.ranks.size() - job.compared.size());
+  return text +
+         "step = own + transfer + waits; own = compute + idle + copies. Means of the steady "
+         "steps.\n";
+}
 
 std::string job_sentence(const Job& job) {
   std::set<std::string> backends;
