@@ -28,6 +28,9 @@ constexpr std::int64_t kUnusual = 5;  // from here on it is remarked on
 // The engine's own time for each node, where times are those of the CPU.
 constexpr std::int64_t kNodeOnCpuNs = 20'000;
 constexpr double kLeastShare = 0.05;
+// Without a GPU one call of many may be long because the core had other work: so many of an operator's
+// calls must have an unusual backward part.
+constexpr std::uint64_t kOneOf = 2;
 
 // What is known about nodes: data, one row a node.
 struct NodeAdvice {
@@ -127,7 +130,9 @@ void add_kernels(const Facts& facts, SlowPart& part, Savings& savings) {
 
 std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
   std::map<std::string, SlowPart> parts;
+  std::map<std::string_view, std::uint64_t> calls;  // by forward operator
   for (const AutogradPair& pair : autograd_pairs(facts)) {
+    ++calls[facts.trace->name(pair.forward)];
     const std::int64_t nodes_ns =
         facts.main_device ? 0 : kNodeOnCpuNs * static_cast<std::int64_t>(pair.nodes.size());
     if (pair.backward_ns <= kUnusual * pair.forward_ns + nodes_ns ||
@@ -138,7 +143,8 @@ std::optional<SlowBackward> measure_slow_backward(const Facts& facts) {
   }
   SlowBackward found;
   for (auto& [label, part] : parts)
-    if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastShare)
+    if (share_of(part.excess_ns, facts.steady_wall_ns()) >= kLeastShare &&
+        (facts.main_device || part.calls * kOneOf >= calls[label]))
       found.parts.emplace_back(label, std::move(part));
   if (found.parts.empty()) return std::nullopt;
   std::stable_sort(found.parts.begin(), found.parts.end(), [](const auto& a, const auto& b) {

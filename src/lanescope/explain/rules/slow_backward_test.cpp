@@ -118,5 +118,20 @@ TEST(SlowBackwardTest, ComparesTimesOfTheCpuWhereThereIsNoGpu) {
   EXPECT_NE(finding->action.pattern.find("code of the program"), std::string::npos);
 }
 
+// One call of eight whose core was taken for 50 ms says nothing of the other seven.
+TEST(SlowBackwardTest, LeavesOneLongCallOfManyAlone) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int call = 0; call < 2; ++call) {
+      p.begin_op("Clip", {.sequence = number}).pass(98).end();
+      p.begin_op("autograd::engine::evaluate_function: ClipBackward",
+                 {.sequence = number, .fwd_thread = 1});
+      p.pass(number++ == 5 ? 50'000 : 148).end();
+    }
+  });
+  EXPECT_FALSE(find_by_rule(program.trace(), "slow-backward"));
+}
+
 }  // namespace
 }  // namespace lanescope::explain

@@ -1,0 +1,127 @@
+// Dropout and batch norm do their training work in a program without a backward pass.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr double kLeastShare = 0.02;
+
+bool has_backward(const Trace& trace) {
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const std::string_view label = trace.name(SliceId{i});
+    if (label.starts_with(kEvaluateNode) || label.starts_with("Optimizer.step") ||
+        label.find("Backward") != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+// The outermost dropout around an operator that draws its mask; kNone: it is another's.
+SliceId dropout_around(const Facts& facts, SliceId op) {
+  SliceId found = kNone<SliceId>;
+  for (SliceId up = op; up != kNone<SliceId>; up = facts.nesting.parent[raw(up)])
+    if (facts.trace->kind(up) == CategoryKind::kCpuOp &&
+        facts.trace->name(up).find("dropout") != std::string_view::npos)
+      found = up;
+  return found;
+}
+
+// Normalises with the batch's own statistics, and updates kept ones: [input, weight, bias, mean,
+// variance, training, ...].
+bool is_training_norm(const Facts& facts, SliceId op) {
+  if (facts.trace->name(op) != "aten::batch_norm") return false;
+  const SliceId around = facts.nesting.parent[raw(op)];
+  if (around != kNone<SliceId> && facts.trace->name(around) == "aten::instance_norm") return false;
+  const analysis::TensorArguments inputs = operator_inputs(*facts.trace, op);
+  return inputs.flag(5).value_or(false) && inputs.tensor(3).has_value();
+}
+
+struct TrainingMode {
+  std::uint64_t dropouts = 0, norms = 0;
+  std::int64_t cost_ns = 0;  // of the dropouts
+  std::map<std::string, Named> by_name;
+};
+
+std::optional<TrainingMode> measure_training_mode(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  if (has_backward(trace)) return std::nullopt;
+  const auto windows = facts.steady_cpu_windows();
+  TrainingMode found;
+  std::unordered_set<std::uint32_t> dropouts;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !inside(windows, trace.start_ns(id))) continue;
+    const std::string_view label = trace.name(id);
+    SliceId costs = kNone<SliceId>;
+    if (label == "aten::bernoulli_" || label == "aten::native_dropout") {
+      costs = dropout_around(facts, id);
+      if (costs == kNone<SliceId> || !dropouts.insert(raw(costs)).second) continue;
+    } else if (is_training_norm(facts, id)) {
+      costs = id;
+      ++found.norms;
+    } else {
+      continue;
+    }
+    found.by_name[std::string(trace.name(costs))].add(costs, trace.dur_ns(costs));
+  }
+  found.dropouts = dropouts.size();
+  if (dropouts.empty()) return std::nullopt;  // batch norm alone may adapt to its input by intent
+  found.cost_ns = cost_of_calls(facts, dropouts);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  return found;
+}
+
+Finding tell_training_mode(const Facts& facts, const TrainingMode& found) {
+  const auto steps = std::max<std::size_t>(1, facts.selection.steady.size());
+  Finding finding;
+  finding.verdict = say(facts,
+                        "Dropout draws random masks in a program without a backward pass: {} "
+                        "[call|calls] [per step], {} [per step] ({}).",
+                        {count(found.dropouts / steps), ns(facts.per_step(found.cost_ns)),
+                         ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.dropouts, finding);
+  finding.arithmetic.push_back(
+      say("counted: calls of dropout that draw a mask; in eval mode they do nothing"));
+  if (found.norms > 0)
+    finding.arithmetic.push_back(
+        say(facts, "batch norm, too, is in training mode: {} [call|calls] [per step]",
+            {count(found.norms / steps)}));
+  add_named(facts, found.by_name, finding);
+  finding.try_next = {
+      "call model.eval() before inference: results are random without it, and batch norm changes "
+      "its "
+      "statistics",
+      "right as it is if the randomness is wanted (Monte Carlo dropout), or if only the forward "
+      "pass "
+      "of a training step was recorded"};
+  finding.brief = say(found.norms > 0 ? "Dropout and batch norm are in training mode, and no "
+                                        "backward pass is in the trace"
+                                      : "Dropout is in training mode, and no backward pass is in "
+                                        "the trace");
+  finding.action = say("Call model.eval() before inference");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule training_mode_rule = {
+    .id = "training-mode",
+    .question = "does a model that only infers run in training mode?",
+    .meant_by = "eval dropout inference",
+    .order = 443,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_training_mode, tell_training_mode>,
+};
+
+}  // namespace lanescope::explain::rules

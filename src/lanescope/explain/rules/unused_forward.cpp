@@ -1,0 +1,217 @@
+// Operators run with gradients on, and no backward pass goes through them.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+namespace {
+
+constexpr double kLeastShare = 0.05;
+constexpr std::size_t kFewestCalls = 3;  // of a step
+constexpr std::size_t kFewestEqual = 4;  // neighbours that a backward pass goes through elsewhere
+constexpr std::size_t kMostCompared = 2000;  // of a step
+
+struct Call {
+  SliceId op{};
+  std::int64_t number = 0;  // of the next node when it began
+  bool makes_nodes = false, is_used = false;
+};
+
+// Numbers of the nodes that ran, if one thread made them all.
+std::optional<std::unordered_set<std::int64_t>> nodes_that_ran(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::unordered_set<std::int64_t> ran;
+  std::optional<std::int64_t> thread;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || !trace.name(id).starts_with(kEvaluateNode))
+      continue;
+    const ArgsView args = trace.slice_args(id);
+    const std::int64_t number = args.integer(ArgKey::kSequenceNumber).value_or(-1);
+    if (number < 0) continue;
+    const std::int64_t made_by = args.integer(ArgKey::kFwdThreadId).value_or(0);
+    if (thread && *thread != made_by) return std::nullopt;
+    thread = made_by;
+    ran.insert(number);
+  }
+  if (ran.empty()) return std::nullopt;
+  return ran;
+}
+
+// By thread, in order of time: outermost operators with a number, outside of the backward pass.
+std::map<std::uint32_t, std::vector<Call>> numbered_calls(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  std::map<std::uint32_t, std::vector<Call>> by_thread;
+  for (std::uint32_t i = 0; i < trace.slices().size(); ++i) {
+    const SliceId id{i};
+    if (trace.kind(id) != CategoryKind::kCpuOp || trace.name(id).starts_with(kEvaluateNode))
+      continue;
+    const ArgsView args = trace.slice_args(id);
+    const std::int64_t number = args.integer(ArgKey::kSequenceNumber).value_or(-1);
+    if (number < 0 || args.integer(ArgKey::kFwdThreadId).value_or(0) != 0) continue;
+    bool is_inside = false;
+    for (SliceId up = facts.nesting.parent[i]; up != kNone<SliceId> && !is_inside;
+         up = facts.nesting.parent[raw(up)])
+      is_inside = trace.kind(up) == CategoryKind::kCpuOp &&
+                  trace.slice_args(up).integer(ArgKey::kSequenceNumber).value_or(-1) >= 0;
+    if (!is_inside) by_thread[raw(trace.slices().track[i])].push_back({id, number});
+  }
+  for (auto& [thread, calls] : by_thread)
+    std::stable_sort(calls.begin(), calls.end(), [&](const Call& a, const Call& b) {
+      return trace.start_ns(a.op) < trace.start_ns(b.op);
+    });
+  return by_thread;
+}
+
+// An operator that makes nodes moves the number on; one that makes none leaves it to the next.
+std::size_t find_uses(std::vector<Call>& calls, const std::unordered_set<std::int64_t>& ran) {
+  constexpr std::int64_t kMostNodes = 4096;  // of one call; more is a gap in the recording
+  std::size_t used = 0;
+  for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+    const std::int64_t end = calls[i + 1].number;
+    if (end <= calls[i].number || end - calls[i].number > kMostNodes) continue;
+    calls[i].makes_nodes = true;
+    for (std::int64_t n = calls[i].number; n < end && !calls[i].is_used; ++n)
+      calls[i].is_used = ran.contains(n);
+    used += calls[i].is_used ? 1 : 0;
+  }
+  return used;
+}
+
+struct StepCalls {
+  std::vector<SliceId> used, unused;
+};
+
+// Names and shapes: the longest stretch that both have.
+std::size_t longest_equal(const Trace& trace, const StepCalls& step) {
+  const auto symbols = [&](const std::vector<SliceId>& calls) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
+    for (std::size_t i = 0; i < calls.size() && i < kMostCompared; ++i) {
+      const auto dims = trace.slice_args(calls[i]).text(ArgKey::kInputDims);
+      found.emplace_back(raw(trace.slices().name[raw(calls[i])]), dims ? raw(*dims) + 1 : 0);
+    }
+    return found;
+  };
+  const auto a = symbols(step.used), b = symbols(step.unused);
+  std::size_t longest = 0;
+  std::vector<std::size_t> row(b.size() + 1, 0);
+  for (const auto& each : a)
+    for (std::size_t k = b.size(); k-- > 0;) {
+      row[k + 1] = each.second != 0 && each == b[k] ? row[k] + 1 : 0;
+      longest = std::max(longest, row[k + 1]);
+    }
+  return longest;
+}
+
+struct UnusedForward {
+  std::uint64_t calls = 0;
+  std::size_t equal = 0;  // as longest_equal(), of the first such step
+  std::int64_t cost_ns = 0;
+  std::map<std::string, Named> by_name;
+};
+
+std::optional<UnusedForward> measure_unused_forward(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  const auto ran = nodes_that_ran(facts);
+  if (!ran) return std::nullopt;
+  auto by_thread = numbered_calls(facts);
+  std::vector<Call>* calls = nullptr;  // of the thread that made the nodes
+  std::size_t most = 0;
+  for (auto& [thread, each] : by_thread)
+    if (const std::size_t used = find_uses(each, *ran); used > most) {
+      most = used;
+      calls = &each;
+    }
+  if (!calls) return std::nullopt;
+  std::map<std::size_t, StepCalls> steps;
+  for (const Call& call : *calls) {
+    const std::size_t step = steady_step_at(facts, trace.start_ns(call.op));
+    if (step != ~std::size_t{0} && call.makes_nodes)
+      (call.is_used ? steps[step].used : steps[step].unused).push_back(call.op);
+  }
+  UnusedForward found;
+  std::unordered_set<std::uint32_t> unused;
+  std::size_t such_steps = 0;
+  for (const auto& [index, step] : steps) {
+    // Without a backward pass of its own a step may be one of several whose gradients come later.
+    if (step.used.empty() || step.unused.size() < kFewestCalls) continue;
+    if (such_steps++ == 0) found.equal = longest_equal(trace, step);
+    if (found.equal * 5 < step.used.size() * 3)
+      found.equal = 0;  // a part of what is used, by chance
+    for (const SliceId op : step.unused) {
+      unused.insert(raw(op));
+      found.by_name[std::string(trace.name(op))].add(op, trace.dur_ns(op));
+    }
+  }
+  if (such_steps * 2 <= facts.selection.steady.size()) return std::nullopt;
+  found.calls = unused.size();
+  found.cost_ns = cost_of_calls(facts, unused);
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  return found;
+}
+
+Finding tell_unused_forward(const Facts& facts, const UnusedForward& found) {
+  const bool is_again = found.equal >= kFewestEqual;
+  const std::uint64_t calls = found.calls / std::max<std::size_t>(1, facts.selection.steady.size());
+  const auto largest = std::max_element(
+      found.by_name.begin(), found.by_name.end(),
+      [](const auto& a, const auto& b) { return a.second.time_ns < b.second.time_ns; });
+  Finding finding;
+  finding.verdict =
+      say(facts,
+          "{} operators [per step], mostly {}, run with gradients on, and no backward "
+          "pass goes through them: {} [per step] ({}).",
+          {count(calls), name(largest->first), ns(facts.per_step(found.cost_ns)),
+           ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls, finding);
+  finding.arithmetic.push_back(say(
+      "counted: operators that made nodes of autograd of which none ran in the whole recording; "
+      "without its result all of this time goes, under torch.no_grad() the operators still run"));
+  if (is_again)
+    finding.arithmetic.push_back(say(
+        "{} of them in a row have names and shapes of operators that a backward pass of the same "
+        "step goes through; the trace does not tell whether their values are equal, too",
+        {count(found.equal)}));
+  add_named(facts, found.by_name, finding);
+  finding.try_next = {"leave the call out if nothing uses its result",
+                      "for validation, metrics and targets compute it under torch.no_grad() or "
+                      "torch.inference_mode(): then nothing is kept for a backward pass"};
+  if (is_again)
+    finding.try_next.insert(finding.try_next.begin(),
+                            "if model and input are the same, use the first result again "
+                            "(detach() it)");
+  finding.brief =
+      say(is_again
+              ? "{} operators, mostly {}, run again as those of the loss do, and no backward pass "
+                "follows"
+              : "No backward pass goes through {} operators, mostly {}, that run with gradients on",
+          {count(calls), name(largest->first)});
+  finding.action =
+      say(is_again ? "Same input: use the first result again. Validation: torch.no_grad()"
+                   : "Leave them out if nothing uses the result; else torch.no_grad()");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule unused_forward_rule = {
+    .id = "unused-forward",
+    .question = "do operators record gradients that no backward pass computes?",
+    .meant_by = "no_grad inference_mode validation unused twice",
+    .order = 441,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_unused_forward, tell_unused_forward>,
+    .fix = Fix::kNone,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields numbered(std::int64_t number, std::int64_t size = 8) {
+  return {.sequence = number,
+          .input_dims = "[[" + std::to_string(size) + ", 8], [8, 8]]",
+          .input_types = R"(["float", "float"])"};
+}
+
+struct Drawn {
+  int second = 4;             // operators of the second forward pass
+  bool has_gradients = true;  // of them
+  bool is_used = false;
+  std::int64_t size = 16;  // of its batch; that of the first is 8
+};
+
+// A step on the CPU: four operators of 100 us, their backward pass, and a second forward pass. Each
+// operator makes one node.
+Trace draw(const Drawn& drawn) {
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    const std::int64_t first = number;
+    const auto forward = [&](int count, bool records, std::int64_t size) {
+      for (int i = 0; i < count; ++i) {
+        p.begin_op("aten::linear", records ? numbered(number++, size) : Fields{});
+        p.pass(98).end();
+      }
+    };
+    const auto backward = [&](std::int64_t from, std::int64_t end) {
+      for (std::int64_t n = end; n-- > from;) {
+        p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                   {.sequence = n, .fwd_thread = 1});
+        p.pass(98).end();
+      }
+    };
+    forward(4, true, 8);
+    backward(first, number);
+    const std::int64_t second = number;
+    forward(drawn.second, drawn.has_gradients, drawn.size);
+    if (drawn.is_used) backward(second, number);
+  });
+  return program.trace();
+}
+
+// Of 3 steady steps: 11 operators of 100 us. The very last of the recording has no number behind it.
+TEST(UnusedForwardTest, CountsOperatorsWithoutBackward) {
+  const auto finding = find_by_rule(draw({}), "unused-forward");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict.values[0].integer, 3);
+  EXPECT_EQ(finding->at_stake_ns, us(1'100) / 3);
+  EXPECT_NE(finding->action.pattern.find("no_grad"), std::string::npos);
+  EXPECT_EQ(finding->brief.pattern.find("again"), std::string::npos);
+}
+
+TEST(UnusedForwardTest, SaysWhenTheyAreThoseOfTheLoss) {
+  const auto finding = find_by_rule(draw({.size = 8}), "unused-forward");
+  ASSERT_TRUE(finding);
+  EXPECT_NE(finding->brief.pattern.find("again"), std::string::npos);
+  EXPECT_NE(finding->action.pattern.find("first result"), std::string::npos);
+}
+
+TEST(UnusedForwardTest, IsQuietWithoutGradientsAndWithABackwardPass) {
+  EXPECT_FALSE(find_by_rule(draw({.has_gradients = false}), "unused-forward"));
+  EXPECT_FALSE(find_by_rule(draw({.is_used = true}), "unused-forward"));
+  EXPECT_FALSE(find_by_rule(draw({.second = 2}), "unused-forward"));  // a metric
+}
+
+}  // namespace
+}  // namespace lanescope::explain

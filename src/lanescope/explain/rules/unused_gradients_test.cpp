@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::ProgramSketch;
+
+struct Drawn {
+  int layers = 5;
+  int trained = 1;  // the last layers, in the optimizer
+  bool as_list = true;
+  bool is_distributed = false;
+};
+
+// A step on the CPU. The backward pass has a node of 100 us for each layer, from the last to the first,
+// and after each a gradient of the layer's weight, 10 us.
+Trace draw(const Drawn& drawn) {
+  constexpr char kShape[] = "[8, 8]";
+  ProgramSketch program;
+  std::int64_t number = 0;
+  program.steps(4, [&](ProgramSketch& p) {
+    for (int layer = 0; layer < drawn.layers; ++layer) {
+      p.begin_op("aten::linear", {.sequence = number++});
+      p.pass(48).end();
+    }
+    for (int layer = 0; layer < drawn.layers; ++layer) {
+      p.begin_op("autograd::engine::evaluate_function: AddmmBackward0",
+                 {.sequence = number - 1 - layer, .fwd_thread = 1});
+      p.pass(98).end();
+      p.begin_op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad");
+      p.begin_op("torch::autograd::AccumulateGrad",
+                 {.input_dims = std::string("[") + kShape + "]", .input_types = R"(["float"])"});
+      p.pass(6).end().end();
+    }
+    p.begin("Optimizer.step#SGD.step").pass(1);
+    std::string list;
+    for (int i = 0; i < drawn.trained; ++i) list += (i > 0 ? ", " : "") + std::string(kShape);
+    if (drawn.as_list)
+      p.begin_op("aten::_foreach_add_", {.input_dims = "[[" + list + "], []]"}).pass(10).end();
+    for (int i = 0; !drawn.as_list && i < drawn.trained; ++i)
+      p.begin_op("aten::add_", {.input_dims = std::string("[") + kShape + ", []]"}).pass(5).end();
+    p.end();
+    if (drawn.is_distributed) p.cpu_op("c10d::allreduce_", 5);
+  });
+  return program.trace();
+}
+
+// Behind the first gradient come four nodes of 100 us and their gradients, 10 us each.
+TEST(UnusedGradientsTest, ComparesGradientsWithUpdates) {
+  for (const bool as_list : {true, false}) {
+    const auto finding = find_by_rule(draw({.as_list = as_list}), "unused-gradients");
+    ASSERT_TRUE(finding) << as_list;
+    EXPECT_EQ(finding->verdict.values[0].integer, 5);
+    EXPECT_EQ(finding->verdict.values[1].integer, 1);
+    EXPECT_EQ(finding->at_stake_ns, us(4 * 110));
+    EXPECT_NE(finding->action.pattern.find("requires_grad_"), std::string::npos);
+  }
+}
+
+TEST(UnusedGradientsTest, IsQuietWhereGradientsAreUsed) {
+  EXPECT_FALSE(find_by_rule(draw({.trained = 5}), "unused-gradients"));
+  EXPECT_FALSE(find_by_rule(draw({.trained = 4}), "unused-gradients"));  // an input's gradient
+}
+
+// Each rank may update its own part.
+TEST(UnusedGradientsTest, IsQuietAboutJobsOfSeveralRanks) {
+  EXPECT_FALSE(find_by_rule(draw({.is_distributed = true}), "unused-gradients"));
+}
+
+// What the optimizer updates is not known.
+TEST(UnusedGradientsTest, IsQuietWithoutTheOptimizersTensors) {
+  EXPECT_FALSE(find_by_rule(draw({.trained = 0}), "unused-gradients"));
+}
+
+}  // namespace
+}  // namespace lanescope::explain

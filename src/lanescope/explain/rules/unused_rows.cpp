@@ -1,0 +1,200 @@
+// Of the result of a product a small part is read: select and slice cut it, and nothing else reads it.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lanescope/explain/rules/autograd_pairs.h"
+#include "lanescope/explain/rules/cost_of_calls.h"
+#include "lanescope/explain/rules/evidence.h"
+#include "lanescope/explain/rules/operator_inputs.h"
+#include "lanescope/explain/rules/program_calls.h"
+#include "lanescope/explain/rules/rules.h"
+
+namespace lanescope::explain::rules {
+
+using analysis::Sizes;
+using analysis::Tensor;
+using analysis::TensorArguments;
+
+namespace {
+
+constexpr double kLeastShare = 0.05;
+constexpr double kMostRead = 0.25;  // of the result's elements
+constexpr double kLeastElements = 4096;
+
+// The shape of the result; none: no product, or shapes that do not fit.
+std::optional<Sizes> result_shape(std::string_view op, const TensorArguments& inputs) {
+  const bool is_linear = op == "aten::linear";
+  const bool is_addmm = op == "aten::addmm";
+  if (!is_linear && !is_addmm && op != "aten::matmul" && op != "aten::mm") return std::nullopt;
+  const auto left = inputs.tensor(is_addmm ? 1 : 0), right = inputs.tensor(is_addmm ? 2 : 1);
+  if (!left || !right || left->rank() < 2 || right->rank() != 2) return std::nullopt;
+  Sizes shape = left->dims;
+  shape.back() = right->dims[is_linear ? 0 : 1];
+  return shape;
+}
+
+// Does it give all elements on, one by one? Then what is read of its result is what counts.
+bool passes_on(std::string_view op) {
+  return op == "aten::to" || op == "aten::_to_copy" || op == "aten::contiguous" ||
+         op == "aten::clone" || op == "aten::detach";
+}
+
+std::int64_t wrapped(std::int64_t at, std::int64_t size) {
+  return std::clamp<std::int64_t>(at < 0 ? at + size : at, 0, size);
+}
+
+// The part of its first input that a view keeps, 0 to 1; none: no such view.
+std::optional<double> kept_part(std::string_view op, const TensorArguments& inputs,
+                                const Tensor& input) {
+  const bool is_select = op == "aten::select";
+  if (!is_select && op != "aten::slice") return std::nullopt;
+  const auto integer = [&](std::size_t index, std::int64_t otherwise) {
+    const auto value = inputs.value(index);
+    return value && value->integer ? *value->integer : otherwise;
+  };
+  const auto rank = static_cast<std::int64_t>(input.rank());
+  const std::int64_t dim = wrapped(integer(1, 0), rank);
+  if (dim >= rank) return std::nullopt;
+  const std::int64_t size = input.dims[static_cast<std::size_t>(dim)];
+  if (size <= 0) return std::nullopt;
+  if (is_select) return 1.0 / static_cast<double>(size);
+  const std::int64_t start = wrapped(integer(2, 0), size), end = wrapped(integer(3, size), size);
+  const std::int64_t step = std::max<std::int64_t>(1, integer(4, 1));
+  const std::int64_t rows = end <= start ? 0 : (end - start + step - 1) / step;
+  return static_cast<double>(rows) / static_cast<double>(size);
+}
+
+struct UnusedRows {
+  std::unordered_set<std::uint32_t> calls;
+  double unread_ns = 0;  // of their costs
+  std::int64_t cost_ns = 0;
+  SliceId longest = kNone<SliceId>;  // a product
+  Sizes shape;                       // of its result
+  double read = 0;                   // of its elements
+};
+
+// What is read of the result of the product at `at`, until the same product comes again; none: all of
+// it, or it cannot be told. Also the operators that passed it on.
+struct Read {
+  double part = 0;
+  std::vector<SliceId> passed_on;
+};
+std::optional<Read> read_after(const Trace& trace, const CallSequence& calls, std::size_t at,
+                               const Sizes& shape) {
+  Read read;
+  const auto own_dims = trace.slice_args(calls[at]).text(ArgKey::kInputDims);
+  bool is_cut = false, is_taken = false;
+  std::vector<double> cuts;  // elements of each
+  for (std::size_t i = at + 1; i < calls.size(); ++i) {
+    const std::string_view op = trace.name(calls[i]);
+    if (op.starts_with(kEvaluateNode)) continue;
+    if (op == trace.name(calls[at]) &&
+        trace.slice_args(calls[i]).text(ArgKey::kInputDims) == own_dims)
+      break;
+    const TensorArguments inputs = operator_inputs(trace, calls[i]);
+    for (std::size_t k = 0; k < 4; ++k) {
+      const auto input = inputs.tensor(k);
+      if (!input) continue;
+      is_taken = is_taken || (!is_view(op) && !passes_on(op) &&
+                              std::find(cuts.begin(), cuts.end(), input->elements()) != cuts.end());
+      if (input->dims != shape) continue;
+      const auto kept = k == 0 ? kept_part(op, inputs, *input) : std::nullopt;
+      if (kept && *kept < 1) {
+        read.part += *kept;
+        is_cut = true;
+        cuts.push_back(std::round(*kept * input->elements()));
+      } else if (!kept) {
+        if (k != 0 || is_cut || !passes_on(op)) return std::nullopt;
+        read.passed_on.push_back(calls[i]);
+      }
+    }
+  }
+  // What only leaves the step, as a view or a copy, may be read later in other ways.
+  if (!is_taken || read.part > kMostRead) return std::nullopt;
+  return read;
+}
+
+std::optional<UnusedRows> measure_unused_rows(const Facts& facts) {
+  const Trace& trace = *facts.trace;
+  UnusedRows found;
+  double read = 0;
+  for (const CallSequence& sequence : call_sequences(facts))
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      const SliceId id = sequence[i];
+      const auto shape = result_shape(trace.name(id), operator_inputs(trace, id));
+      if (!shape) continue;
+      double elements = 1;
+      for (const std::int64_t size : *shape) elements *= static_cast<double>(size);
+      if (elements < kLeastElements) continue;
+      const auto after = read_after(trace, sequence, i, *shape);
+      if (!after) continue;
+      found.calls.insert(raw(id));
+      for (const SliceId op : after->passed_on) found.calls.insert(raw(op));
+      read += after->part * static_cast<double>(trace.dur_ns(id));
+      found.unread_ns += static_cast<double>(trace.dur_ns(id));
+      if (found.longest != kNone<SliceId> && trace.dur_ns(found.longest) >= trace.dur_ns(id))
+        continue;
+      found.longest = id;
+      found.shape = *shape;
+      found.read = after->part;
+    }
+  if (found.calls.empty()) return std::nullopt;
+  // Without the rows that nobody reads, as much less as they are of the result.
+  const double unread = found.unread_ns > 0 ? 1 - read / found.unread_ns : 0;
+  found.cost_ns =
+      static_cast<std::int64_t>(unread * static_cast<double>(cost_of_calls(facts, found.calls)));
+  if (share_of(found.cost_ns, facts.steady_wall_ns()) < kLeastShare) return std::nullopt;
+  return found;
+}
+
+std::string shape_text(const Sizes& shape) {
+  std::string text = "[";
+  for (const std::int64_t size : shape)
+    text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + "]";
+}
+
+Finding tell_unused_rows(const Facts& facts, const UnusedRows& found) {
+  Finding finding;
+  const Value read = ratio(static_cast<std::int64_t>(found.read * 1e6), 1'000'000);
+  finding.verdict =
+      say(facts, "Of the result of {}, {}, only {} is read: {} [per step] ({}) go into the rest.",
+          {name(facts.trace->name(found.longest)), text(shape_text(found.shape)), read,
+           ns(facts.per_step(found.cost_ns)), ratio(found.cost_ns, facts.steady_wall_ns())});
+  rate_cost(facts, found.cost_ns, found.calls.size(), finding);
+  finding.arithmetic.push_back(say(
+      "counted: products whose result no operator of the step takes as a whole, only aten::select "
+      "and aten::slice, which keep a quarter of it or less for an operator after them; by shapes, "
+      "on the same thread"));
+  Sentence line = say("the longest of these products");
+  add_line(facts, found.longest, line);
+  finding.evidence.push_back({found.longest, std::move(line)});
+  finding.try_next = {
+      "select the rows before the product, not after it: head(h[:, -1]) instead of head(h)[:, -1]",
+      "where the columns are cut, multiply by that part of the weight"};
+  for (const char* covered : {"hotspot-kernel", "no-roof", "memory-roof"})
+    finding.explains.push_back({covered, finding.at_stake_ns});
+  finding.brief =
+      say("Of the result of {}, {}, only {} is read",
+          {name(facts.trace->name(found.longest)), text(shape_text(found.shape)), read});
+  finding.action = say("Select the rows before the product: head(h[:, -1]), not head(h)[:, -1]");
+  return finding;
+}
+
+}  // namespace
+
+extern constinit const Rule unused_rows_rule = {
+    .id = "unused-rows",
+    .question = "is a product computed of which a small part is read?",
+    .meant_by = "logits head positions select slice unused",
+    .order = 498,
+    .needs = {need::kAnyWork},
+    .run = measure_and_tell<measure_unused_rows, tell_unused_rows>,
+};
+
+}  // namespace lanescope::explain::rules

@@ -1,0 +1,87 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "lanescope/explain/rule_helpers_test.h"
+
+namespace lanescope::explain {
+namespace {
+
+using testing::Fields;
+using testing::ProgramSketch;
+
+Fields inputs(std::string_view dims, std::string_view types, std::string_view concrete = "") {
+  return {.input_dims = std::string(dims),
+          .input_types = std::string(types),
+          .concrete_inputs = std::string(concrete)};
+}
+
+struct Drawn {
+  std::string_view cut = "aten::select";
+  std::string_view concrete = R"(["", "1", "-1"])";
+  std::string_view read = "[[4, 1000]]";  // by softmax
+  bool reads_all = false;                 // mean
+  bool casts = false;
+};
+
+// A step on the CPU: [4, 64, 32] times a weight of 1000 rows, 400 us; a view of the result; softmax.
+Trace draw(const Drawn& drawn) {
+  ProgramSketch program;
+  program.steps(4, [&](ProgramSketch& p) {
+    p.begin_op("aten::linear",
+               inputs("[[4, 64, 32], [1000, 32], []]", R"(["float", "float", ""])"));
+    p.pass(398).end();
+    if (drawn.casts)
+      p.begin_op("aten::to", inputs("[[4, 64, 1000]]", R"(["float"])")).pass(98).end();
+    p.begin_op(drawn.cut, inputs("[[4, 64, 1000], [], []]", R"(["float", "Scalar", "Scalar"])",
+                                 drawn.concrete));
+    p.end();
+    if (!drawn.read.empty())
+      p.begin_op("aten::softmax", inputs(drawn.read, R"(["float"])")).pass(8).end();
+    if (drawn.reads_all)
+      p.begin_op("aten::mean", inputs("[[4, 64, 1000]]", R"(["float"])")).pass(8).end();
+  });
+  return program.trace();
+}
+
+// One row of 64 is read: 63 of 64 parts of 400 us.
+TEST(UnusedRowsTest, CountsWhatIsNotRead) {
+  const auto finding = find_by_rule(draw({}), "unused-rows");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(400) * 63 / 64);
+  EXPECT_EQ(finding->brief.values.at(1).text, "[4, 64, 1000]");
+  EXPECT_NEAR(finding->brief.values.at(2).real, 1.0 / 64, 1e-6);
+}
+
+// A cast of the whole result in between goes, too.
+TEST(UnusedRowsTest, CountsWhatPassesItOn) {
+  const auto finding = find_by_rule(draw({.casts = true}), "unused-rows");
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->at_stake_ns, us(500) * 63 / 64);
+}
+
+TEST(UnusedRowsTest, KnowsSlices) {
+  EXPECT_TRUE(find_by_rule(draw({.cut = "aten::slice",
+                                 .concrete = R"(["", "1", "-8", "9223372036854775807", "1"])",
+                                 .read = "[[4, 8, 1000]]"}),
+                           "unused-rows"));
+  // Half of the columns are read.
+  EXPECT_FALSE(find_by_rule(draw({.cut = "aten::slice",
+                                  .concrete = R"(["", "2", "0", "500", "1"])",
+                                  .read = "[[4, 64, 500]]"}),
+                            "unused-rows"));
+  // A slice of everything.
+  EXPECT_FALSE(find_by_rule(draw({.cut = "aten::slice",
+                                  .concrete = R"(["", "1", "0", "9223372036854775807", "1"])",
+                                  .read = "[[4, 64, 1000]]"}),
+                            "unused-rows"));
+}
+
+TEST(UnusedRowsTest, IsQuietWhereAllIsReadOrNothingIsKnown) {
+  EXPECT_FALSE(find_by_rule(draw({.reads_all = true}), "unused-rows"));
+  EXPECT_FALSE(find_by_rule(draw({.read = ""}), "unused-rows"));  // the view leaves the step
+}
+
+}  // namespace
+}  // namespace lanescope::explain
