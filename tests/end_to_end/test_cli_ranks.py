@@ -357,3 +357,62 @@ def test_the_table_has_every_rank(run, tmp_path):
     lines = run("ranks", "table", str(folder), "--sort-by", "own", "--row-limit", "2").out.splitlines()
     assert lines[1].split()[0] == "7" and lines[3] == "(18 more ranks)"
     assert "--sort-by expects" in run("ranks", "table", str(folder), "--sort-by", "speed").complaint()
+
+
+DUMPS = DATA / "flight_recorder"
+
+
+# Real dumps of two H100s. Rank 1 sleeps after collective 27, while rank 0 calls the 28th.
+@pytest.mark.parametrize("form", ["stop", "stop_json"])
+def test_the_rank_that_stopped_is_found_in_real_dumps(run, form):
+    found = json.loads(run("ranks", "hang", str(DUMPS / form), "--json").out)
+    assert [finding["kind"] for finding in found["findings"]] == ["not-called"]
+    assert found["findings"][0]["ranks"] == [1] and found["findings"][0]["sequence"] == 28
+    assert "it stopped in its own code after collective 27" in found["findings"][0]["text"]
+    assert found["ranks"][0]["open"]["name"] == "all_reduce" and found["ranks"][1]["open"] is None
+    assert found["call_count"] == 55 and found["remarks"] == []
+
+
+@pytest.mark.parametrize("form", ["mismatch", "mismatch_json"])
+def test_ranks_that_disagree_are_found_in_real_dumps(run, form):
+    found = json.loads(run("ranks", "hang", str(DUMPS / form), "--json").out)
+    assert [finding["kind"] for finding in found["findings"]] == ["mismatch"]
+    text = " ".join(run("ranks", "hang", str(DUMPS / form)).out.split())
+    assert "Ranks disagree: collective 28 of group 0 (default_pg): rank 1 calls all_gather of 3072 Float" in text
+    assert ("called in hang (toy_jobs.py:243)" in text) == (form == "mismatch")
+
+
+def test_a_missing_dump_and_wrong_files_get_a_line(run, tmp_path):
+    shutil.copy(DUMPS / "stop" / "nccl_trace_rank_0", tmp_path / "nccl_trace_rank_0")
+    (tmp_path / "nccl_trace_rank_1").write_bytes((DUMPS / "stop" / "nccl_trace_rank_1").read_bytes()[:900])
+    (tmp_path / "notes.txt").write_text("no dump")
+    out = " ".join(run("ranks", "hang", str(tmp_path)).out.split())
+    assert "there is no dump of rank 1" in out and "the pickle ends early" in out and "notes.txt" not in out
+    code = tmp_path / "code"
+    code.mkdir()
+    (code / "nccl_trace_rank_0").write_bytes(b"\x80\x02cposix\nsystem\nX\x04\x00\x00\x00true\x85R.")
+    line = run("ranks", "hang", str(code)).complaint()
+    assert "runs no code of a pickle" in line and "_dump_fr_trace_json" in line
+    assert "found none in" in run("ranks", "hang", str(SOURCE / "docs")).complaint()
+    assert "found nothing at" in run("ranks", "hang", str(tmp_path / "nowhere")).complaint()
+    assert run("ranks", "hang").code == 2
+
+
+# Bytes are cut, doubled and replaced, from a fixed seed: an answer or a message, never a crash.
+def test_damaged_dumps_end_in_an_answer_or_a_message(run, tmp_path):
+    choose = random.Random(3)
+    for form, name in (("stop", "nccl_trace_rank_0"), ("stop_json", "rank_0.json")):
+        whole = (DUMPS / form / name).read_bytes()
+        for _ in range(100):
+            data = bytearray(whole)
+            for _ in range(choose.randint(1, 4)):
+                at = choose.randrange(len(data))
+                if choose.random() < 0.5:
+                    data[at] = choose.choice([0, 0x28, 0x2E, 0x5B, 0x68, 0x71, 0x7B, 0x80, 0x8A, 0xFF, choose.randrange(256)])
+                else:
+                    data[at:at + choose.randint(0, 40)] = data[max(0, at - 60):at]
+            (tmp_path / name).write_bytes(data)
+            ran = run("ranks", "hang", str(tmp_path / name), "--json")
+            assert ran.code in (0, 2), (ran.code, ran.err)
+            if ran.code == 0:
+                json.loads(ran.out)

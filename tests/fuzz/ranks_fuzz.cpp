@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "fuzz_support.h"
+#include "lanescope/ranks/hang.h"
 #include "lanescope/ranks/job.h"
 #include "lanescope/ranks/job_verdict.h"
 #include "lanescope/ranks/part_file.h"
+#include "lanescope/report/ranks_hang.h"
 #include "lanescope/report/ranks_html.h"
 #include "lanescope/report/ranks_text.h"
 
@@ -58,8 +60,21 @@ std::string mutate_part(std::string_view text, Random& random) {
 
 LANESCOPE_FUZZ_MUTATOR(mutate_part)
 
+// The same bytes as a flight-recorder dump of either form.
+void try_dump(std::string_view bytes) {
+  using namespace lanescope;
+  std::vector<ranks::DumpFile> files;
+  files.push_back({"rank_0", ranks::read_flight_dump(bytes, "rank_0")});
+  files.push_back({"rank_1", ranks::read_flight_dump("\x80\x02" + std::string(bytes), "rank_1")});
+  const auto report = ranks::find_hang(std::move(files));
+  if (!report) return;
+  fuzz::require(!report::ranks_hang_text(*report).empty(), "a report has a text");
+  fuzz::require(report::ranks_hang_json(*report).ends_with("}\n"), "a report has an end");
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace lanescope;
+  try_dump(fuzz::view(data, size));
   const std::string text =
       "{\"lanescope_ranks_part\":1,\"files\":2}\n" + std::string(fuzz::view(data, size));
   const auto read = ranks::read_part(text, "part");

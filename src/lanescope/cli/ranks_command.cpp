@@ -95,6 +95,7 @@ int write_shard(const Shard& shard, const RanksFlags& flags, Output& output) {
 
 int run_task(RanksTask task, const std::vector<std::string>& paths, const RanksFlags& flags,
              Output& output) {
+  if (task == RanksTask::kHang) return print_ranks_hang(paths, flags.report, output);
   ranks::JobBudget budget;
   if (task == RanksTask::kCheck) {  // before a long read
     auto read = read_job_budget(flags.task.budget);
@@ -156,7 +157,7 @@ void add_ranks_command(CommandLine& line) {
   const auto flags = std::make_shared<RanksFlags>();
   command.arguments("PATHS", &flags->paths,
                     "a folder with the traces of a job's ranks, a pattern in quotes, the files, or "
-                    "parts that --shard wrote; before them may stand table, diff or check");
+                    "parts that --shard wrote; before them may stand table, diff, check or hang");
   CLI::Option* json =
       command.switch_flag("--json", &flags->report.json, "JSON: docs/formats/json_output.md");
   CLI::Option* csv = command.switch_flag("--csv", &flags->report.csv, "CSV, a line a rank");
@@ -187,6 +188,7 @@ void add_ranks_command(CommandLine& line) {
   table JOB                 every rank in a line
   diff JOB_A JOB_B          what changed from A to B: parts of the step, ranks, collectives
   check JOB --budget FILE   does every rank keep its limits? Exit code 1 if not
+  hang DUMPS                why does a job hang? From PyTorch's flight-recorder dumps, such as nccl_trace_rank_0
 
 Examples:
   lanescope ranks traces/                                     every rank's trace in a folder
@@ -196,6 +198,7 @@ Examples:
   lanescope ranks part*.lsranks                               the same answer from the 4 parts
   lanescope ranks diff monday/ today/                         why is a step slower, and on which ranks?
   lanescope ranks check traces/ --budget job.toml             for CI
+  lanescope ranks hang /tmp/dumps                             which rank stopped, which collective differs
 
 What the numbers mean: docs/definitions/ranks.md. A file that cannot be read is named, and the others count.
 )");

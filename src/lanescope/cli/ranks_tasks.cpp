@@ -6,11 +6,13 @@
 
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/ranks/hang.h"
 #include "lanescope/ranks/job_budget.h"
 #include "lanescope/ranks/job_compare.h"
 #include "lanescope/ranks/job_verdict.h"
 #include "lanescope/report/ranks_check.h"
 #include "lanescope/report/ranks_diff.h"
+#include "lanescope/report/ranks_hang.h"
 #include "lanescope/report/ranks_text.h"
 
 namespace lanescope::cli {
@@ -29,10 +31,9 @@ RanksTask ranks_task(const std::string& word) {
   if (word == "table") return RanksTask::kTable;
   if (word == "diff") return RanksTask::kDiff;
   if (word == "check") return RanksTask::kCheck;
+  if (word == "hang") return RanksTask::kHang;
   return RanksTask::kReport;
 }
-
-std::vector<std::string> ranks_task_words() { return {"table", "diff", "check"}; }
 
 std::string ranks_task_mistake(RanksTask task, const std::vector<std::string>& paths,
                                const RanksTaskFlags& flags, const RanksReport& report) {
@@ -52,6 +53,7 @@ std::string ranks_task_mistake(RanksTask task, const std::vector<std::string>& p
     return fmt::format("--sort-by expects {}; found '{}'", joined_or(kSortColumns), flags.sort_by);
   if (task != RanksTask::kReport && !report.html_path.empty())
     return "--html belongs to lanescope ranks JOB, without a word before it";
+  if (task == RanksTask::kHang && report.csv) return "hang prints text or --json, no CSV";
   return {};
 }
 
@@ -94,6 +96,21 @@ int print_ranks_check(const ranks::Job& job, const std::string& path,
                                            : report::ranks_check_text(checked, check),
                               report, output);
   return code != kOk || checked.kept() ? code : kFailed;
+}
+int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
+                     Output& output) {
+  auto files = ranks::read_dump_files(paths);
+  if (files) {
+    const auto found = ranks::find_hang(*std::move(files));
+    if (found)
+      return print_text(
+          report.json ? report::ranks_hang_json(*found) : report::ranks_hang_text(*found), report,
+          output);
+    output.complain("ranks: hang: " + message_of(found.error()));
+    return kUsage;
+  }
+  output.complain("ranks: hang: " + message_of(files.error()));
+  return kUsage;
 }
 
 }  // namespace lanescope::cli

@@ -1,4 +1,4 @@
-// What `lanescope ranks` does with finished jobs beside its report: table, diff, check.
+// What `lanescope ranks` does with finished jobs beside its report: table, diff, check, hang.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,9 +13,8 @@
 namespace lanescope::cli {
 
 // The first argument of `lanescope ranks`, if it is one of these words. A folder of such a name is "./diff".
-enum class RanksTask : std::uint8_t { kReport, kTable, kDiff, kCheck };
+enum class RanksTask : std::uint8_t { kReport, kTable, kDiff, kCheck, kHang };
 RanksTask ranks_task(const std::string& word);
-std::vector<std::string> ranks_task_words();
 
 struct RanksTaskFlags {
   std::string budget, sort_by;
@@ -34,5 +33,8 @@ int print_ranks_diff(const ranks::Job& a, const ranks::Job& b, const std::string
 int print_ranks_check(const ranks::Job& job, const std::string& path,
                       const ranks::JobBudget& budget, const std::string& budget_path,
                       const RanksReport& report, Output& output);
+// `paths` are flight-recorder dumps, not traces.
+int print_ranks_hang(const std::vector<std::string>& paths, const RanksReport& report,
+                     Output& output);
 
 }  // namespace lanescope::cli

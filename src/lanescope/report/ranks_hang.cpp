@@ -1,0 +1,162 @@
+#include "lanescope/report/ranks_hang.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <vector>
+
+#include "lanescope/report/json_writer.h"
+#include "lanescope/report/text_format.h"
+
+namespace lanescope::report {
+namespace {
+
+using ranks::CallState;
+using ranks::FlightCall;
+using ranks::FlightDump;
+using ranks::HangFinding;
+using ranks::HangKind;
+using ranks::HangRank;
+using ranks::HangReport;
+
+constexpr std::size_t kMostRankLines = 32, kMostFindings = 12, kMostHangRemarks = 8;
+
+const char* state_text(const FlightCall& call) {
+  if (call.timed_out) return "timed out";
+  switch (call.state) {
+    case CallState::kScheduled:
+      return "not ended";
+    case CallState::kStarted:
+      return "running";
+    case CallState::kCompleted:
+      return "ended";
+  }
+  return "";
+}
+
+const char* state_word(CallState state) {
+  switch (state) {
+    case CallState::kScheduled:
+      return "scheduled";
+    case CallState::kStarted:
+      return "started";
+    case CallState::kCompleted:
+      return "completed";
+  }
+  return "";
+}
+
+std::string summary(const HangReport& report) {
+  std::set<std::string> versions;
+  for (const FlightDump& dump : report.dumps) versions.insert(one_line(dump.version));
+  return fmt::format(
+      "Flight-recorder dumps of {} rank{} (version {}): {} call{} in {} process "
+      "group{}.",
+      report.dumps.size(), report.dumps.size() == 1 ? "" : "s", fmt::join(versions, " and "),
+      format_count(report.calls), report.calls == 1 ? "" : "s", report.groups,
+      report.groups == 1 ? "" : "s");
+}
+
+const char* title(HangKind kind) {
+  switch (kind) {
+    case HangKind::kMismatch:
+      return "Ranks disagree: ";
+    case HangKind::kNotCalled:
+      return "Not called: ";
+    case HangKind::kNotPaired:
+      return "Without its other side: ";
+    case HangKind::kNoDump:
+      return "Missing: ";
+    case HangKind::kNotEnded:
+      return "Not ended: ";
+  }
+  return "";
+}
+
+std::string call_text(const FlightDump& dump, const FlightCall& call) {
+  std::string text = fmt::format("{} {} of group {}, {}", call.sequence, call.text(),
+                                 dump.groups[call.group].name, state_text(call));
+  if (!call.place.empty()) text += ", " + call.place;
+  return text;
+}
+
+std::string rank_text(const HangReport& report, std::size_t index) {
+  const HangRank& rank = report.ranks[index];
+  const FlightDump& dump = report.dumps[index];
+  std::string text = rank.open ? call_text(dump, dump.calls[*rank.open])
+                     : rank.ended
+                         ? "in no collective; last " + call_text(dump, dump.calls[*rank.ended])
+                         : "no call";
+  return wrapped(fmt::format("  {}  ", pad_left(std::to_string(rank.rank), 5)), text);
+}
+
+void write_call(JsonWriter& json, std::string_view key, const FlightDump& dump,
+                std::optional<std::size_t> at) {
+  if (!at) {
+    json.null(key);
+    return;
+  }
+  const FlightCall& call = dump.calls[*at];
+  json.begin_object(key).text("group", dump.groups[call.group].name);
+  json.text("group_description", dump.groups[call.group].description);
+  json.integer("sequence", call.sequence).boolean("point_to_point", call.point_to_point);
+  json.text("name", call.name).text("dtype", call.dtype);
+  if (call.in_elements >= 0) json.integer("in_elements", call.in_elements);
+  if (call.out_elements >= 0) json.integer("out_elements", call.out_elements);
+  json.text("state", state_word(call.state)).boolean("timed_out", call.timed_out);
+  json.integer("created_ns", call.created_ns).text("place", call.place).end_object();
+}
+
+}  // namespace
+
+std::string ranks_hang_text(const HangReport& report) {
+  std::string text = wrapped("", summary(report));
+  for (std::size_t i = 0; i < report.remarks.size() && i < kMostHangRemarks; ++i)
+    text += wrapped("! ", report.remarks[i]);
+  if (report.remarks.size() > kMostHangRemarks)
+    text +=
+        fmt::format("! and {} more files are left out\n", report.remarks.size() - kMostHangRemarks);
+  text += "\n";
+  if (report.findings.empty())
+    text += wrapped("",
+                    "No sign of a hang: all ranks that have a dump call the same collectives, and "
+                    "every call has ended.");
+  for (std::size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i)
+    text += wrapped("", title(report.findings[i].kind) + report.findings[i].text + ".");
+  if (report.findings.size() > kMostFindings)
+    text += fmt::format("and {} more; --json has all\n", report.findings.size() - kMostFindings);
+  text += "\n   rank  where it was when its dump was written\n";
+  for (std::size_t i = 0; i < report.ranks.size() && i < kMostRankLines; ++i)
+    text += rank_text(report, i);
+  if (report.ranks.size() > kMostRankLines)
+    text +=
+        fmt::format("  and {} more ranks; --json has all\n", report.ranks.size() - kMostRankLines);
+  return text;
+}
+
+std::string ranks_hang_json(const HangReport& report) {
+  JsonWriter json("ranks hang");
+  json.integer("rank_count", report.dumps.size()).integer("call_count", report.calls);
+  json.integer("group_count", report.groups).begin_array("findings");
+  for (const HangFinding& finding : report.findings) {
+    json.begin_object().text("kind", ranks::hang_name(finding.kind)).begin_array("ranks");
+    for (const std::int64_t rank : finding.ranks) json.integer("", rank);
+    json.end_array().text("group", finding.group).integer("sequence", finding.sequence);
+    json.text("text", finding.text).end_object();
+  }
+  json.end_array().begin_array("remarks");
+  for (const std::string& remark : report.remarks) json.text("", remark);
+  json.end_array().begin_array("ranks");
+  for (std::size_t i = 0; i < report.ranks.size(); ++i) {
+    const HangRank& rank = report.ranks[i];
+    json.begin_object().integer("rank", rank.rank).text("file", rank.file);
+    json.text("version", report.dumps[i].version).boolean("whole", report.dumps[i].is_whole);
+    json.integer("calls", rank.calls);
+    write_call(json, "open", report.dumps[i], rank.open);
+    write_call(json, "ended", report.dumps[i], rank.ended);
+    json.end_object();
+  }
+  return json.end_array().take();
+}
+
+}  // namespace lanescope::report
