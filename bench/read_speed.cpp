@@ -18,6 +18,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lanescope/codec/byte_source.h"
@@ -146,16 +147,35 @@ int main(int argc, char** argv) {
     std::vector<double> wall, cpu;
   };
   Trace trace;
-  const auto read = [&](const std::string& from) {
-    auto result = format::read_trace(from);
+  const unsigned all = std::max(1u, std::thread::hardware_concurrency());
+  const auto read = [&](const std::string& from, unsigned threads) {
+    format::ReadOptions options;
+    options.threads = threads;
+    auto result = format::read_trace(from, options);
     if (!result) fail(result.error().message);
     trace = *std::move(result);
   };
   codec::JsonIndex index;
   simdjson::ondemand::parser parser;
   std::vector<Line> lines;
-  lines.push_back({"lanescope: file to Trace", [&] { read(path); }, {}, {}});
-  if (is_packed) lines.push_back({"lanescope: packed file to Trace", [&] { read(given); }, {}, {}});
+  lines.push_back({"lanescope: file to Trace, 1 thread", [&] { read(path, 1); }, {}, {}});
+  lines.push_back({"lanescope: file to Trace, all cores", [&] { read(path, all); }, {}, {}});
+  if (is_packed) {
+    lines.push_back({"lanescope: packed file to Trace, 1 thread", [&] { read(given, 1); }, {}, {}});
+    lines.push_back(
+        {"lanescope: packed file to Trace, all cores", [&] { read(given, all); }, {}, {}});
+  }
+  std::vector<char> copied(1 << 20);
+  lines.push_back({"floor: read() and memcpy() of the bytes",
+                   [&] {
+                     for_each_window(path, [&](std::span<char> window) {
+                       std::memcpy(copied.data(), window.data(), window.size());
+                       sink += static_cast<unsigned char>(copied[window.size() / 2]);
+                       return window.size();
+                     });
+                   },
+                   {},
+                   {}});
   lines.push_back(
       {"floor: read() of the bytes",
        [&] { for_each_window(path, [](std::span<char> window) { return window.size(); }); },
@@ -173,7 +193,7 @@ int main(int argc, char** argv) {
                    },
                    {},
                    {}});
-  read(path);  // page cache, and the peak before the peers run
+  read(path, 1);  // page cache, and the peak before the peers run
   const double peak = peak_megabytes();
   for (int round = 0; round < rounds; ++round) {
     for (Line& line : lines) {

@@ -10,6 +10,7 @@ namespace lanescope::fuzz {
 format::ReadOptions small_reads() {
   format::ReadOptions options;
   options.window_bytes = 8192;
+  options.threads = 1;
   return options;
 }
 

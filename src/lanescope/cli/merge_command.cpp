@@ -29,7 +29,9 @@ int wrong_use(Output& output, const std::string& message) {
 }
 
 Result<Trace> read_rank_trace(const std::string& path) {
-  return format::open_indexed(path, {}, format::IndexUse::kRead);
+  format::ReadOptions options;
+  options.threads = 1;  // every worker reads a file of its own
+  return format::open_indexed(path, options, format::IndexUse::kRead);
 }
 
 int run_merge(const MergeFlags& flags, Output& output) {

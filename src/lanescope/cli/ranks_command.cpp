@@ -60,7 +60,9 @@ std::vector<ranks::RankFile> read_files(const std::vector<std::string>& files,
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   options.workers = flags.jobs ? static_cast<std::size_t>(*flags.jobs) : cores;
   options.read_trace = [](const std::string& path) {
-    return format::open_indexed(path, {}, format::IndexUse::kRead);
+    format::ReadOptions reading;
+    reading.threads = 1;  // every worker reads a file of its own
+    return format::open_indexed(path, reading, format::IndexUse::kRead);
   };
   options.progress = [&](std::size_t done, std::size_t total) { line.update(done, total); };
   return ranks::read_rank_files(files, options);

@@ -22,13 +22,17 @@ struct ReadOptions {
   std::uint32_t window_bytes = 256 * 1024;
   // kLimit: a compressed file that expands more than this, after the first 256 MB of text.
   std::uint64_t max_expansion_ratio = 250;
+  // How many threads read the events of a JSON trace, the calling one among them. 0: one for each
+  // core, at most 8. The Trace is the same for any number, and short files take one anyway.
+  unsigned threads = 0;
 };
 
 // Every format of formats.h, by content: JSON of torch.profiler, Kineto and Chrome (object or bare
 // array), plain, gzip or zstd, and lanescope's recordings. A directory means the one recording in
 // it. Damage is repaired or skipped and counted in Trace::import_stats(). Errors: kIo (open, read),
 // kCorruptInput and kUnsupported (not a trace; the message says what was expected, what was found
-// and what to do), kLimit. Memory: the Trace and a few MB. Any thread; uses one thread.
+// and what to do), kLimit. Memory: the Trace and a few MB for
+// each thread. Any thread; starts others (ReadOptions::threads) that end before it returns.
 Result<Trace> read_trace(const std::filesystem::path& path, const ReadOptions& options = {});
 // The same for bytes in memory, which may be packed. `name` is what messages call them.
 Result<Trace> read_trace_bytes(std::string_view bytes, const ReadOptions& options = {},

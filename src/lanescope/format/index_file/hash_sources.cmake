@@ -1,7 +1,9 @@
-# Writes OUT: a header with a hash of all SOURCES that decide what a Trace holds (base, model, codec, format). An index file
-# of other sources is not used. Run at build time: cmake -DFOLDERS=... -DOUT=... -P hash_sources.cmake
+# Writes OUT: a header with a hash of all sources that decide what a Trace holds. An index file of other sources is not used.
+# Run when configuring and building: cmake -DROOT=src/lanescope -DFOLDERS=base,model,... -DOUT=... -P hash_sources.cmake
+string(REPLACE "," ";" folder_list "${FOLDERS}")
+list(TRANSFORM folder_list PREPEND "${ROOT}/")
 set(all "")
-foreach(folder IN LISTS FOLDERS)
+foreach(folder IN LISTS folder_list)
   file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE ${folder} ${folder}/*.h ${folder}/*.cpp)
   list(SORT files)
   foreach(file IN LISTS files)

@@ -36,6 +36,10 @@ class ChromeEvents {
   void add_flow(char phase, TrackId track, CategoryId category, StringId name, const Scalar& id,
                 std::int64_t time_ns, bool binds_enclosing);
 
+  // With the rough number of halves of arrows to come, their list need not grow step by step.
+  void expect_flows(std::size_t count) { flow_points_.reserve(count); }
+  std::size_t flow_count() const { return flow_points_.size(); }
+
   // They name the thread and the stream with that pid and tid, met before or after.
   void set_thread_name(const Scalar& pid, const Scalar& tid, StringId name);
   void set_thread_sort_index(const Scalar& pid, const Scalar& tid, std::int64_t index);

@@ -30,8 +30,11 @@ struct EventReader::Event : EventFields {
   void note(ImportIssue issue) { notes |= issue_bit(issue); }
 };
 
-EventReader::EventReader(TraceBuilder& builder)
-    : builder_(builder), sink_(builder), values_(builder) {
+EventReader::EventReader(TraceBuilder& builder, EventSink& sink) : EventReader(builder) {
+  sink_ = &sink;
+}
+
+EventReader::EventReader(TraceBuilder& texts) : builder_(texts), values_(texts) {
   keys_.emplace_back();
 }
 
@@ -105,8 +108,41 @@ bool EventReader::read_known(JsonWalk& walk, std::string_view text, std::uint64_
   event.bind = pattern.bind;
   walk = ahead;
   const auto size = static_cast<std::size_t>(at - text.data()) - begin;
-  sink_.add(event, known_.notes, add_known_args(pattern), text.substr(begin, size), offset + begin);
+  add_known(pattern, event, text.substr(begin, size), offset + begin, begin);
   return true;
+}
+
+// `text` is the event's, at `begin` of the piece and at `offset` of all.
+void EventReader::add_known(EventPatterns::Pattern& pattern, const EventFields& event,
+                            std::string_view text, std::uint64_t offset, std::uint32_t begin) {
+  if (sink_) return sink_->add(event, known_.notes, add_known_args(pattern), text, offset);
+  const auto size = static_cast<std::uint32_t>(text.size());
+  if (known_.count > 0 && !(pattern.has_shape && pattern.types == known_.types))
+    return put_into_batch(event, known_.notes, add_known_args(pattern), begin, size);
+  batch_->add(event, known_.notes, known_.count > 0 ? pattern.shape : EventBatch::kNoShape,
+              {known_.words.data(), known_.word_count}, begin, size);
+}
+
+// Takes the arguments out of the builder again: only their shape stays there.
+void EventReader::put_into_batch(const EventFields& event, IssueBits notes, ArgsId args,
+                                 std::uint32_t begin, std::uint32_t size) {
+  if (args == kNone<ArgsId>)
+    return batch_->add(event, notes, EventBatch::kNoShape, {}, begin, size);
+  const ArgsView view = builder_.args().view(args);
+  const std::uint32_t shape = builder_.args().shape(args);
+  if (builder_.args().shape_count() > shapes_in_batches_) {
+    batch_->learn_shape(view);
+    ++shapes_in_batches_;
+  }
+  words_.clear();
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const std::uint64_t bits = view.bits(view.field(i));
+    const std::uint32_t count = arg_words(view.field(i).type);
+    if (count >= 1) words_.push_back(static_cast<std::uint32_t>(bits));
+    if (count == 2) words_.push_back(static_cast<std::uint32_t>(bits >> 32));
+  }
+  builder_.args().cancel();
+  batch_->add(event, notes, shape, words_, begin, size);
 }
 
 // `end`: after the value. Handles only simple values.
@@ -177,7 +213,7 @@ bool EventReader::read_unknown(JsonWalk& walk, std::string_view text, std::uint6
     return false;
   }
   const std::uint32_t end = walk.at[-1] + 1;
-  commit(event, text.substr(begin, end - begin), offset + begin);
+  commit(event, text.substr(begin, end - begin), offset + begin, begin);
   if (drafting_ && event.has_phase && (event.notes & ~issue_bit(ImportIssue::kWrongType)) == 0 &&
       event.others.empty()) {
     draft_.phase = event.phase;
@@ -405,7 +441,8 @@ void EventReader::draft_value(ValueSlot slot, const JsonWalk& walk, const std::u
                            static_cast<std::uint32_t>(walk.at - tokens_)});
 }
 
-void EventReader::commit(Event& event, std::string_view text, std::uint64_t offset) {
+void EventReader::commit(Event& event, std::string_view text, std::uint64_t offset,
+                         std::uint32_t begin) {
   ArgsBuilder& args = builder_.args();
   if (!event.others.empty() && !event.args_open) {
     args.begin();
@@ -416,7 +453,8 @@ void EventReader::commit(Event& event, std::string_view text, std::uint64_t offs
   bool overflowed = false;
   const ArgsId args_id = event.args_open ? args.end(&overflowed) : kNone<ArgsId>;
   if (overflowed) event.note(ImportIssue::kFieldLost);
-  sink_.add(event, event.notes, args_id, text, offset);
+  if (sink_) return sink_->add(event, event.notes, args_id, text, offset);
+  put_into_batch(event, event.notes, args_id, begin, static_cast<std::uint32_t>(text.size()));
 }
 
 }  // namespace lanescope::format

@@ -1,4 +1,4 @@
-// Turns trace events in JSON into calls of TraceBuilder: the hot loop of reading.
+// Reads trace events from JSON, straight into a trace or into a batch: the hot loop of reading.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lanescope/codec/json_index.h"
+#include "lanescope/format/kineto_json/event_batch.h"
 #include "lanescope/format/kineto_json/event_patterns.h"
 #include "lanescope/format/kineto_json/event_sink.h"
 #include "lanescope/format/kineto_json/json_walk.h"
@@ -21,10 +22,19 @@ namespace lanescope::format {
 // lanescope: "event:finished".
 inline constexpr std::string_view kOtherFieldPrefix = "event:";
 
-// Fields of an event, in docs/formats/kineto_json.md. One thread; borrows the builder.
+// Fields of an event, in docs/formats/kineto_json.md. One thread; borrows all that it is given.
 class EventReader {
  public:
-  explicit EventReader(TraceBuilder& builder);
+  // Adds events to the builder's trace.
+  EventReader(TraceBuilder& builder, EventSink& sink);
+  // Puts events into batches; `texts` only numbers their texts and shapes.
+  explicit EventReader(TraceBuilder& texts);
+
+  // Where the events of the next read_events() go, for a reader of batches.
+  void fill(EventBatch& batch) {
+    batch_ = &batch;
+    batch.start(builder_);
+  }
 
   enum class Stop : std::uint8_t {
     kEnd,       // all of the text was used
@@ -45,9 +55,6 @@ class EventReader {
 
   // Reads one event whose JSON at `offset` was repaired. False: it is still not an event.
   bool read_mended(std::string& event, std::uint64_t offset);
-
-  // Once, after the last event.
-  void finish() { sink_.finish(); }
 
  private:
   struct Event;
@@ -91,7 +98,11 @@ class EventReader {
   bool read_known(JsonWalk& walk, std::string_view text, std::uint64_t offset);
   bool read_unknown(JsonWalk& walk, std::string_view text, std::uint64_t offset);
   bool read_slot(JsonWalk& walk, ValueSlot slot, EventFields& event, const char*& end);
+  void add_known(EventPatterns::Pattern& pattern, const EventFields& event, std::string_view text,
+                 std::uint64_t offset, std::uint32_t begin);
   ArgsId add_known_args(EventPatterns::Pattern& pattern);
+  void put_into_batch(const EventFields& event, IssueBits notes, ArgsId args, std::uint32_t begin,
+                      std::uint32_t size);
   // False: the text is not strict JSON, or not what the caller asked for; drop the event.
   bool read_event(JsonWalk& walk, Event& event);
   bool read_field(JsonWalk& walk, std::string_view key, Event& event);
@@ -102,7 +113,7 @@ class EventReader {
   bool read_phase(JsonWalk& walk, Event& event);
   bool read_time(JsonWalk& walk, Event& event, std::optional<std::int64_t>& time);
   bool read_scalar(JsonWalk& walk, Event& event, std::optional<Scalar>& scalar);
-  void commit(Event& event, std::string_view text, std::uint64_t offset);
+  void commit(Event& event, std::string_view text, std::uint64_t offset, std::uint32_t begin);
   const KeyEntry& arg_key_entry(std::string_view key);
 
   // Notes where a value of the drafted event is; the walk is just after it.
@@ -110,7 +121,10 @@ class EventReader {
                    const KeyEntry* key = nullptr);
 
   TraceBuilder& builder_;
-  EventSink sink_;
+  EventSink* sink_ = nullptr;  // one of the two
+  EventBatch* batch_ = nullptr;
+  std::size_t shapes_in_batches_ = 0;
+  std::vector<std::uint32_t> words_;  // of an event that goes into a batch
   ValueReader values_;
   codec::JsonIndex index_;
   EventPatterns patterns_;

@@ -1,11 +1,13 @@
 // Problem: gigabytes of JSON, nearly always clean, sometimes cut or wrong anywhere. Idea: a window
 // slides over the text. The fast reader takes everything up to the last event that ends in it.
-// After a refusal, the rest of that window goes event by event through the repair. Cost: one pass;
-// a refusal costs the slow path for one window.
+// After a refusal, the rest of that window goes event by event through the repair. Other threads
+// read windows ahead (events_ahead.h) as long as there is no refusal; what one thread does is the
+// reference, and many do the same. Cost: one pass; a refusal costs the slow path for one window.
 #include "lanescope/format/kineto_json/read_kineto_json.h"
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "lanescope/codec/decimal.h"
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/events_ahead.h"
 #include "lanescope/format/kineto_json/json_walk.h"
 #include "lanescope/format/kineto_json/text_window.h"
 #include "lanescope/format/known_files.h"
@@ -21,6 +24,13 @@ namespace lanescope::format {
 namespace {
 
 constexpr int kEnd = -1;
+constexpr unsigned kMostThreads = 8;        // one thread adds what all others read
+constexpr std::uint64_t kAloneWindows = 4;  // a short text is read before threads have started
+
+unsigned thread_count(const ReadOptions& options) {
+  if (options.threads != 0) return options.threads;
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+}
 
 // Counts each whole document after the first one; counts anything else there once.
 class RestScanner {
@@ -56,7 +66,11 @@ class DocumentReader {
         name_(name),
         options_(options),
         window_(source, options.window_bytes, static_cast<std::size_t>(options.max_event_bytes)),
-        events_(builder_) {}
+        sink_(builder_),
+        events_(builder_, sink_),
+        threads_(thread_count(options)),
+        ahead_(builder_, sink_, threads_),
+        alone_until_(kAloneWindows * options.window_bytes) {}
 
   Result<Trace> run() {
     grow();
@@ -74,7 +88,7 @@ class DocumentReader {
     if (window_.failed()) return window_.error();
     if (auto error = no_trace(first)) return *std::move(error);
     finish_stats();
-    events_.finish();
+    sink_.finish();
     return std::move(builder_).finish();
   }
 
@@ -207,62 +221,138 @@ class DocumentReader {
     }
   }
 
+  // Where read_array() is.
+  struct ArrayPlace {
+    bool after_event = false, after_comma = false;
+    std::uint64_t careful_until = 0;  // up to there event by event
+  };
+
   void read_array() {
     const std::uint64_t work_before = work_, offset_before = window_.offset();
-    bool after_event = false, after_comma = false;
-    std::uint64_t careful_until = 0;
+    ArrayPlace place;
     for (;;) {
       const int c = next();
+      if (c != '{') {  // only events are read ahead
+        if (const Ahead ahead = finish_ahead(place); ahead == Ahead::kWentBack)
+          continue;
+        else if (ahead == Ahead::kArrayEnded)
+          return;
+      }
       if (c == kEnd) {  // a bare array may end without its bracket
         if (!bare_array_) truncated();
         return;
       }
       if (c == ']') {
-        if (after_comma) count(ImportIssue::kSyntax);
+        if (place.after_comma) count(ImportIssue::kSyntax);
         window_.consume(1);
         if (!has_more_events()) return;
-        after_event = true;
+        place.after_event = true;
         continue;
       }
       if (c == ',') {
-        if (!after_event) count(ImportIssue::kSyntax);
+        if (!place.after_event) count(ImportIssue::kSyntax);
         window_.consume(1);
-        after_event = false;
-        after_comma = true;
+        place.after_event = false;
+        place.after_comma = true;
         continue;
       }
-      if (after_event) count(ImportIssue::kSyntax);  // a missing comma, or a bracket too many
+      // A missing comma, or a bracket too many.
+      if (place.after_event) count(ImportIssue::kSyntax);
       if (c != '{') {
-        after_event = skip_element(c) || after_event;
-        after_comma = false;
-      } else if (window_.offset() < careful_until) {
+        place.after_event = skip_element(c) || place.after_event;
+        place.after_comma = false;
+      } else if (window_.offset() < place.careful_until) {
         const std::uint64_t budget = 16 * (window_.offset() - offset_before) + (4u << 20);
         if (!read_carefully(work_ - work_before > budget)) return;
-        after_event = true;
-        after_comma = false;
-      } else {
-        const std::string_view text = window_.text();
-        const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
-        if (size == 0) {
-          // One very long event, or a writer whose events start with another key: searching again
-          // for each would be quadratic.
-          if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
-            careful_until = window_.offset() + text.size();
-          continue;
-        }
-        const EventReader::Outcome outcome =
-            events_.read_events(text.substr(0, size), window_.offset());
-        if (outcome.stop == EventReader::Stop::kRefused) careful_until = window_.offset() + size;
-        after_event = outcome.used > 0 ? !outcome.after_comma : after_event;
-        after_comma = outcome.used > 0 ? outcome.after_comma : after_comma;
-        has_event_ = has_event_ || outcome.used > 0;
-        window_.consume(outcome.used);
-        if (outcome.stop == EventReader::Stop::kArrayEnd) {
-          if (!has_more_events()) return;
-          after_event = true;
-        }
+        place.after_event = true;
+        place.after_comma = false;
+      } else if (!read_window(place)) {
+        return;
       }
     }
+  }
+
+  // Once, behind the first few megabytes: how much is to come, when all of the text is like them.
+  void expect_rows() {
+    constexpr std::uint64_t kEnough = 4u << 20;
+    const std::uint64_t added = ahead_.added_until(window_.offset());
+    if (has_expected_ || added < kEnough || source_.done_bytes() == 0) return;
+    has_expected_ = true;
+    const double packed =
+        static_cast<double>(source_.total_bytes()) / static_cast<double>(source_.done_bytes());
+    const double all = packed * static_cast<double>(source_.unpacked_bytes());
+    constexpr double kMargin = 1.03;
+    if (all > static_cast<double>(added)) sink_.expect(kMargin * all / static_cast<double>(added));
+  }
+
+  // Reads up to the last event that ends in the window, or lets other threads do it. False: the
+  // array has ended.
+  bool read_window(ArrayPlace& place) {
+    expect_rows();
+    const std::string_view text = window_.text();
+    const std::size_t size = window_.at_end() ? text.size() : codec::find_last_event_end(text);
+    const bool ahead =
+        threads_ > 1 && size > 0 && !window_.at_end() && window_.offset() >= alone_until_;
+    if (!ahead) {
+      const Ahead finished = finish_ahead(place);
+      if (finished != Ahead::kAsGuessed) return finished == Ahead::kWentBack;
+    }
+    if (size == 0) {
+      // One very long event, or a writer whose events start with another key: searching again
+      // for each would be quadratic.
+      if (text.size() >= 4 * std::size_t{options_.window_bytes} || !grow())
+        place.careful_until = window_.offset() + text.size();
+      return true;
+    }
+    if (!ahead)
+      return use(events_.read_events(text.substr(0, size), window_.offset()), size, place);
+    if (ahead_.is_empty()) before_ahead_ = place;
+    auto wrong = ahead_.submit(window_.detach(size, ahead_.spare_buffer()));
+    place.after_event = false;
+    place.after_comma = true;
+    return !wrong || go_back(*std::move(wrong), place) == Ahead::kWentBack;
+  }
+
+  // Goes on behind what was read of the window's first `size` bytes. False: the array has ended.
+  bool use(const EventReader::Outcome& outcome, std::size_t size, ArrayPlace& place) {
+    if (outcome.stop == EventReader::Stop::kRefused) place.careful_until = window_.offset() + size;
+    if (outcome.used > 0) {
+      place.after_event = !outcome.after_comma;
+      place.after_comma = outcome.after_comma;
+      has_event_ = true;
+    }
+    window_.consume(outcome.used);
+    if (outcome.stop == EventReader::Stop::kArrayEnd) {
+      if (!has_more_events()) return false;
+      place.after_event = true;
+    }
+    return true;
+  }
+
+  enum class Ahead : std::uint8_t {
+    kAsGuessed,   // nothing is open any more, and the window is where it was
+    kWentBack,    // to the end of the first piece that ended in another way
+    kArrayEnded,  // the same, and there the array has ended
+  };
+  Ahead finish_ahead(ArrayPlace& place) {
+    if (ahead_.is_empty()) return Ahead::kAsGuessed;
+    auto wrong = ahead_.finish();
+    if (!wrong) {
+      has_event_ = true;
+      return Ahead::kAsGuessed;
+    }
+    return go_back(*std::move(wrong), place);
+  }
+  Ahead go_back(EventsAhead::WrongGuess wrong, ArrayPlace& place) {
+    has_event_ = has_event_ || !wrong.is_first;
+    place = wrong.is_first ? before_ahead_ : ArrayPlace{false, true, 0};
+    window_.restore(std::move(wrong.pieces));
+    // Where damage is frequent, guessing is a waste.
+    if (wrong.outcome.stop == EventReader::Stop::kRefused) {
+      alone_windows_ = std::min<std::uint64_t>(alone_windows_ * 2, 1024);
+      alone_until_ = window_.offset() + alone_windows_ * options_.window_bytes;
+    }
+    return use(wrong.outcome, wrong.size, place) ? Ahead::kWentBack : Ahead::kArrayEnded;
   }
 
   // After a `]`: if another event follows, which no strict file has, the bracket is a stray one.
@@ -412,11 +502,16 @@ class DocumentReader {
   const ReadOptions& options_;
   TraceBuilder builder_;
   TextWindow window_;
+  EventSink sink_;
   EventReader events_;
+  const unsigned threads_;
+  EventsAhead ahead_;
+  ArrayPlace before_ahead_;  // where the first open piece was handed out
+  std::uint64_t alone_windows_ = kAloneWindows, alone_until_;  // no reading ahead before
   std::string mended_;
   std::vector<std::string> keys_;
   std::uint64_t work_ = 0;  // bytes that the repair read
-  bool bare_array_ = false, has_events_ = false, has_event_ = false;
+  bool bare_array_ = false, has_events_ = false, has_event_ = false, has_expected_ = false;
 };
 
 }  // namespace

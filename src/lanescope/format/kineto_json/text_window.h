@@ -1,6 +1,7 @@
 // A sliding view of the unpacked text: the unread part in memory, and its offset in the whole text.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -9,8 +10,19 @@
 
 namespace lanescope::format {
 
-// One thread. Views into text() are valid until the next grow(). After text(), codec::kJsonPadding
-// bytes are readable.
+// A part of the text that another thread reads while the window goes on behind it. Its buffer holds
+// all that the window had, and codec::kJsonPadding bytes more.
+struct TextPiece {
+  std::vector<char> buffer;
+  std::size_t begin = 0, end = 0;  // what the window had
+  std::size_t size = 0;            // of the part, from `begin`
+  std::uint64_t offset = 0;        // of `begin` in the whole text
+
+  std::string_view text() const { return {buffer.data() + begin, size}; }
+};
+
+// One thread. Views into text() are valid until the next grow(), detach() or restore(). After
+// text(), codec::kJsonPadding bytes are readable.
 class TextWindow {
  public:
   // Grows beyond `window_bytes` only for longer values, and never beyond `max_bytes`
@@ -31,12 +43,23 @@ class TextWindow {
   bool failed() const { return !status_.has_value(); }
   const Error& error() const { return status_.error(); }
 
+  // Hands out the first `size` bytes of text() and goes on behind them, in `spare` (any buffer that
+  // is not in use). Not at_end(): restore() must be able to go back.
+  TextPiece detach(std::size_t size, std::vector<char> spare);
+  // Goes back to where the first of `pieces` was handed out: all pieces since then, in order. What
+  // was read since comes again from grow(), in the same windows.
+  void restore(std::vector<TextPiece> pieces);
+
  private:
+  Result<std::size_t> read(std::size_t room);
+
   codec::ByteSource& source_;
   std::vector<char> buffer_;
   std::size_t window_bytes_, max_bytes_;
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;
+  std::string again_;  // was read before restore(), and comes before the source
+  std::size_t again_at_ = 0;
   bool at_end_ = false;
   Result<void> status_;
 };

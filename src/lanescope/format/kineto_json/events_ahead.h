@@ -1,0 +1,100 @@
+// Reads pieces of the text on all cores, ahead of their turn.
+//
+// Problem: one core parses a gigabyte of JSON a second, and the others idle. Idea: the caller cuts
+// the text into pieces that each should end behind an event and its comma, and goes on as if they
+// did. Threads read the pieces into batches; the caller's thread adds the batches to the trace in
+// the order of the file, so the trace is the same as with one thread. The first piece that ends in
+// another way (damage, the end of the list) ends the guess: all pieces from there on come back, and
+// the caller goes on from the last event of that piece. Cost: what a thread read for nothing, at
+// most kPiecesPerThread pieces for each thread.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "lanescope/format/kineto_json/event_batch.h"
+#include "lanescope/format/kineto_json/event_reader.h"
+#include "lanescope/format/kineto_json/text_window.h"
+
+namespace lanescope::format {
+
+// Used by one thread; starts its threads with the first piece. Borrows builder and sink.
+class EventsAhead {
+ public:
+  static constexpr std::size_t kPiecesPerThread = 3;
+
+  // `threads`: all that read, the caller's among them.
+  EventsAhead(TraceBuilder& builder, EventSink& sink, unsigned threads);
+  EventsAhead(const EventsAhead&) = delete;
+  EventsAhead& operator=(const EventsAhead&) = delete;
+  ~EventsAhead();
+
+  // A piece that ended otherwise than guessed. Its events are added.
+  struct WrongGuess {
+    EventReader::Outcome outcome;
+    std::size_t size = 0;           // of the piece
+    std::vector<TextPiece> pieces;  // this one and all after it, for TextWindow::restore()
+    bool is_first = false;          // no guess came before it since the last finish() or WrongGuess
+  };
+  // Takes the next piece, and adds what is ready. Waits, or reads itself, while too many are open.
+  std::optional<WrongGuess> submit(TextPiece text);
+  // Adds all pieces.
+  std::optional<WrongGuess> finish();
+  bool is_empty() const { return open_.empty(); }
+  // Where the first piece that was not added begins; `otherwise`: there is none.
+  std::uint64_t added_until(std::uint64_t otherwise) const {
+    return open_.empty() ? otherwise : open_.front()->text.offset;
+  }
+
+  // A buffer of a piece that was added, or a new one.
+  std::vector<char> spare_buffer();
+
+ private:
+  // A thread's texts, shapes and patterns, and their numbers in the trace (the caller's alone).
+  struct Reader {
+    TraceBuilder texts;
+    EventReader events{texts};
+    BatchAdder adder;
+  };
+  enum class State : std::uint8_t { kWaiting, kBeingRead, kRead };
+  struct Piece {
+    TextPiece text;
+    State state = State::kWaiting;
+    bool is_first = false;
+    std::shared_ptr<Reader> reader;  // who read it
+    EventBatch batch;
+    EventReader::Outcome outcome;
+    std::exception_ptr failure;
+  };
+
+  void start_threads();
+  void work();
+  static void read(Piece& piece, std::shared_ptr<Reader>& reader);
+  Piece* take_waiting();  // with the lock
+  std::optional<WrongGuess> add_first();
+  WrongGuess give_back(EventReader::Outcome outcome);
+
+  TraceBuilder& builder_;
+  EventSink& sink_;
+  const unsigned thread_count_;
+  std::deque<std::unique_ptr<Piece>> open_;  // in the order of the file; the caller's alone
+  std::vector<std::unique_ptr<Piece>> free_;
+  std::shared_ptr<Reader> own_reader_;
+  bool guessed_ = false;
+
+  std::mutex mutex_;  // guards all below, and the state of pieces
+  std::condition_variable has_work_, has_result_;
+  std::deque<Piece*> waiting_;
+  std::size_t being_read_ = 0;
+  std::uint32_t generation_ = 0;  // threads forget their texts when it changes
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace lanescope::format
