@@ -24,3 +24,8 @@ def warn(message: str, category: Type[Warning] = UserWarning, *, once: bool = Fa
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_about(message: str, *, once: bool = False) -> None:
+    """The same, with who says it."""
+    warn("lanescope: " + message, once=once)

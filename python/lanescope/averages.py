@@ -7,8 +7,9 @@ from typing import Any, Dict, Iterable, List, Optional, Union
 
 from . import _core
 from ._device import DeviceType, TimeTexts, device_type, format_time
+from .event_values import shapes_and_memory
 from .events import EventList
-from .function_event import FunctionEvent, Source, shapes_and_memory
+from .function_event import FunctionEvent, Source
 from .tables import Row, add_up
 
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import ast
-import functools
 import json
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import _core
-from ._device import DeviceType, TimeTexts, device_type, format_time
+from ._device import DeviceType, device_type, format_time
 from .event_metadata import METADATA_KEYS, METADATA_TEXTS, EventMetadata
-from .tables import Row
-
-if TYPE_CHECKING:
-    field = property
-else:
-
-    class field:
-        """A property that an assignment to one object's attribute overrides, as with torch's plain attributes."""
-
-        def __init__(self, read: Callable[[Any], Any]) -> None:
-            self.read = read
-            self.__doc__ = read.__doc__
-
-        def __get__(self, event: Any, owner: Any = None) -> Any:
-            return self if event is None else self.read(event)
-
+from .event_sums import EventSums
+from .event_values import FIELD_DEFAULTS, Interval, Kernel, concrete_value, copied, field, shapes_and_memory
 
 _ENGINE = "autograd::engine::evaluate_function: "
 _FUNCTION, _BACKWARD_FUNCTION, _USER_SCOPE = 0, 1, 7  # at::RecordScope
@@ -48,51 +32,6 @@ _NOT_KEYWORDS = {
     "correlation",
     "finished",
 }
-
-
-def shapes_and_memory(row: Any) -> str:
-    """The end of a repr(): what was recorded of them."""
-    text = f", shapes {row.input_shapes}" if row.input_shapes else ""
-    for name, count in (("CPU", row.cpu_memory_usage), ("device", row.device_memory_usage)):
-        text += f", {name} memory {count} B" if count else ""
-    return text
-
-
-class Interval(NamedTuple):
-    """Microseconds since the start of the recorded window."""
-
-    start: float
-    end: float
-
-    def elapsed_us(self) -> float:
-        return self.end - self.start
-
-
-class Kernel(NamedTuple):
-    """Device work that an operator started; ``duration`` in microseconds."""
-
-    name: str
-    device: int
-    duration: float
-
-
-@functools.lru_cache(maxsize=4096)
-def _concrete(text: str) -> Any:
-    """The value of one of "Concrete Inputs": "[4, 3]", "2.5", "True", "inf"; None for "", which stands for a tensor."""
-    if text == "":
-        return None
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _copied(value: Any) -> Any:
-    return list(value) if isinstance(value, list) else value
 
 
 class Source:
@@ -124,7 +63,7 @@ class Source:
         return self._stacks.of(at)
 
 
-class FunctionEvent(TimeTexts, Row):
+class FunctionEvent(EventSums):
     """One event, with the fields of torch.profiler's FunctionEvent. Microseconds and bytes.
 
     Reads from the trace on demand, and attributes may be assigned. One that was pickled or copied, or made by a program
@@ -138,14 +77,14 @@ class FunctionEvent(TimeTexts, Row):
     is_legacy = False
 
     def __init__(self, id: int, name: str, thread: int, start_us: float, end_us: float, **fields: Any) -> None:
-        unknown = fields.keys() - _DEFAULTS.keys()
+        unknown = fields.keys() - FIELD_DEFAULTS.keys()
         if unknown:
             raise TypeError(f"FunctionEvent has no field {sorted(unknown)[0]!r}")
         self._source: Optional[Source] = None
         self._at = -1
         self._kept_row: Optional[_core.EventRow] = None
         self._kept_args: Optional[Dict[str, Any]] = None
-        values = {name: _copied(value) for name, value in _DEFAULTS.items()}
+        values = {name: copied(value) for name, value in FIELD_DEFAULTS.items()}
         values.update(fields, id=id, name=name, thread=thread, time_range=Interval(start_us, end_us))
         if values["device_type"] is None:
             values["device_type"] = DeviceType["CPU"]
@@ -265,7 +204,7 @@ class FunctionEvent(TimeTexts, Row):
     @field
     def concrete_inputs(self) -> List[Any]:
         """The values of inputs that are no tensors, as Python values; None for tensors."""
-        return [_copied(_concrete(text)) for text in self.args.get("Concrete Inputs") or []]
+        return [copied(concrete_value(text)) for text in self.args.get("Concrete Inputs") or []]
 
     @field
     def kwinputs(self) -> Dict[str, Any]:
@@ -375,57 +314,8 @@ class FunctionEvent(TimeTexts, Row):
         return [self._from.event(at) for at in self._row.children]
 
     @property
-    def _is_top_level(self) -> bool:
-        return self.cpu_parent is None
-
-    @property
     def _on_cpu(self) -> bool:
         return self._row.on_device is False if self._source is not None else self.device_type.name == "CPU"
-
-    @property
-    def cpu_time_total(self) -> float:
-        return self.time_range.elapsed_us() if self._on_cpu else 0.0
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        if self.is_async or not self._on_cpu:
-            return 0.0
-        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
-
-    @property
-    def device_time_total(self) -> float:
-        if self.is_async or not self.use_device:
-            return 0.0
-        if not self._on_cpu:
-            return self.time_range.elapsed_us()
-        own = sum(kernel.duration for kernel in self.kernels)
-        return own + sum(child.device_time_total for child in self.cpu_children)
-
-    @property
-    def self_device_time_total(self) -> float:
-        if self.is_async or not self.use_device:
-            return 0.0
-        if not self._on_cpu:
-            return self.time_range.elapsed_us()
-        return sum(kernel.duration for kernel in self.kernels)
-
-    @property
-    def self_cpu_memory_usage(self) -> int:
-        if self.is_async or not self._on_cpu:
-            return 0
-        return int(self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children))
-
-    @property
-    def self_device_memory_usage(self) -> int:
-        if self.is_async or not self._on_cpu:
-            return 0
-        return int(self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children))
-
-    cpu_time = cpu_time_total
-    device_time = device_time_total
-    cuda_time = device_time_total
-    cuda_time_total = device_time_total
-    self_cuda_time_total = self_device_time_total
 
     def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
         return _bare_event, (), {name: getattr(self, name) for name in _FIELDS}
@@ -451,16 +341,7 @@ class FunctionEvent(TimeTexts, Row):
         )
 
 
-# What FunctionEvent() takes by name, with torch's defaults.
-_DEFAULTS: Dict[str, Any] = dict(
-    overload_name=None, fwd_thread=None, input_shapes=None, stack=None, scope=0, use_device=None, cpu_memory_usage=0,
-    device_memory_usage=0, is_async=False, is_remote=False, sequence_nr=-1, node_id=-1, device_type=None,
-    device_index=0, device_resource_id=None, is_legacy=False, flops=None, trace_name=None, concrete_inputs=None,
-    kwinputs=None, is_user_annotation=False, is_python_function=False, activity_type=None, external_id=0,
-    linked_correlation_id=0, structured_input_shapes=None, structured_input_strides=None, input_dtypes=None, python_id=-1,
-    python_parent_id=-1, python_module_id=-1, event_metadata=None, kernels=[], cpu_children=[], cpu_parent=None, args={},
-)  # fmt: skip
-_FIELDS = ("id", "name", "thread", "time_range", *_DEFAULTS)
+_FIELDS = ("id", "name", "thread", "time_range", *FIELD_DEFAULTS)
 
 
 def _bare_event() -> FunctionEvent:

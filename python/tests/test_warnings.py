@@ -10,7 +10,7 @@ import pytest
 
 import lanescope
 import lanescope.profiler as module
-from lanescope import ProfilerActivity, profile, record_function, schedule
+from lanescope import ProfilerActivity, _activities, _core, _stacks, _torch, profile, record_function, schedule
 
 HERE = __file__
 CPU = [ProfilerActivity.CPU]
@@ -103,16 +103,16 @@ def test_what_cannot_be_recorded_points_at_the_program(monkeypatch):
     def without_cupti():
         profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
 
-    monkeypatch.setattr(module._activities, "cupti_library", lambda: "")
+    monkeypatch.setattr(_activities, "cupti_library", lambda: "")
     message, line = caught(without_cupti)
     assert "built without CUPTI" in message and line == line_of(without_cupti) + 1
 
 
 @pytest.mark.parametrize("way", ["start", "with", "step", "prepare_trace"])
 def test_a_missing_observer_is_reported_on_stderr_once(monkeypatch, capsys, way):
-    monkeypatch.setattr(module._torch, "loaded_torch", lambda: module)
-    monkeypatch.setattr(module._torch, "ensure_observer", lambda: "no compiler")
-    monkeypatch.setattr(module._torch, "_reported_no_operators", False)
+    monkeypatch.setattr(_torch, "loaded_torch", lambda: module)
+    monkeypatch.setattr(_torch, "ensure_observer", lambda: "no compiler")
+    monkeypatch.setattr(_torch, "_reported_no_operators", False)
 
     def program():
         prof = profile(activities=CPU, schedule=lambda step: step and 2)
@@ -130,7 +130,7 @@ def test_a_missing_observer_is_reported_on_stderr_once(monkeypatch, capsys, way)
 
 
 def test_stacks_that_cannot_be_recorded_point_at_the_program(monkeypatch):
-    monkeypatch.setattr(module._stacks, "start", lambda: "not here")
+    monkeypatch.setattr(_stacks, "start", lambda: "not here")
 
     def program():
         prof = profile(activities=CPU, with_stack=True)
@@ -142,12 +142,12 @@ def test_stacks_that_cannot_be_recorded_point_at_the_program(monkeypatch):
 
 
 def test_one_side_alone_points_at_the_program(monkeypatch):
-    monkeypatch.setattr(module._activities, "has_gpu", lambda: True)
-    monkeypatch.setattr(module._activities, "cupti_library", lambda: "there")
+    monkeypatch.setattr(_activities, "has_gpu", lambda: True)
+    monkeypatch.setattr(_activities, "cupti_library", lambda: "there")
 
     def program():
         prof = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
-        prof._core, prof._running = module._core, True
+        prof._core, prof._running = _core, True
         try:
             prof.toggle_collection_dynamic(False, CPU)
         finally:
