@@ -201,7 +201,7 @@ def _with_lanescope(row: Compared) -> str:
 def _versions(python: str) -> str:
     code = "import sys, torch, lanescope; print(f'Python {sys.version.split()[0]}, torch {torch.__version__}, CUDA ' + ('available' if torch.cuda.is_available() else 'not available'))"
     out = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
-    return f"{out}, {platform.system()} {platform.machine()}"
+    return f"{out}, {platform.system()} {platform.machine()}, {time.strftime('%-d %B %Y')}"
 
 
 def main() -> int:
