@@ -9,6 +9,7 @@
 #include "lanescope/cli/save_tables.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/format/formats.h"
 
 namespace lanescope::cli {
@@ -16,6 +17,7 @@ namespace {
 
 struct ConvertFlags {
   std::string in, out, named_out, tool;  // named_out: of -o
+  PartFlags part;
   bool force = false;
 };
 
@@ -73,9 +75,10 @@ int run_convert(const ConvertFlags& flags, Output& output) {
   const format::TraceFormat* const written = format::find_format_by_ending(*target);
   const bool is_json = !other && (!written || written->name == "kineto-json");
   const bool is_for_perfetto = flags.tool == "perfetto";
-  if (is_json && !is_for_perfetto && format && format->read_pieces)
+  if (is_json && !is_for_perfetto && !flags.part.is_given() && format && format->read_pieces)
     return convert_recording(*in, *target, output);
-  std::optional<Trace> trace = open_trace(*in, output, &code);
+  std::optional<Trace> trace =
+      open_part(*in, flags.part, "convert", view::Edges::kWhole, output, &code);
   if (!trace) return code;
   if (other) return save_other(*other, std::move(*trace), *target, output);
   format::WriteOptions options;
@@ -100,6 +103,7 @@ void add_convert_command(CommandLine& line) {
   command.choice_flag("--for", &flags->tool, {"perfetto"},
                       "move slices that overlap others without nesting to tracks of their own; "
                       "Perfetto drops them from JSON");
+  add_part_flags(command, &flags->part);
   command.switch_flag("--force", &flags->force, "overwrite OUT");
   command.epilogue(R"(Endings of OUT:
   .json .json.gz .json.zst   clean Kineto JSON: sorted, escaped, only whole arrows
@@ -113,6 +117,7 @@ Examples:
   lanescope convert trace.json.zst - | head -c 300
   lanescope convert trace.json.gz -o trace.pftrace       then open it at https://ui.perfetto.dev
   lanescope convert trace.json.gz clean.json.gz --for perfetto
+  lanescope convert trace.json.gz part.json.gz --window 1.2s..1.5s
   lanescope convert trace.json.gz -o trace.sqlite && sqlite3 trace.sqlite "SELECT count(*) FROM kernel"
 
 Standard error lists what the input had lost. OUT appears only when it is complete.

@@ -10,6 +10,7 @@
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/explain/predicted_gains.h"
 #include "lanescope/explain/questions.h"
 #include "lanescope/explain/run_rules.h"
@@ -22,6 +23,7 @@ namespace lanescope::cli {
 namespace {
 
 struct ExplainFlags {
+  PartFlags part;
   std::string path;
   std::optional<std::int64_t> step;
   std::string question, off, html;
@@ -82,6 +84,8 @@ void write_screen(const ExplainFlags& flags, const explain::Facts& facts,
   if (output.terminal_width() > 0)
     options.width = static_cast<std::size_t>(output.terminal_width());
   options.full_hint = "lanescope explain --full " + flags.path;
+  if (flags.step) options.full_hint += fmt::format(" --step {}", *flags.step);
+  if (!flags.part.window.empty()) options.full_hint += " --window " + flags.part.window;
   output.write_styled(report::explanation_screen(facts, explanation, options));
 }
 
@@ -106,7 +110,8 @@ int run_explain(const ExplainFlags& flags, Output& output) {
     return kUsage;
   }
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "explain", view::Edges::kCut, output, &code);
   if (!trace) return code;
 
   RecordFunction stage("explain: facts");
@@ -144,8 +149,10 @@ void add_explain_command(CommandLine& line) {
   Command command = line.command("explain", "what bounds a step, and what to change first");
   const auto flags = std::make_shared<ExplainFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile})->required(false);
-  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "explain this ProfilerStep only (default: all but the first)");
+  CLI::Option* const step =
+      command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
+                          "explain this ProfilerStep only (default: all but the first)");
+  add_window_flag(command, &flags->part, step);
   command.text_flag("--question", &flags->question, "ID,...",
                     "run only these rules (--list names them), or a question in words",
                     {Completes::kWords, rule_ids()});

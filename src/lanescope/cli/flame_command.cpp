@@ -7,12 +7,14 @@
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/save_trace.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/report/flame_text.h"
 
 namespace lanescope::cli {
 namespace {
 
 struct FlameFlags {
+  PartFlags part;
   std::string path, speedscope, svg;
   std::optional<std::int64_t> thread, step;
   bool gpu_idle = false, calls = false, force = false;
@@ -34,7 +36,8 @@ int run_flame(const FlameFlags& flags, Output& output) {
     }
   }
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "flame", view::Edges::kCut, output, &code);
   if (!trace) return code;
   analysis::FlameOptions options;
   if (flags.calls) options.source = analysis::FlameSource::kCalls;
@@ -67,7 +70,9 @@ void add_flame_command(CommandLine& line) {
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
   command.switch_flag("--gpu-idle", &flags->gpu_idle,
                       "only while no GPU ran anything, between the first and the last GPU work");
-  command.number_flag("--step", &flags->step, 0, kMost, "only inside the step with this number");
+  CLI::Option* const step = command.number_flag("--step", &flags->step, 0, kMost,
+                                                "only inside the step with this number");
+  add_window_flag(command, &flags->part, step);
   command.number_flag("--thread", &flags->thread, 0, kMost, "only this thread (its OS number)");
   command.switch_flag("--calls", &flags->calls,
                       "recorded calls (--stack, with_stack), also where the trace has samples");

@@ -15,6 +15,7 @@
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/sql_prompt.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/model/table_schema.h"
 #include "lanescope/sql/database.h"
 #include "lanescope/sql/result_text.h"
@@ -28,6 +29,7 @@ constexpr std::size_t kMostQueryFile = 1 << 20;
 
 struct SqlFlags {
   std::string path, query, file, timeout, memory;
+  PartFlags part;
   std::optional<std::int64_t> row_limit;
   std::optional<int> width = 80;
   bool csv = false, json = false;
@@ -224,7 +226,8 @@ int run_sql(const SqlFlags& flags, Output& output) {
     return kUsage;
   }
   int code = kOk;
-  std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "sql", view::Edges::kCut, output, &code);
   if (!trace) return code;
   const auto database = sql::Database::open(std::make_shared<const Trace>(*std::move(trace)));
   if (!database) {
@@ -252,6 +255,7 @@ void add_sql_command(CommandLine& line) {
       "QUERY", flags->query,
       "SQL, or .tables, or .schema TABLE; without it, --file or standard input "
       "has it, and a terminal gets a prompt");
+  add_part_flags(command, &flags->part);
   command.text_flag("--file", &flags->file, "FILE", "read the SQL from this file",
                     {Completes::kFile});
   command.number_flag("--row-limit", &flags->row_limit, 0, std::numeric_limits<std::int64_t>::max(),

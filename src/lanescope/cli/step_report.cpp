@@ -5,6 +5,7 @@
 
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/record/range.h"
 
 namespace lanescope::cli {
@@ -12,13 +13,15 @@ namespace {
 
 struct StepReportFlags {
   std::string path;
+  PartFlags part;
   std::optional<std::int64_t> step, rows;
   bool json = false;
 };
 
 int run_step_report(const StepReport& report, const StepReportFlags& flags, Output& output) {
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, report.name, view::Edges::kCut, output, &code);
   if (!trace) return code;
   RecordFunction stage(report.name);
   const Result<explain::Facts> facts = explain::gather_facts(*trace, {.step = flags.step});
@@ -37,8 +40,10 @@ void add_step_report(CommandLine& line, const StepReport& report) {
   Command command = line.command(report.name, report.summary);
   const auto flags = std::make_shared<StepReportFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "use only this ProfilerStep (default: all but the first)");
+  CLI::Option* const step =
+      command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
+                          "use only this ProfilerStep (default: all but the first)");
+  add_window_flag(command, &flags->part, step);
   command.number_flag("--rows", &flags->rows, 1, 1'000'000, "rows of the table (default: 20)");
   command.switch_flag("--json", &flags->json, "JSON: docs/formats/json_output.md");
   command.epilogue(report.epilogue);

@@ -10,6 +10,7 @@
 #include "lanescope/cli/open_trace.h"
 #include "lanescope/cli/table_text.h"
 #include "lanescope/cli/text.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/key_averages_table.h"
 
@@ -20,6 +21,7 @@ constexpr std::int64_t kMostTableRows = 1'000'000'000;
 
 struct TableFlags {
   std::string path;
+  PartFlags part;
   std::string style = "lanescope";
   std::string sort_by;
   std::string time_unit;
@@ -93,7 +95,8 @@ int run_table(const TableFlags& flags, Output& output) {
     return kUsage;
   }
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "table", view::Edges::kCut, output, &code);
   if (!trace) return code;
 
   analysis::KeyAveragesOptions grouping;
@@ -135,6 +138,7 @@ void add_table_command(CommandLine& line) {
       line.command("table", "where the time went: one row per operator, annotation and kernel");
   const auto flags = std::make_shared<TableFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
+  add_part_flags(command, &flags->part);
   command.choice_flag("--style", &flags->style, {"torch", "lanescope"},
                       "torch: the text of key_averages().table(), bugs included; lanescope: the "
                       "same columns with the bugs fixed and named under the table (default)");

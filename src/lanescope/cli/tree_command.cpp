@@ -4,6 +4,7 @@
 #include "lanescope/analysis/dispatch_tree.h"
 #include "lanescope/cli/command_line.h"
 #include "lanescope/cli/open_trace.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/record/range.h"
 #include "lanescope/report/dispatch_tree_text.h"
 
@@ -14,6 +15,7 @@ namespace {
 constexpr int kWholeNames = 100'000;
 
 struct TreeFlags {
+  PartFlags part;
   std::string path, op;
   std::optional<std::int64_t> step, depth, row_limit;
   bool stacks = false, json = false;
@@ -21,7 +23,8 @@ struct TreeFlags {
 
 int run_tree(const TreeFlags& flags, Output& output) {
   int code = kOk;
-  const std::optional<Trace> trace = open_trace(flags.path, output, &code);
+  const std::optional<Trace> trace =
+      open_part(flags.path, flags.part, "tree", view::Edges::kCut, output, &code);
   if (!trace) return code;
   analysis::DispatchTreeOptions options;
   options.step = flags.step;
@@ -53,8 +56,9 @@ void add_tree_command(CommandLine& line) {
       line.command("tree", "which operator launched which kernel, and when: the dispatch chain");
   const auto flags = std::make_shared<TreeFlags>();
   command.argument("TRACE", &flags->path, kTraceArgument, {Completes::kFile});
-  command.number_flag("--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(),
-                      "only ProfilerStep#N");
+  CLI::Option* const step = command.number_flag(
+      "--step", &flags->step, 0, std::numeric_limits<std::int64_t>::max(), "only ProfilerStep#N");
+  add_window_flag(command, &flags->part, step);
   command.text_flag("--op", &flags->op, "NAME",
                     "only below operators or annotations of this name, such as aten::mm");
   command.number_flag("--depth", &flags->depth, 1, 256, "levels shown (default 64)");

@@ -19,13 +19,13 @@
 #include "lanescope/record/range.h"
 #if LANESCOPE_HAS_VIEW
 #include "lanescope/cli/follow_trace.h"
+#include "lanescope/cli/trace_part.h"
 #include "lanescope/format/kineto_json/write_kineto_json.h"
 #include "lanescope/server/assets.h"
 #include "lanescope/server/http_server.h"
 #include "lanescope/server/perfetto_server.h"
 #include "lanescope/server/saved_page.h"
 #include "lanescope/view/crop_trace.h"
-#include "lanescope/view/search.h"
 #endif
 
 namespace lanescope::cli {
@@ -134,52 +134,16 @@ void end_on_signals() {
 
 bool is_ending() { return ending.load(std::memory_order_relaxed); }
 
-// "A..B", each a time since the start of the trace: "10ms..12.5ms".
-Result<server::Span> parse_window(const server::TraceState& state, const std::string& text) {
-  const std::size_t dots = text.find("..");
-  std::optional<std::int64_t> from, to;
-  if (dots != std::string::npos) {
-    from = view::parse_length_ns(std::string_view(text).substr(0, dots));
-    to = view::parse_length_ns(std::string_view(text).substr(dots + 2));
-  }
-  if (!from || !to || *from >= *to)
-    return Error{Errc::kInvalidArgument,
-                 fmt::format("--window expects two times since the start of the trace, such as "
-                             "10ms..12.5ms; found '{}'",
-                             text)};
-  const std::int64_t origin = state.lanes().origin_ns();
-  return server::Span{origin + *from, origin + *to, false};
-}
-
-// The CPU's range of a step and its time on the device.
-Result<server::Span> span_of_step(const server::TraceState& state, std::int64_t number) {
-  const explain::Facts& facts = state.facts();
-  for (std::size_t i = 0; i < facts.steps.steps.size(); ++i) {
-    const auto& step = facts.steps.steps[i];
-    if (step.number != number) continue;
-    const analysis::Window device = facts.step_window(i);
-    return server::Span{std::min(step.cpu_start_ns, device.start_ns),
-                        std::max(step.cpu_end_ns, device.end_ns) + 1, false};
-  }
-  if (!facts.steps.marked)
-    return Error{Errc::kInvalidArgument, "--step: the trace marks no steps; use --window"};
-  const auto name = [](const std::optional<std::int64_t>& each) {
-    return each ? fmt::format("{}", *each) : std::string("?");
-  };
-  return Error{Errc::kInvalidArgument,
-               fmt::format("--step: expected a step of the trace, {} to {}; found {}",
-                           name(facts.steps.steps.front().number),
-                           name(facts.steps.steps.back().number), number)};
-}
-
 // Nothing: no range was asked for.
 Result<std::optional<server::Span>> asked_span(const ViewFlags& flags,
                                                const server::TraceState& state) {
   if (flags.window.empty() && !flags.step) return std::optional<server::Span>();
-  const Result<server::Span> span =
-      flags.step ? span_of_step(state, *flags.step) : parse_window(state, flags.window);
-  if (!span) return span.error();
-  return std::optional(*span);
+  LANESCOPE_TRY(const std::optional<TraceWindow> window, parse_window(flags.window));
+  const std::int64_t origin = state.lanes().origin_ns();
+  if (window)
+    return std::optional(server::Span{origin + window->start_ns, origin + window->end_ns, false});
+  LANESCOPE_TRY(const TraceWindow step, window_of_step(state.facts(), *flags.step));
+  return std::optional(server::Span{step.start_ns, step.end_ns, false});
 }
 
 int save_page(const ViewFlags& flags, const server::TraceState& state,
@@ -203,12 +167,13 @@ int hand_to_perfetto(const ViewFlags& flags, const server::TraceState& state,
                      const std::optional<server::Span>& asked, Output& output) {
   std::string json;
   if (asked) {
-    const Result<Trace> part = view::crop_trace(state.trace(), asked->start_ns, asked->end_ns);
+    const auto part =
+        view::crop_trace(state.trace(), asked->start_ns, asked->end_ns, view::Edges::kWhole);
     if (!part) {
       output.complain("view: " + message_of(part.error()));
       return kFailed;
     }
-    json = format::kineto_json_text(*part);
+    json = format::kineto_json_text(part->trace);
   } else {
     json = format::kineto_json_text(state.trace());
   }

@@ -284,9 +284,10 @@ Answer perfetto_answer(const TraceState& state, const Request& request) {
   const auto span = span_of(state, request);
   if (!span) return span.error();
   if (span->is_whole) return format::kineto_json_text(state.trace());
-  const Result<Trace> part = view::crop_trace(state.trace(), span->start_ns, span->end_ns);
+  const auto part =
+      view::crop_trace(state.trace(), span->start_ns, span->end_ns, view::Edges::kWhole);
   if (!part) return part.error();
-  return format::kineto_json_text(*part);
+  return format::kineto_json_text(part->trace);
 }
 
 }  // namespace lanescope::server

@@ -1,7 +1,9 @@
 #include "lanescope/view/crop_trace.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "lanescope/model/trace_builder.h"
 #include "lanescope/model/trace_copier.h"
@@ -11,20 +13,25 @@ namespace {
 
 class Cropper {
  public:
-  Cropper(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns)
-      : trace_(trace), start_ns_(start_ns), end_ns_(end_ns) {}
+  Cropper(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns, Edges edges)
+      : trace_(trace), start_ns_(start_ns), end_ns_(end_ns), edges_(edges) {}
 
-  Result<Trace> run() {
+  Result<CroppedTrace> run() {
     builder_.set_base_time_ns(trace_.base_time_ns());
-    builder_.set_window(std::max(start_ns_, trace_.window_start_ns()),
-                        std::min(end_ns_, trace_.window_end_ns()));
+    const std::int64_t first = std::max(start_ns_, trace_.window_start_ns());
+    const std::int64_t last = std::min(end_ns_, trace_.window_end_ns());
+    if (first <= last)
+      builder_.set_window(first, last);
+    else  // the capture window ends before, or begins after
+      builder_.set_window(start_ns_, end_ns_);
     for (const Metadata& each : trace_.metadata())
       builder_.add_metadata(trace_.text(each.key), trace_.text(each.json));
     for (const StringId event : trace_.other_metadata_events())
       builder_.add_metadata_event(copier_.copy(event));
     for (std::uint32_t i = 0; i < trace_.processes().size(); ++i)
       copier_.copy_process(ProcessId{i});
-    add_slices();
+    for (const Step& step : trace_.steps()) number_of_step_[raw(step.slice)] = step.number;
+    for (const Track& track : trace_.tracks()) add_slices(track);
     add_instants();
     const auto& counters = trace_.counters();
     for (std::size_t i = 0; i < counters.size(); ++i)
@@ -32,38 +39,63 @@ class Cropper {
         builder_.add_counter(copier_.track(counters.track[i]), counters.time_ns[i],
                              counters.value[i]);
     for (const Flow& flow : trace_.flows()) add_flow(flow);
-    return std::move(builder_).finish();
+    CroppedTrace cropped;
+    cropped.crossing = crossing_;
+    LANESCOPE_TRY(const Trace part, std::move(builder_).finish());
+    TraceColumns columns = part.columns();  // shares the memory
+    columns.values.stats = trace_.import_stats();
+    cropped.trace = Trace::from_columns(std::move(columns));
+    return cropped;
   }
 
  private:
   bool is_inside(std::int64_t time_ns) const { return time_ns >= start_ns_ && time_ns < end_ns_; }
-  void add_slices() {
-    const auto& slices = trace_.slices();
-    std::unordered_map<std::uint32_t, std::int64_t> number_of_step;  // by slice
-    for (const Step& step : trace_.steps()) number_of_step[raw(step.slice)] = step.number;
-    std::uint32_t row = 0;
-    for (std::uint32_t i = 0; i < slices.size(); ++i) {
-      const SliceId slice{i};
-      const bool touches =
-          trace_.start_ns(slice) < end_ns_ &&
-          (trace_.start_ns(slice) >= start_ns_ || trace_.end_ns(slice) > start_ns_);
-      if (!touches) continue;
-      builder_.add_slice(copier_.track(slices.track[i]), copier_.copy(slices.category[i]),
-                         copier_.copy(slices.name[i]), slices.start_ns[i], slices.dur_ns[i],
-                         copier_.copy(slices.args[i]));
-      if (const auto step = number_of_step.find(i); step != number_of_step.end())
-        builder_.add_step(step->second, row);
-      ++row;
+
+  // The slices of a track are in order of their starts.
+  void add_slices(const Track& track) {
+    const auto& starts = trace_.slices().start_ns;
+    const auto begin = starts.begin() + track.first_slice, end = begin + track.slice_count;
+    const auto first_inside = std::lower_bound(begin, end, start_ns_);
+    const auto last = std::lower_bound(first_inside, end, end_ns_);
+    for (auto at = begin; at != last; ++at) {
+      const SliceId slice{static_cast<std::uint32_t>(at - starts.begin())};
+      if (at >= first_inside || trace_.end_ns(slice) > start_ns_) add_slice(slice);
     }
+  }
+
+  void add_slice(SliceId slice) {
+    const auto& slices = trace_.slices();
+    const std::uint32_t i = raw(slice);
+    std::int64_t start = trace_.start_ns(slice), end = trace_.end_ns(slice);
+    const bool crosses = start < start_ns_ || end > end_ns_;
+    if (crosses) ++crossing_;
+    if (edges_ == Edges::kCut) {
+      start = std::max(start, start_ns_);
+      end = std::min(end, end_ns_);
+    }
+    builder_.skip_event();
+    builder_.add_slice_at(slices.event_index[i], copier_.track(slices.track[i]),
+                          copier_.copy(slices.category[i]), copier_.copy(slices.name[i]), start,
+                          end - start, copier_.copy(slices.args[i]));
+    const auto step = number_of_step_.find(i);
+    if (step != number_of_step_.end() && (!crosses || edges_ == Edges::kWhole))
+      builder_.add_step(step->second, row_);
+    ++row_;
   }
 
   void add_instants() {
     const auto& instants = trace_.instants();
-    for (std::size_t i = 0; i < instants.size(); ++i)
-      if (is_inside(instants.time_ns[i]))
-        builder_.add_instant(copier_.track(instants.track[i]), copier_.copy(instants.category[i]),
-                             copier_.copy(instants.name[i]), instants.time_ns[i], instants.scope[i],
-                             copier_.copy(instants.args[i]));
+    const auto& times = instants.time_ns;
+    const auto first = std::lower_bound(times.begin(), times.end(), start_ns_);
+    const auto last = std::lower_bound(first, times.end(), end_ns_);
+    for (auto at = first; at != last; ++at) {
+      const auto i = static_cast<std::size_t>(at - times.begin());
+      builder_.skip_event();
+      builder_.add_instant_at(instants.event_index[i], copier_.track(instants.track[i]),
+                              copier_.copy(instants.category[i]), copier_.copy(instants.name[i]),
+                              instants.time_ns[i], instants.scope[i],
+                              copier_.copy(instants.args[i]));
+    }
   }
 
   void add_flow(const Flow& flow) {
@@ -79,14 +111,43 @@ class Cropper {
 
   const Trace& trace_;
   std::int64_t start_ns_, end_ns_;
+  Edges edges_;
+  std::unordered_map<std::uint32_t, std::int64_t> number_of_step_;  // by slice
+  std::uint32_t row_ = 0;
+  std::uint64_t crossing_ = 0;
   TraceBuilder builder_;
   TraceCopier copier_{trace_, builder_};
 };
 
 }  // namespace
 
-Result<Trace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns) {
-  return Cropper(trace, start_ns, end_ns).run();
+Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
+                                Edges edges) {
+  return Cropper(trace, start_ns, end_ns, edges).run();
+}
+
+std::int64_t trace_origin_ns(const Trace& trace) {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
+  for (const Track& track : trace.tracks())
+    if (track.slice_count > 0) first = std::min(first, trace.slices().start_ns[track.first_slice]);
+  for (const std::int64_t time : trace.counters().time_ns) first = std::min(first, time);
+  const StringId memory = trace.strings().find("[memory]");
+  const auto& instants = trace.instants();
+  for (std::size_t i = 0; i < instants.size(); ++i)
+    if (instants.name[i] == memory) {
+      first = std::min(first, instants.time_ns[i]);
+      break;
+    }
+  return first == std::numeric_limits<std::int64_t>::max() ? 0 : first;
+}
+
+std::int64_t trace_end_ns(const Trace& trace) {
+  std::int64_t last = trace_origin_ns(trace);
+  const auto& slices = trace.slices();
+  for (std::size_t i = 0; i < slices.size(); ++i)
+    last = std::max(last, slices.start_ns[i] + slices.dur_ns[i]);
+  for (const std::int64_t time : trace.counters().time_ns) last = std::max(last, time);
+  return last;
 }
 
 }  // namespace lanescope::view

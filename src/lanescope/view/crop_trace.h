@@ -1,4 +1,5 @@
-// A part of a trace as a trace of its own, for tools that cannot open all of it.
+// A part of a trace as a trace of its own: for questions about one piece of time, and for tools that
+// cannot open all of it. Defined in docs/definitions/reading.md#a-part-of-a-trace.
 #pragma once
 #include <cstdint>
 
@@ -7,8 +8,28 @@
 
 namespace lanescope::view {
 
-// Slices that touch [start_ns, end_ns), whole; instants and counter values in it; arrows with both
-// ends in it; all metadata. Times stay as they are. O(n). kLimit: as TraceBuilder::finish().
-Result<Trace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns);
+// Of slices that reach beyond an end of the window.
+enum class Edges : std::uint8_t {
+  kWhole,  // they are whole: for pictures and for other tools
+  kCut,    // only their part within the window counts: for numbers
+};
+
+struct CroppedTrace {
+  Trace trace;
+  std::uint64_t crossing = 0;  // slices that reach beyond an end of the window
+};
+
+// Slices that touch [start_ns, end_ns); instants and counter values in it; arrows with both ends in
+// it; steps that are not cut; all metadata and import issues. Times stay as they are, and so do
+// places in the file. Of slices outside it reads only starts, and before the window lengths.
+// kLimit: as TraceBuilder::finish().
+Result<CroppedTrace> crop_trace(const Trace& trace, std::int64_t start_ns, std::int64_t end_ns,
+                                Edges edges);
+
+// Where times that people type begin: the first slice, counter value or [memory] event. 0: there is
+// none of these. O(tracks + counters).
+std::int64_t trace_origin_ns(const Trace& trace);
+// The last end of a slice or time of a counter value; trace_origin_ns() if there is none. O(slices).
+std::int64_t trace_end_ns(const Trace& trace);
 
 }  // namespace lanescope::view

@@ -1,0 +1,134 @@
+"""`--window` and `--step`: the part of a trace that commands read, compared with plain json."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from conftest import SOURCE
+
+TRACE = SOURCE / "tests" / "data" / "h200_64_bf16_warm_eager" / "trace.json"
+
+
+def to_ns(number: str) -> int:
+    whole, _, fraction = str(number).partition(".")
+    return int(whole) * 1000 + int((fraction + "000")[:3])
+
+
+def slices(path: pathlib.Path):
+    """(name, category, start, end) of every complete event."""
+    events = json.loads(path.read_text(), parse_float=str, parse_int=str)["traceEvents"]
+    found = []
+    for event in events:
+        if event.get("ph") == "X" and "dur" in event:
+            start = to_ns(event["ts"])
+            found.append((event["name"], event.get("cat", ""), start, start + to_ns(event["dur"])))
+    return found
+
+
+ALL = slices(TRACE)
+ORIGIN = min(start for _, _, start, _ in ALL)
+END = max(end for _, _, _, end in ALL)
+MIDDLE = (ORIGIN + END) // 2
+FIRST, LAST = MIDDLE - (END - ORIGIN) // 5, MIDDLE + (END - ORIGIN) // 7
+WINDOW = f"{FIRST - ORIGIN}ns..{LAST - ORIGIN}ns"
+
+
+def inside():
+    for name, category, start, end in ALL:
+        if start < LAST and (start >= FIRST or end > FIRST):
+            yield name, category, max(start, FIRST), min(end, LAST)
+
+
+def rows_of(text: str):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def test_sql_sees_the_slices_that_touch_the_window_and_cuts_them(run):
+    ran = run("sql", TRACE, "SELECT name, category, ts, dur FROM slice", "--window", WINDOW, "--csv")
+    assert ran.code == 0, ran.err
+    base = {}
+    found = sorted((row["name"], row["category"], int(row["dur"])) for row in rows_of(ran.out))
+    assert found == sorted((name, category, end - start) for name, category, start, end in inside())
+    assert len(found) > 10
+
+
+def test_the_line_about_cut_slices_counts_them(run):
+    crossing = sum(1 for _, _, start, end in ALL if start < LAST and (start >= FIRST or end > FIRST) and (start < FIRST or end > LAST))
+    assert crossing > 0
+    ran = run("table", TRACE, "--window", WINDOW)
+    assert f"({crossing} of {len(list(inside()))} slices reach beyond the part; only what is within it counts.)" in ran.err
+
+
+def test_the_table_adds_up_what_is_in_the_window(run):
+    ran = run("table", TRACE, "--window", WINDOW, "--json")
+    assert ran.code == 0, ran.err
+    calls = [each for each in inside() if each[0] == "aten::matmul" and each[1] == "cpu_op"]
+    rows = [row for row in json.loads(ran.out)["rows"] if row["name"] == "aten::matmul"]
+    assert len(rows) == 1 and rows[0]["count"] == len(calls)
+    assert rows[0]["cpu_time_total_ns"] == sum(end - start for _, _, start, end in calls)
+
+
+def test_convert_writes_whole_slices(run, tmp_path):
+    out = tmp_path / "part.json"
+    assert run("convert", TRACE, out, "--window", WINDOW).code == 0
+    expected = sorted((name, category, end - start) for name, category, start, end in ALL if start < LAST and (start >= FIRST or end > FIRST))
+    assert sorted((name, category, end - start) for name, category, start, end in slices(out)) == expected
+
+
+def test_an_index_changes_nothing(run, tmp_path):
+    trace = tmp_path / "trace.json"
+    shutil.copy(TRACE, trace)
+    for command in (["table", "--json"], ["sql", "SELECT * FROM slice", "--csv"], ["kernels", "--json"]):
+        question = [command[0], str(trace), *command[1:], "--window", WINDOW]
+        (tmp_path / "trace.json.lanescope").unlink(missing_ok=True)
+        plain = run(*question)
+        assert run("index", trace).code == 0
+        indexed = run(*question)
+        assert plain.code == indexed.code == 0, plain.err
+        assert indexed.out == plain.out
+
+
+def test_a_step_is_its_range_and_its_time_on_the_device(run):
+    step = next(each for each in ALL if each[0] == "ProfilerStep#3" and each[1] == "user_annotation")
+    ran = run("sql", TRACE, "SELECT name, dur FROM slice WHERE name = 'ProfilerStep#3' AND category = 'user_annotation'", "--step", "3", "--csv")
+    assert ran.code == 0, ran.err
+    assert [int(row["dur"]) for row in rows_of(ran.out)] == [step[3] - step[2]]
+    table = run("table", TRACE, "--step", "3", "--json")
+    assert any(row["name"] == "aten::mm" for row in json.loads(table.out)["rows"])
+
+
+@pytest.mark.parametrize("command", ["table", "tree", "explain", "kernels", "roofline", "flame"])
+def test_a_wrong_window_is_one_line(run, command):
+    for window in ("5", "5ms..", "9ms..2ms", "a..b", "1ms..1ms"):
+        ran = run(command, TRACE, "--window", window)
+        assert ran.code == 2
+        assert "--window expects two times since the start of the trace" in ran.complaint()
+        assert window in ran.complaint()
+
+
+def test_a_window_beyond_the_trace_says_how_long_the_trace_is(run):
+    ran = run("table", TRACE, "--window", "100s..200s")
+    assert ran.code == 2
+    assert "expected --window to show something; the trace is" in ran.complaint()
+
+
+def test_a_step_that_is_not_there(run):
+    ran = run("table", TRACE, "--step", "999")
+    assert ran.code == 2
+    assert "--step: expected a step of the trace" in ran.complaint()
+
+
+def test_step_and_window_exclude_each_other(run):
+    assert run("tree", TRACE, "--step", "3", "--window", WINDOW).code == 2
+
+
+@pytest.mark.parametrize("command", ["explain", "kernels", "roofline", "tree"])
+def test_commands_with_steps_of_their_own_take_a_window(run, command):
+    ran = run(command, TRACE, "--window", WINDOW)
+    assert ran.code == 0, ran.err
+    assert ran.out
