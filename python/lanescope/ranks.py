@@ -19,7 +19,7 @@ Path = Union[str, "os.PathLike[str]"]
 class JobVerdict:
     """What holds the job up. Times are nanoseconds a step; docs/definitions/ranks.md#verdict."""
 
-    kind: str  # "straggler", "rotating", "uneven", "balanced", "unknown"
+    kind: str  # "straggler", "rotating", "uneven", "pipeline", "balanced", "unknown"
     text: str
     ranks: List[int]
     late_ns: int

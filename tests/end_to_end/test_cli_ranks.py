@@ -416,3 +416,22 @@ def test_damaged_dumps_end_in_an_answer_or_a_message(run, tmp_path):
             assert ran.code in (0, 2), (ran.code, ran.err)
             if ran.code == 0:
                 json.loads(ran.out)
+
+
+TWO_GPUS = DATA / "two_h100"
+
+
+# From the kernels alone: durations of the n-th send-receive kernel of both ranks, minus the shorter one, a step.
+@pytest.mark.parametrize("name,late_ns,late_ranks", [("pipeline", 9.27e6, []), ("pipeline_slow_stage", 25.8e6, [1])])
+def test_stages_that_wait_for_each_other_are_a_verdict(run, name, late_ns, late_ranks):
+    verdict = job_of(run, TWO_GPUS / name)["verdict"]
+    assert verdict["kind"] == "pipeline" and verdict["ranks"] == late_ranks
+    assert verdict["late_ns"] == pytest.approx(late_ns, rel=0.01)
+    assert verdict["pipeline"]["stages"] == 2 and verdict["pipeline"]["micro_batches"] == 4
+    assert verdict["pipeline"]["least_ratio"] == pytest.approx(0.2)
+
+
+# 9 % of a step.
+def test_a_pipeline_with_many_micro_batches_gets_no_verdict(run):
+    verdict = job_of(run, TWO_GPUS / "pipeline_many")["verdict"]
+    assert verdict["kind"] == "unknown" and "too small for one" in verdict["text"]

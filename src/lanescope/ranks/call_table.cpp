@@ -181,8 +181,10 @@ class Lists {
 
 CallShape shape_of(const CollectiveKind& kind) {
   const std::string name = lower(kind.name);
-  if (name == "send" || name == "isend") return CallShape::kSend;
-  if (name == "recv" || name == "irecv") return CallShape::kReceive;
+  for (const char* send : {"send", "isend", "gloo:send"})
+    if (name == send) return CallShape::kSend;
+  for (const char* receive : {"recv", "irecv", "gloo:recv"})
+    if (name == receive) return CallShape::kReceive;
   if (holds(name, "sendrecv") && !kind.has_metadata) return CallShape::kUnknown;
   for (const char* even : {"allreduce", "all_reduce", "allgather", "all_gather", "reducescatter",
                            "reduce_scatter", "barrier"})

@@ -37,12 +37,18 @@ void add(RankTimes& sum, const RankTimes& more) {
   sum.wait_ns += more.wait_ns;
   sum.exposed_wait_ns += more.exposed_wait_ns;
   sum.own_ns += more.own_ns;
+  sum.stage.first_ns += more.stage.first_ns;
+  sum.stage.between_ns += more.stage.between_ns;
+  sum.stage.last_ns += more.stage.last_ns;
+  sum.stage.receives += more.stage.receives;
 }
 
 void divide(RankTimes& sum, std::int64_t by) {
   for (std::int64_t* value : {&sum.wall_ns, &sum.compute_ns, &sum.exposed_ns, &sum.hidden_ns,
-                              &sum.copy_ns, &sum.wait_ns, &sum.exposed_wait_ns, &sum.own_ns})
+                              &sum.copy_ns, &sum.wait_ns, &sum.exposed_wait_ns, &sum.own_ns,
+                              &sum.stage.first_ns, &sum.stage.between_ns, &sum.stage.last_ns})
     *value /= by;
+  sum.stage.receives /= static_cast<std::uint64_t>(by);
   for (std::int64_t& idle : sum.idle) idle /= by;
 }
 
@@ -139,6 +145,7 @@ class JobMaker {
       RankTimes& times = step.times[found->second.second];
       times.wait_ns = wait.wait_ns;
       times.exposed_wait_ns = wait.exposed_wait_ns;
+      times.stage = wait.stage;
     }
   }
 
@@ -233,7 +240,7 @@ class JobMaker {
       remark(
           RemarkKind::kClock,
           fmt::format("no collective that all ranks wait in links {} {} with rank {}: the clocks "
-                      "cannot be compared, and waits are unknown",
+                      "cannot be compared, and waits in collectives are unknown",
                       unlinked.size() == 1 ? "rank" : "ranks", ranks_text(unlinked),
                       job_.numbers.front()));
     if (!wrong.empty())

@@ -57,6 +57,7 @@ struct RankTimes {
   std::array<std::int64_t, analysis::kIdleCauseCount> idle{};
   std::int64_t wait_ns = 0;          // for ranks that arrived later, hidden or not
   std::int64_t exposed_wait_ns = 0;  // the part of it in which the device computed nothing
+  StageWaits stage;                  // of exposed_wait_ns, what is in sends and receives
   std::int64_t own_ns = 0;           // wall_ns - exposed_ns: needs no clock but the rank's own
   std::int64_t idle_ns() const;
   std::int64_t cpu_idle_ns() const;  // the part of it in which the device waited for its CPU

@@ -225,7 +225,7 @@ std::span<const Measure> job_measures() { return kMeasures; }
 
 std::vector<std::string> job_verdict_names() {
   return {verdict_name(VerdictKind::kStraggler), verdict_name(VerdictKind::kRotating),
-          verdict_name(VerdictKind::kUneven)};
+          verdict_name(VerdictKind::kUneven), verdict_name(VerdictKind::kPipeline)};
 }
 
 JobBudgetReport check_job(const Job& job, const JobVerdict& verdict, const JobBudget& budget) {

@@ -16,6 +16,7 @@
 
 #include "lanescope/analysis/steps.h"
 #include "lanescope/ranks/job_notes.h"
+#include "lanescope/ranks/pipeline_waits.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -33,6 +34,10 @@ class Judge {
   explicit Judge(const Job& job) : job_(job) {}
 
   JobVerdict run() {
+    if (find_pipeline()) {
+      add_job_notes(job_, verdict_);
+      return std::move(verdict_);
+    }
     if (const std::string reason = unknown_because(); !reason.empty()) {
       verdict_.reason = reason;
       add_job_notes(job_, verdict_);
@@ -51,9 +56,34 @@ class Judge {
     if (job_.compared.size() < 2) return "no two ranks hold the same whole steps";
     if (job_.matching.waited_count == 0) return "no collective was found on more than one rank";
     for (const std::uint32_t rank : job_.compared)
-      if (!job_.clocks[rank].known || job_.clocks[rank].contradicts)
+      if ((!job_.clocks[rank].known || job_.clocks[rank].contradicts) && measure_pipeline(job_))
+        return fmt::format(
+            "waits for neighbouring stages are too small for one, and sends and "
+            "receives do not link the clock of rank {}",
+            job_.numbers[rank]);
+      else if (!job_.clocks[rank].known || job_.clocks[rank].contradicts)
         return fmt::format("the clock of rank {} could not be aligned", job_.numbers[rank]);
     return {};
+  }
+
+  // Before all others: stages differ by design, so a longer one is no straggler.
+  bool find_pipeline() {
+    if (job_.compared.size() < 2) return false;
+    const std::optional<PipelineWaits> pipeline = measure_pipeline(job_);
+    if (!pipeline || !is_pipeline_bubble(job_, *pipeline)) return false;
+    std::int64_t walls = 0;
+    for (const RankTimes& times : job_.times) walls += times.wall_ns;
+    verdict_.kind = VerdictKind::kPipeline;
+    verdict_.pipeline = *pipeline;
+    verdict_.step_ns = walls / static_cast<std::int64_t>(job_.times.size());
+    verdict_.late_ns = pipeline->waits.total_ns();
+    verdict_.threshold_ns = least_difference_ns(verdict_.step_ns);
+    verdict_.steps = verdict_.late_steps = job_.steady_count();
+    for (const std::uint32_t rank : job_.compared)
+      verdict_.on_cpu |= job_.ranks[rank].device_count == 0;
+    // What equal stages would still wait is not the longest one's doing.
+    if (pipeline->longer_ns * 2 > verdict_.late_ns) verdict_.ranks = {pipeline->longest_rank};
+    return true;
   }
 
   // Late ranks differ from others by more than this, or are not late.
@@ -306,6 +336,8 @@ const char* verdict_name(VerdictKind kind) {
       return "rotating";
     case VerdictKind::kUneven:
       return "uneven";
+    case VerdictKind::kPipeline:
+      return "pipeline";
   }
   return "";
 }

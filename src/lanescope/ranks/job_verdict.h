@@ -15,6 +15,7 @@ enum class VerdictKind : std::uint8_t {
   kStraggler,  // the same ranks are late in nearly every step
   kRotating,   // in every step somebody is late, but not always the same rank
   kUneven,     // ranks differ steadily, without one that stands out
+  kPipeline,   // stages of a pipeline wait for their neighbours
 };
 const char* verdict_name(VerdictKind kind);  // "straggler", ...
 
@@ -45,6 +46,15 @@ struct JobNote {
   std::string text;  // no text of files
 };
 
+// What the stages of a pipeline wait in sends and receives, means of the ranks that receive.
+struct PipelineWaits {
+  StageWaits waits;
+  std::uint64_t stages = 0, micro_batches = 0;  // 0: unknown
+  double least_ratio = 0;  // of a step, with equal stages: (p - 1) / (m + p - 1); 0: unknown
+  std::int64_t longest_rank = -1;  // the stage with the longest own time
+  std::int64_t longer_ns = 0;      // by how much it exceeds the mean
+};
+
 // Nanoseconds a step, means over the steady steps. docs/definitions/ranks.md#verdict.
 struct JobVerdict {
   VerdictKind kind = VerdictKind::kUnknown;
@@ -64,6 +74,7 @@ struct JobVerdict {
   std::string host_part;          // kHost, kInput: what the late rank's CPU did most; untrusted
   std::int64_t host_part_ns = 0;  // a step
   std::string reason;             // kUnknown: why
+  PipelineWaits pipeline;         // kPipeline: late_ns is its total
   std::vector<JobNote> notes;
 };
 

@@ -1,6 +1,7 @@
 #include "lanescope/ranks/job_waits.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -26,6 +27,7 @@ class WaitFinder {
 
   void add(const MatchedCollective& collective) {
     if (!collective.blocking && !collective.one_way) return;
+    if (collective.one_way) add_pair(collective);
     const Presence presence = presence_of(collective, clocks_);
     if (!presence.valid) return;
     JobCollective found;
@@ -44,8 +46,8 @@ class WaitFinder {
       ++last_arrivals_[presence.last_rank];
     if (collective.blocking) add_lateness(collective);
     for (const CollectiveMember& member : collective.members)
-      if (!collective.one_way || member.rank != collective.members.front().rank)
-        found.exposed_wait_ns += add_wait(member, presence);
+      found.exposed_wait_ns +=
+          collective.one_way ? pair_wait(collective, member).second : add_wait(member, presence);
     if (found.exposed_wait_ns > 0) {
       add_arrivals(collective, presence.first_arrival_ns, found);
       critical_.push_back(found);
@@ -70,6 +72,7 @@ class WaitFinder {
     for (const auto& [key, wait] : waits_) to[layout_.home[wait.rank]].push_back(wait);
     waits_.clear();
     for (const StepWait& wait : exchange_rows(workers, std::move(to))) unite(wait);
+    add_stage_waits(exchange_rows(workers, pairs_by_home(workers)));
     std::vector<StepWait> own;
     for (const auto& [key, wait] : waits_) own.push_back(wait);
     out.steps = gather_rows(workers, std::move(own));
@@ -138,6 +141,67 @@ class WaitFinder {
     std::copy(all.begin(), all.end(), found.arrivals.begin());
   }
 
+  // The wait of one side, and the exposed part of it: the transfer counts as exposed first.
+  static std::pair<std::int64_t, std::int64_t> pair_wait(const MatchedCollective& pair,
+                                                         const CollectiveMember& member) {
+    std::int64_t together = INT64_MAX;
+    for (const CollectiveMember& each : pair.members)
+      together = std::min(together, each.end_ns - each.start_ns);
+    const std::int64_t wait = std::max<std::int64_t>(0, member.end_ns - member.start_ns - together);
+    return {wait, std::clamp<std::int64_t>(member.exposed_ns - together, 0, wait)};
+  }
+
+  // Which receive is a rank's first in a step is known at its home.
+  struct PairRow {
+    std::uint32_t rank = 0, call = 0;
+    std::int32_t step = -1;
+    std::uint32_t is_receive = 0;
+    std::int64_t wait_ns = 0, exposed_ns = 0;
+    auto order() const { return std::tuple(rank, step, call); }
+  };
+
+  void add_pair(const MatchedCollective& pair) {
+    for (const CollectiveMember& member : pair.members) {
+      if (member.step < 0) continue;
+      const auto [wait, exposed] = pair_wait(pair, member);
+      pairs_.push_back({member.rank, member.call, member.step,
+                        &member == &pair.members.front() ? 0u : 1u, wait, exposed});
+    }
+  }
+
+  std::vector<std::vector<PairRow>> pairs_by_home(Communicator& workers) {
+    std::vector<std::vector<PairRow>> to(workers.workers());
+    for (const PairRow& row : pairs_) to[layout_.home[row.rank]].push_back(row);
+    pairs_.clear();
+    return to;
+  }
+
+  void add_stage_waits(std::vector<PairRow> rows) {
+    std::sort(rows.begin(), rows.end(),
+              [](const PairRow& a, const PairRow& b) { return a.order() < b.order(); });
+    for (std::size_t first = 0; first < rows.size();) {
+      std::size_t end = first, first_receive = SIZE_MAX, last_receive = SIZE_MAX;
+      StepWait& sum = wait_of(rows[first].rank, rows[first].step);
+      for (; end < rows.size() && rows[end].rank == sum.rank && rows[end].step == sum.step; ++end) {
+        if (rows[end].is_receive == 0) continue;
+        ++sum.stage.receives;
+        if (first_receive == SIZE_MAX) first_receive = end;
+        last_receive = end;
+      }
+      for (std::size_t i = first; i < end; ++i) {
+        sum.wait_ns += rows[i].wait_ns;
+        sum.exposed_wait_ns += rows[i].exposed_ns;
+        if (i <= first_receive)
+          sum.stage.first_ns += rows[i].exposed_ns;
+        else if (i < last_receive)
+          sum.stage.between_ns += rows[i].exposed_ns;
+        else
+          sum.stage.last_ns += rows[i].exposed_ns;
+      }
+      first = end;
+    }
+  }
+
   void keep_critical() {
     const std::size_t count = std::min(critical_.size(), kMostCritical);
     std::partial_sort(critical_.begin(), critical_.begin() + static_cast<std::ptrdiff_t>(count),
@@ -150,6 +214,7 @@ class WaitFinder {
   std::vector<std::uint64_t> last_arrivals_;
   std::map<std::pair<std::uint32_t, std::int32_t>, StepWait> waits_;
   std::vector<JobCollective> critical_;
+  std::vector<PairRow> pairs_;
 };
 
 }  // namespace

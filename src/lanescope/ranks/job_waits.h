@@ -11,12 +11,23 @@
 
 namespace lanescope::ranks {
 
+// Exposed waits in sends and receives, which need no clock: both sides leave together, so the side that
+// came first waits for as long as it is in the call longer. docs/definitions/ranks.md#pipelines.
+struct StageWaits {
+  std::int64_t first_ns = 0;    // up to the end of the rank's first receive of the step
+  std::int64_t between_ns = 0;  // then, up to its last receive
+  std::int64_t last_ns = 0;     // in that and later
+  std::uint64_t receives = 0;   // of the step
+  std::int64_t total_ns() const { return first_ns + between_ns + last_ns; }
+};
+
 // What a rank waited in a step, and how late it was there. docs/definitions/ranks.md#waits.
 struct StepWait {
   std::uint32_t rank = 0;
   std::int32_t step = -1;    // index into RankSummary::steps
   std::int64_t late_ns = 0;  // the largest start after the median start of all; at least 0
   std::int64_t wait_ns = 0, exposed_wait_ns = 0;
+  StageWaits stage;  // the part of exposed_wait_ns in sends and receives
 };
 
 // When one rank was in a collective: since the first rank's arrival.

@@ -133,6 +133,39 @@ TEST(JobWorkersTest, AnyNumberOfWorkersGivesTheJobOfOne) {
   }
 }
 
+// Sends and receives of three stages, each pair in a group of its own.
+TEST(JobWorkersTest, StageWaitsAreThoseOfOneWorker) {
+  std::vector<RankFile> files;
+  for (std::int64_t number = 0; number < 3; ++number) {
+    DrawnRank rank(number, 3, number * 9000);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::int64_t at = i * 1000 + number * 50;
+      rank.step(i, i * 1000, 600, 0, 400);
+      if (number > 0)
+        rank.in_group("pair" + std::to_string(number - 1), 2)
+            .call(at, at + 100 + 20 * number, 100, 8, -1, "recv");
+      if (number < 2)
+        rank.in_group("pair" + std::to_string(number), 2)
+            .call(at + 300, at + 310, 10, 8, -1, "send");
+    }
+    files.push_back(rank.file());
+  }
+  const Result<Job> one = build_job(files);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->times[1].stage.first_ns,
+            90'000);  // 120 us, of which 10 are the transfer; 100 exposed
+  EXPECT_EQ(one->times[2].stage.receives, 1u);
+  for (const std::uint32_t workers : {2u, 3u, 5u}) {
+    const Result<Job> many = job_of_workers(files, workers);
+    ASSERT_TRUE(many);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(one->times[i].stage.total_ns(), many->times[i].stage.total_ns());
+      EXPECT_EQ(one->times[i].stage.receives, many->times[i].stage.receives);
+    }
+    EXPECT_EQ(judge_job(*one).kind, judge_job(*many).kind);
+  }
+}
+
 TEST(JobWorkersTest, AllWorkersGetTheErrorOfAJobWithoutFiles) {
   const std::vector<RankFile> files{{"a.json", Error{Errc::kIo, "cannot be read"}}};
   const Result<Job> job = job_of_workers(files, 3);

@@ -61,6 +61,7 @@ class Matcher {
     std::sort(calls.begin(), calls.end(),
               [](const SentCall& a, const SentCall& b) { return a.order() < b.order(); });
     group_matched_.assign(table_.groups.size(), 0);
+    group_pairs_.assign(table_.groups.size(), 0);
     for (std::size_t first = 0; first < calls.size();) {
       std::size_t end = first + 1;
       while (end < calls.size() && calls[end].key() == calls[first].key()) ++end;
@@ -218,6 +219,7 @@ class Matcher {
   void add(const SentCall& first, std::vector<CollectiveMember> members, bool one_way) {
     if (members.size() < 2) return;
     group_matched_[first.group] += members.size();
+    group_pairs_[first.group] += one_way ? 1 : 0;
     for (const CollectiveMember& member : members) ++matched_[member.rank];
     MatchedCollective matched;
     matched.group = first.group;
@@ -234,9 +236,10 @@ class Matcher {
   Matching finish() {
     MessageWriter own;
     own.put(mismatch_count_).put(waited_count_).put_rows(mismatches_);
-    own.put_rows(group_matched_).put_rows(matched_);
+    own.put_rows(group_matched_).put_rows(group_pairs_).put_rows(matched_);
     std::vector<SentMismatch> mismatches;
     std::vector<std::uint64_t> matched_of_group(table_.groups.size());
+    std::vector<std::uint64_t> pairs_of_group(table_.groups.size());
     out_.matched.assign(matched_.size(), 0);
     for (const std::string& message : workers_.gather(own.finish())) {
       MessageReader in(message);
@@ -244,6 +247,7 @@ class Matcher {
       out_.waited_count += in.get<std::uint64_t>();
       for (const SentMismatch& each : in.get_rows<SentMismatch>()) mismatches.push_back(each);
       add_rows(in.get_rows<std::uint64_t>(), matched_of_group);
+      add_rows(in.get_rows<std::uint64_t>(), pairs_of_group);
       add_rows(in.get_rows<std::uint64_t>(), out_.matched);
     }
     std::stable_sort(mismatches.begin(), mismatches.end(), [](const auto& a, const auto& b) {
@@ -259,7 +263,7 @@ class Matcher {
       const bool by_sequence = group.collective_ranks > 1 && group.has_sequences;
       out_.groups.push_back({std::move(group.name), std::move(group.description), group.size,
                              std::move(group.ranks), matched_of_group[i],
-                             group.calls - matched_of_group[i], by_sequence});
+                             group.calls - matched_of_group[i], by_sequence, pairs_of_group[i]});
     }
     out_.kinds = std::move(table_.kinds);
     return std::move(out_);
@@ -274,6 +278,7 @@ class Matcher {
   CallTable table_;
   std::vector<std::uint64_t> matched_;        // one a rank
   std::vector<std::uint64_t> group_matched_;  // one a group
+  std::vector<std::uint64_t> group_pairs_;    // one a group
   std::vector<SentMismatch> mismatches_;
   std::uint64_t mismatch_count_ = 0, waited_count_ = 0;
   Matching out_;

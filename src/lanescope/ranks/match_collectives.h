@@ -37,6 +37,7 @@ struct MatchedGroup {
   std::uint64_t matched = 0;         // calls, not collectives
   std::uint64_t unmatched = 0;
   bool by_sequence = false;  // by recorded sequence numbers
+  std::uint64_t pairs = 0;   // sends with their receives
 };
 
 // Ranks that disagree about what they call together: the usual cause of a job that hangs.

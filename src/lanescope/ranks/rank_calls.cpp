@@ -7,6 +7,7 @@
 
 #include "lanescope/analysis/collective_calls.h"
 #include "lanescope/base/json_value.h"
+#include "lanescope/ranks/call_table.h"
 
 namespace lanescope::ranks {
 namespace {
@@ -65,6 +66,12 @@ void read_metadata(const Trace& trace, const ArgsView& args, FoundCall& call) {
   if (const auto ranks = args.text(ArgKey::kProcessGroupRanks))
     call.group.ranks = rank_list(trace.text(*ranks));
   call.sequence = args.integer(ArgKey::kCollectiveSeq);
+  const CallShape shape = shape_of(call.kind);
+  if (shape != CallShape::kSend && shape != CallShape::kReceive) return;
+  for (std::size_t i = 0; i < args.size(); ++i)
+    if (const std::string_view key = trace.text(args.field(i).key);
+        key == (shape == CallShape::kSend ? "Dst Rank" : "Src Rank"))
+      call.peer = args.integer(&args.field(i));
 }
 
 FoundCall call_at(const Trace& trace, SliceId slice, std::int64_t launch_ns) {

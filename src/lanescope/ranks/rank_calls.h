@@ -18,6 +18,7 @@ struct FoundCall {
   SliceId slice = kNone<SliceId>;
   std::int64_t launch_ns = 0, start_ns = 0, end_ns = 0;
   std::optional<std::int64_t> sequence;
+  std::optional<std::int64_t> peer;  // of a send or receive: the other rank, as recorded
 };
 
 struct RankCalls {

@@ -173,11 +173,36 @@ std::int32_t step_at(const Facts& facts, std::int64_t time_ns) {
   return index < static_cast<std::ptrdiff_t>(kMostSteps) ? static_cast<std::int32_t>(index) : -1;
 }
 
-// Finds the group of a call, or adds it.
+// The two ranks of a send or receive in a group of more, rising; empty: not such a call, or unknown. Whether
+// the recorded number counts within the group or in the job is not documented: it must mean one rank.
+std::vector<std::int64_t> pair_in_group(const FoundCall& call,
+                                        const std::vector<ProcessGroup>& known,
+                                        std::optional<std::int64_t> rank) {
+  if (!call.peer || !rank || *call.peer < 0) return {};
+  std::vector<std::int64_t> ranks = call.group.ranks;
+  for (const ProcessGroup& group : known)
+    if (group.name == call.group.name && !group.ranks.empty()) ranks = group.ranks;
+  if (ranks.size() <= 2 || std::find(ranks.begin(), ranks.end(), *rank) == ranks.end()) return {};
+  const bool in_job = std::find(ranks.begin(), ranks.end(), *call.peer) != ranks.end();
+  const bool in_group = *call.peer < static_cast<std::int64_t>(ranks.size());
+  if (!in_job && !in_group) return {};
+  const std::int64_t as_job = *call.peer;
+  const std::int64_t as_group = in_group ? ranks[static_cast<std::size_t>(*call.peer)] : as_job;
+  if (in_job && in_group && as_job != as_group) return {};
+  const std::int64_t other = in_job ? as_job : as_group;
+  if (other == *rank) return {};
+  return {std::min(*rank, other), std::max(*rank, other)};
+}
+
+// Finds the group of a call, or adds it. A pair in a larger group is a group of its own.
 std::uint32_t group_index(const FoundCall& call, const std::vector<ProcessGroup>& known,
-                          std::vector<ProcessGroup>& used) {
+                          const std::vector<std::int64_t>& pair, std::vector<ProcessGroup>& used) {
   const auto same = [&](const ProcessGroup& group) { return group.name == call.group.name; };
-  auto found = std::find_if(used.begin(), used.end(), same);
+  const auto same_used = [&](const ProcessGroup& group) {
+    const bool is_pair = group.ranks.size() == 2 && group.size > 2;
+    return same(group) && (pair.empty() ? !is_pair : group.ranks == pair);
+  };
+  auto found = std::find_if(used.begin(), used.end(), same_used);
   if (found != used.end() || used.size() >= kMostGroups)
     return static_cast<std::uint32_t>(std::min<std::ptrdiff_t>(
         found - used.begin(), static_cast<std::ptrdiff_t>(kMostGroups) - 1));
@@ -188,6 +213,10 @@ std::uint32_t group_index(const FoundCall& call, const std::vector<ProcessGroup>
     group.backend = declared->backend;
     if (!declared->ranks.empty()) group.ranks = declared->ranks;
     if (declared->size > 0) group.size = declared->size;
+  }
+  if (!pair.empty()) {
+    group.size = std::max<std::int64_t>(group.size, 3);
+    group.ranks = pair;
   }
   used.push_back(std::move(group));
   return static_cast<std::uint32_t>(used.size() - 1);
@@ -204,7 +233,7 @@ void add_collectives(const Facts& facts, const RankCalls& calls,
       continue;
     }
     CollectiveKind kind = call.kind;
-    kind.group = group_index(call, known, summary.groups);
+    kind.group = group_index(call, known, pair_in_group(call, known, summary.rank), summary.groups);
     const auto [entry, is_new] =
         kinds.try_emplace({kind.name, kind.dtype, kind.in_elements, kind.out_elements, kind.group},
                           static_cast<std::uint32_t>(summary.kinds.size()));

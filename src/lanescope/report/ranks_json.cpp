@@ -28,6 +28,7 @@ void write_times(JsonWriter& json, const RankTimes& times) {
       .integer("exposed_copy_ns", times.copy_ns)
       .integer("exposed_wait_ns", times.exposed_wait_ns)
       .integer("wait_ns", times.wait_ns)
+      .integer("stage_wait_ns", times.stage.total_ns())
       .integer("idle_ns", times.idle_ns())
       .begin_object("idle_by_cause_ns");
   for (std::size_t i = 0; i < kIdleNames.size(); ++i)
@@ -136,7 +137,21 @@ void write_verdict(JsonWriter& json, const JobVerdict& verdict) {
         .text("cause", ranks::cause_name(part.cause))
         .integer("longer_ns", part.longer_ns)
         .end_object();
-  json.end_array().begin_array("notes");
+  json.end_array();
+  if (verdict.kind == ranks::VerdictKind::kPipeline) {
+    const ranks::PipelineWaits& pipeline = verdict.pipeline;
+    json.begin_object("pipeline")
+        .integer("stages", pipeline.stages)
+        .integer("micro_batches", pipeline.micro_batches)
+        .real("least_ratio", pipeline.least_ratio)
+        .integer("longest_rank", pipeline.longest_rank)
+        .integer("longer_ns", pipeline.longer_ns)
+        .integer("first_wait_ns", pipeline.waits.first_ns)
+        .integer("between_wait_ns", pipeline.waits.between_ns)
+        .integer("last_wait_ns", pipeline.waits.last_ns)
+        .end_object();
+  }
+  json.begin_array("notes");
   for (const auto& note : verdict.notes)
     json.begin_object()
         .text("kind", ranks::note_name(note.kind))

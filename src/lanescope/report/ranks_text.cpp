@@ -198,7 +198,8 @@ std::string next_text(const Job& job, const JobVerdict& verdict) {
   if (verdict.kind == VerdictKind::kBalanced)
     return text + fmt::format("  lanescope explain {}\n", file(usual));
   text += fmt::format("  lanescope explain {}\n", file(late));
-  if (late != usual && verdict.kind != VerdictKind::kRotating)
+  if (late != usual && verdict.kind != VerdictKind::kRotating &&
+      verdict.kind != VerdictKind::kPipeline)
     text += fmt::format("  lanescope diff {} {}\n", file(usual), file(late));
   return text;
 }

@@ -92,6 +92,30 @@ std::vector<std::string> straggler_sentences(const JobVerdict& verdict) {
   return out;
 }
 
+std::vector<std::string> pipeline_sentences(const JobVerdict& verdict) {
+  const ranks::PipelineWaits& pipeline = verdict.pipeline;
+  std::vector<std::string> out = {fmt::format(
+      "The stages of the pipeline wait for each other: {} of a step of {} ({:.0f} %, mean of "
+      "ranks) "
+      "passes in sends and receives whose other side is not there yet. Of it, {} are warm-up "
+      "(until a "
+      "rank's first receive ends), {} cool-down (from its last receive on), {} between.",
+      rounded_time(verdict.late_ns), rounded_time(verdict.step_ns),
+      percent(verdict.late_ns, verdict.step_ns), rounded_time(pipeline.waits.first_ns),
+      rounded_time(pipeline.waits.last_ns), rounded_time(pipeline.waits.between_ns))};
+  if (!verdict.ranks.empty())
+    out.push_back(
+        fmt::format("Rank {} is the longest stage, {} longer than the mean: move layers to "
+                    "other stages first.",
+                    pipeline.longest_rank, rounded_time(pipeline.longer_ns)));
+  if (pipeline.least_ratio > 0)
+    out.push_back(fmt::format(
+        "{} stages with {} micro-batches wait {:.0f} % of a step even if all are equally long{}.",
+        pipeline.stages, pipeline.micro_batches, 100 * pipeline.least_ratio,
+        verdict.ranks.empty() ? ": more micro-batches, or interleaved stages, shorten it" : ""));
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
@@ -114,6 +138,8 @@ std::vector<std::string> verdict_sentences(const JobVerdict& verdict) {
           verdict.late_steps, verdict.steps, ranks::ranks_text(verdict.ranks),
           rounded_time(verdict.late_ns), percent(verdict.late_ns, verdict.step_ns),
           rounded_time(verdict.step_ns))};
+    case VerdictKind::kPipeline:
+      return pipeline_sentences(verdict);
     case VerdictKind::kUneven: {
       std::vector<std::string> out = {fmt::format(
           "The work is uneven: rank {} is latest in {} of {} steps, {} later than the mean of "
