@@ -8,7 +8,8 @@
 `cost`: torch.add(torch.matmul(x, w), b) of 64x64 in a loop, in one process, pairs of blocks with and without samples (1,000 a
 second), which of the two comes first alternating; both blocks record operators. Printed: the median of the pairs' ratios and
 their quartiles, for the time of a loop and for the CPU time of the thread that runs it. On a machine with other work only the
-second says something about the program's own cost.
+second says something about the program's own cost. The loop's thread stays on one core, as far as there are more than two, and the
+sampling thread may use all. Printed as well: the CPU time of the sampling thread for one look.
 
 `peer`: a program of known proportions samples itself while py-spy samples it from outside, as often. Printed: the share of each of
 the ten top functions in both, their difference, and the standard error of that difference (samples taken to be independent).
@@ -26,6 +27,7 @@ import importlib.util
 import json
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -39,6 +41,7 @@ import lanescope
 from lanescope import _core
 
 CPU = [lanescope.ProfilerActivity.CPU]
+CORES = sorted(os.sched_getaffinity(0))
 
 
 def exported(prof: Any) -> Dict[str, Any]:
@@ -52,13 +55,15 @@ def exported(prof: Any) -> Dict[str, Any]:
 # -- cost ---------------------------------------------------------------------------------------------------------------
 
 
-def block(seconds: float, rate: int) -> Tuple[float, float]:
-    """Seconds of the clock and of this thread's CPU time for a loop."""
+def block(seconds: float, rate: int, looks: List[Dict[str, Any]]) -> Tuple[float, float]:
+    """Seconds of the clock and of this thread's CPU time for a loop. `looks`: what the sampling thread counted is added."""
     import torch
 
     x, w, b = torch.randn(64, 64), torch.randn(64, 64), torch.randn(64)
     loops = 0
-    with lanescope.profile(activities=CPU, sample_python=rate):
+    with lanescope.profile(activities=CPU, sample_python=rate) as prof:
+        if len(CORES) > 2:
+            os.sched_setaffinity(0, {CORES[2]})  # of this thread only
         end = time.perf_counter() + seconds
         began, cpu = time.perf_counter(), time.thread_time()
         while time.perf_counter() < end:
@@ -66,6 +71,9 @@ def block(seconds: float, rate: int) -> Tuple[float, float]:
                 torch.add(torch.matmul(x, w), b)
             loops += 200
         took, cpu = time.perf_counter() - began, time.thread_time() - cpu
+        os.sched_setaffinity(0, set(CORES))  # threads that start from here on may use all
+    if rate:
+        looks.append(exported(prof)["lanescope_python_samples"])
     return took / loops, cpu / loops
 
 
@@ -73,16 +81,20 @@ def cost(args: argparse.Namespace) -> int:
     import torch
 
     torch.set_num_threads(1)
-    block(0.5, 0), block(0.5, 1000)
+    looks: List[Dict[str, Any]] = []
+    block(0.5, 0, looks), block(0.5, 1000, looks)
     ratios: List[Tuple[float, float]] = []
     for pair in range(args.pairs):
         times = {}
         for rate in (0, 1000) if pair % 2 == 0 else (1000, 0):
-            times[rate] = block(args.seconds, rate)
+            times[rate] = block(args.seconds, rate, looks)
         ratios.append((times[1000][0] / times[0][0], times[1000][1] / times[0][1]))
     for name, values in (("time", [ratio[0] for ratio in ratios]), ("CPU time of its thread", [ratio[1] for ratio in ratios])):
         low, middle, high = statistics.quantiles(values, n=4)
         print(f"with 1,000 samples a second a loop takes {middle:.4f} times the {name}, quartiles {low:.4f} to {high:.4f}")
+    low, middle, high = statistics.quantiles([look["cpu_us"] / max(look["times"], 1) for look in looks[1:]], n=4)
+    late = sum(look["late"] for look in looks) / max(sum(look["times"] + look["late"] for look in looks), 1)
+    print(f"the sampling thread took {middle:.1f} us of CPU time a look, quartiles {low:.1f} to {high:.1f}; {late:.1%} of the looks were late")
     print(f"{args.pairs} pairs of {args.seconds} s")
     return 0
 
@@ -135,6 +147,7 @@ def peer(args: argparse.Namespace) -> int:
     ours.stdin.flush()
     answer = json.loads(ours.stdout.readline())
     complaint = spy.communicate()[1]
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)  # py-spy only: the other child still waits
     ours.wait()
     theirs: Counter = Counter()
     with open(raw, encoding="utf-8") as file:
@@ -146,7 +159,8 @@ def peer(args: argparse.Namespace) -> int:
     n, m = sum(mine.values()), sum(theirs.values())
     print(f"samples in the twelve functions: lanescope {n}, py-spy {m}")
     print(f"lanescope: {answer['counts']}")
-    print(f"py-spy: {' '.join(complaint.split()) or 'no complaint'}")
+    print(f"py-spy: {1e6 * (spent.ru_utime + spent.ru_stime) / (1000 * int(args.seconds)):.1f} us of CPU time a sample that was due; "
+          f"{' '.join(complaint.split()) or 'no complaint'}")
     print(f"{'function':<10} {'expected':>9} {'lanescope':>10} {'py-spy':>9} {'apart':>8} {'error':>8}")
     worst = 0
     for name, _ in mine.most_common(10):

@@ -7,19 +7,20 @@
 Periods alternate in one process: nothing, a variant, nothing, the next variant, ... A period has many short blocks of steps, and its
 value is their median; a variant's ratio is its period's value over the mean of the two periods next to it. The loop's thread stays on
 one core, and the sampling process may use all others. A variant is an interval ("100us": the sampling process alone), activities
-of a profile ("cpu"), or both. "nothing" is the noise: a period without anything over its neighbours. Printed: the median ratio
-and its quartiles, the same of the lowest tenth of the blocks, and the CPU time of the sampling process.
+of a profile ("cpu"), or both. "nothing" is the noise: a period without anything over its neighbours. Printed: the median ratio with its
+quartiles and the interval in which the true median is with a probability of 95 %, the same of the lowest tenth of the blocks, and the
+CPU time of the sampling process while it samples.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
-import resource
 import sys
 import tempfile
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 
@@ -66,6 +67,15 @@ class Period:
             self._prof.start()
         os.sched_setaffinity(0, {self._core})
 
+    def sampler_cpu_s(self) -> float:
+        """CPU time of the sampling process so far."""
+        process = self._sampler._process if self._sampler is not None else None
+        if process is None:
+            return 0.0
+        with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self) -> None:
         if self._prof is not None:
             self._prof.stop()
@@ -95,6 +105,22 @@ def ratios(periods: List[Dict[str, Any]], name: str, what: str) -> List[float]:
     return found
 
 
+def median_interval(values: List[float]) -> Tuple[float, float]:
+    """In which the median of what the values are drawn from is, with a probability of 95 %: by the binomial distribution."""
+    ordered, total, below = sorted(values), 2 ** len(values), 0
+    at = 0
+    while at < len(ordered) // 2 and below + math.comb(len(ordered), at) <= 0.025 * total:
+        below += math.comb(len(ordered), at)
+        at += 1
+    at = max(at - 1, 0)
+    return ordered[at], ordered[-1 - at]
+
+
+def text_of(values: List[float]) -> str:
+    spread, (low, high) = measure.spread(values), median_interval(values)
+    return f"{spread['median']:+.2f} % ({low:+.2f} .. {high:+.2f}) [{spread['q1']:+.1f} .. {spread['q3']:+.1f}]"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
@@ -113,7 +139,6 @@ def main() -> int:
     steps = cost.steps_for(step, arguments.device, arguments.block_ms, 100_000)
     periods: List[Dict[str, Any]] = []
     deadline = time.perf_counter() + arguments.seconds
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
         at = 0
         while time.perf_counter() < deadline or len(periods) < 2 * len(variants) + 1 or at % 2 == 0:
@@ -124,29 +149,25 @@ def main() -> int:
             period.start()
             took = time.perf_counter() - before
             blocks(step, steps, arguments.device, SETTLE_SECONDS)
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), period.sampler_cpu_s()
             values: Dict[str, Any] = dict(blocks(step, steps, arguments.device, arguments.period))
-            ran = time.perf_counter() - begin
+            ran, cpu = time.perf_counter() - begin, period.sampler_cpu_s() - cpu
             period.stop()
-            now = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = now.ru_utime + now.ru_stime - children.ru_utime - children.ru_stime
-            children = now
-            periods.append({**values, "variant": name, "problem": period.problem, "start_s": took, "ran_s": ran, "child_cpu_s": cpu})
+            periods.append({**values, "variant": name, "problem": period.problem, "start_s": took, "ran_s": ran, "sampler_cpu_s": cpu})
     problems = {period["problem"] for period in periods if period["problem"]}
     print(f"{len(periods)} periods, {steps} steps a block, {periods[0]['blocks']} blocks in the first period; a step without anything: "
           f"{measure.spread([p['median'] for p in periods if p['variant'] == 'nothing'])['median']:.2f} us; loop on core {core}")
     for problem in problems:
         print(f"not sampled: {problem}")
-    print(f"{'slower by':<18}{'periods':>8}  {'median of blocks':<28}  {'lowest tenth':<28}  start  CPU of the sampler")
+    print(f"{'slower by':<18}{'periods':>8}  {'median of blocks':<44}{'lowest tenth':<44}start   CPU of the sampler")
     for name in ["nothing", *variants]:
         medians, tenths = ratios(periods, name, "median"), ratios(periods, name, "tenth")
         if not medians:
             continue
         of = [period for period in periods if period["variant"] == name]
         start = measure.spread([period["start_s"] for period in of])["median"]
-        cpu = sum(p["child_cpu_s"] for p in of) / sum(p["ran_s"] + p["start_s"] + SETTLE_SECONDS for p in of)
-        texts = [f"{v['median']:+.2f} % [{v['q1']:+.2f} .. {v['q3']:+.2f}]" for v in map(measure.spread, (medians, tenths))]
-        print(f"{name:<18}{len(medians):>8}  {texts[0]:<28}  {texts[1]:<28}  {start:.2f} s  {cpu:.2f} cores")
+        cpu = sum(period["sampler_cpu_s"] for period in of) / sum(period["ran_s"] for period in of)
+        print(f"{name:<18}{len(medians):>8}  {text_of(medians):<44}{text_of(tenths):<44}{start:.2f} s  {cpu:.2f} cores")
     measure.write_json(os.path.join(arguments.out, "hardware_cost.json"), {"steps": steps, "core": core, "periods": periods})
     return 0
 
