@@ -1,6 +1,7 @@
 // What holds for every Trace, whatever bytes it was read from.
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 #include "lanescope/format/read_trace.h"
 #include "lanescope/model/trace.h"
@@ -13,8 +14,11 @@ format::ReadOptions small_reads();
 // Reads bytes of any format. An error has a message.
 Result<Trace> read_or_error(const std::uint8_t* data, std::size_t size);
 
-// Its memory fits its input; it can be written; what was written is read without loss, says the
-// same, and is written again byte for byte.
+// What was read of a written trace lacks what the trace's recording lacked, and nothing else.
+void check_losses(const ImportStats& before, const ImportStats& after, std::string_view written);
+
+// Its memory fits its input; it can be written; what was written is read without further loss, says
+// the same, and is written again byte for byte.
 void check_round_trip(const Trace& trace);
 
 // What is computed from a trace and printed: self times, the table, the tree, memory, info, the

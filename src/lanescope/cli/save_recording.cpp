@@ -103,7 +103,7 @@ std::optional<SavedRecording> save_recording(const fs::path& recording, const st
     LANESCOPE_TRY(saved.stats, read_pieces_of(recording, take_piece));
     if (!writer) return {};
     *code = kFailed;
-    LANESCOPE_TRY(saved.written, writer->finish());
+    LANESCOPE_TRY(saved.written, writer->finish(saved.stats));
     return {};
   };
   if (const Result<void> converted = convert(); !converted) {

@@ -9,6 +9,7 @@
 
 #include "lanescope/analysis/time_span.h"
 #include "lanescope/explain/facts.h"
+#include "lanescope/model/recording_losses.h"
 #include "lanescope/model/trace_builder.h"
 #include "lanescope/model/trace_copier.h"
 #include "lanescope/ranks/collective_rates.h"
@@ -52,6 +53,7 @@ class Merger {
   Result<void> add(std::size_t rank, const Trace& trace) {
     const RankTimeMap time(job_, rank, trace);
     unaligned_ += time.is_known() ? 0 : 1;
+    add_recording_losses(trace.import_stats(), &builder_.stats());
     if (rank == 0)
       if (const auto devices = trace.metadata_json("deviceProperties"))
         builder_.add_metadata("deviceProperties", *devices);

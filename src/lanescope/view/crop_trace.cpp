@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lanescope/model/recording_losses.h"
 #include "lanescope/model/trace_builder.h"
 #include "lanescope/model/trace_copier.h"
 
@@ -18,6 +19,7 @@ class Cropper {
 
   Result<CroppedTrace> run() {
     builder_.set_base_time_ns(trace_.base_time_ns());
+    add_recording_losses(trace_.import_stats(), &builder_.stats());
     const std::int64_t first = std::max(start_ns_, trace_.window_start_ns());
     const std::int64_t last = std::min(end_ns_, trace_.window_end_ns());
     if (first <= last)

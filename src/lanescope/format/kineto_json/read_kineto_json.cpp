@@ -19,6 +19,7 @@
 #include "lanescope/format/kineto_json/json_walk.h"
 #include "lanescope/format/kineto_json/text_window.h"
 #include "lanescope/format/known_files.h"
+#include "lanescope/format/lost_entry.h"
 
 namespace lanescope::format {
 namespace {
@@ -183,7 +184,7 @@ class DocumentReader {
       read_base_time();
     else if (plain == "traceEvents")  // not a list
       count(ImportIssue::kMetadataLost);
-    else
+    else if (!take_lost_entry(plain, mended_, &stats()))
       builder_.add_metadata(plain, mended_);
     return true;
   }

@@ -25,6 +25,7 @@
 #include "lanescope/format/kineto_json/event_reader.h"
 #include "lanescope/format/kineto_json/json_output.h"
 #include "lanescope/format/kineto_json/sub_tracks.h"
+#include "lanescope/format/lost_entry.h"
 #include "lanescope/format/spool/tensor_identities.h"
 #include "lanescope/model/trace_builder.h"
 
@@ -81,14 +82,15 @@ class Writer {
     }
     write_marks({marks, order.end()});
   }
-  Result<WriteStats> end() {
+  // `found`: of the whole trace, when this Trace is one piece of it.
+  Result<WriteStats> end(const ImportStats& found) {
     WriteStats stats;
     stats.events = output_.events;
     if (sub_tracks_) stats.moved_slices = sub_tracks_->moved_count();
     if (output_.events > 0)
       text_.raw().erase(text_.raw().size() - 2, 1);  // the comma after the last event
     text_.add(']');
-    write_tail();
+    write_tail(found);
     text_.add("\n}\n");
     stats.text_bytes = text_.text_bytes();
     LANESCOPE_TRY_VOID(text_.finish());
@@ -215,7 +217,13 @@ class Writer {
     }
     text_.add("  ");
   }
-  void write_tail() {
+  void write_tail(const ImportStats& found) {
+    if (const std::string lost = lost_entry(found); !lost.empty()) {
+      text_.add(",\n  \"");
+      text_.add(kLostEntry);
+      text_.add("\": ");
+      text_.add(lost);
+    }
     const Metadata* entry = find_metadata("traceName");
     if (options_.trace_name.empty() && !entry) return;
     text_.add(",\n  \"traceName\": ");
@@ -538,7 +546,7 @@ Result<WriteStats> write_whole(const Trace& trace, const WriteOptions& options,
   Writer writer(trace, options, output);
   writer.begin();
   writer.add_events();
-  return writer.end();
+  return writer.end(trace.import_stats());
 }
 
 Result<std::unique_ptr<codec::ByteSink>> open_sink(const std::filesystem::path& path,
@@ -599,13 +607,13 @@ Result<void> KinetoJsonPieces::add(const Trace& piece) {
   return s.output.text.status();
 }
 
-Result<WriteStats> KinetoJsonPieces::finish() {
+Result<WriteStats> KinetoJsonPieces::finish(const ImportStats& found) {
   State& s = *state_;
   TraceBuilder empty;
   LANESCOPE_TRY(const Trace nothing, std::move(empty).finish());
   Writer writer(nothing, s.options, s.output);
   if (!s.begun) writer.begin();
-  LANESCOPE_TRY(WriteStats stats, writer.end());
+  LANESCOPE_TRY(WriteStats stats, writer.end(found));
   LANESCOPE_TRY_VOID(s.sink->finish());
   stats.file_bytes = s.sink->written_bytes();
   return stats;

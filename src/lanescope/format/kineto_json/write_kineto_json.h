@@ -31,7 +31,7 @@ struct WriteStats {
 
 // Layout: docs/formats/kineto_json.md. Packed when the name ends in .gz or .zst; the file appears
 // when it is complete. Reading it back gives the same Trace, except that events are numbered in
-// order of time. Errors: kIo (permission, disk full; the old file is untouched), kUnavailable (zst
+// order of time, and that only what the recording lacks is counted again. Errors: kIo (permission, disk full; the old file is untouched), kUnavailable (zst
 // without libzstd). Memory: 16 bytes an event and 2 MB.
 Result<WriteStats> write_kineto_json(const Trace& trace, const std::filesystem::path& path,
                                      const WriteOptions& options = {});
@@ -53,7 +53,8 @@ class KinetoJsonPieces {
   ~KinetoJsonPieces();
 
   Result<void> add(const Trace& piece);
-  Result<WriteStats> finish();
+  // `found`: what was found while the pieces were read. The file says what the recording lacks.
+  Result<WriteStats> finish(const ImportStats& found);
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/protobuf_wire.h"
+#include "lanescope/format/lost_entry.h"
 #include "lanescope/format/perfetto/fields.h"
 
 namespace lanescope::format {
@@ -16,10 +17,10 @@ void read_metadata(std::string_view message, TraceBuilder& builder) {
     if (field.number() == pftrace::kOwnKey) key = field.bytes();
     if (field.number() == pftrace::kOwnValue) value = field.bytes();
   }
-  if (codec::is_strict_json(value))
-    builder.add_metadata(codec::valid_utf8(key), value);
-  else
+  if (!codec::is_strict_json(value))
     builder.stats().count(ImportIssue::kMetadataLost);
+  else if (!take_lost_entry(key, value, &builder.stats()))
+    builder.add_metadata(codec::valid_utf8(key), value);
 }
 
 Flow kind_of(std::string_view message, TraceBuilder& builder) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lanescope/codec/json_mend.h"
+#include "lanescope/format/lost_entry.h"
 #include "lanescope/format/perfetto/fields.h"
 #include "lanescope/format/perfetto/flow_places.h"
 #include "lanescope/format/perfetto/packet_output.h"
@@ -93,16 +94,20 @@ class PftraceWriter {
     WireWriter(values).signed_integer(pftrace::kOwnShift, shift_);
     WireWriter(packet).bytes(pftrace::kOwnField, values);
     out_.packet(packet);
-    for (const Metadata& entry : trace_.metadata()) {
-      std::string pair;
-      WireWriter(pair).bytes(pftrace::kOwnKey, trace_.text(entry.key));
-      WireWriter(pair).bytes(pftrace::kOwnValue, trace_.text(entry.json));
-      own(pftrace::kOwnMetadata, pair);
-    }
+    for (const Metadata& entry : trace_.metadata())
+      write_metadata(trace_.text(entry.key), trace_.text(entry.json));
+    if (const std::string lost = lost_entry(trace_.import_stats()); !lost.empty())
+      write_metadata(kLostEntry, lost);
     for (const StringId event : trace_.other_metadata_events())
       own(pftrace::kOwnMetadataEvent, std::string(trace_.text(event)));
     for (const FlowKind& kind : flows_.kinds()) write_flow_kind(kind);
     for (const SpelledFlow& spelled : flows_.spelled()) write_flow(spelled);
+  }
+  void write_metadata(std::string_view key, std::string_view json) {
+    std::string pair;
+    WireWriter(pair).bytes(pftrace::kOwnKey, key);
+    WireWriter(pair).bytes(pftrace::kOwnValue, json);
+    own(pftrace::kOwnMetadata, pair);
   }
   void write_flow_kind(const FlowKind& kind) {
     std::string text;

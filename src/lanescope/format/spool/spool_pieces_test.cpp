@@ -304,7 +304,7 @@ InPieces in_pieces(const std::string& bytes, std::uint64_t rows_per_piece) {
         return writer.add(piece);
       });
   EXPECT_TRUE(stats);
-  EXPECT_TRUE(writer.finish());
+  EXPECT_TRUE(writer.finish(*stats));
   out.stats = *stats;
   const auto again = read_trace_bytes(json);
   EXPECT_TRUE(again) << again.error().message;

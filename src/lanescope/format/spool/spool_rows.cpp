@@ -11,6 +11,7 @@
 #include "lanescope/codec/json_mend.h"
 #include "lanescope/codec/json_text.h"
 #include "lanescope/codec/record_options.h"
+#include "lanescope/format/lost_entry.h"
 #include "lanescope/format/spool/activity_rows.h"
 #include "lanescope/format/spool/clock_anchors.h"
 #include "lanescope/format/spool/record_walk.h"
@@ -249,7 +250,8 @@ class RowReader {
         set(entry.key, entry.json);
     }
     for (const auto& [key, json] : options_.metadata) set(key, codec::without_blanks_around(json));
-    for (const auto& [key, json] : entries) builder_.add_metadata(key, json);
+    for (const auto& [key, json] : entries)
+      if (!take_lost_entry(key, json, &builder_.stats())) builder_.add_metadata(key, json);
     std::string notes;
     for (const auto& [session, line] : index_.notes)
       if (!options_.session || session == *options_.session)
